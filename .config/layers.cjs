@@ -1,0 +1,57 @@
+// The import rule: data flows one way, and imports with it. Each folder may import itself and what is named here.
+const layers = {
+  contract: [],
+  client: ['contract'],
+  store: ['contract'],
+  server: ['contract', 'store'],
+  cli: ['contract', 'client', 'store', 'server'],
+};
+// The libraries of each floor. One that is not named here is not imported there.
+const libraries = {
+  contract: ['zod', 'lossless-json'],
+  client: ['undici'],
+  store: ['zod'],
+  server: ['zod'],
+};
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    ...Object.entries(layers).map(([floor, below]) => ({
+      name: `${floor}-imports-only-downward`,
+      severity: 'error',
+      from: { path: `^src/${floor}/` },
+      to: { path: '^(src|bin|test|bench)/', pathNot: `^src/(${[floor, ...below].join('|')})/` },
+    })),
+    ...Object.entries(libraries).map(([floor, names]) => ({
+      name: `${floor}-libraries`,
+      severity: 'error',
+      from: { path: `^src/${floor}/` },
+      to: {
+        dependencyTypes: ['npm', 'npm-dev', 'npm-no-pkg', 'unknown'],
+        pathNot: `node_modules/(${names.join('|')})/`,
+      },
+    })),
+    {
+      name: 'bin-imports-only-cli',
+      severity: 'error',
+      from: { path: '^bin/' },
+      to: { path: '^(src|test|bench)/', pathNot: '^src/cli/' },
+    },
+    {
+      name: 'contract-no-node',
+      severity: 'error',
+      from: { path: '^src/contract/' },
+      to: { dependencyTypes: ['core'] },
+    },
+    { name: 'no-circle', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'resolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    { name: 'no-orphan', severity: 'error', from: { orphan: true, path: '^src/' }, to: {} },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'] },
+  },
+};

@@ -1,0 +1,22 @@
+/** The machine-readable codes of the service and the status each comes with (design D11). */
+export const errorCodes = {
+  invalid_request: 400,
+  unauthorized: 401,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  idempotency_in_flight: 409,
+  operation_removed: 410,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  misdirected_request: 421,
+  idempotency_mismatch: 422,
+  rate_limited: 429,
+  key_banned: 429,
+  headers_too_large: 431,
+  internal_error: 500,
+  injected_fault: 503,
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+export type ErrorStatus = (typeof errorCodes)[ErrorCode];
