@@ -1,0 +1,133 @@
+import { constants } from 'node:fs';
+import * as fs from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/** An open file. Offsets and lengths are bytes; `read` and `write` may do less than they were asked for. */
+export interface OpenFile {
+  read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
+  write(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
+  /** What was written is on the disk once this is done: the data, and the size that it needs to be found. */
+  datasync(): Promise<void>;
+  truncate(length: number): Promise<void>;
+  size(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** The calls of a file system that the store makes: a test hands over one that fails or forgets. */
+export interface Files {
+  /** `read`: reading only; `change`: reading and writing what is there; `create`: a new file, 0600. */
+  open(path: string, how: 'read' | 'change' | 'create'): Promise<OpenFile>;
+  rename(from: string, to: string): Promise<void>;
+  /** Gives a file a second name, or fails with EEXIST. */
+  link(path: string, name: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  /** Makes one directory, 0700. */
+  mkdir(path: string): Promise<void>;
+  readdir(path: string): Promise<string[]>;
+  /** Something that differs whenever the file of that name is another, or was changed. */
+  version(path: string): Promise<string>;
+  /** Names that were made, changed or removed in the directory are on the disk once this is done. */
+  syncDirectory(path: string): Promise<void>;
+}
+
+const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
+const flags = { read: O_RDONLY, change: O_RDWR, create: O_RDWR | O_CREAT | O_EXCL } as const;
+
+/** The file system of this machine. */
+export const realFiles: Files = {
+  async open(path, how) {
+    const handle = await fs.open(path, flags[how], 0o600);
+    return {
+      read: async (...part) => (await handle.read(...part)).bytesRead,
+      write: async (...part) => (await handle.write(...part)).bytesWritten,
+      datasync: () => handle.datasync(),
+      truncate: (length) => handle.truncate(length),
+      size: async () => (await handle.stat()).size,
+      close: () => handle.close(),
+    };
+  },
+  rename: fs.rename,
+  link: fs.link,
+  unlink: fs.unlink,
+  mkdir: (path) => fs.mkdir(path, { mode: 0o700 }),
+  readdir: (path) => fs.readdir(path),
+  async version(path) {
+    const { ino, size, mtimeMs, ctimeMs } = await fs.stat(path);
+    return [ino, size, mtimeMs, ctimeMs].join(':');
+  },
+  async syncDirectory(path) {
+    // Windows opens no directory, and writes their entries through by itself.
+    if (process.platform === 'win32') return;
+    const handle = await fs.open(path, O_RDONLY);
+    try {
+      await handle.sync();
+    } catch (error) {
+      // A file system that has no such call has nothing to wait for either.
+      if (!['EINVAL', 'ENOTSUP', 'EOPNOTSUPP'].includes(errnoOf(error) ?? '')) throw error;
+    } finally {
+      await handle.close();
+    }
+  },
+};
+
+/** The errno (`ENOSPC`) of an error that the file system gave. */
+export function errnoOf(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/** Whether the error says that there is no such file. */
+export const isMissing = (error: unknown): boolean => errnoOf(error) === 'ENOENT';
+
+/** Writes all of `buffer` at `position`, however little each call takes. */
+export async function writeAll(file: OpenFile, buffer: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < buffer.length; ) {
+    const written = await file.write(buffer, done, buffer.length - done, position + done);
+    if (written <= 0) throw new Error('the file system took none of what was to be written');
+    done += written;
+  }
+}
+
+/** Reads until `buffer` is full or the file ends; says how many bytes there were. */
+export async function readAll(file: OpenFile, buffer: Uint8Array, position: number): Promise<number> {
+  for (let done = 0; ; ) {
+    if (done === buffer.length) return done;
+    const read = await file.read(buffer, done, buffer.length - done, position + done);
+    if (read <= 0) return done;
+    done += read;
+  }
+}
+
+/** Runs `use` with the file, and closes it however that ends. */
+export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promise<T>): Promise<T> {
+  try {
+    return await use(file);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes the directory, and those above it that are missing, each so that a power cut does not take it away again. */
+export async function ensureDirectory(files: Files, directory: string): Promise<void> {
+  try {
+    await files.mkdir(directory);
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return;
+    if (!isMissing(error) || dirname(directory) === directory) throw error;
+    await ensureDirectory(files, dirname(directory));
+    return ensureDirectory(files, directory);
+  }
+  // The one above as well: whoever made it may have been killed before it was synced.
+  await syncUpward(files, dirname(directory));
+}
+
+/** Syncs a directory and, where it may be opened, the one that holds its name. */
+export async function syncUpward(files: Files, directory: string): Promise<void> {
+  await files.syncDirectory(directory);
+  try {
+    await files.syncDirectory(dirname(directory));
+  } catch (error) {
+    // Working in a directory needs no right to read the one above it.
+    if (!['EACCES', 'EPERM'].includes(errnoOf(error) ?? '')) throw error;
+  }
+}

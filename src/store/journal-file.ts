@@ -1,0 +1,131 @@
+import { join } from 'node:path';
+import { StoreDamagedError, StoreError } from './errors.ts';
+import { errnoOf, type Files, type OpenFile, readAll, withFile, writeAll } from './files.ts';
+import { NEWLINE } from './journal-format.ts';
+import { findRecord, type Replayed } from './journal-replay.ts';
+
+export const JOURNAL = 'journal.ndjson';
+const TEMPORARY = /^journal\.new-[0-9a-f]+$/;
+
+/** Writes a complete journal beside, and puts it in place in one step. `unique` is hexadecimal. */
+export async function writeJournal(
+  files: Files,
+  directory: string,
+  unique: string,
+  lines: Iterable<Uint8Array>,
+): Promise<void> {
+  const temporary = join(directory, `journal.new-${unique}`);
+  await withFile(await files.open(temporary, 'create'), async (file) => {
+    let position = 0;
+    for (const line of lines) {
+      await writeAll(file, line, position);
+      position += line.length;
+    }
+    await file.datasync();
+  });
+  await files.rename(temporary, join(directory, JOURNAL));
+  await files.syncDirectory(directory);
+}
+
+/** Removes what writers that were killed have left. Only the holder of the directory may. */
+export async function removeLeftovers(files: Files, directory: string, names: string[]): Promise<void> {
+  for (const name of names) if (TEMPORARY.test(name)) await files.unlink(join(directory, name));
+}
+
+/**
+ * Cuts off what is behind the last record and keeps it in a file beside; undefined where there is nothing. The caller
+ * syncs the cut.
+ *
+ * @throws StoreDamagedError where a record stands behind: then nothing is changed
+ */
+export async function cutTornTail(
+  files: Files,
+  directory: string,
+  file: OpenFile,
+  replayed: Replayed,
+  size: number,
+): Promise<{ offset: number; length: number; saved: string } | undefined> {
+  const offset = replayed.end;
+  if (offset === size) return undefined;
+  const next = await findRecord(file, offset, size);
+  if (next !== undefined) throw damagedAt(directory, offset, `a valid record follows at byte ${next}`);
+  const saved = await saveTail(files, directory, file, offset, size);
+  await file.truncate(offset);
+  return { offset, length: size - offset, saved };
+}
+
+/**
+ * Writes the last record once more, with its newline. Only that one may be unsynced, and after a sync that failed a
+ * system may hold its pages to be clean: they would be read, but never reach the disk.
+ *
+ * @returns the length of the file
+ */
+export async function rewriteLast(file: OpenFile, replayed: Replayed): Promise<number> {
+  const length = replayed.end - replayed.last;
+  const line = Buffer.alloc(length + (replayed.bare ? 1 : 0), NEWLINE);
+  await readAll(file, line.subarray(0, length), replayed.last);
+  await writeAll(file, line, replayed.last);
+  return replayed.last + line.length;
+}
+
+export function damagedAt(directory: string, offset: number, why: string): StoreDamagedError {
+  return new StoreDamagedError(
+    `${join(directory, JOURNAL)} is damaged at byte ${offset}: ${why}`,
+    'restore the file from a backup, or move it away to begin an empty store; it was not changed',
+  );
+}
+
+/** What to tell of an error that the file system gave while `doing` something to the store. */
+export function fileError(error: unknown, doing: string): StoreError {
+  if (error instanceof StoreError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new StoreError(`cannot ${doing}: ${message}`, hintFor(errnoOf(error)), { cause: error });
+}
+
+/** What a person can do about an errno. */
+export function hintFor(errno: string | undefined): string {
+  switch (errno) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return 'free some space on that disk, then start again';
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return 'make the directory writable for this user, or choose another with --data';
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return 'choose a directory with --data';
+    case 'EMFILE':
+    case 'ENFILE':
+      return 'raise the limit of open files (ulimit -n), then start again';
+    default:
+      return 'check the disk and its file system, then start again';
+  }
+}
+
+async function saveTail(files: Files, directory: string, file: OpenFile, offset: number, size: number) {
+  const { name, copy } = await createBeside(files, directory, `journal.torn-${offset}`);
+  await withFile(copy, async () => {
+    const buffer = Buffer.allocUnsafeSlow(2 ** 16);
+    for (let position = offset; position < size; ) {
+      const read = await readAll(file, buffer, position);
+      if (read === 0) break;
+      await writeAll(copy, buffer.subarray(0, read), position - offset);
+      position += read;
+    }
+    await copy.datasync();
+  });
+  await files.syncDirectory(directory);
+  return name;
+}
+
+async function createBeside(files: Files, directory: string, wanted: string) {
+  for (let count = 1; ; count++) {
+    const name = count === 1 ? wanted : `${wanted}-${count}`;
+    try {
+      return { name, copy: await files.open(join(directory, name), 'create') };
+    } catch (error) {
+      if (errnoOf(error) !== 'EEXIST') throw error;
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import type { PetStatus } from '../contract/schemas.ts';
+import { writeAll } from './files.ts';
+import { type Entry, encodeBatch } from './journal-format.ts';
+import type { Journal } from './journal-load.ts';
+
+/** The most animals, and about the most bytes, of one batch: what one line holds and one sync covers. */
+export const MAX_BATCH = 1000;
+export const MAX_BATCH_BYTES = 2 ** 20;
+
+/** An animal to be written; `bytes` is what its record takes. */
+export type NewEntry = Entry & { id: bigint; status: PetStatus; bytes: number };
+
+type Waiting = { entry: NewEntry; resolve(): void; reject(error: unknown): void };
+
+/**
+ * Appends animals to a journal, and shows them to readers once they are on the disk. All that come while a batch is
+ * being synced make up the next one.
+ */
+export class JournalWriter {
+  #journal: Journal;
+  #clock: { now(): number };
+  /** Makes of the error of a write the one that everybody is told. */
+  #fail: (error: unknown) => Error;
+  #queue: Waiting[] = [];
+  #running: Promise<void> | undefined;
+  #failure: Error | undefined;
+
+  constructor(journal: Journal, clock: { now(): number }, fail: (error: unknown) => Error) {
+    this.#journal = journal;
+    this.#clock = clock;
+    this.#fail = fail;
+  }
+
+  get isIdle(): boolean {
+    return !this.#running;
+  }
+
+  /** Done once the animal is on the disk; ids come in ascending order. */
+  add(entry: NewEntry): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure);
+    const { idempotency } = entry;
+    if (idempotency) this.#journal.contents.keys.begin(idempotency);
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ entry, resolve, reject });
+      this.#running ??= this.#run();
+    });
+  }
+
+  /** Done once nothing is being written any more. */
+  async finish(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Whatever arrived together with the first goes into the same batch.
+    await new Promise(setImmediate);
+    while (this.#queue.length > 0) {
+      const batch = this.#take();
+      try {
+        await this.#write(batch.map(({ entry }) => entry));
+      } catch (error) {
+        this.#failure = this.#fail(error);
+        for (const { reject } of [...batch, ...this.#queue.splice(0)]) reject(this.#failure);
+        break;
+      }
+      for (const { resolve } of batch) resolve();
+    }
+    this.#running = undefined;
+  }
+
+  #take(): Waiting[] {
+    let count = 0;
+    for (let bytes = 0; count < Math.min(MAX_BATCH, this.#queue.length); count++) {
+      bytes += this.#queue[count]?.entry.bytes ?? 0;
+      if (count > 0 && bytes > MAX_BATCH_BYTES) break;
+    }
+    return this.#queue.splice(0, count);
+  }
+
+  async #write(entries: readonly NewEntry[]): Promise<void> {
+    const { file, contents, end } = this.#journal;
+    const at = Math.trunc(this.#clock.now());
+    const { line, spans } = encodeBatch(contents.seq + 1, at, entries);
+    await writeAll(file, line, end);
+    await file.datasync();
+    this.#journal.end = end + line.length;
+    contents.seq++;
+    entries.forEach(({ id, status, idempotency }, i) => {
+      const position = contents.inventory.append(id, status, line, spans[2 * i] ?? 0, spans[2 * i + 1] ?? 0);
+      if (idempotency) contents.keys.remember(idempotency, position, at);
+    });
+  }
+}
