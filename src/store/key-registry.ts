@@ -1,0 +1,108 @@
+import type { PlanName } from '../contract/plans.ts';
+import { type Files, isMissing, realFiles } from './files.ts';
+import { hashKey, keyNames, keyPath, readKey, type StoredKey } from './keys.ts';
+
+/** What a server has to know of a key. */
+export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256' | 'perMinute' | 'perDay'>;
+
+/** How old the last reading may be, in milliseconds: a revocation holds within a second. */
+const FRESH_MS = 500;
+/** Unknown keys make the directory be read at most this often: ten times a second. */
+const UNKNOWN_MS = 100;
+
+type Seen = { version: string; key: StoredKey | undefined };
+
+/** The API keys of a store, as their files are now. */
+export class KeyRegistry {
+  #directory: string;
+  #files: Files;
+  #onWarning: (message: string) => void;
+  #temporary = new Map<string, KnownKey>();
+  #byHash = new Map<string, KnownKey>();
+  /** What was read of each file, so that only those that changed are read again. */
+  #seen = new Map<string, Seen>();
+  #readAt = Number.NEGATIVE_INFINITY;
+  #unknownAt = Number.NEGATIVE_INFINITY;
+  #reading: Promise<void> | undefined;
+  /** The number of the last reading that was begun, and of the last that is done. */
+  #begun = 0;
+  #done = 0;
+  #warned = new Set<string>();
+
+  constructor(directory: string, onWarning: (message: string) => void = () => {}, files: Files = realFiles) {
+    this.#directory = directory;
+    this.#onWarning = onWarning;
+    this.#files = files;
+  }
+
+  /** `key` is good in this process for as long as it lives, and is in no file. */
+  addTemporary(key: string, plan: PlanName, name = 'temporary'): void {
+    const sha256 = hashKey(key);
+    this.#temporary.set(sha256, { name, plan, sha256 });
+  }
+
+  /** The key of that SHA-256 (hexadecimal), undefined where there is none. `now` is in milliseconds. */
+  async find(sha256: string, now: number): Promise<KnownKey | undefined> {
+    const temporary = this.#temporary.get(sha256);
+    if (temporary) return temporary;
+    const before = this.#begun;
+    if (isOlder(this.#readAt, now, FRESH_MS)) await this.#read(now);
+    const known = this.#byHash.get(sha256);
+    // Only a reading that began after the question can say that there is no such key: it may just have been made.
+    if (known || this.#done > before || !isOlder(this.#unknownAt, now, UNKNOWN_MS)) return known;
+    this.#unknownAt = now;
+    await this.#reading;
+    await this.#read(now);
+    return this.#byHash.get(sha256);
+  }
+
+  #read(now: number): Promise<void> {
+    this.#reading ??= this.#readAll(now).finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #readAll(now: number): Promise<void> {
+    const number = ++this.#begun;
+    const names = await keyNames(this.#directory, this.#files);
+    const seen = new Map<string, Seen>();
+    await Promise.all(
+      names.map(async (name) => {
+        const one = await this.#readOne(name);
+        if (one) seen.set(name, one);
+      }),
+    );
+    this.#seen = seen;
+    this.#byHash = new Map();
+    for (const { key } of seen.values()) if (key) this.#byHash.set(key.sha256, key);
+    this.#readAt = now;
+    this.#done = number;
+  }
+
+  async #readOne(name: string): Promise<Seen | undefined> {
+    const before = this.#seen.get(name);
+    try {
+      const version = await this.#files.version(keyPath(this.#directory, name));
+      if (before?.version === version) return before;
+      return { version, key: await this.#readGood(name) };
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** One damaged file hinders nobody but its own key. */
+  async #readGood(name: string): Promise<StoredKey | undefined> {
+    try {
+      return await readKey(this.#directory, name, this.#files);
+    } catch (error) {
+      if (!this.#warned.has(name)) this.#onWarning(error instanceof Error ? error.message : String(error));
+      this.#warned.add(name);
+      return undefined;
+    }
+  }
+}
+
+// A clock that was set back must not keep old keys good.
+const isOlder = (at: number, now: number, ms: number) => now < at || now - at >= ms;

@@ -1,0 +1,194 @@
+import { createHash } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import * as z from 'zod/mini';
+import { says } from '../contract/int64.ts';
+import { PlanName, plans, type Quota } from '../contract/plans.ts';
+import { describeIssues } from '../contract/schemas.ts';
+import { StoreError } from './errors.ts';
+import {
+  ensureDirectory,
+  errnoOf,
+  type Files,
+  isMissing,
+  readAll,
+  realFiles,
+  withFile,
+  writeAll,
+} from './files.ts';
+import { fileError } from './journal-file.ts';
+import { parseOrNothing } from './journal-format.ts';
+
+/** A directory below the store's that holds a file for each API key (design D16). */
+const KEYS = 'keys';
+const MAX_FILE_BYTES = 2 ** 16;
+const MAX_QUOTA = 10 ** 15;
+
+const quotaRange = 'must be an integer from 1 to 10^15';
+const quota = z.optional(
+  z.custom<number>(
+    (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= MAX_QUOTA,
+    says(quotaRange),
+  ),
+);
+const KeyName = z
+  .string(says('must be a string'))
+  .check(
+    z.regex(
+      /^[a-z0-9][a-z0-9._-]{0,63}$/,
+      'must be 1 to 64 of a-z, 0-9, dot, dash and underscore, and begin with a letter or a digit',
+    ),
+  );
+
+const bothOrNone = (key: { perMinute?: number | undefined; perDay?: number | undefined }) =>
+  (key.perMinute === undefined) === (key.perDay === undefined);
+
+const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: quota, perDay: quota }).check(
+  z.refine((key) => key.plan === 'enterprise' || (key.perMinute ?? key.perDay) === undefined, {
+    path: ['plan'],
+    error: 'must be enterprise where a key has a quota of its own',
+  }),
+  z.refine(bothOrNone, { error: 'a quota needs both: requests per minute and per day' }),
+);
+
+/** A key as its file has it: the key itself is nowhere. `created` is an instant of ISO 8601. */
+export type StoredKey = z.infer<typeof StoredKey>;
+const StoredKey = z.extend(z.object(NewKey.shape), {
+  sha256: z.string().check(z.regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')),
+  created: z.iso.datetime(),
+});
+
+/** `quota` only with the plan enterprise; without one that plan's own holds. */
+export type KeyRequest = { name: string; plan: PlanName; quota?: Quota | undefined };
+
+/** `key` is shown this once, and then nobody can tell it. */
+export type CreatedKey = { name: string; plan: PlanName; quota: Quota; key: string };
+
+/**
+ * Makes an API key of the store in `directory`. `clock` is in milliseconds since 1970.
+ *
+ * @throws StoreError where the request is not valid, the name is taken, or the file cannot be written
+ */
+export async function createKey(
+  directory: string,
+  request: KeyRequest,
+  random: (bytes: number) => Uint8Array,
+  clock: { now(): number },
+  files: Files = realFiles,
+): Promise<CreatedKey> {
+  const { name, plan, quota: own } = request;
+  const parsed = NewKey.safeParse({ name, plan, ...own });
+  if (!parsed.success) {
+    throw new StoreError(
+      `no such key can be made: ${describeIssues(parsed.error)}`,
+      'see pets keys add --help',
+    );
+  }
+  const key = `pets_${Buffer.from(random(32)).toString('base64url')}`;
+  const stored: StoredKey = {
+    ...parsed.data,
+    sha256: hashKey(key),
+    created: new Date(clock.now()).toISOString(),
+  };
+  const folder = join(resolve(directory), KEYS);
+  const temporary = join(folder, `${name}.new-${Buffer.from(random(8)).toString('hex')}`);
+  try {
+    await ensureDirectory(files, folder);
+    await withFile(await files.open(temporary, 'create'), async (file) => {
+      await writeAll(file, Buffer.from(`${JSON.stringify(stored)}\n`), 0);
+      await file.datasync();
+    });
+    // A second name, unlike a rename, never takes the place of a key that is there.
+    await files.link(temporary, join(folder, `${name}.json`));
+  } catch (error) {
+    await files.unlink(temporary).catch(() => {});
+    if (errnoOf(error) !== 'EEXIST') throw fileError(error, `write the key ${name} in ${folder}`);
+    throw new StoreError(`a key named ${name} exists`, `choose another name, or pets keys revoke ${name}`);
+  }
+  await files.unlink(temporary);
+  await files.syncDirectory(folder);
+  return { name, plan, quota: quotaOf(stored), key };
+}
+
+/**
+ * The keys of the store in `directory`, by name.
+ *
+ * @throws StoreError where a key's file is damaged, naming it
+ */
+export async function listKeys(directory: string, files: Files = realFiles): Promise<StoredKey[]> {
+  const names = await keyNames(directory, files);
+  const keys = await Promise.all(names.map((name) => readKey(directory, name, files)));
+  return keys.filter((key) => key !== undefined);
+}
+
+/**
+ * Removes a key; a server of the store refuses it within a second.
+ *
+ * @throws StoreError where there is no key of that name
+ */
+export async function revokeKey(directory: string, name: string, files: Files = realFiles): Promise<void> {
+  const names = await keyNames(directory, files);
+  const folder = join(resolve(directory), KEYS);
+  try {
+    // Only a name that was listed becomes part of a path.
+    if (!names.includes(name)) throw noKey(name, names);
+    await files.unlink(join(folder, `${name}.json`));
+    await files.syncDirectory(folder);
+  } catch (error) {
+    throw isMissing(error) ? noKey(name, names) : fileError(error, `remove the key ${name} in ${folder}`);
+  }
+}
+
+/** The quota that holds for a key. */
+export function quotaOf({
+  plan,
+  perMinute,
+  perDay,
+}: Pick<StoredKey, 'plan' | 'perMinute' | 'perDay'>): Quota {
+  return { perMinute: perMinute ?? plans[plan].perMinute, perDay: perDay ?? plans[plan].perDay };
+}
+
+/** What the store keeps of a key: its SHA-256, hexadecimal. */
+export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');
+
+/** The names of the keys there are, sorted. */
+export async function keyNames(directory: string, files: Files): Promise<string[]> {
+  try {
+    const found = await files.readdir(join(resolve(directory), KEYS));
+    const names = found
+      .filter((file) => file.endsWith('.json'))
+      .map((file) => file.slice(0, -'.json'.length));
+    return names.filter((name) => KeyName.safeParse(name).success).sort();
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw fileError(error, `read the keys in ${directory}`);
+  }
+}
+
+/** Where a key is kept. */
+export const keyPath = (directory: string, name: string): string =>
+  join(resolve(directory), KEYS, `${name}.json`);
+
+/** One key; undefined where it was revoked meanwhile. */
+export async function readKey(directory: string, name: string, files: Files): Promise<StoredKey | undefined> {
+  const path = keyPath(directory, name);
+  let text: string;
+  try {
+    const buffer = Buffer.alloc(MAX_FILE_BYTES);
+    text = await withFile(await files.open(path, 'read'), async (file) => {
+      return buffer.toString('utf8', 0, await readAll(file, buffer, 0));
+    });
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw fileError(error, `read ${path}`);
+  }
+  const parsed = StoredKey.safeParse(parseOrNothing(text));
+  if (parsed.success && parsed.data.name === name) return parsed.data;
+  const why = parsed.success ? `it is that of ${parsed.data.name}` : describeIssues(parsed.error);
+  throw new StoreError(`${path} is damaged: ${why}`, `pets keys revoke ${name}, and make the key anew`);
+}
+
+function noKey(name: string, names: string[]): StoreError {
+  const there =
+    names.length > 0 ? `the keys are: ${names.join(', ')}` : 'the store has no keys: pets keys add';
+  return new StoreError(`there is no key named ${JSON.stringify(name)}`, there);
+}
