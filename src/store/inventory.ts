@@ -2,6 +2,8 @@ import { type PetStatus, petStatuses } from '../contract/schemas.ts';
 import type { Page, PageQuery, PetJson } from './store.ts';
 
 const CHUNK_BYTES = 2 ** 20;
+/** Below this a loop copies quicker than a call into the runtime. */
+const SHORT_BYTES = 200;
 const NONE = new Uint32Array(0);
 
 /**
@@ -96,7 +98,8 @@ export class Inventory {
       this.#chunks.push(chunk);
       this.#free = 0;
     }
-    bytes.copy(chunk, this.#free, start, end);
+    if (length > SHORT_BYTES) bytes.copy(chunk, this.#free, start, end);
+    else for (let from = start, to = this.#free; from < end; ) chunk[to++] = bytes[from++] ?? 0;
     this.#places[place] = this.#chunks.length - 1;
     this.#places[place + 1] = this.#free;
     this.#places[place + 2] = length;

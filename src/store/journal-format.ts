@@ -47,7 +47,7 @@ export function encodeHeader(header: Header): Buffer {
 
 /** @throws StoreDamagedError, naming `file` */
 export function decodeHeader(line: Buffer, file: string): Header {
-  const value = isRecord(line) ? parseOrNothing(line.toString()) : undefined;
+  const value = isRecord(line, 0, line.length) ? parseOrNothing(line.toString()) : undefined;
   const kind = AnyHeader.safeParse(value);
   if (kind.success && kind.data.format !== FORMAT) {
     throw new StoreDamagedError(
@@ -105,12 +105,13 @@ export function recordBytes(text: string, idempotency?: Idempotency): number {
   return bytes;
 }
 
-/** Whether `line`, without its newline, is what was once written. */
-export function isRecord(line: Buffer): boolean {
-  const end = line.length;
-  if (end <= PREFIX_LENGTH || line[16] !== 0x22 || line[17] !== 0x2c || line[end - 1] !== 0x7d) return false;
-  for (let i = 0; i < MARK.length; i++) if (line[i] !== MARK[i]) return false;
-  return hex32(line, MARK.length) === crc32(line.subarray(PREFIX_LENGTH));
+/** Whether the bytes from `start` to `end`, a line without its newline, are what was once written. */
+export function isRecord(bytes: Buffer, start: number, end: number): boolean {
+  const rest = start + PREFIX_LENGTH;
+  if (end <= rest || bytes[rest - 2] !== 0x22 || bytes[rest - 1] !== 0x2c || bytes[end - 1] !== 0x7d)
+    return false;
+  for (let i = 0; i < MARK.length; i++) if (bytes[start + i] !== MARK[i]) return false;
+  return hex32(bytes, start + MARK.length) === crc32(bytes.subarray(rest, end));
 }
 
 function seal(rest: string): Buffer {

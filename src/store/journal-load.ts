@@ -6,7 +6,7 @@ import { Inventory } from './inventory.ts';
 import { cutTornTail, damagedAt, JOURNAL, rewriteLast } from './journal-file.ts';
 import { decodeHeader, type Header } from './journal-format.ts';
 import { replay } from './journal-replay.ts';
-import { scanLine } from './journal-scan.ts';
+import { LineScanner } from './journal-scan.ts';
 import type { OrderJson } from './store.ts';
 
 /** What a journal says, folded into memory. */
@@ -45,9 +45,10 @@ export async function loadJournal(
       seq: 0,
     };
     let header: Header | undefined;
-    const replayed = await replay(file, size, (line, offset) => {
-      if (!header) header = decodeHeader(line, path);
-      else fold(contents, line, now, (why) => damagedAt(directory, offset, why));
+    const replayed = await replay(file, size, (bytes, start, end, offset) => {
+      if (!header) header = decodeHeader(bytes.subarray(start, end), path);
+      else
+        fold(contents, new LineScanner(bytes, start, end), now, (why) => damagedAt(directory, offset, why));
     });
     if (!header) throw await noHeader(file, path);
     const torn = await cutTornTail(files, directory, file, replayed, size);
@@ -66,11 +67,16 @@ export async function loadJournal(
   }
 }
 
-function fold(contents: Contents, line: Buffer, now: number, damaged: (why: string) => StoreDamagedError) {
+function fold(
+  contents: Contents,
+  line: LineScanner,
+  now: number,
+  damaged: (why: string) => StoreDamagedError,
+) {
   const { inventory } = contents;
   const first = inventory.size;
   let lastId = inventory.lastId;
-  const scanned = scanLine(line, (id, status, bytes, start, end) => {
+  const scanned = line.scan((id, status, bytes, start, end) => {
     if (lastId !== undefined && id <= lastId) throw damaged(`animal ${id} follows animal ${lastId}`);
     lastId = id;
     inventory.append(id, status, bytes, start, end);
@@ -82,8 +88,9 @@ function fold(contents: Contents, line: Buffer, now: number, damaged: (why: stri
   if (order !== undefined) contents.orders.push(order);
   if (keys === undefined || isOver({ at }, now)) return;
   const count = inventory.size - first;
-  if (!Array.isArray(keys)) throw damaged('its record has an unknown form');
-  for (const entry of keys) {
+  const entries = keys();
+  if (!Array.isArray(entries)) throw damaged('its record has an unknown form');
+  for (const entry of entries) {
     if (!isKeyEntry(entry, count)) throw damaged('its record has an unknown form');
     contents.keys.remember({ ...entry, bodyHash: entry.body }, first + entry.pet, at);
   }

@@ -14,13 +14,14 @@ export type Replayed = {
 };
 
 /**
- * Hands over each record of the file, without its newline, up to the first that is not valid. Takes a constant
- * amount of memory; the line is good only during the call.
+ * Hands over each record of the file, the bytes from `start` to `end` without the newline and the record's offset in
+ * the file, up to the first that is not valid. Takes a constant amount of memory; the bytes are good only during the
+ * call.
  */
 export async function replay(
   file: OpenFile,
   size: number,
-  apply: (line: Buffer, offset: number) => void,
+  apply: (bytes: Buffer, start: number, end: number, offset: number) => void,
 ): Promise<Replayed> {
   const state = { last: 0, end: 0, bare: false };
   let buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, size + 1));
@@ -35,11 +36,11 @@ export async function replay(
       newline = indexOfNewline(buffer, start, filled);
       const atEnd = newline < 0 && position >= size && start < filled;
       if (newline < 0 && !atEnd) break;
-      const line = buffer.subarray(start, atEnd ? filled : newline);
-      if (!isRecord(line)) return state;
-      apply(line, state.end);
+      const end = atEnd ? filled : newline;
+      if (!isRecord(buffer, start, end)) return state;
+      apply(buffer, start, end, state.end);
       state.last = state.end;
-      state.end += line.length + (atEnd ? 0 : 1);
+      state.end += end - start + (atEnd ? 0 : 1);
       state.bare = atEnd;
       if (atEnd) return state;
     }
@@ -72,7 +73,7 @@ async function isRecordAt(file: OpenFile, offset: number): Promise<boolean> {
     const buffer = Buffer.allocUnsafeSlow(length);
     const read = await readAll(file, buffer, offset);
     const newline = indexOfNewline(buffer, 0, read);
-    if (newline >= 0 || read < length) return isRecord(buffer.subarray(0, newline < 0 ? read : newline));
+    if (newline >= 0 || read < length) return isRecord(buffer, 0, newline < 0 ? read : newline);
   }
   return false;
 }

@@ -3,11 +3,11 @@ import type { PetStatus } from '../contract/schemas.ts';
 import { PREFIX_LENGTH, parseOrNothing } from './journal-format.ts';
 import type { OrderJson } from './store.ts';
 
-/** What a line holds beside its animals. `keys` is what JSON.parse made of it. */
-export type Scanned = { seq: number; at: number; order?: OrderJson; keys?: unknown };
+/** What a line holds beside its animals. `keys` parses its idempotency keys. */
+export type Scanned = { seq: number; at: number; order?: OrderJson; keys?: () => unknown };
 
-/** Told of each animal of a line: its text is `line` from `start` to `end`. */
-export type OnPet = (id: bigint, status: PetStatus, line: Buffer, start: number, end: number) => void;
+/** Told of each animal of a line: its text is `bytes` from `start` to `end`. */
+export type OnPet = (id: bigint, status: PetStatus, bytes: Buffer, start: number, end: number) => void;
 
 const literal = (text: string) => Buffer.from(text);
 const SEQ = literal('"seq":');
@@ -27,32 +27,36 @@ const statuses: [PetStatus, Buffer][] = [
 
 /**
  * Reads a record in the one form in which it is written: far quicker than JSON.parse, and the text of each animal is
- * checked without being copied. Undefined where the record has another form.
+ * checked without being copied.
  */
-export function scanLine(line: Buffer, onPet: OnPet): Scanned | undefined {
-  const scanner = new Scanner(line);
-  const seq = scanner.skip(SEQ) ? scanner.safeInteger() : undefined;
-  const at = scanner.skip(AT) ? scanner.safeInteger() : undefined;
-  if (seq === undefined || at === undefined) return undefined;
-  if (scanner.skip(ORDER)) {
-    const order = scanner.rest();
-    return parseOrNothing(order) === undefined ? undefined : { seq, at, order };
-  }
-  if (!scanner.skip(PETS) || !scanner.pets(onPet)) return undefined;
-  if (!scanner.skip(KEYS)) return scanner.isAtEnd() ? { seq, at } : undefined;
-  const keys = parseOrNothing(scanner.rest());
-  return keys === undefined ? undefined : { seq, at, keys };
-}
-
-class Scanner {
+export class LineScanner {
   #line: Buffer;
-  #at = PREFIX_LENGTH;
+  #at: number;
+  #end: number;
 
-  constructor(line: Buffer) {
-    this.#line = line;
+  /** The record is the bytes from `start` to `end`. */
+  constructor(bytes: Buffer, start: number, end: number) {
+    this.#line = bytes;
+    this.#at = start + PREFIX_LENGTH;
+    // The brace that closes the record.
+    this.#end = end - 1;
   }
 
-  skip(expected: Buffer): boolean {
+  /** Undefined where the record has another form. */
+  scan(onPet: OnPet): Scanned | undefined {
+    const seq = this.#skip(SEQ) ? this.#safeInteger() : undefined;
+    const at = this.#skip(AT) ? this.#safeInteger() : undefined;
+    if (seq === undefined || at === undefined) return undefined;
+    if (this.#skip(ORDER)) {
+      const order = this.#rest();
+      return parseOrNothing(order) === undefined ? undefined : { seq, at, order };
+    }
+    if (!this.#skip(PETS) || !this.#pets(onPet)) return undefined;
+    if (!this.#skip(KEYS)) return this.#at === this.#end ? { seq, at } : undefined;
+    return { seq, at, keys: () => parseOrNothing(this.#rest()) };
+  }
+
+  #skip(expected: Buffer): boolean {
     const line = this.#line;
     const at = this.#at;
     for (let i = 0; i < expected.length; i++) if (line[at + i] !== expected[i]) return false;
@@ -61,22 +65,18 @@ class Scanner {
   }
 
   /** The text up to the brace that closes the record. */
-  rest(): string {
-    return this.#line.toString('utf8', this.#at, this.#line.length - 1);
+  #rest(): string {
+    return this.#line.toString('utf8', this.#at, this.#end);
   }
 
-  isAtEnd(): boolean {
-    return this.#at === this.#line.length - 1;
-  }
-
-  pets(onPet: OnPet): boolean {
+  #pets(onPet: OnPet): boolean {
     const line = this.#line;
     for (;;) {
       const start = this.#at;
-      const id = this.skip(ID) ? this.#int64() : undefined;
-      if (id === undefined || !this.skip(NAME) || !this.#skipString()) return false;
-      if (!this.skip(CATEGORY) || this.#int64() === undefined || !this.skip(STATUS)) return false;
-      const status = statuses.find(([, text]) => this.skip(text))?.[0];
+      const id = this.#skip(ID) ? this.#int64() : undefined;
+      if (id === undefined || !this.#skip(NAME) || !this.#skipString()) return false;
+      if (!this.#skip(CATEGORY) || this.#int64() === undefined || !this.#skip(STATUS)) return false;
+      const status = this.#status();
       if (!status) return false;
       onPet(id, status, line, start, this.#at);
       const next = line[this.#at++];
@@ -85,7 +85,12 @@ class Scanner {
     }
   }
 
-  safeInteger(): number | undefined {
+  #status(): PetStatus | undefined {
+    for (const [status, text] of statuses) if (this.#skip(text)) return status;
+    return undefined;
+  }
+
+  #safeInteger(): number | undefined {
     const value = this.#integer();
     return typeof value === 'number' ? value : undefined;
   }
@@ -115,7 +120,7 @@ class Scanner {
   /** To behind the quote that ends the string. */
   #skipString(): boolean {
     const line = this.#line;
-    for (let at = this.#at; at < line.length; at++) {
+    for (let at = this.#at; at < this.#end; at++) {
       const byte = line[at];
       if (byte === 0x5c) at++;
       else if (byte === 0x22) {

@@ -99,13 +99,13 @@ export async function createKey(
     });
     // A second name, unlike a rename, never takes the place of a key that is there.
     await files.link(temporary, join(folder, `${name}.json`));
+    await files.unlink(temporary);
+    await files.syncDirectory(folder);
   } catch (error) {
     await files.unlink(temporary).catch(() => {});
     if (errnoOf(error) !== 'EEXIST') throw fileError(error, `write the key ${name} in ${folder}`);
     throw new StoreError(`a key named ${name} exists`, `choose another name, or pets keys revoke ${name}`);
   }
-  await files.unlink(temporary);
-  await files.syncDirectory(folder);
   return { name, plan, quota: quotaOf(stored), key };
 }
 
