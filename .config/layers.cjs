@@ -9,7 +9,7 @@ const layers = {
 // The libraries of each floor. One that is not named here is not imported there.
 const libraries = {
   contract: ['zod', 'lossless-json'],
-  client: ['undici'],
+  client: ['undici', 'zod'],
   store: ['zod'],
   server: ['zod'],
 };

@@ -97,3 +97,6 @@ export type OperationInput<Name extends OperationName> = Part<Operations[Name], 
 
 /** What a caller gets back. */
 export type OperationOutput<Name extends OperationName> = z.output<Operations[Name]['success']['body']>;
+
+/** The version is part of the address (specification 9): every base URL ends in it. */
+export const API_PREFIX = '/v1';

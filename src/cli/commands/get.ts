@@ -1,0 +1,107 @@
+import type { Client } from '../../client/client.ts';
+import { ApiFailure } from '../../client/errors.ts';
+import { header } from '../../contract/headers.ts';
+import { operations, pageSize } from '../../contract/operations.ts';
+import type { Pet } from '../../contract/schemas.ts';
+import { int64Argument } from '../arguments.ts';
+import { CliError } from '../cli-error.ts';
+import type { Command, Runtime } from '../command.ts';
+import { connectionFor, withClient } from '../connect.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { renderPets } from '../output/pets.ts';
+
+type Options = { id: bigint[] };
+
+/** After the removal of the operation the list is looked through, but not without end. */
+const MAX_PAGES = 10;
+const DAY = 86_400_000;
+
+export const get: Command<Options> = {
+  name: 'get',
+  summary: 'show animals by id',
+  examples: ['pets get 7', 'pets get 7 8 9 --json'],
+  arguments: [{ name: '<id...>', description: "the animals' ids", parse: int64Argument }],
+  async run({ id: ids }, runtime) {
+    const { console } = runtime;
+    const connection = connectionFor(runtime);
+    const pets = await withClient(runtime, connection, (client) => findAll(client, ids, runtime));
+    const found = pets.filter((pet) => pet !== undefined);
+    const missing = ids.filter((_, i) => pets[i] === undefined);
+    if (ids.length > 1 || found.length > 0) await show(found, ids.length === 1, console);
+    if (missing.length > 0) throw notFound(missing);
+    return exitCodes.ok;
+  },
+};
+
+async function show(pets: readonly Pet[], isSingle: boolean, console: Runtime['console']): Promise<void> {
+  if (console.json) await console.writeJson(isSingle ? pets[0] : pets);
+  else if (pets.length > 0) await console.write(await renderPets(console, pets));
+}
+
+/** One after another: a handful of ids is not worth a burst against the rate limit. */
+async function findAll(
+  client: Client,
+  ids: readonly bigint[],
+  runtime: Runtime,
+): Promise<(Pet | undefined)[]> {
+  const pets: (Pet | undefined)[] = [];
+  let isRemoved = false;
+  for (const petId of ids) {
+    const answer = isRemoved
+      ? 'removed'
+      : await getOne(client, petId, pets.length === 0 ? runtime : undefined);
+    if (answer === 'removed') isRemoved = true;
+    pets.push(answer === 'removed' ? undefined : answer);
+  }
+  return isRemoved ? lookThrough(client, ids, runtime) : pets;
+}
+
+async function getOne(
+  client: Client,
+  petId: bigint,
+  runtime?: Runtime,
+): Promise<Pet | undefined | 'removed'> {
+  try {
+    const { value, headers } = await client.call('getPet', { params: { petId } });
+    if (runtime && headers[header.sunset.toLowerCase()]) tellSunset(runtime);
+    return value;
+  } catch (error) {
+    if (error instanceof ApiFailure && error.status === 404) return undefined;
+    if (error instanceof ApiFailure && error.status === 410) return 'removed';
+    throw error;
+  }
+}
+
+function tellSunset({ console, context }: Runtime): void {
+  const { sunset } = operations.getPet.deprecated;
+  const days = Math.ceil((sunset.getTime() - context.clock.now()) / DAY);
+  console.notice(
+    `the service removes this operation on 5 December 2030 (in ${days} days): use pets list --status <status>`,
+  );
+}
+
+async function lookThrough(
+  client: Client,
+  ids: readonly bigint[],
+  { console }: Runtime,
+): Promise<(Pet | undefined)[]> {
+  const { listPages } = await import('../../client/pages.ts');
+  const found = new Map<bigint, Pet>();
+  let pages = 0;
+  for await (const { pets } of listPages(client, { limit: pageSize.max }, pageSize.max)) {
+    for (const pet of pets) if (ids.includes(pet.id)) found.set(pet.id, pet);
+    if (found.size === ids.length || ++pages === MAX_PAGES) break;
+  }
+  console.notice(
+    `the service has removed this operation; the first ${MAX_PAGES} pages were looked through. Use: pets list --all --json`,
+  );
+  return ids.map((id) => found.get(id));
+}
+
+function notFound(ids: readonly bigint[]): CliError {
+  return new CliError(`there is no animal with id ${ids.join(', ')}`, {
+    code: 'not_found',
+    exitCode: exitCodes.notFound,
+    hint: 'see which there are: pets list',
+  });
+}

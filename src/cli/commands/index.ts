@@ -1,0 +1,25 @@
+import type { Command, CommandGroup } from '../command.ts';
+import { add } from './add.ts';
+import { get } from './get.ts';
+import { keys } from './keys.ts';
+import { list } from './list.ts';
+import { login } from './login.ts';
+import { logout } from './logout.ts';
+import { orders } from './orders.ts';
+import { profiles } from './profiles.ts';
+import { serve } from './serve.ts';
+import { use } from './use.ts';
+
+/** The commands, in the order in which help shows them. */
+export const commands: readonly (Command<never> | CommandGroup)[] = [
+  list,
+  add,
+  get,
+  orders,
+  login,
+  logout,
+  profiles,
+  use,
+  serve,
+  keys,
+];

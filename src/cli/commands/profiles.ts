@@ -1,0 +1,114 @@
+import type { ReplyHeaders } from '../../client/transport.ts';
+import { header } from '../../contract/headers.ts';
+import type { Command, Runtime } from '../command.ts';
+import { CallError, withClient } from '../connect.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { explain } from '../explain.ts';
+import { openProfileFiles } from '../profiles/files.ts';
+import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
+import { checkProtocol } from '../profiles/resolve.ts';
+
+type Row = {
+  profile: ProfileName;
+  baseUrl: string | null;
+  /** Masked. */
+  key: string | null;
+  default: boolean;
+  check?: Check;
+};
+
+type Check = { ok: boolean; message: string; limit?: number; remaining?: number; reset?: string };
+
+export const profiles: Command<{ check?: boolean }> = {
+  name: 'profiles',
+  summary: 'show the profiles',
+  examples: ['pets profiles', 'pets profiles --check'],
+  options: [
+    {
+      flags: '--check',
+      description: 'ask each service whether the key is valid, and what is left of its limit',
+    },
+  ],
+  async run({ check }, runtime) {
+    const { context, console } = runtime;
+    const files = openProfileFiles(context);
+    const defaultProfile = context.env['PETS_PROFILE'] || (files.readSettings().defaultProfile ?? 'prod');
+    const rows: Row[] = [];
+    for (const profile of profileNames) {
+      const stored = files.read(profile);
+      const row: Row = {
+        profile,
+        baseUrl: stored?.baseUrl ?? null,
+        key: stored?.key ? maskKey(stored.key) : null,
+        default: profile === defaultProfile,
+      };
+      rows.push(check && stored?.key ? { ...row, check: await ask(runtime, profile, stored) } : row);
+    }
+    if (console.json) await console.writeJson(rows);
+    else await console.write(await render(runtime, rows, check === true));
+    return exitCodes.ok;
+  },
+};
+
+async function ask(runtime: Runtime, profile: ProfileName, stored: Profile): Promise<Check> {
+  try {
+    checkProtocol(
+      stored.baseUrl,
+      stored.allowHttp === true || runtime.context.env['PETS_ALLOW_HTTP'] === '1',
+      profile,
+    );
+    const connection = {
+      profile,
+      baseUrl: stored.baseUrl,
+      key: stored.key ?? '',
+      keySource: `profile ${profile}`,
+    };
+    const { headers } = await withClient(runtime, connection, (client) =>
+      client.call('listPets', { query: { limit: 1 } }),
+    );
+    return quotaOf(headers);
+  } catch (error) {
+    const { message } = error instanceof CallError ? explain(error.cause, error.connection) : explain(error);
+    return { ok: false, message };
+  }
+}
+
+function quotaOf(headers: ReplyHeaders): Check {
+  const [limit, remaining, reset] = [header.rateLimit, header.rateLimitRemaining, header.rateLimitReset].map(
+    (name) => Number(headers[name.toLowerCase()]),
+  );
+  if (!isCount(limit) || !isCount(remaining) || !isCount(reset)) return { ok: true, message: 'valid' };
+  const time = new Date(reset * 1_000);
+  const until = Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+  return {
+    ok: true,
+    message: `valid, ${remaining} of ${limit} requests left${until ? ` until ${until.slice(11, 19)} UTC` : ''}`,
+    limit,
+    remaining,
+    ...(until && { reset: until }),
+  };
+}
+
+const isCount = (value: number | undefined): value is number => Number.isSafeInteger(value);
+
+async function render({ console }: Runtime, rows: readonly Row[], withCheck: boolean): Promise<string> {
+  const { renderRows } = await import('../output/table.ts');
+  const columns = [
+    { head: 'PROFILE' },
+    { head: 'BASE URL', wide: true },
+    { head: 'KEY' },
+    { head: 'DEFAULT' },
+    ...(withCheck ? [{ head: 'CHECK', wide: true }] : []),
+  ];
+  return renderRows(
+    console,
+    columns,
+    rows.map((row) => [
+      row.profile,
+      row.baseUrl ?? '-',
+      row.key ?? '-',
+      row.default ? 'default' : '',
+      ...(withCheck ? [row.check?.message ?? 'not logged in'] : []),
+    ]),
+  );
+}

@@ -1,0 +1,54 @@
+import { PlanName, planNames } from '../../contract/plans.ts';
+import { by, integer } from '../arguments.ts';
+import { usageError } from '../cli-error.ts';
+import type { Command } from '../command.ts';
+import { DEFAULT_PORT, type ServeOptions } from '../serve/options.ts';
+
+export const serve: Command<ServeOptions> = {
+  name: 'serve',
+  summary: 'run the whole service on this machine',
+  examples: [
+    'pets serve --seed                     sample animals; then: pets --profile local list',
+    'pets serve --ephemeral -- npm test    run a test suite against it, and stop',
+    'pets serve --seed animals.csv --data ./store --port 0',
+  ],
+  arguments: [{ name: '[command...]', description: 'behind --: run it against the service, then stop' }],
+  options: [
+    {
+      flags: '--port <number>',
+      description: `port to listen on; 0 takes a free one (default: ${DEFAULT_PORT}, with a command 0)`,
+      parse: integer(0, 65_535),
+    },
+    { flags: '--host <address>', description: 'address to listen on', default: '127.0.0.1' },
+    { flags: '--data <directory>', description: 'where the store is kept' },
+    { flags: '--ephemeral', description: 'keep the store in a temporary directory, gone at the end' },
+    {
+      flags: '--seed [file]',
+      description: 'fill an empty store: sample animals, or a .json, .ndjson or .csv file',
+    },
+    {
+      flags: '--plan <plan>',
+      description: `rate limits of a new store's key: ${planNames.join(', ')}`,
+      parse: by(PlanName),
+      default: 'pro',
+    },
+    { flags: '--no-profile', description: 'leave profile local alone' },
+    { flags: '--log', description: 'a line on stderr for every request' },
+    { flags: '--quiet', description: 'say nothing but errors' },
+  ],
+  check({ data, ephemeral }) {
+    if (data !== undefined && ephemeral) {
+      throw usageError('--data and --ephemeral exclude each other', 'choose one of them');
+    }
+  },
+  async run(options, runtime) {
+    if (options.command.length > 0 && !runtime.context.argv.includes('--')) {
+      throw usageError(
+        `serve takes no argument ${options.command[0]}`,
+        'a command to run stands behind --: pets serve -- npm test',
+      );
+    }
+    const { runServer } = await import('../serve/run-server.ts');
+    return runServer(options, runtime);
+  },
+};

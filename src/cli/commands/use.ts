@@ -1,0 +1,21 @@
+import { by } from '../arguments.ts';
+import type { Command } from '../command.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { openProfileFiles } from '../profiles/files.ts';
+import { ProfileName, profileNames } from '../profiles/profile.ts';
+
+export const use: Command<{ profile: ProfileName }> = {
+  name: 'use',
+  summary: 'set the default profile',
+  examples: ['pets use staging'],
+  arguments: [{ name: '<profile>', description: profileNames.join(', '), parse: by(ProfileName) }],
+  async run({ profile }, { context, console }) {
+    const files = openProfileFiles(context);
+    await files.writeSettings({ ...files.readSettings(), defaultProfile: profile });
+    console.notice(`the default profile is ${profile}`);
+    if (files.read(profile)?.key === undefined) {
+      console.notice(`it has no key yet: ${profile === 'local' ? 'pets serve --seed' : 'pets login'}`);
+    }
+    return exitCodes.ok;
+  },
+};

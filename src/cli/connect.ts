@@ -1,0 +1,78 @@
+import type { Client, Wait } from '../client/client.ts';
+import type { Runtime } from './command.ts';
+import { openProfileFiles } from './profiles/files.ts';
+import { type Connection, resolveConnection } from './profiles/resolve.ts';
+
+/** An error of a call, with the connection it happened on: explain.ts names the server and the key. */
+export class CallError extends Error {
+  readonly connection: Connection;
+
+  constructor(cause: unknown, connection: Connection) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.connection = connection;
+  }
+}
+
+/** Which server and key the options mean. @throws CliError */
+export function connectionFor({ context, globals, console }: Runtime): Connection {
+  const files = openProfileFiles(context);
+  const { connection, notices } = resolveConnection({
+    flags: globals,
+    env: context.env,
+    defaultProfile: files.readSettings().defaultProfile,
+    readProfile: files.read,
+  });
+  for (const notice of notices) console.notice(notice);
+  return connection;
+}
+
+/** Runs a piece of work with a client, interruptible by Ctrl-C, and closes the connection behind it. */
+export async function withClient<Result>(
+  runtime: Runtime,
+  connection: Connection,
+  work: (client: Client) => Promise<Result>,
+): Promise<Result> {
+  const { context, globals } = runtime;
+  const [{ createClient }, { createTransport }, { InterruptedError }] = await Promise.all([
+    import('../client/client.ts'),
+    import('../client/transport.ts'),
+    import('../client/errors.ts'),
+  ]);
+  const interrupt = new AbortController();
+  const unsubscribe = context.onSignal(['SIGINT'], () =>
+    interrupt.abort(new InterruptedError('interrupted')),
+  );
+  const transport = createTransport();
+  try {
+    return await work(
+      createClient({
+        baseUrl: connection.baseUrl,
+        key: connection.key,
+        transport,
+        clock: context.clock,
+        sleep: context.sleep,
+        random: context.random,
+        signal: interrupt.signal,
+        timeoutMilliseconds: globals.timeout * 1_000,
+        maxWaitMilliseconds: globals.retry ? globals.maxWait * 1_000 : undefined,
+        onWait: (wait) => tellWait(runtime, wait),
+      }),
+    );
+  } catch (error) {
+    throw new CallError(error, connection);
+  } finally {
+    unsubscribe();
+    await transport.close();
+  }
+}
+
+/** Every wait of a second and more is told: why, how long, until when. */
+function tellWait({ console }: Runtime, { reason, milliseconds, until }: Wait): void {
+  if (milliseconds < 1_000) return;
+  const seconds = Math.ceil(milliseconds / 1_000);
+  const time = new Date(until).toISOString();
+  console.event(
+    { wait: { reason, seconds, until: time } },
+    console.errorColours.dim(`waiting ${seconds} s (${reason}), until ${time.slice(11, 19)} UTC`),
+  );
+}

@@ -1,0 +1,140 @@
+import {
+  ApiFailure,
+  ContractError,
+  InterruptedError,
+  NetworkError,
+  RateLimitError,
+  TimeoutError,
+} from '../client/errors.ts';
+import { StoreError } from '../store/errors.ts';
+import { CliError } from './cli-error.ts';
+import { type ExitCode, exitCodes } from './exit-codes.ts';
+import { OutputError } from './output/console.ts';
+import { maskKey } from './profiles/profile.ts';
+import type { Connection } from './profiles/resolve.ts';
+
+/** An error as a person and a program are told it. */
+export type Explanation = {
+  exitCode: ExitCode;
+  code: string;
+  message: string;
+  status?: number | undefined;
+  hint?: string | undefined;
+};
+
+/** Turns every error there is into a message, a next step and an exit code; the only place that does. */
+export function explain(error: unknown, connection?: Connection): Explanation {
+  if (error instanceof CliError) {
+    return { exitCode: error.exitCode, code: error.code, message: error.message, hint: error.hint };
+  }
+  if (error instanceof StoreError) {
+    return { exitCode: exitCodes.other, code: 'store_error', message: error.message, hint: error.hint };
+  }
+  if (error instanceof InterruptedError) {
+    return { exitCode: exitCodes.interrupted, code: 'interrupted', message: 'interrupted' };
+  }
+  if (error instanceof OutputError) {
+    return {
+      exitCode: exitCodes.other,
+      code: 'output_error',
+      message: `cannot write the output: ${error.message}`,
+    };
+  }
+  return explainCall(error, connection) ?? unexpected(error);
+}
+
+function explainCall(error: unknown, connection: Connection | undefined): Explanation | undefined {
+  const server = connection ? new URL(connection.baseUrl).host : 'the service';
+  if (error instanceof ApiFailure) return explainFailure(error, server, connection);
+  if (error instanceof RateLimitError) {
+    return {
+      exitCode: exitCodes.rateLimited,
+      code: error.code ?? 'rate_limited',
+      status: 429,
+      message: `${server} is rate-limited until ${timeOf(error.until)}: ${error.message}`,
+      hint: 'try again then, or allow a longer wait with --max-wait <seconds>',
+    };
+  }
+  if (error instanceof TimeoutError) {
+    return {
+      exitCode: exitCodes.network,
+      code: 'timeout',
+      message: `${server}: ${error.message}`,
+      hint: 'try again, or allow more time with --timeout <seconds>',
+    };
+  }
+  if (error instanceof NetworkError) {
+    return {
+      exitCode: exitCodes.network,
+      code: 'network_error',
+      message: `cannot reach ${server}: ${networkReason(error)}`,
+      hint: networkHint(error, connection),
+    };
+  }
+  if (error instanceof ContractError) {
+    return {
+      exitCode: exitCodes.service,
+      code: 'contract_error',
+      status: error.status,
+      message: `${server}: ${error.message}`,
+      hint: connection && `check that ${connection.baseUrl} is the service's base URL`,
+    };
+  }
+  return undefined;
+}
+
+function explainFailure(error: ApiFailure, server: string, connection: Connection | undefined): Explanation {
+  const base = {
+    status: error.status,
+    code: error.code ?? `http_${error.status}`,
+    message: `${server}: ${error.message}`,
+  };
+  if (error.status === 401 || error.status === 403) {
+    const key = connection && ` (key ${maskKey(connection.key)} from ${connection.keySource})`;
+    return {
+      ...base,
+      exitCode: exitCodes.noKey,
+      message: `${server} rejected the key${key ?? ''}: ${error.message}`,
+      hint: connection && `log in with a valid key: pets login --profile ${connection.profile}`,
+    };
+  }
+  if (error.status === 404) return { ...base, exitCode: exitCodes.notFound };
+  if (error.status >= 500) return { ...base, exitCode: exitCodes.service, hint: 'try again in a while' };
+  return { ...base, exitCode: exitCodes.other };
+}
+
+const REASONS: Record<string, string> = {
+  ECONNREFUSED: 'the connection was refused',
+  ECONNRESET: 'the connection was cut',
+  ENOTFOUND: 'there is no such host',
+  EAI_AGAIN: 'the host name could not be looked up',
+  EHOSTUNREACH: 'the host is unreachable',
+  ENETUNREACH: 'the network is unreachable',
+  ETIMEDOUT: 'the connection timed out',
+  UND_ERR_SOCKET: 'the connection was cut',
+};
+
+const networkReason = (error: NetworkError): string => REASONS[error.code ?? ''] ?? error.message;
+
+function networkHint(error: NetworkError, connection: Connection | undefined): string | undefined {
+  if (connection?.profile === 'local' && error.code === 'ECONNREFUSED')
+    return 'start the local service: pets serve';
+  return connection && `check the network and the address: pets profiles`;
+}
+
+function unexpected(error: unknown): Explanation {
+  const message = error instanceof Error ? error.message : String(error);
+  return {
+    exitCode: exitCodes.other,
+    code: 'internal_error',
+    message: `unexpected: ${message}`,
+    hint: 'this is a bug: run it again with --debug and report what it prints',
+  };
+}
+
+function timeOf(until: number): string {
+  const date = new Date(until);
+  return Number.isNaN(date.getTime())
+    ? 'a time beyond every calendar'
+    : date.toISOString().replace(/\.\d+Z$/, 'Z');
+}

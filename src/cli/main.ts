@@ -1,0 +1,41 @@
+import { CallError } from './connect.ts';
+import type { Context } from './context.ts';
+import { type ExitCode, exitCodes } from './exit-codes.ts';
+import { type Explanation, explain } from './explain.ts';
+import { firstGlanceAt } from './globals.ts';
+import { type Console, createConsole, OutputError } from './output/console.ts';
+import { visible } from './output/visible.ts';
+import { runProgram } from './program.ts';
+
+/** Runs the program on a context and returns the exit code; every error ends here. */
+export async function main(context: Context): Promise<number> {
+  // A reader that has gone is told by the write that failed; without a listener it would end the process.
+  context.stdout.on('error', () => {});
+  context.stderr.on('error', () => {});
+  try {
+    return await runProgram(context);
+  } catch (error) {
+    if (error instanceof OutputError && error.code === 'EPIPE') return exitCodes.ok;
+    return report(error, context);
+  }
+}
+
+function report(error: unknown, context: Context): ExitCode {
+  const glance = firstGlanceAt(context.argv);
+  const explanation = error instanceof CallError ? explain(error.cause, error.connection) : explain(error);
+  tellError(createConsole(context, glance), explanation);
+  if (glance.debug) context.stderr.write(`${visibleStack(error)}\n`);
+  return explanation.exitCode;
+}
+
+/** What happened, and one step that helps: for a person on two lines, for a program as one object. */
+export function tellError(console: Console, { exitCode, ...error }: Explanation): void {
+  const { red, dim } = console.errorColours;
+  const hint = error.hint === undefined ? '' : `\n${dim('  →')} ${visible(error.hint)}`;
+  console.event({ error: { ...error, exitCode } }, `${red('error:')} ${visible(error.message)}${hint}`);
+}
+
+function visibleStack(error: unknown): string {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return stack.split('\n').map(visible).join('\n');
+}

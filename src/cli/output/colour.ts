@@ -1,0 +1,18 @@
+import { Chalk, type ChalkInstance } from 'chalk';
+import type { Context, OutputStream } from '../context.ts';
+
+export const colourModes = ['auto', 'always', 'never'] as const;
+export type ColourMode = (typeof colourModes)[number];
+
+/** Colours for one stream: `--color`, then a non-empty NO_COLOR, then FORCE_COLOR, then whether it is a terminal. */
+export function coloursFor(stream: OutputStream, env: Context['env'], mode: ColourMode): ChalkInstance {
+  return new Chalk({ level: wantsColour(stream, env, mode) ? 1 : 0 });
+}
+
+function wantsColour(stream: OutputStream, env: Context['env'], mode: ColourMode): boolean {
+  if (mode !== 'auto') return mode === 'always';
+  if (env['NO_COLOR']) return false;
+  const force = env['FORCE_COLOR'];
+  if (force !== undefined && force !== '') return force !== '0' && force !== 'false';
+  return stream.isTTY === true && env['TERM'] !== 'dumb';
+}

@@ -1,0 +1,63 @@
+import type { ChalkInstance } from 'chalk';
+import { stringifyJson } from '../../contract/json.ts';
+import type { Context, OutputStream } from '../context.ts';
+import { type ColourMode, coloursFor } from './colour.ts';
+import { visible } from './visible.ts';
+
+/** What a command says: data to stdout, everything else to stderr. */
+export type Console = {
+  /** Whether stdout carries one JSON document and stderr one JSON object a line. */
+  readonly json: boolean;
+  readonly isTerminal: boolean;
+  /** The width of stdout in columns. */
+  readonly columns: number;
+  readonly colours: ChalkInstance;
+  readonly errorColours: ChalkInstance;
+  /** Writes data as it is. @throws OutputError */
+  write(text: string): Promise<void>;
+  /** Writes one JSON document: indented for a person, in one line for a program. */
+  writeJson(value: unknown): Promise<void>;
+  /** Tells the person something; what came from a server or a file is made visible. */
+  notice(text: string): void;
+  /** A line of an event stream or of debugging on stderr. */
+  event(event: Record<string, unknown>, text: string): void;
+};
+
+/** stdout could not be written; EPIPE where the reader has gone. */
+export class OutputError extends Error {
+  readonly code: string | undefined;
+
+  constructor(cause: NodeJS.ErrnoException) {
+    super(cause.message, { cause });
+    this.code = cause.code;
+  }
+}
+
+const DEFAULT_COLUMNS = 80;
+
+export function createConsole(context: Context, options: { json: boolean; color: ColourMode }): Console {
+  const { stdout, stderr, env } = context;
+  const errorColours = coloursFor(stderr, env, options.color);
+  const isTerminal = stdout.isTTY === true;
+  const event: Console['event'] = (value, text) => {
+    stderr.write(options.json ? `${stringifyJson(value)}\n` : `${text}\n`);
+  };
+  const write = (text: string) => writeAll(stdout, text);
+  return {
+    json: options.json,
+    isTerminal,
+    columns: stdout.columns ?? DEFAULT_COLUMNS,
+    colours: coloursFor(stdout, env, options.color),
+    errorColours,
+    write,
+    writeJson: (value) => write(`${stringifyJson(value, isTerminal ? 2 : undefined)}\n`),
+    notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`),
+    event,
+  };
+}
+
+function writeAll(stream: OutputStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(text, (error) => (error ? reject(new OutputError(error)) : resolve()));
+  });
+}

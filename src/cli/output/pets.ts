@@ -1,0 +1,38 @@
+import type { Pet, PetStatus } from '../../contract/schemas.ts';
+import type { Console } from './console.ts';
+import type { Column } from './table.ts';
+
+const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as const satisfies Record<
+  PetStatus,
+  string
+>;
+
+/** Animals as rows: a table on a terminal, tab-separated elsewhere. */
+export async function renderPets(console: Console, pets: readonly Pet[]): Promise<string> {
+  const { renderRows } = await import('./table.ts');
+  return renderRows(console, petColumns(console), pets.map(petCells));
+}
+
+export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
+
+export const petCells = (pet: Pet): string[] => [
+  pet.id.toString(),
+  pet.name,
+  pet.categoryId.toString(),
+  pet.status ?? '',
+];
+
+function petColumns({ colours }: Console): Column[] {
+  return [
+    { head: 'ID', align: 'right' },
+    { head: 'NAME', wide: true },
+    { head: 'CATEGORY', align: 'right' },
+    {
+      head: 'STATUS',
+      paint: (status) => {
+        const colour = STATUS_COLOUR[status as PetStatus];
+        return colour === undefined ? status : colours[colour](status);
+      },
+    },
+  ];
+}

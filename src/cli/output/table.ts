@@ -1,0 +1,68 @@
+import Table from 'cli-table3';
+import displayWidth from 'string-width';
+import type { Console } from './console.ts';
+import { tabSeparated, visible } from './visible.ts';
+
+/** A column: how its cells are shown on a terminal. `wide` ones give way first when the terminal is narrow. */
+export type Column = {
+  head: string;
+  align?: 'left' | 'right';
+  wide?: boolean;
+  paint?: (cell: string) => string;
+};
+
+const GAP = 2;
+const NARROWEST = 8;
+
+/** Rows for a person: a table that fits the terminal; for a program: tab-separated, no header, nothing cut. */
+export function renderRows(console: Console, columns: readonly Column[], rows: readonly string[][]): string {
+  if (!console.isTerminal) return rows.map((row) => `${row.map(tabSeparated).join('\t')}\n`).join('');
+  const cells = rows.map((row) => row.map(visible));
+  const table = new Table({
+    head: columns.map(({ head }) => console.colours.bold(head)),
+    colAligns: columns.map(({ align = 'left' }) => align),
+    colWidths: columnWidths(columns, cells, console.columns),
+    chars: BORDERLESS,
+    style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': GAP },
+  });
+  table.push(...cells.map((row) => row.map((cell, i) => columns[i]?.paint?.(cell) ?? cell)));
+  return `${table
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')}\n`;
+}
+
+const BORDERLESS = Object.fromEntries(
+  [
+    'top',
+    'top-mid',
+    'top-left',
+    'top-right',
+    'bottom',
+    'bottom-mid',
+    'bottom-left',
+    'bottom-right',
+    'left',
+    'left-mid',
+    'mid',
+    'mid-mid',
+    'right',
+    'right-mid',
+    'middle',
+  ].map((name) => [name, '']),
+);
+
+/** Natural widths, and where they exceed the terminal the wide columns share what is left. */
+function columnWidths(columns: readonly Column[], rows: readonly string[][], width: number): number[] {
+  const natural = columns.map(
+    ({ head }, i) =>
+      GAP + Math.max(...[head, ...rows.map((row) => row[i] ?? '')].map((text) => displayWidth(text))),
+  );
+  const excess = natural.reduce((sum, each) => sum + each, 0) - width;
+  const wide = columns.filter((column) => column.wide).length;
+  if (excess <= 0 || wide === 0) return natural;
+  return natural.map((each, i) =>
+    columns[i]?.wide ? Math.max(NARROWEST, each - Math.ceil(excess / wide)) : each,
+  );
+}

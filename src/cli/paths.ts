@@ -1,0 +1,41 @@
+import { join } from 'node:path';
+import type { Context } from './context.ts';
+
+type Place = 'config' | 'data' | 'state';
+
+const XDG: Record<Place, string> = {
+  config: 'XDG_CONFIG_HOME',
+  data: 'XDG_DATA_HOME',
+  state: 'XDG_STATE_HOME',
+};
+
+const DEFAULTS: Record<'linux' | 'darwin', Record<Place, string[]>> = {
+  linux: {
+    config: ['.config', 'pets'],
+    data: ['.local', 'share', 'pets'],
+    state: ['.local', 'state', 'pets'],
+  },
+  darwin: {
+    config: ['Library', 'Preferences', 'pets'],
+    data: ['Library', 'Application Support', 'pets'],
+    state: ['Library', 'Application Support', 'pets', 'state'],
+  },
+};
+
+/** Profiles and the keys of local stores. */
+export const configDirectory = (context: Context): string =>
+  context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
+
+/** The local service's inventory, where `--data` names no other. */
+export const dataDirectory = (context: Context): string => join(directory(context, 'data'), 'store');
+
+function directory({ env, platform, homeDirectory }: Context, place: Place): string {
+  const base = env[XDG[place]];
+  if (base) return join(base, 'pets');
+  if (platform === 'win32') {
+    const roaming = env['APPDATA'] || join(homeDirectory, 'AppData', 'Roaming');
+    const local = env['LOCALAPPDATA'] || join(homeDirectory, 'AppData', 'Local');
+    return place === 'config' ? join(roaming, 'pets') : join(local, 'pets', place);
+  }
+  return join(homeDirectory, ...DEFAULTS[platform === 'darwin' ? 'darwin' : 'linux'][place]);
+}

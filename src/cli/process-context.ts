@@ -1,0 +1,51 @@
+import { homedir } from 'node:os';
+import type { Context } from './context.ts';
+
+/** The longest timer that does not overflow into an immediate one. */
+const MAX_TIMER = 2 ** 31 - 1;
+
+/** The real process as a context. */
+export function createProcessContext(): Context {
+  return {
+    argv: process.argv.slice(2),
+    env: process.env,
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    platform: process.platform,
+    homeDirectory: homedir(),
+    pid: process.pid,
+    clock: { now: () => Date.now() },
+    sleep,
+    random: Math.random,
+    onSignal(signals, handler) {
+      for (const signal of signals) process.on(signal, handler);
+      return () => {
+        for (const signal of signals) process.off(signal, handler);
+      };
+    },
+    exitNow: (code) => process.exit(code),
+  };
+}
+
+async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+  for (let left = milliseconds; left > 0; left -= MAX_TIMER) await timer(Math.min(left, MAX_TIMER), signal);
+}
+
+function timer(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const abort = () => {
+      clearTimeout(timeout);
+      reject(signal.reason);
+    };
+    const timeout = setTimeout(() => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    }, milliseconds);
+    signal.addEventListener('abort', abort, { once: true });
+  });
+}

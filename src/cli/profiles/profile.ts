@@ -1,0 +1,36 @@
+import * as z from 'zod/mini';
+import { API_KEY_PATTERN } from '../../contract/headers.ts';
+
+export const profileNames = ['prod', 'staging', 'local'] as const;
+export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
+export type ProfileName = z.infer<typeof ProfileName>;
+
+/** What a profile's file holds: one base URL, and the key that is sent to its origin alone. */
+export const Profile = z.object({
+  baseUrl: z.string().check(z.refine((text) => isBaseUrl(text), { error: 'must be an http(s) URL' })),
+  key: z.optional(z.string().check(z.regex(API_KEY_PATTERN, { error: 'must be visible ASCII characters' }))),
+  allowHttp: z.optional(z.boolean()),
+});
+export type Profile = z.infer<typeof Profile>;
+
+export const Settings = z.object({ defaultProfile: z.optional(ProfileName) });
+export type Settings = z.infer<typeof Settings>;
+
+/** A base URL without a slash at its end, or undefined for what cannot be one. */
+export function parseBaseUrl(text: string): string | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  const isPlain = url.username === '' && url.password === '' && url.search === '' && url.hash === '';
+  if (!/^https?:$/.test(url.protocol) || !isPlain) return undefined;
+  return url.href.replace(/\/+$/, '');
+}
+
+const isBaseUrl = (text: string): boolean => parseBaseUrl(text) !== undefined;
+
+/** Whether a URL stays on this machine: only there a key may travel in clear text. */
+export function isLoopback(url: URL): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+}
+
+/** A key as it may be shown. */
+export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;

@@ -1,0 +1,124 @@
+import { API_KEY_PATTERN } from '../../contract/headers.ts';
+import { CliError, usageError } from '../cli-error.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { isLoopback, type Profile, type ProfileName, parseBaseUrl, profileNames } from './profile.ts';
+
+/** Where what was asked for comes from: flags, the environment, and the files. */
+export type Sources = {
+  flags: { profile?: ProfileName | undefined; baseUrl?: string | undefined };
+  env: Readonly<Record<string, string | undefined>>;
+  defaultProfile: ProfileName | undefined;
+  readProfile(name: ProfileName): Profile | undefined;
+};
+
+export type Connection = {
+  profile: ProfileName;
+  baseUrl: string;
+  key: string;
+  /** In words, for errors: where the key was found. */
+  keySource: string;
+};
+
+export type Resolved = { connection: Connection; notices: string[] };
+
+/** The profile that a command means: `--profile`, then PETS_PROFILE, then the default, then prod. */
+export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'readProfile'>): ProfileName {
+  const fromEnv = env['PETS_PROFILE'] || undefined;
+  if (flags.profile !== undefined) return flags.profile;
+  if (fromEnv === undefined) return defaultProfile ?? 'prod';
+  const known = profileNames.find((name) => name === fromEnv);
+  if (known === undefined) throw usageError(`PETS_PROFILE must be one of ${profileNames.join(', ')}`);
+  return known;
+}
+
+/**
+ * Decides which key goes to which server (design 2). A key and its origin stay together: no combination of flags,
+ * environment and files sends a key anywhere but where it belongs.
+ *
+ * @throws CliError exit 4 without a key, exit 2 for a combination that would move a key
+ */
+export function resolveConnection(sources: Sources): Resolved {
+  const { flags, env } = sources;
+  const profile = chooseProfile(sources);
+  const stored = sources.readProfile(profile);
+  const isNamed = flags.profile !== undefined;
+  const envKey = isNamed ? undefined : env['PETS_API_KEY'] || undefined;
+  const envUrl = isNamed ? undefined : env['PETS_BASE_URL'] || undefined;
+  const flagUrl = flags.baseUrl && checkUrl(flags.baseUrl, '--base-url');
+  const environmentUrl = envUrl && checkUrl(envUrl, 'PETS_BASE_URL');
+
+  const [key, home, keySource] = envKey
+    ? [envKey, environmentUrl || stored?.baseUrl, 'PETS_API_KEY']
+    : [stored?.key, stored?.baseUrl, `profile ${profile}`];
+  const baseUrl = flagUrl || environmentUrl || stored?.baseUrl;
+  if (key === undefined) throw noKey(profile);
+  if (!API_KEY_PATTERN.test(key)) {
+    throw new CliError(`the key in ${keySource} has characters that no key has`, {
+      code: 'bad_key',
+      exitCode: exitCodes.noKey,
+      hint: 'copy it again, without spaces or line ends',
+    });
+  }
+  if (baseUrl === undefined) {
+    throw usageError('no base URL is set for the key in PETS_API_KEY', 'set PETS_BASE_URL as well');
+  }
+  if (home !== undefined && !sameOrigin(home, baseUrl)) {
+    throw otherOrigin({ keySource, home, baseUrl, profile });
+  }
+  const isAllowed = stored?.allowHttp === true && sameOrigin(stored.baseUrl, baseUrl);
+  checkProtocol(baseUrl, isAllowed || env['PETS_ALLOW_HTTP'] === '1', profile);
+  return { connection: { profile, baseUrl, key, keySource }, notices: isNamed ? ignored(profile, env) : [] };
+}
+
+/** @throws CliError exit 2 for what cannot be a base URL */
+export function checkUrl(text: string, source: string): string {
+  const url = parseBaseUrl(text);
+  if (url === undefined) {
+    throw usageError(
+      `${source} must be an http(s) URL without user, query or fragment`,
+      'such as https://api.example.com/v1',
+    );
+  }
+  return url;
+}
+
+/** @throws CliError exit 2 for a key that would travel in clear text to another machine */
+export function checkProtocol(baseUrl: string, allowHttp: boolean, profile: ProfileName): void {
+  const url = new URL(baseUrl);
+  if (url.protocol === 'https:' || isLoopback(url) || allowHttp) return;
+  throw usageError(
+    `${url.origin} is not encrypted: the key would travel in clear text`,
+    `use https, or save the profile with: pets login --profile ${profile} --allow-http`,
+  );
+}
+
+const sameOrigin = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin;
+
+function ignored(profile: ProfileName, env: Sources['env']): string[] {
+  const names = ['PETS_API_KEY', 'PETS_BASE_URL'].filter((name) => env[name]);
+  return names.length === 0 ? [] : [`--profile ${profile} is used: ${names.join(' and ')} ignored`];
+}
+
+function noKey(profile: ProfileName): CliError {
+  const other = profile === 'local' ? 'pets serve --seed' : `pets login --profile ${profile}`;
+  return new CliError(`no key is saved for profile ${profile}`, {
+    code: 'no_key',
+    exitCode: exitCodes.noKey,
+    hint: profile === 'local' ? `start the local service: ${other}` : `log in: ${other}`,
+  });
+}
+
+function otherOrigin(where: {
+  keySource: string;
+  home: string;
+  baseUrl: string;
+  profile: ProfileName;
+}): CliError {
+  const [home, asked] = [new URL(where.home).origin, new URL(where.baseUrl).origin];
+  return usageError(
+    `the key in ${where.keySource} belongs to ${home} and is not sent to ${asked}`,
+    where.keySource === 'PETS_API_KEY'
+      ? `set PETS_BASE_URL to ${where.baseUrl} if the key belongs there`
+      : `log in there: pets login --profile ${where.profile} --base-url ${where.baseUrl}`,
+  );
+}

@@ -1,0 +1,81 @@
+import type { Answered } from '../../server/app.ts';
+import type { Service } from '../../server/service.ts';
+import type { Runtime } from '../command.ts';
+import { explain } from '../explain.ts';
+import { visible } from '../output/visible.ts';
+import type { DevKey } from './dev-key.ts';
+import type { ServeOptions } from './options.ts';
+
+type Listening = {
+  directory: string;
+  devKey: DevKey | undefined;
+  /** Another store's service that profile `local` was left with. */
+  other: string | undefined;
+};
+
+/** What a running server says: to a person on stdout, to a program as events, a line each. */
+export function createAnnouncer(options: ServeOptions, { console, context }: Runtime) {
+  const { quiet, command } = options;
+  const { bold, cyan, dim } = console.colours;
+  const withLog = options.log ?? (context.stderr.isTTY === true && command.length === 0 && !quiet);
+
+  /** stdout belongs to the command, where there is one. */
+  const say = async (event: Record<string, unknown>, text: string) => {
+    if (command.length > 0) {
+      if (!quiet) console.event(event, text);
+    } else if (console.json) await console.writeJson(event);
+    else if (!quiet) await console.write(`${text}\n`);
+  };
+
+  return {
+    async listening(service: Service, { directory, devKey, other }: Listening) {
+      const animals = await service.store.size();
+      const { url, port, seeded } = service;
+      const key = devKey?.key;
+      const event = {
+        event: 'listening',
+        url,
+        port,
+        pid: context.pid,
+        store: service.store.id,
+        directory,
+        animals,
+        seeded,
+      };
+      const lines = [
+        `${bold('pets serve')} ${cyan(url)}`,
+        `  ${animals} animals in ${visible(directory)}${options.ephemeral ? ' (gone at the end)' : ''}`,
+        devKey === undefined || key === undefined
+          ? `  no key is known here: pets keys add <name> --plan pro --data ${visible(directory)}`
+          : `  key ${key} (plan ${devKey.plan})`,
+        `  ${dim('try:')} ${nextStep(url, key, other)}`,
+      ];
+      await say({ ...event, ...(key && { key }), ...(devKey && { plan: devKey.plan }) }, lines.join('\n'));
+      if (options.seed !== undefined && !seeded)
+        console.notice('the store has animals already: it was not seeded');
+      if (other) console.notice(`profile local belongs to the service at ${other}: it was left alone`);
+    },
+    running({ url }: Service, key: string) {
+      void say({ event: 'listening', url, key }, `pets serve: ${url}, running ${visible(command.join(' '))}`);
+    },
+    stopped() {
+      void say({ event: 'stopped' }, 'pets serve: stopped');
+    },
+    warning: (message: string) => console.notice(message),
+    problem(error: unknown) {
+      const { message } = explain(error);
+      console.event({ error: { code: 'internal_error', message } }, `error: ${visible(message)}`);
+    },
+    request: withLog
+      ? ({ method, url, status, milliseconds }: Answered) => {
+          const request = { method, url, status, milliseconds };
+          console.event({ request }, dim(`${method} ${visible(url)} ${status} ${milliseconds} ms`));
+        }
+      : undefined,
+  };
+
+  function nextStep(url: string, key: string | undefined, other: string | undefined): string {
+    if (options.profile && key !== undefined && other === undefined) return 'pets --profile local list';
+    return `PETS_BASE_URL=${url} PETS_API_KEY=${key ?? '<key>'} pets list`;
+  }
+}

@@ -1,0 +1,18 @@
+import type { PlanName } from '../../contract/plans.ts';
+
+/** What `pets serve` was asked for. */
+export type ServeOptions = {
+  port?: number;
+  host: string;
+  data?: string;
+  ephemeral?: boolean;
+  /** True without a file: the sample animals. */
+  seed?: string | true;
+  plan: PlanName;
+  profile: boolean;
+  log?: boolean;
+  quiet?: boolean;
+  command: string[];
+};
+
+export const DEFAULT_PORT = 7387;

@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sampleShop } from '../../server/sample.ts';
+import { type Service, startService } from '../../server/service.ts';
+import { StoreError } from '../../store/errors.ts';
+import { CliError, systemReason } from '../cli-error.ts';
+import type { Runtime } from '../command.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { dataDirectory } from '../paths.ts';
+import { createAnnouncer } from './announce.ts';
+import { type DevKey, ensureDevKey } from './dev-key.ts';
+import { saveLocalProfile } from './local-profile.ts';
+import { DEFAULT_PORT, type ServeOptions } from './options.ts';
+import { runCommand } from './run-command.ts';
+
+/** What a stopping server waits for running requests, in milliseconds; within 10 s it is gone. */
+const GRACE = 8_000;
+
+/** Serves until a signal, a failure of the store, or the end of the command that it was started for. */
+export async function runServer(options: ServeOptions, runtime: Runtime): Promise<number> {
+  const directory = options.ephemeral
+    ? await mkdtemp(join(tmpdir(), 'pets-'))
+    : (options.data ?? dataDirectory(runtime.context));
+  try {
+    return await serveDirectory(directory, options, runtime);
+  } finally {
+    if (options.ephemeral) await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function serveDirectory(directory: string, options: ServeOptions, runtime: Runtime): Promise<number> {
+  const { context } = runtime;
+  const hasCommand = options.command.length > 0;
+  const announcer = createAnnouncer(options, runtime);
+  const stopper = createStopper(runtime);
+  // Before anything is open: a signal while it starts stops it too.
+  const unsubscribe = hasCommand ? () => {} : stopper.listen();
+  const service = await start(
+    directory,
+    options,
+    {
+      onWarning: announcer.warning,
+      onFailure: stopper.fail,
+      onError: announcer.problem,
+      onAnswered: announcer.request,
+    },
+    runtime,
+  );
+  try {
+    if (hasCommand) return await serveCommand(service, options, runtime, announcer);
+    const devKey = await devKeyOf(service, directory, options, runtime);
+    const other =
+      options.profile && devKey?.key ? await saveLocalProfile(context, service, devKey.key) : undefined;
+    await announcer.listening(service, { directory, devKey, other });
+    await stopper.stopped;
+    return exitCodes.ok;
+  } finally {
+    await service.stop(GRACE);
+    unsubscribe();
+    announcer.stopped();
+  }
+}
+
+type Hooks = Pick<Parameters<typeof startService>[0], 'onWarning' | 'onFailure' | 'onError' | 'onAnswered'>;
+
+async function start(
+  directory: string,
+  options: ServeOptions,
+  hooks: Hooks,
+  { context }: Runtime,
+): Promise<Service> {
+  const { host, seed } = options;
+  const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
+  try {
+    return await startService({
+      directory,
+      host,
+      port,
+      clock: context.clock,
+      seed: seed === undefined ? undefined : () => readSeed(seed),
+      ...hooks,
+    });
+  } catch (error) {
+    if (error instanceof StoreError || error instanceof CliError) throw error;
+    throw new CliError(`cannot listen on ${host}:${port}: ${systemReason(error)}`, {
+      code: 'cannot_listen',
+      exitCode: exitCodes.other,
+      hint: 'choose another port, or take a free one: pets serve --port 0',
+      cause: error,
+    });
+  }
+}
+
+async function readSeed(seed: string | true) {
+  if (seed === true) return sampleShop();
+  const { readSeedFile } = await import('../input/seed-file.ts');
+  return readSeedFile(seed);
+}
+
+async function devKeyOf(
+  service: Service,
+  directory: string,
+  options: ServeOptions,
+  { context }: Runtime,
+): Promise<DevKey | undefined> {
+  if (!options.ephemeral) {
+    return ensureDevKey(context, { id: service.store.id, directory, isNew: service.created }, options.plan);
+  }
+  return { plan: options.plan, key: temporaryKey(service, options) };
+}
+
+async function serveCommand(
+  service: Service,
+  options: ServeOptions,
+  { context }: Runtime,
+  announcer: ReturnType<typeof createAnnouncer>,
+): Promise<number> {
+  const key = temporaryKey(service, options);
+  announcer.running(service, key);
+  return runCommand(context, options.command, { PETS_BASE_URL: service.url, PETS_API_KEY: key });
+}
+
+/** A key that lives for this run alone, and is in no file. */
+function temporaryKey(service: Service, { plan }: ServeOptions): string {
+  const key = `pets_${randomBytes(32).toString('base64url')}`;
+  service.keys.addTemporary(key, plan);
+  return key;
+}
+
+/** Waits for the first reason to stop: a signal, or a store that can write no more. */
+function createStopper({ context }: Runtime) {
+  let stop: () => void;
+  let fail: (error: Error) => void;
+  const stopped = new Promise<void>((resolve, reject) => {
+    stop = resolve;
+    fail = reject;
+  });
+  // A failure may come before anybody waits for it.
+  stopped.catch(() => {});
+  let isStopping = false;
+  return {
+    stopped,
+    fail: (error: Error) => fail(error),
+    listen: () =>
+      context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
+        if (isStopping) context.exitNow(signal === 'SIGINT' ? exitCodes.interrupted : exitCodes.other);
+        isStopping = true;
+        stop();
+      }),
+  };
+}

@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import * as z from 'zod/mini';
+import { header } from '../contract/headers.ts';
+import { parseJson, stringifyJson } from '../contract/json.ts';
+import {
+  type Operation,
+  type OperationInput,
+  type OperationName,
+  type OperationOutput,
+  operations,
+} from '../contract/operations.ts';
+import { ApiError, describeIssues } from '../contract/schemas.ts';
+import { ApiFailure, ClientError, ContractError, RateLimitError } from './errors.ts';
+import { decideRetry, type Outcome, type RetryDecision } from './retry.ts';
+import type { Attempt, Reply, ReplyHeaders, Transport } from './transport.ts';
+
+export type Wait = { reason: string; milliseconds: number; until: number };
+
+export type ClientOptions = {
+  /** Ends in the version prefix, without a slash behind it. */
+  baseUrl: string;
+  key: string;
+  transport: Transport;
+  clock: { now(): number };
+  /** Ends early, and rejects, when the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** Uniform in [0, 1). */
+  random(): number;
+  signal: AbortSignal;
+  timeoutMilliseconds: number;
+  /** What one call may wait in all; undefined where it never tries again. */
+  maxWaitMilliseconds: number | undefined;
+  onWait?: ((wait: Wait) => void) | undefined;
+};
+
+export type CallOptions = {
+  /** Instead of the operation's own address: a page's link, at the same origin. */
+  url?: URL;
+  idempotencyKey?: string;
+};
+
+export type CallResult<Name extends OperationName> = {
+  value: OperationOutput<Name>;
+  headers: ReplyHeaders;
+  url: URL;
+};
+
+/** The operations of the contract, called over HTTP. */
+export type Client = {
+  /** @throws ClientError, by its kind */
+  call<Name extends OperationName>(
+    name: Name,
+    input: OperationInput<Name>,
+    options?: CallOptions,
+  ): Promise<CallResult<Name>>;
+};
+
+export function createClient(options: ClientOptions): Client {
+  return {
+    async call(name, input, callOptions = {}) {
+      const operation: Operation = operations[name];
+      const url = callOptions.url ?? addressOf(options.baseUrl, operation, input);
+      const headers = requestHeaders(options.key, operation, callOptions);
+      const body = operation.body ? stringifyJson((input as { body?: unknown }).body) : undefined;
+      const reply = await sendWithRetries(options, operation, {
+        method: operation.method,
+        url,
+        headers,
+        body,
+      });
+      return {
+        value: readValue(operation, reply) as OperationOutput<typeof name>,
+        headers: reply.headers,
+        url,
+      };
+    },
+  };
+}
+
+/** The loop: it sends and sleeps, and decides nothing. */
+async function sendWithRetries(
+  options: ClientOptions,
+  operation: Operation,
+  request: Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>,
+): Promise<Reply> {
+  const { transport, clock, signal, timeoutMilliseconds, maxWaitMilliseconds } = options;
+  let waited = 0;
+  for (let attempt = 1; ; attempt++) {
+    const outcome: Outcome = await transport.send({ ...request, timeoutMilliseconds, signal }).then(
+      (reply) => ({ reply }),
+      (failure: unknown) => ({ failure }),
+    );
+    if ('reply' in outcome && outcome.reply.status === operation.success.status) return outcome.reply;
+    const decision = decideRetry(outcome, {
+      repeatable: operation.repeatable,
+      attempt,
+      waited,
+      maxWait: maxWaitMilliseconds ?? -1,
+      now: clock.now(),
+      random: options.random(),
+    });
+    if (!decision.retry) throw failureOf(outcome, decision, clock.now());
+    options.onWait?.({
+      reason: decision.reason,
+      milliseconds: decision.wait,
+      until: clock.now() + decision.wait,
+    });
+    await options.sleep(decision.wait, signal);
+    waited += decision.wait;
+  }
+}
+
+function addressOf(baseUrl: string, operation: Operation, input: unknown): URL {
+  const { params = {}, query = {} } = input as Record<
+    'params' | 'query',
+    Record<string, unknown> | undefined
+  >;
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(params[name])));
+  const url = new URL(baseUrl + path);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) url.searchParams.set(name, String(value));
+  }
+  return url;
+}
+
+function requestHeaders(key: string, operation: Operation, options: CallOptions): Record<string, string> {
+  const headers: Record<string, string> = {
+    [header.authorization]: `Bearer ${key}`,
+    Accept: 'application/json',
+  };
+  if (operation.body) headers['Content-Type'] = 'application/json';
+  // One key for all attempts of one creation, so that a service which honours it adds one animal.
+  if (!operation.repeatable) headers[header.idempotencyKey] = `"${options.idempotencyKey ?? randomUUID()}"`;
+  return headers;
+}
+
+function readValue(operation: Operation, reply: Reply): unknown {
+  const result = z.safeParse(operation.success.body, readJson(reply));
+  if (!result.success) {
+    throw new ContractError(
+      reply.status,
+      `the reply is outside the contract: ${describeIssues(result.error)}`,
+    );
+  }
+  return result.data;
+}
+
+function readJson(reply: Reply): unknown {
+  try {
+    return parseJson(reply.body);
+  } catch (cause) {
+    throw new ContractError(reply.status, `the reply is not JSON${typeOf(reply)}`, { cause });
+  }
+}
+
+function failureOf(outcome: Outcome, decision: RetryDecision, now: number): unknown {
+  if ('failure' in outcome) return outcome.failure;
+  const { reply } = outcome;
+  const error = readError(reply);
+  if (reply.status === 429) return new RateLimitError(now + (decision.wait ?? 0), error);
+  const speaksForItself = reply.status >= 500 || reply.status === 401 || reply.status === 403;
+  if (error !== undefined || speaksForItself) return new ApiFailure(reply.status, error);
+  if (reply.status >= 300 && reply.status < 400) {
+    return new ContractError(reply.status, `the service redirects, which is not followed (${reply.status})`);
+  }
+  return new ContractError(
+    reply.status,
+    `the service answered ${reply.status} without an Error body${typeOf(reply)}`,
+  );
+}
+
+function readError(reply: Reply): ApiError | undefined {
+  try {
+    const result = z.safeParse(ApiError, readJson(reply));
+    return result.success ? result.data : undefined;
+  } catch (error) {
+    if (error instanceof ClientError) return undefined;
+    throw error;
+  }
+}
+
+function typeOf(reply: Reply): string {
+  const type = reply.headers['content-type'];
+  return type === undefined ? '' : ` but ${String(type).split(';')[0]}`;
+}

@@ -1,0 +1,53 @@
+import { header } from '../contract/headers.ts';
+import type { OperationInput } from '../contract/operations.ts';
+import type { Pet } from '../contract/schemas.ts';
+import type { CallResult, Client } from './client.ts';
+import { ContractError } from './errors.ts';
+import type { ReplyHeaders } from './transport.ts';
+
+/** `more` tells whether animals follow: a service that sends no links leaves a full page unknown. */
+export type ListedPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
+
+/**
+ * Lists page by page, following `Link: …; rel="next"` (design D1) for as long as the caller asks for more.
+ *
+ * @throws ClientError; ContractError for a link to another origin or to a page that was already read
+ */
+export async function* listPages(
+  client: Client,
+  query: OperationInput<'listPets'>['query'],
+  pageSize: number,
+): AsyncGenerator<ListedPage> {
+  const seen = new Set<string>();
+  let result = await client.call('listPets', { query });
+  for (;;) {
+    const next = nextLink(result);
+    const isFull = result.value.length >= pageSize;
+    yield { pets: result.value, more: next ? 'yes' : isFull ? 'unknown' : 'no' };
+    if (next === undefined) return;
+    seen.add(result.url.href);
+    if (next.origin !== result.url.origin) {
+      throw new ContractError(200, `the next page is at another origin (${next.origin}): not followed`);
+    }
+    if (seen.has(next.href)) throw new ContractError(200, 'the pages lead in a circle: not followed');
+    result = await client.call('listPets', { query }, { url: next });
+  }
+}
+
+function nextLink({ headers, url }: CallResult<'listPets'>): URL | undefined {
+  const target = findLink(headers, 'next');
+  return target === undefined ? undefined : new URL(target, url);
+}
+
+/** The target of the link with a relation (RFC 8288); several Link headers count as one list. */
+export function findLink(headers: ReplyHeaders, relation: string): string | undefined {
+  const text = [headers[header.link.toLowerCase()] ?? []].flat().join(', ');
+  for (const [, target, parameters = ''] of text.matchAll(
+    /<([^>]*)>((?:\s*;\s*[^,;="\s]+\s*=\s*(?:"[^"]*"|[^",;\s]+))*)/g,
+  )) {
+    const rel = /;\s*rel\s*=\s*(?:"([^"]*)"|([^",;\s]+))/i.exec(parameters);
+    const relations = (rel?.[1] ?? rel?.[2] ?? '').toLowerCase().split(/\s+/);
+    if (relations.includes(relation)) return target;
+  }
+  return undefined;
+}

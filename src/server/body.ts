@@ -1,0 +1,59 @@
+import type { IncomingMessage } from 'node:http';
+import { parseJson } from '../contract/json.ts';
+import { ServiceError } from './service-error.ts';
+
+export const MAX_BODY_BYTES = 64 * 1024;
+const MAX_DEPTH = 32;
+
+/**
+ * Reads a JSON body, counting what arrives rather than believing Content-Length.
+ *
+ * @throws ServiceError 400, 413 or 415
+ */
+export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (type !== 'application/json') {
+    throw new ServiceError(
+      'unsupported_media_type',
+      'The body must be sent as Content-Type: application/json',
+    );
+  }
+  return parseBody(decodeUtf8(await collect(request)));
+}
+
+/** Not `for await`: leaving that loop early destroys the socket, and the client would never see the 413. */
+function collect(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+      else {
+        chunks.length = 0;
+        reject(new ServiceError('payload_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes`));
+      }
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    const broken = () => reject(new ServiceError('invalid_request', 'The body ended before it was complete'));
+    request.on('error', broken);
+    request.on('close', broken);
+  });
+}
+
+function decodeUtf8(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new ServiceError('invalid_request', 'The body is not valid UTF-8');
+  }
+}
+
+function parseBody(text: string): unknown {
+  if (text.trim() === '') throw new ServiceError('invalid_request', 'The body is missing');
+  try {
+    return parseJson(text, MAX_DEPTH);
+  } catch (error) {
+    throw new ServiceError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`);
+  }
+}

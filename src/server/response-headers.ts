@@ -1,0 +1,30 @@
+import { header } from '../contract/headers.ts';
+import { API_PREFIX, type Operation, type OperationName, operations } from '../contract/operations.ts';
+import type { Window } from './limiter.ts';
+
+const SECOND = 1_000;
+
+/** The three headers of every response (specification 8.3). */
+export function rateLimitHeaders(window: Window): Record<string, string> {
+  return {
+    [header.rateLimit]: String(window.limit),
+    [header.rateLimitRemaining]: String(window.remaining),
+    [header.rateLimitReset]: String(Math.ceil(window.resetAt / SECOND)),
+  };
+}
+
+/** Retry-After in whole seconds, rounded up and never 0 (design D7). */
+export function retryAfter(milliseconds: number): number {
+  return Math.max(1, Math.ceil(milliseconds / SECOND));
+}
+
+/** The announcement of an operation's end (design D12), on each of its answers. */
+export function deprecationHeaders(name: OperationName): Record<string, string> {
+  const { deprecated }: Operation = operations[name];
+  if (deprecated === undefined) return {};
+  return {
+    [header.deprecation]: `@${deprecated.since.getTime() / SECOND}`,
+    [header.sunset]: deprecated.sunset.toUTCString(),
+    [header.link]: `<${API_PREFIX}${deprecated.successor}>; rel="successor-version"`,
+  };
+}
