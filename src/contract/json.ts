@@ -19,7 +19,7 @@ export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
 }
 
 /** Writes JSON with every digit of what `parseJson` read; `indent` spaces a level, or all in one line. */
-export function stringifyJson(value: unknown, indent?: number): string {
+export function stringifyJson(value: unknown, { indent }: { indent?: number | undefined } = {}): string {
   return stringify(value, undefined, indent) ?? 'null';
 }
 

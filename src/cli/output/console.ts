@@ -50,7 +50,7 @@ export function createConsole(context: Context, options: { json: boolean; color:
     colours: coloursFor(stdout, env, options.color),
     errorColours,
     write,
-    writeJson: (value) => write(`${stringifyJson(value, isTerminal ? 2 : undefined)}\n`),
+    writeJson: (value) => write(`${stringifyJson(value, { indent: isTerminal ? 2 : undefined })}\n`),
     notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`),
     event,
   };
