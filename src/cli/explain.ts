@@ -119,7 +119,7 @@ const networkReason = (error: NetworkError): string => REASONS[error.code ?? '']
 function networkHint(error: NetworkError, connection: Connection | undefined): string | undefined {
   if (connection?.profile === 'local' && error.code === 'ECONNREFUSED')
     return 'start the local service: pets serve';
-  return connection && `check the network and the address: pets profiles`;
+  return connection && `check the network, and that ${connection.baseUrl} is the right address`;
 }
 
 function unexpected(error: unknown): Explanation {

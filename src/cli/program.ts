@@ -1,11 +1,12 @@
 import { Command as Commander, CommanderError, Option as CommanderOption } from 'commander';
-import { by, seconds } from './arguments.ts';
+import { ArgumentError, by, seconds } from './arguments.ts';
 import { type CliError, usageError } from './cli-error.ts';
 import type { Argument, Command, CommandGroup, Option, Runtime } from './command.ts';
 import { commands } from './commands/index.ts';
 import type { Context } from './context.ts';
-import { exitCodeMeanings, exitCodes } from './exit-codes.ts';
+import { exitCodes } from './exit-codes.ts';
 import type { Globals } from './globals.ts';
+import { addHelpCommand, overview } from './help.ts';
 import { colourModes } from './output/colour.ts';
 import { createConsole, OutputError } from './output/console.ts';
 import { ProfileName, profileNames } from './profiles/profile.ts';
@@ -52,11 +53,12 @@ export async function runProgram(context: Context): Promise<number> {
   const show = (text: string) => {
     written = written.then(() => writeHelp(context, text));
   };
+  let help = '';
+  const writeErr = (text: string) => {
+    help += text;
+  };
   const configure = (command: Commander) =>
-    command
-      .exitOverride()
-      .configureOutput({ writeOut: show, writeErr: () => {} })
-      .helpCommand(false);
+    command.exitOverride().configureOutput({ writeOut: show, writeErr }).helpCommand(false);
 
   const program = configure(new Commander('pets'))
     .description(
@@ -93,7 +95,9 @@ export async function runProgram(context: Context): Promise<number> {
     await program.parseAsync(context.argv, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode !== 0) throw usageOf(error, context.argv);
+    // A group without a command: its help, as somebody who looks around expects.
+    if (error.code === 'commander.help') show(help);
+    else if (error.exitCode !== 0) throw usageOf(error, context.argv);
   }
   await written;
   return exitCode;
@@ -110,9 +114,24 @@ function addGroup(
 
 function addArgument(command: Commander, { name, description, parse }: Argument): void {
   const argument = command.createArgument(name, description);
-  if (parse) argument.argParser(argument.variadic ? collect(parse) : parse);
+  if (parse) {
+    const checked = named(argument.name(), parse, command);
+    argument.argParser(argument.variadic ? collect(checked) : checked);
+  }
   command.addArgument(argument);
 }
+
+/** A parser whose refusal says which argument was wrong, and where to read about it. */
+const named =
+  (name: string, parse: (text: string) => unknown, command: Commander) =>
+  (text: string): unknown => {
+    try {
+      return parse(text);
+    } catch (error) {
+      if (!(error instanceof ArgumentError)) throw error;
+      throw usageError(`${name} ${error.message}, not ${JSON.stringify(text)}`, helpFor(command));
+    }
+  };
 
 const collect =
   (parse: (text: string) => unknown) =>
@@ -124,7 +143,7 @@ const collect =
 function addOption(command: Commander, option: Option): void {
   const added = new CommanderOption(option.flags, option.description);
   if (option.choices) added.choices(option.choices);
-  if (option.parse) added.argParser(option.parse);
+  if (option.parse) added.argParser(named(added.long ?? option.flags, option.parse, command));
   if (option.default !== undefined) added.default(option.default);
   if (option.required) added.makeOptionMandatory();
   command.addOption(added);
@@ -136,38 +155,22 @@ function namedArguments(command: Command<never>, values: readonly unknown[]): Re
   return Object.fromEntries(names.map((name, i) => [name, values[i]]));
 }
 
-const overview = `Examples:
-  pets list --status available          what can be sold today
-  pets add Rex --category 3             a new animal
-  pets list --all --json | jq length    for a script
-  pets serve --seed                     the service on this machine, with sample animals
-
-First steps:
-  pets login                            save the key of the store's service
-  pets help exit-codes                  what a script can rely on
-`;
-
-function addHelpCommand(help: Commander, program: Commander, show: (text: string) => void): void {
-  help.summary('show help for a command, or exit-codes').action((topics: string[]) => {
-    if (topics[0] === 'exit-codes') {
-      show(exitCodeMeanings.map(([code, meaning]) => `${String(code).padStart(3)}  ${meaning}\n`).join(''));
-      return;
-    }
-    let command = program;
-    for (const topic of topics) {
-      const next = command.commands.find((child) => child.name() === topic);
-      if (next === undefined) throw usageError(`there is no help for ${topics.join(' ')}`, 'see: pets help');
-      command = next;
-    }
-    command.outputHelp();
-  });
+function helpFor(command: Commander): string {
+  const names: string[] = [];
+  for (let each = command; each.parent; each = each.parent) names.unshift(each.name());
+  return `see: ${['pets', 'help', ...names].join(' ')}`;
 }
 
 /** Commander's own wording, without its prefix, and with the help page that would have told. */
 function usageOf(error: CommanderError, argv: readonly string[]): CliError {
-  if (error.code === 'commander.help') return usageError('no command is given', 'see: pets help');
   const message = error.message.replace(/^error: /, '').replace(/\n/g, ' ');
-  const command = commands.find(({ name }) => name === argv.find((argument) => !argument.startsWith('-')));
+  const command = commands.find(({ name }) => name === operandsOf(argv)[0]);
+  if (error.code === 'commander.excessArguments' && command?.name === 'add') {
+    return usageError(
+      'add takes one name',
+      "put quotes around a name of several words: pets add 'Lady Bella' --category 1",
+    );
+  }
   return usageError(message, `see: pets help${command ? ` ${command.name}` : ''}`);
 }
 
@@ -176,3 +179,6 @@ async function writeHelp(context: Context, text: string): Promise<void> {
     context.stdout.write(text, (error) => (error ? reject(new OutputError(error)) : resolve()));
   });
 }
+
+const operandsOf = (argv: readonly string[]): string[] =>
+  argv.filter((argument) => !argument.startsWith('-'));

@@ -1,7 +1,6 @@
-import { InvalidArgumentError } from 'commander';
 import { operations } from '../../contract/operations.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
-import { by, int64Argument } from '../arguments.ts';
+import { ArgumentError, by, int64Argument } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -58,7 +57,7 @@ export const add: Command<Options> = {
 
 function idempotencyKey(text: string): string {
   if (!/^[\x20\x21\x23-\x5b\x5d-\x7e]{1,255}$/.test(text)) {
-    throw new InvalidArgumentError('must be 1 to 255 visible ASCII characters, without " and \\');
+    throw new ArgumentError('must be 1 to 255 visible ASCII characters, without " and \\');
   }
   return text;
 }

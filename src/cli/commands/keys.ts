@@ -63,6 +63,10 @@ const list: Command<Data> = {
       await console.writeJson(keys);
       return exitCodes.ok;
     }
+    if (keys.length === 0) {
+      console.notice('the store has no keys: pets keys add <name> --plan <plan>');
+      return exitCodes.ok;
+    }
     const { renderRows } = await import('../output/table.ts');
     await console.write(
       renderRows(
