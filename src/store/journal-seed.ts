@@ -1,4 +1,5 @@
 import { INT64_MAX, INT64_MIN } from '../contract/int64.ts';
+import { stringifyJson } from '../contract/json.ts';
 import { petJson } from '../contract/schemas.ts';
 import { StoreError } from './errors.ts';
 import { encodeBatch, encodeHeader, encodeOrder, type Header, recordBytes } from './journal-format.ts';
@@ -9,7 +10,7 @@ import type { OrderJson, Seed } from './store.ts';
 export type PreparedSeed = { pets: Seed['pets']; orders: OrderJson[] };
 
 /** @throws StoreError where two animals have one id, an id is no int64, or a record is too long */
-export function prepareSeed(seed: Seed, stringify: (order: unknown) => string): PreparedSeed {
+export function prepareSeed(seed: Seed): PreparedSeed {
   const pets = [...seed.pets].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
   pets.forEach((pet, i) => {
     if (pet.id === pets[i - 1]?.id) {
@@ -20,7 +21,7 @@ export function prepareSeed(seed: Seed, stringify: (order: unknown) => string): 
     }
     recordBytes(petJson(pet));
   });
-  const orders = seed.orders.map(stringify);
+  const orders = seed.orders.map((order) => stringifyJson(order));
   for (const order of orders) recordBytes(order);
   return { pets, orders };
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { INT64_MAX } from '../contract/int64.ts';
-import { stringifyJson } from '../contract/json.ts';
 import { petJson } from '../contract/schemas.ts';
 import { StoreError, StoreFailedError, StoreNotEmptyError } from './errors.ts';
 import { ensureDirectory, type Files, realFiles, syncUpward } from './files.ts';
@@ -152,7 +151,7 @@ class OpenStore implements JournalStore {
         'seed another directory with --data, or leave --seed out',
       );
     }
-    const prepared = prepareSeed(seed, stringifyJson);
+    const prepared = prepareSeed(seed);
     const seeding = this.#replace(prepared);
     this.#seeding = seeding.catch(() => {});
     try {

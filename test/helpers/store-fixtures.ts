@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Addition, Idempotency } from '../../src/store/store.ts';
+
+/** A directory that is gone after the test. */
+export async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'pets-test-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** A clock that moves only when it is told to; milliseconds. */
+export class FakeClock {
+  time = Date.UTC(2026, 10, 20);
+  now = (): number => this.time;
+  advance(ms: number): void {
+    this.time += ms;
+  }
+}
+
+export function animal(name = 'Rex', more: Partial<Addition['pet']> = {}): Addition['pet'] {
+  return { name, categoryId: 3n, status: 'available', ...more };
+}
+
+export function idempotency(key: string, more: Partial<Idempotency> = {}): Idempotency {
+  return { scope: 'a', key, bodyHash: 'f'.repeat(64), ...more };
+}
+
+/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32). */
+export function randomOf(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
