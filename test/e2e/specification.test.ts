@@ -1,0 +1,334 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Machine, makeMachine, type Served, serve } from '../helpers/pets.ts';
+
+// Walks sections 4, 5, 7 and 8 of the specification against the running command, one line of it a row.
+
+let machine: Machine;
+let dispose: () => Promise<void>;
+let service: Served;
+
+beforeAll(async () => {
+  ({ machine, dispose } = await makeMachine());
+  service = await serve(machine, ['--ephemeral', '--seed', '--plan', 'business']);
+});
+afterAll(() => dispose());
+
+type Call = {
+  method?: string;
+  path: string;
+  body?: string;
+  type?: string;
+  /** null sends no Authorization header. */
+  authorization?: string | null;
+};
+
+async function call({ method = 'GET', path, body, type = 'application/json', authorization }: Call) {
+  const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': type };
+  if (authorization !== null) headers['Authorization'] = authorization ?? `Bearer ${service.key}`;
+  const response = await fetch(service.url + path, { method, headers, ...(body !== undefined && { body }) });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    json: text === '' ? undefined : JSON.parse(text),
+  };
+}
+
+const post = (body: string): Call => ({ method: 'POST', path: '/pets', body });
+
+function expectRateLimitHeaders(headers: Headers): void {
+  expect(headers.get('x-ratelimit-limit')).toMatch(/^[1-9]\d*$/);
+  expect(headers.get('x-ratelimit-remaining')).toMatch(/^\d+$/);
+  expect(Number(headers.get('x-ratelimit-reset')) * 1000).toBeGreaterThan(Date.now() - 1000);
+}
+
+describe('4.1 list animals', () => {
+  test('answers 200 with an array of animals, 20 by default', async () => {
+    const { status, json, headers } = await call({ path: '/pets' });
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('application/json');
+    expect(json).toHaveLength(20);
+    for (const pet of json) {
+      expect(pet).toEqual({
+        id: expect.any(Number),
+        name: expect.any(String),
+        categoryId: expect.any(Number),
+        status: expect.stringMatching(/^(available|pending|sold)$/),
+      });
+    }
+  });
+
+  test.each([1, 2, 37, 100])('answers at most limit=%i animals', async (limit) => {
+    const { json } = await call({ path: `/pets?limit=${limit}` });
+    expect(json).toHaveLength(Math.min(limit, 66));
+  });
+
+  test.each(['available', 'pending', 'sold'])('filters by status %s', async (status) => {
+    const { json } = await call({ path: `/pets?limit=100&status=${status}` });
+    expect(json.length).toBeGreaterThan(0);
+    expect(new Set(json.map((pet: { status: string }) => pet.status))).toEqual(new Set([status]));
+  });
+
+  test('the three statuses are the whole inventory', async () => {
+    const lengths = await Promise.all(
+      ['', '&status=available', '&status=pending', '&status=sold'].map(
+        async (filter) => (await call({ path: `/pets?limit=100${filter}` })).json.length,
+      ),
+    );
+    expect(lengths[0]).toBe((lengths[1] ?? 0) + (lengths[2] ?? 0) + (lengths[3] ?? 0));
+  });
+
+  test.each(['0', '101', '-1', '1.5', 'ten', '', '1e1', '99999999999999999999', '%31%30%30%30'])(
+    'refuses limit=%s with 400 and names it',
+    async (limit) => {
+      const { status, json } = await call({ path: `/pets?limit=${limit}` });
+      expect(status).toBe(400);
+      expect(json).toEqual({
+        code: 'invalid_request',
+        message: expect.stringContaining('limit'),
+        status: 400,
+      });
+    },
+  );
+
+  test.each(['Available', 'lost', '', 'available,sold'])(
+    'refuses status=%s with 400 and names it',
+    async (value) => {
+      const { status, json } = await call({ path: `/pets?status=${value}` });
+      expect(status).toBe(400);
+      expect(json).toEqual({
+        code: 'invalid_request',
+        message: expect.stringContaining('status'),
+        status: 400,
+      });
+    },
+  );
+
+  test('is paginated: the next links lead through every animal exactly once, in ascending order', async () => {
+    const ids: number[] = [];
+    let path: string | undefined = '/pets?limit=7';
+    for (let pages = 0; path !== undefined && pages < 50; pages++) {
+      const { json, headers } = await call({ path });
+      ids.push(...json.map((pet: { id: number }) => pet.id));
+      path = /^<\/v1(\/[^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1];
+    }
+    const all = (await call({ path: '/pets?limit=100' })).json.map((pet: { id: number }) => pet.id);
+    expect(ids).toEqual(all);
+    expect(ids).toEqual([...ids].sort((a, b) => a - b));
+  });
+});
+
+describe('4.2 add an animal', () => {
+  test('answers 201 with the created animal and its id', async () => {
+    const { status, json } = await call(post('{"name":"Rex","categoryId":3,"status":"pending"}'));
+    expect(status).toBe(201);
+    expect(json).toEqual({ id: expect.any(Number), name: 'Rex', categoryId: 3, status: 'pending' });
+    expect((await call({ path: `/pets/${json.id}` })).json).toEqual(json);
+  });
+
+  test('makes an animal without a status available', async () => {
+    expect((await call(post('{"name":"Rex","categoryId":3}'))).json.status).toBe('available');
+  });
+
+  test.each(['9223372036854775807', '-9223372036854775808', '9007199254740993', '0'])(
+    'keeps categoryId %s digit for digit',
+    async (categoryId) => {
+      const { status, text } = await call(post(`{"name":"Rex","categoryId":${categoryId}}`));
+      expect(status).toBe(201);
+      expect(text).toContain(`"categoryId":${categoryId},`);
+    },
+  );
+
+  test('ignores an id that the client sent, and unknown fields', async () => {
+    const { status, json } = await call(post('{"id":1,"name":"Rex","categoryId":3,"colour":"red"}'));
+    expect(status).toBe(201);
+    expect(json.id).toBeGreaterThan(1);
+    expect(json).not.toHaveProperty('colour');
+  });
+
+  test.each([
+    ['{"categoryId":3}', 'name'],
+    ['{"name":"Rex"}', 'categoryId'],
+    ['{"name":3,"categoryId":3}', 'name'],
+    ['{"name":null,"categoryId":3}', 'name'],
+    ['{"name":"Rex","categoryId":"3"}', 'categoryId'],
+    ['{"name":"Rex","categoryId":"1e3"}', 'categoryId'],
+    ['{"name":"Rex","categoryId":1.5}', 'categoryId'],
+    ['{"name":"Rex","categoryId":1e3}', 'categoryId'],
+    ['{"name":"Rex","categoryId":9223372036854775808}', 'categoryId'],
+    ['{"name":"Rex","categoryId":-9223372036854775809}', 'categoryId'],
+    ['{"name":"Rex","categoryId":null}', 'categoryId'],
+    ['{"name":"Rex","categoryId":3,"status":"lost"}', 'status'],
+    ['{"name":"Rex","categoryId":3,"status":null}', 'status'],
+    ['[]', 'JSON object'],
+    ['"Rex"', 'JSON object'],
+    ['null', 'JSON object'],
+    ['{"name":"Rex",', 'JSON'],
+    ['', 'missing'],
+  ])('answers 400 to %s and names %s', async (body, named) => {
+    const { status, json } = await call(post(body));
+    expect(status).toBe(400);
+    expect(json).toEqual({ code: 'invalid_request', message: expect.stringContaining(named), status: 400 });
+  });
+
+  test('a refused body adds nothing', async () => {
+    const count = async () => {
+      const ids: unknown[] = [];
+      let path: string | undefined = '/pets?limit=100';
+      while (path !== undefined) {
+        const { json, headers } = await call({ path });
+        ids.push(...json);
+        path = /^<\/v1(\/[^>]+)>/.exec(headers.get('link') ?? '')?.[1];
+      }
+      return ids.length;
+    };
+    const before = await count();
+    await call(post('{"name":"Rex"}'));
+    expect(await count()).toBe(before);
+  });
+
+  test('takes only application/json', async () => {
+    const { status, json } = await call({ ...post('{"name":"Rex","categoryId":3}'), type: 'text/plain' });
+    expect(status).toBe(415);
+    expect(json.code).toBe('unsupported_media_type');
+  });
+});
+
+describe('4.3 get an animal (deprecated)', () => {
+  test('answers 200 with the animal', async () => {
+    const { status, json } = await call({ path: '/pets/1' });
+    expect(status).toBe(200);
+    expect(json).toEqual({ id: 1, name: 'Rex', categoryId: 1, status: 'available' });
+  });
+
+  test.each(['999999', '0', '-1', 'abc', '1.0', '01', '9223372036854775808', '%31x', '1%2F2'])(
+    'answers 404 for the id %s',
+    async (id) => {
+      const { status, json } = await call({ path: `/pets/${id}` });
+      expect(status).toBe(404);
+      expect(json).toEqual({ code: 'not_found', message: expect.any(String), status: 404 });
+    },
+  );
+
+  test('announces its removal on 5 December 2030, on a 404 too', async () => {
+    for (const path of ['/pets/1', '/pets/999999']) {
+      const { headers } = await call({ path });
+      expect(headers.get('sunset')).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
+      expect(headers.get('deprecation')).toBe('@1795132800');
+      expect(headers.get('link')).toBe('</v1/pets>; rel="successor-version"');
+    }
+  });
+});
+
+describe('4.4 store orders', () => {
+  test('answers 200 with JSON', async () => {
+    const { status, json } = await call({ path: '/store/orders' });
+    expect(status).toBe(200);
+    expect(json.length).toBeGreaterThanOrEqual(10);
+    expect(json[0]).toEqual(expect.objectContaining({ id: 1001 }));
+  });
+});
+
+describe('5 authentication and 7 errors', () => {
+  const operations: Call[] = [
+    { path: '/pets' },
+    post('{"name":"Rex","categoryId":3}'),
+    { path: '/pets/1' },
+    { path: '/store/orders' },
+  ];
+  const credentials: [string, string | null][] = [
+    ['no Authorization header', null],
+    ['a wrong key', `Bearer pets_${'A'.repeat(43)}`],
+    ['an empty key', 'Bearer '],
+    ['another scheme', 'Basic cGV0czpwZXRz'],
+    ['a key without a scheme', 'key'],
+    ['two keys', 'Bearer a b'],
+  ];
+
+  test.each(
+    operations.flatMap((operation) => credentials.map(([name, value]) => [operation, name, value] as const)),
+  )('$method $path answers 401 to %s', async (operation, _name, authorization) => {
+    const { status, json, headers } = await call({ ...operation, authorization });
+    expect(status).toBe(401);
+    expect(json).toEqual({ code: 'unauthorized', message: expect.any(String), status: 401 });
+    expect(headers.get('www-authenticate')).toBe('Bearer');
+    expectRateLimitHeaders(headers);
+  });
+
+  test('the scheme is compared without case', async () => {
+    expect((await call({ path: '/pets', authorization: `bearer ${service.key}` })).status).toBe(200);
+  });
+
+  test.each([
+    ['an unknown path', { path: '/nothing' }, 404, 'not_found'],
+    ['a slash too many', { path: '/pets/' }, 404, 'not_found'],
+    [
+      'a method that the path does not have',
+      { method: 'DELETE', path: '/pets/1' },
+      405,
+      'method_not_allowed',
+    ],
+    ['a doubled parameter', { path: '/pets?limit=1&limit=2' }, 400, 'invalid_request'],
+    ['malformed percent-encoding', { path: '/pets?status=%zz' }, 400, 'invalid_request'],
+    ['a forged cursor', { path: '/pets?cursor=AAAA' }, 400, 'invalid_request'],
+    [
+      'a body of 70,000 bytes',
+      post(`{"name":"${'x'.repeat(70_000)}","categoryId":1}`),
+      413,
+      'payload_too_large',
+    ],
+  ] satisfies [string, Call, number, string][])(
+    'answers %s with an Error body',
+    async (_name, request, status, code) => {
+      const answer = await call(request);
+      expect(answer.status).toBe(status);
+      expect(answer.json).toEqual({ code, message: expect.any(String), status });
+      expectRateLimitHeaders(answer.headers);
+    },
+  );
+
+  test('405 names the methods that are allowed', async () => {
+    expect((await call({ method: 'PUT', path: '/pets' })).headers.get('allow')).toBe(
+      'GET, HEAD, POST, OPTIONS',
+    );
+  });
+});
+
+describe('8 limits', () => {
+  test('every response carries the three headers, and Remaining counts down', async () => {
+    const first = await call({ path: '/pets?limit=1' });
+    const second = await call({ path: '/pets?limit=1' });
+    expectRateLimitHeaders(first.headers);
+    expect(first.headers.get('x-ratelimit-limit')).toBe('1000');
+    const [a, b] = [first, second].map(({ headers }) => ({
+      reset: headers.get('x-ratelimit-reset'),
+      remaining: Number(headers.get('x-ratelimit-remaining')),
+    }));
+    // A minute may have begun between the two.
+    if (a?.reset === b?.reset) expect(b?.remaining).toBe((a?.remaining ?? 0) - 1);
+  });
+
+  test('a Free key has 60 requests a minute; the next is 429 with Retry-After and an Error body', async () => {
+    const free = await serve(machine, ['--ephemeral', '--plan', 'free', '--no-profile']);
+    const answers: Response[] = [];
+    // Two windows' worth, at most: wherever the minute's edge falls, one of them is exceeded.
+    for (let i = 0; i < 121 && answers.at(-1)?.status !== 429; i++) {
+      answers.push(await fetch(`${free.url}/pets`, { headers: { Authorization: `Bearer ${free.key}` } }));
+    }
+    const refused = answers.at(-1) as Response;
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toEqual({ code: 'rate_limited', message: expect.any(String), status: 429 });
+    const wait = Number(refused.headers.get('retry-after'));
+    expect(wait).toBeGreaterThanOrEqual(1);
+    expect(wait).toBeLessThanOrEqual(60);
+    expect(refused.headers.get('x-ratelimit-limit')).toBe('60');
+    expect(refused.headers.get('x-ratelimit-remaining')).toBe('0');
+    expectRateLimitHeaders(refused.headers);
+    const inItsWindow = answers.filter(
+      ({ headers, status }) =>
+        status === 200 && headers.get('x-ratelimit-reset') === refused.headers.get('x-ratelimit-reset'),
+    );
+    expect(inItsWindow).toHaveLength(60);
+  });
+});
