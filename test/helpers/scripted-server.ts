@@ -1,0 +1,43 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => void;
+
+export type ScriptedServer = {
+  origin: string;
+  /** With /v1. */
+  url: string;
+  /** Every request that arrived, in order. */
+  requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
+};
+
+/** A real server on a free loopback port that answers as the test says; `count` is 1 for the first request. */
+export async function scriptedServer(handler: Handler): Promise<ScriptedServer> {
+  const requests: ScriptedServer['requests'] = [];
+  const server = createServer(async (request, response) => {
+    const record = { method: request.method ?? '', url: request.url ?? '', headers: request.headers, body: '' };
+    requests.push(record);
+    const count = requests.length;
+    for await (const chunk of request) record.body += chunk;
+    handler(request, response, count);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { origin, url: `${origin}/v1`, requests };
+}
+
+/** Answers with JSON. */
+export function reply(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string | string[]> = {},
+): void {
+  response.writeHead(status, { 'Content-Type': 'application/json', ...headers });
+  response.end(typeof body === 'string' ? body : JSON.stringify(body));
+}
