@@ -1,0 +1,28 @@
+// The main job, as a user types it, against the service that PETS_BASE_URL and PETS_API_KEY name. `npm run demo`
+// starts one with sample animals for it:
+//   pets serve --ephemeral --seed -- tsx bin/demo.ts
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+
+const pets = join(import.meta.dirname, '..', 'dist', 'pets.js');
+
+const session = [
+  ['list', '--all'],
+  ['list', '--status', 'available', '--limit', '5'],
+  ['add', 'Rex the Second', '--category', '1', '--status', 'pending'],
+  ['get', '67'],
+  ['orders'],
+];
+
+for (const args of session) {
+  console.log(`\n$ pets ${args.map(quote).join(' ')}`);
+  const { status } = spawnSync(process.execPath, [pets, ...args], { stdio: 'inherit' });
+  if (status !== 0) {
+    process.exitCode = status ?? 1;
+    break;
+  }
+}
+
+function quote(argument: string): string {
+  return argument.includes(' ') ? `'${argument}'` : argument;
+}
