@@ -107,7 +107,7 @@ export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promi
   }
 }
 
-/** Makes the directory, and those above it that are missing, each so that a power cut does not take it away again. */
+/** Makes the directory, and those above it that are missing. `syncUpward` makes their names last. */
 export async function ensureDirectory(files: Files, directory: string): Promise<void> {
   try {
     await files.mkdir(directory);
@@ -115,19 +115,23 @@ export async function ensureDirectory(files: Files, directory: string): Promise<
     if (errnoOf(error) === 'EEXIST') return;
     if (!isMissing(error) || dirname(directory) === directory) throw error;
     await ensureDirectory(files, dirname(directory));
-    return ensureDirectory(files, directory);
+    await ensureDirectory(files, directory);
   }
-  // The one above as well: whoever made it may have been killed before it was synced.
-  await syncUpward(files, dirname(directory));
 }
 
-/** Syncs a directory and, where it may be opened, the one that holds its name. */
+/**
+ * Syncs the names in a directory, its own name, and those above it: whoever made any of them may have been killed
+ * before it was synced.
+ */
 export async function syncUpward(files: Files, directory: string): Promise<void> {
   await files.syncDirectory(directory);
-  try {
-    await files.syncDirectory(dirname(directory));
-  } catch (error) {
-    // Working in a directory needs no right to read the one above it.
-    if (!['EACCES', 'EPERM'].includes(errnoOf(error) ?? '')) throw error;
+  for (let above = dirname(directory); ; above = dirname(above)) {
+    try {
+      await files.syncDirectory(above);
+    } catch (error) {
+      // Working in a directory needs no right to read those above it.
+      if (!['EACCES', 'EPERM', 'EROFS'].includes(errnoOf(error) ?? '')) throw error;
+    }
+    if (above === dirname(above)) return;
   }
 }

@@ -12,6 +12,7 @@ import {
   isMissing,
   readAll,
   realFiles,
+  syncUpward,
   withFile,
   writeAll,
 } from './files.ts';
@@ -100,7 +101,7 @@ export async function createKey(
     // A second name, unlike a rename, never takes the place of a key that is there.
     await files.link(temporary, join(folder, `${name}.json`));
     await files.unlink(temporary);
-    await files.syncDirectory(folder);
+    await syncUpward(files, folder);
   } catch (error) {
     await files.unlink(temporary).catch(() => {});
     if (errnoOf(error) !== 'EEXIST') throw fileError(error, `write the key ${name} in ${folder}`);

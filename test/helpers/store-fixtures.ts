@@ -1,15 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import type { Addition, Idempotency } from '../../src/store/store.ts';
-
-/** A directory that is gone after the test. */
-export async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'pets-test-'));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  return directory;
-}
 
 /** A clock that moves only when it is told to; milliseconds. */
 export class FakeClock {

@@ -1,0 +1,262 @@
+import { basename, dirname } from 'node:path';
+import type { Files, OpenFile } from '../../src/store/files.ts';
+
+type Change = { position: number; bytes: Buffer } | { length: number };
+/** What one call did to the names in a directory; undefined takes the name away. */
+type Naming = [string, Node | undefined][];
+
+/** A file as programs see it, as the disk has it, and what is between the two. */
+type FileNode = { cached: Buffer; durable: Buffer; pending: Change[] };
+type DirectoryNode = { cached: Map<string, Node>; durable: Map<string, Node>; pending: Naming[] };
+type Node = FileNode | DirectoryNode;
+
+/** What happens at a call: an error, the end of the process, or nothing. */
+export type Fate = { errno: 'EIO' | 'ENOSPC' } | 'halt' | undefined;
+
+/**
+ * A file system in memory that keeps apart what was written and what was synced, the bytes of a file and the names
+ * in a directory. `random` gives numbers from 0 up to 1, and decides whatever a real disk leaves open.
+ */
+export class SimulatedDisk implements Files {
+  /** Asked at every call, with its number and its name. */
+  fate: (call: number, name: string) => Fate = () => undefined;
+  calls = 0;
+  #random: () => number;
+  #root: DirectoryNode = directoryNode();
+  #halted = false;
+  #halt: () => void = () => {};
+  /** Done once the process has ended. */
+  halted: Promise<'halted'>;
+
+  constructor(random: () => number) {
+    this.#random = random;
+    this.halted = this.#newLife();
+  }
+
+  /** A new process on the same machine: what was written is still to be read. */
+  restart(): void {
+    this.calls = 0;
+    this.fate = () => undefined;
+    this.halted = this.#newLife();
+  }
+
+  /** Ends the process: its calls are never answered again. */
+  end(): void {
+    this.#halted = true;
+    this.#halt();
+  }
+
+  /** Of what was not synced, some is lost, some torn. */
+  losePower(): void {
+    this.#loseIn(this.#root);
+  }
+
+  async open(path: string, how: 'read' | 'change' | 'create'): Promise<OpenFile> {
+    await this.#call(`open ${how}`);
+    const directory = this.#directory(dirname(path));
+    const found = directory.cached.get(basename(path));
+    if (how === 'create') {
+      if (found) throw errno('EEXIST');
+      const file: FileNode = { cached: Buffer.alloc(0), durable: Buffer.alloc(0), pending: [] };
+      name(directory, [[basename(path), file]]);
+      return this.#handle(file);
+    }
+    if (!found) throw errno('ENOENT');
+    if (isDirectory(found)) throw errno('EISDIR');
+    return this.#handle(found);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await this.#call('rename');
+    const directory = this.#directory(dirname(from));
+    const node = directory.cached.get(basename(from));
+    if (!node) throw errno('ENOENT');
+    name(directory, [
+      [basename(from), undefined],
+      [basename(to), node],
+    ]);
+  }
+
+  async link(path: string, to: string): Promise<void> {
+    await this.#call('link');
+    const node = this.#directory(dirname(path)).cached.get(basename(path));
+    if (!node) throw errno('ENOENT');
+    const directory = this.#directory(dirname(to));
+    if (directory.cached.has(basename(to))) throw errno('EEXIST');
+    name(directory, [[basename(to), node]]);
+  }
+
+  async unlink(path: string): Promise<void> {
+    await this.#call('unlink');
+    const directory = this.#directory(dirname(path));
+    if (!directory.cached.has(basename(path))) throw errno('ENOENT');
+    name(directory, [[basename(path), undefined]]);
+  }
+
+  async mkdir(path: string): Promise<void> {
+    await this.#call('mkdir');
+    const directory = this.#directory(dirname(path));
+    if (directory.cached.has(basename(path))) throw errno('EEXIST');
+    name(directory, [[basename(path), directoryNode()]]);
+  }
+
+  async readdir(path: string): Promise<string[]> {
+    await this.#call('readdir');
+    return [...this.#directory(path).cached.keys()];
+  }
+
+  async version(): Promise<string> {
+    throw new Error('not simulated');
+  }
+
+  async syncDirectory(path: string): Promise<void> {
+    const directory = this.#directory(path);
+    await this.#call('syncDirectory');
+    for (const naming of directory.pending.splice(0)) rename(directory.durable, naming);
+  }
+
+  #handle(file: FileNode): OpenFile {
+    return {
+      read: async (buffer, offset, length, position) => {
+        await this.#call('read');
+        const part = file.cached.subarray(position, position + Math.min(length, this.#some(length)));
+        buffer.set(part, offset);
+        return part.length;
+      },
+      write: async (buffer, offset, length, position) => {
+        const bytes = Buffer.from(buffer.subarray(offset, offset + this.#some(length)));
+        // A write that fails, or whose process ends, may have been done.
+        const done = this.#random() < 0.5;
+        if (done) change(file, { position, bytes });
+        await this.#call('write');
+        if (!done) change(file, { position, bytes });
+        return bytes.length;
+      },
+      datasync: async () => {
+        await new Promise(setImmediate);
+        try {
+          await this.#call('datasync');
+        } catch (error) {
+          this.#failSync(file);
+          throw error;
+        }
+        this.#flush(file);
+      },
+      truncate: async (length) => {
+        await this.#call('truncate');
+        change(file, { length });
+      },
+      size: async () => {
+        await this.#call('size');
+        return file.cached.length;
+      },
+      close: () => this.#call('close'),
+    };
+  }
+
+  /** After a sync that failed, a system may hold what it could not write to be written: it is read, and never synced. */
+  #failSync(file: FileNode): void {
+    const kind = this.#random();
+    if (kind < 0.3) this.#flush(file);
+    else if (kind < 0.7) file.pending = [];
+  }
+
+  #flush(file: FileNode): void {
+    for (const one of file.pending.splice(0)) file.durable = changed(file.durable, one);
+  }
+
+  async #call(name: string): Promise<void> {
+    const fate = this.#halted ? undefined : this.fate(this.calls++, name);
+    if (fate === 'halt') this.end();
+    if (this.#halted) await new Promise(() => {});
+    if (typeof fate === 'object') throw errno(fate.errno);
+  }
+
+  /** Most calls do all, some only a part. */
+  #some(length: number): number {
+    return this.#random() < 0.9 ? length : 1 + Math.floor(this.#random() * length);
+  }
+
+  #newLife(): Promise<'halted'> {
+    this.#halted = false;
+    return new Promise((done) => {
+      this.#halt = () => done('halted');
+    });
+  }
+
+  #loseIn(directory: DirectoryNode): void {
+    for (const naming of directory.pending.splice(0)) {
+      if (this.#random() < 0.5) rename(directory.durable, naming);
+    }
+    directory.cached = new Map(directory.durable);
+    for (const node of directory.durable.values()) {
+      if (isDirectory(node)) this.#loseIn(node);
+      else this.#tear(node);
+    }
+  }
+
+  #tear(file: FileNode): void {
+    // From a single byte to a sector: what is written as one.
+    const unit = 1 + Math.floor(this.#random() ** 3 * 512);
+    for (const one of file.pending.splice(0)) {
+      const kind = this.#random();
+      if (kind < 0.4) continue;
+      if (kind < 0.6 || 'length' in one) {
+        file.durable = changed(file.durable, one);
+        continue;
+      }
+      const { position, bytes } = one;
+      // The length may be known before the bytes are.
+      if (kind < 0.8) file.durable = lengthened(file.durable, position + bytes.length);
+      for (let at = 0; at < bytes.length; at += unit) {
+        if (this.#random() < 0.3) continue;
+        const part = bytes.subarray(at, at + unit);
+        file.durable = changed(file.durable, { position: position + at, bytes: part });
+      }
+    }
+    file.cached = Buffer.from(file.durable);
+  }
+
+  #directory(path: string): DirectoryNode {
+    let node: Node = this.#root;
+    for (const part of path.split('/').filter(Boolean)) {
+      const next: Node | undefined = isDirectory(node) ? node.cached.get(part) : undefined;
+      if (!next) throw errno('ENOENT');
+      node = next;
+    }
+    if (!isDirectory(node)) throw errno('ENOTDIR');
+    return node;
+  }
+}
+
+const directoryNode = (): DirectoryNode => ({ cached: new Map(), durable: new Map(), pending: [] });
+const isDirectory = (node: Node): node is DirectoryNode => node.cached instanceof Map;
+const errno = (code: string) => Object.assign(new Error(`${code}: simulated`), { code });
+
+function name(directory: DirectoryNode, naming: Naming): void {
+  rename(directory.cached, naming);
+  directory.pending.push(naming);
+}
+
+function rename(names: Map<string, Node>, naming: Naming): void {
+  for (const [key, node] of naming) {
+    if (node) names.set(key, node);
+    else names.delete(key);
+  }
+}
+
+function change(file: FileNode, one: Change): void {
+  file.cached = changed(file.cached, one);
+  file.pending.push(one);
+}
+
+function changed(content: Buffer, one: Change): Buffer {
+  if ('length' in one) return lengthened(content.subarray(0, one.length), one.length);
+  const copy = Buffer.from(lengthened(content, one.position + one.bytes.length));
+  one.bytes.copy(copy, one.position);
+  return copy;
+}
+
+function lengthened(content: Buffer, length: number): Buffer {
+  return content.length >= length ? content : Buffer.concat([content], length);
+}
