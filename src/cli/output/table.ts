@@ -53,16 +53,21 @@ const BORDERLESS = Object.fromEntries(
   ].map((name) => [name, '']),
 );
 
-/** Natural widths, and where they exceed the terminal the wide columns share what is left. */
-function columnWidths(columns: readonly Column[], rows: readonly string[][], width: number): number[] {
-  const natural = columns.map(
+/** Natural widths; where they exceed the terminal, the widest of the wide columns gives way until they do not. */
+function columnWidths(columns: readonly Column[], rows: readonly string[][], terminal: number): number[] {
+  const widths = columns.map(
     ({ head }, i) =>
       GAP + Math.max(...[head, ...rows.map((row) => row[i] ?? '')].map((text) => displayWidth(text))),
   );
-  const excess = natural.reduce((sum, each) => sum + each, 0) - width;
-  const wide = columns.filter((column) => column.wide).length;
-  if (excess <= 0 || wide === 0) return natural;
-  return natural.map((each, i) =>
-    columns[i]?.wide ? Math.max(NARROWEST, each - Math.ceil(excess / wide)) : each,
-  );
+  let excess = widths.reduce((sum, width) => sum + width, 0) - terminal;
+  for (; excess > 0; excess--) {
+    const widest = widths.reduce((best, width, i) => (isWider(width, i, best) ? i : best), -1);
+    if (widest === -1) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+  return widths;
+
+  function isWider(width: number, i: number, best: number): boolean {
+    return columns[i]?.wide === true && width > Math.max(NARROWEST, widths[best] ?? 0);
+  }
 }

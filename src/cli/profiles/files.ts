@@ -6,6 +6,7 @@ import { CliError, fileError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { configDirectory } from '../paths.ts';
+import { loadConf } from './load-conf.ts';
 import { Profile, type ProfileName, Settings } from './profile.ts';
 
 const DIRECTORY_MODE = 0o700;
@@ -62,7 +63,7 @@ function damaged(path: string, why: string): CliError {
 }
 
 async function writeFile(directory: string, name: string, value: Record<string, unknown>): Promise<void> {
-  const { default: Conf } = await import('conf');
+  const Conf = await loadConf();
   try {
     mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
     chmodSync(directory, DIRECTORY_MODE);
