@@ -1,6 +1,8 @@
-import type { Client, Wait } from '../client/client.ts';
+import type { Attempted, Client, Wait } from '../client/client.ts';
 import type { Runtime } from './command.ts';
+import { visible } from './output/visible.ts';
 import { openProfileFiles } from './profiles/files.ts';
+import { maskKey } from './profiles/profile.ts';
 import { type Connection, resolveConnection } from './profiles/resolve.ts';
 
 /** An error of a call, with the connection it happened on: explain.ts names the server and the key. */
@@ -56,6 +58,7 @@ export async function withClient<Result>(
         timeoutMilliseconds: globals.timeout * 1_000,
         maxWaitMilliseconds: globals.retry ? globals.maxWait * 1_000 : undefined,
         onWait: (wait) => tellWait(runtime, wait),
+        onAttempted: globals.debug ? (attempted) => tellAttempt(runtime, connection, attempted) : undefined,
       }),
     );
   } catch (error) {
@@ -74,5 +77,23 @@ function tellWait({ console }: Runtime, { reason, milliseconds, until }: Wait): 
   console.event(
     { wait: { reason, seconds, until: time } },
     console.errorColours.dim(`waiting ${seconds} s (${reason}), until ${time.slice(11, 19)} UTC`),
+  );
+}
+
+/** One attempt, with the reply's headers; the key is masked wherever the service may have put it. */
+function tellAttempt({ console }: Runtime, { key }: Connection, attempted: Attempted): void {
+  const { method, url, milliseconds, outcome } = JSON.parse(
+    JSON.stringify(attempted).replaceAll(JSON.stringify(key).slice(1, -1), maskKey(key)),
+  ) as Attempted;
+  const lines =
+    'failure' in outcome
+      ? [`failed: ${outcome.failure}`]
+      : [
+          `${outcome.status}`,
+          ...Object.entries(outcome.headers).map(([name, value]) => `  ${name}: ${value}`),
+        ];
+  console.event(
+    { debug: { method, url, milliseconds, ...outcome } },
+    console.errorColours.dim([`${method} ${url} (${milliseconds} ms)`, ...lines].map(visible).join('\n')),
   );
 }

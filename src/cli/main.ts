@@ -23,8 +23,9 @@ export async function main(context: Context): Promise<number> {
 function report(error: unknown, context: Context): ExitCode {
   const glance = firstGlanceAt(context.argv);
   const explanation = error instanceof CallError ? explain(error.cause, error.connection) : explain(error);
-  tellError(createConsole(context, glance), explanation);
-  if (glance.debug) context.stderr.write(`${visibleStack(error)}\n`);
+  const console = createConsole(context, glance);
+  if (glance.debug) tellStack(console, error);
+  tellError(console, explanation);
   return explanation.exitCode;
 }
 
@@ -35,7 +36,8 @@ export function tellError(console: Console, { exitCode, ...error }: Explanation)
   console.event({ error: { ...error, exitCode } }, `${red('error:')} ${visible(error.message)}${hint}`);
 }
 
-function visibleStack(error: unknown): string {
+/** Before the error, which stays the last line. */
+function tellStack(console: Console, error: unknown): void {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return stack.split('\n').map(visible).join('\n');
+  console.event({ debug: { stack } }, console.errorColours.dim(stack.split('\n').map(visible).join('\n')));
 }

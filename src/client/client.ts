@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import * as z from 'zod/mini';
 import { header } from '../contract/headers.ts';
-import { parseJson, stringifyJson } from '../contract/json.ts';
+import { stringifyJson } from '../contract/json.ts';
 import {
   type Operation,
   type OperationInput,
@@ -9,12 +8,19 @@ import {
   type OperationOutput,
   operations,
 } from '../contract/operations.ts';
-import { ApiError, describeIssues } from '../contract/schemas.ts';
-import { ApiFailure, ClientError, ContractError, RateLimitError } from './errors.ts';
-import { decideRetry, type Outcome, type RetryDecision } from './retry.ts';
+import { failureOf, readValue } from './reply.ts';
+import { decideRetry, type Outcome } from './retry.ts';
 import type { Attempt, Reply, ReplyHeaders, Transport } from './transport.ts';
 
 export type Wait = { reason: string; milliseconds: number; until: number };
+
+/** One attempt that was made: for `--debug`. It holds no key. */
+export type Attempted = {
+  method: string;
+  url: string;
+  milliseconds: number;
+  outcome: { status: number; headers: ReplyHeaders } | { failure: string };
+};
 
 export type ClientOptions = {
   /** Ends in the version prefix, without a slash behind it. */
@@ -31,6 +37,7 @@ export type ClientOptions = {
   /** What one call may wait in all; undefined where it never tries again. */
   maxWaitMilliseconds: number | undefined;
   onWait?: ((wait: Wait) => void) | undefined;
+  onAttempted?: ((attempted: Attempted) => void) | undefined;
 };
 
 export type CallOptions = {
@@ -86,10 +93,12 @@ async function sendWithRetries(
   const { transport, clock, signal, timeoutMilliseconds, maxWaitMilliseconds } = options;
   let waited = 0;
   for (let attempt = 1; ; attempt++) {
+    const started = clock.now();
     const outcome: Outcome = await transport.send({ ...request, timeoutMilliseconds, signal }).then(
       (reply) => ({ reply }),
       (failure: unknown) => ({ failure }),
     );
+    options.onAttempted?.(attempted(request, outcome, clock.now() - started));
     if ('reply' in outcome && outcome.reply.status === operation.success.status) return outcome.reply;
     const decision = decideRetry(outcome, {
       repeatable: operation.repeatable,
@@ -108,6 +117,18 @@ async function sendWithRetries(
     await options.sleep(decision.wait, signal);
     waited += decision.wait;
   }
+}
+
+function attempted(
+  { method, url }: Pick<Attempt, 'method' | 'url'>,
+  outcome: Outcome,
+  milliseconds: number,
+): Attempted {
+  if ('failure' in outcome) {
+    return { method, url: url.href, milliseconds, outcome: { failure: String(outcome.failure) } };
+  }
+  const { status, headers } = outcome.reply;
+  return { method, url: url.href, milliseconds, outcome: { status, headers } };
 }
 
 function addressOf(baseUrl: string, operation: Operation, input: unknown): URL {
@@ -132,54 +153,4 @@ function requestHeaders(key: string, operation: Operation, options: CallOptions)
   // One key for all attempts of one creation, so that a service which honours it adds one animal.
   if (!operation.repeatable) headers[header.idempotencyKey] = `"${options.idempotencyKey ?? randomUUID()}"`;
   return headers;
-}
-
-function readValue(operation: Operation, reply: Reply): unknown {
-  const result = z.safeParse(operation.success.body, readJson(reply));
-  if (!result.success) {
-    throw new ContractError(
-      reply.status,
-      `the reply is outside the contract: ${describeIssues(result.error)}`,
-    );
-  }
-  return result.data;
-}
-
-function readJson(reply: Reply): unknown {
-  try {
-    return parseJson(reply.body);
-  } catch (cause) {
-    throw new ContractError(reply.status, `the reply is not JSON${typeOf(reply)}`, { cause });
-  }
-}
-
-function failureOf(outcome: Outcome, decision: RetryDecision, now: number): unknown {
-  if ('failure' in outcome) return outcome.failure;
-  const { reply } = outcome;
-  const error = readError(reply);
-  if (reply.status === 429) return new RateLimitError(now + (decision.wait ?? 0), error);
-  const speaksForItself = reply.status >= 500 || reply.status === 401 || reply.status === 403;
-  if (error !== undefined || speaksForItself) return new ApiFailure(reply.status, error);
-  if (reply.status >= 300 && reply.status < 400) {
-    return new ContractError(reply.status, `the service redirects, which is not followed (${reply.status})`);
-  }
-  return new ContractError(
-    reply.status,
-    `the service answered ${reply.status} without an Error body${typeOf(reply)}`,
-  );
-}
-
-function readError(reply: Reply): ApiError | undefined {
-  try {
-    const result = z.safeParse(ApiError, readJson(reply));
-    return result.success ? result.data : undefined;
-  } catch (error) {
-    if (error instanceof ClientError) return undefined;
-    throw error;
-  }
-}
-
-function typeOf(reply: Reply): string {
-  const type = reply.headers['content-type'];
-  return type === undefined ? '' : ` but ${String(type).split(';')[0]}`;
 }

@@ -1,0 +1,59 @@
+import * as z from 'zod/mini';
+import { parseJson } from '../contract/json.ts';
+import type { Operation } from '../contract/operations.ts';
+import { ApiError, describeIssues } from '../contract/schemas.ts';
+import { ApiFailure, ClientError, ContractError, RateLimitError } from './errors.ts';
+import type { Outcome, RetryDecision } from './retry.ts';
+import type { Reply } from './transport.ts';
+
+/** What a successful reply holds. @throws ContractError */
+export function readValue(operation: Operation, reply: Reply): unknown {
+  const result = z.safeParse(operation.success.body, readJson(reply));
+  if (!result.success) {
+    throw new ContractError(
+      reply.status,
+      `the reply is outside the contract: ${describeIssues(result.error)}`,
+    );
+  }
+  return result.data;
+}
+
+function readJson(reply: Reply): unknown {
+  try {
+    return parseJson(reply.body);
+  } catch (cause) {
+    throw new ContractError(reply.status, `the reply is not JSON${typeOf(reply)}`, { cause });
+  }
+}
+
+/** The error that an outcome is, once nothing more is tried. `now` is in milliseconds since the epoch. */
+export function failureOf(outcome: Outcome, decision: RetryDecision, now: number): unknown {
+  if ('failure' in outcome) return outcome.failure;
+  const { reply } = outcome;
+  const error = readError(reply);
+  if (reply.status === 429) return new RateLimitError(now + (decision.wait ?? 0), error);
+  const speaksForItself = reply.status >= 500 || reply.status === 401 || reply.status === 403;
+  if (error !== undefined || speaksForItself) return new ApiFailure(reply.status, error);
+  if (reply.status >= 300 && reply.status < 400) {
+    return new ContractError(reply.status, `the service redirects, which is not followed (${reply.status})`);
+  }
+  return new ContractError(
+    reply.status,
+    `the service answered ${reply.status} without an Error body${typeOf(reply)}`,
+  );
+}
+
+function readError(reply: Reply): ApiError | undefined {
+  try {
+    const result = z.safeParse(ApiError, readJson(reply));
+    return result.success ? result.data : undefined;
+  } catch (error) {
+    if (error instanceof ClientError) return undefined;
+    throw error;
+  }
+}
+
+function typeOf(reply: Reply): string {
+  const type = reply.headers['content-type'];
+  return type === undefined ? '' : ` but ${String(type).split(';')[0]}`;
+}
