@@ -1,13 +1,14 @@
-// A process of its own that opens a store: says on stdout whether it has it, and then lives until it is killed.
+// A process of its own that opens a store: says on stdout whether it has it, and then lives until it is killed, or,
+// told to `leave`, for as long as the store keeps it alive.
 import { openJournalStore } from '../../src/store/journal-store.ts';
 
-const [directory = '', url] = process.argv.slice(2);
+const [directory = '', url, mode] = process.argv.slice(2);
 openJournalStore({ directory }).then(
   async (store) => {
     if (url) store.announce(url);
     await store.add({ pet: { name: 'Rex', categoryId: 1n, status: 'sold' } });
     process.stdout.write('{"has":true}\n');
-    setInterval(() => {}, 1000);
+    if (mode !== 'leave') setInterval(() => {}, 1000);
   },
   (error) =>
     process.stdout.write(`${JSON.stringify({ has: false, name: error.name, message: error.message })}\n`),

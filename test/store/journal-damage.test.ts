@@ -1,5 +1,5 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { StoreDamagedError, type StoreError } from '../../src/store/errors.ts';
@@ -7,6 +7,7 @@ import { writeAll } from '../../src/store/files.ts';
 import { openJournalStore } from '../../src/store/journal-store.ts';
 import { temporaryDirectory } from '../helpers/store-directory.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
+import { interceptFiles } from '../helpers/store-faults.ts';
 import { animal, FakeClock, idempotency, randomOf } from '../helpers/store-fixtures.ts';
 
 const unlocked = async () => ({ announce() {}, async release() {} });
@@ -113,6 +114,23 @@ describe('a torn tail', () => {
     expect(lengths).toEqual([10, 20, 30]);
   });
 
+  it('is on the disk before it is cut off', async () => {
+    const { bytes } = await sample(2);
+    const directory = await temporaryDirectory();
+    await writeFile(join(directory, 'journal.ndjson'), bytes.subarray(0, -5));
+    const calls: string[] = [];
+    const files = interceptFiles((name, path) => void calls.push(`${name} ${basename(path)}`));
+    const store = await openJournalStore({ directory, lock: unlocked, files });
+    await store.close();
+    const cut = calls.indexOf('truncate journal.ndjson');
+    const [write, sync, name] = [/^write journal.torn/, /^datasync journal.torn/, /^syncDirectory/].map(
+      (pattern) => calls.slice(0, cut).findLastIndex((call) => pattern.test(call)),
+    );
+    expect([write, sync, name].every((at) => at !== undefined && at >= 0)).toBe(true);
+    expect([write, sync, name]).toEqual([write, sync, name].toSorted((a = 0, b = 0) => a - b));
+    expect(calls.slice(cut)).toContain('datasync journal.ndjson');
+  });
+
   it('is no torn tail where only the newline is missing: the record is complete', async () => {
     const { bytes } = await sample(3);
     const { pets, warnings, path } = await reopen(bytes.subarray(0, -1));
@@ -158,6 +176,17 @@ describe('damage before the end', () => {
         return Buffer.concat([bytes.subarray(0, three), bytes.subarray(two)]);
       },
       3,
+    ],
+    [
+      'two records one after the other',
+      (bytes, [, , two = 0, three = 0]) => flip(flip(bytes, two + 40), three + 40),
+      2,
+    ],
+    [
+      'a hole so long that the next mark lies across two readings of a mebibyte',
+      (bytes, [, , two = 0, , four = 0]) =>
+        Buffer.concat([bytes.subarray(0, two), Buffer.alloc(2 ** 20 - 2), bytes.subarray(four)]),
+      2,
     ],
     ['the header', (bytes) => flip(bytes, 60), 0],
     ['the newline behind the header', (bytes, [, one = 0]) => flip(bytes, one - 1), 0],

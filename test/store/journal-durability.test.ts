@@ -232,6 +232,20 @@ describe('a write that fails', () => {
     expect(failures).toHaveLength(1);
   });
 
+  it('is told to everybody who waits, the batches behind it too', async () => {
+    let isBroken = false;
+    const files = interceptFiles((name) => {
+      if (isBroken && name === 'datasync') throw errno('EIO');
+    });
+    const store = await open(await temporaryDirectory(), { files });
+    isBroken = true;
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 2500 }, () => store.add({ pet: animal() })),
+    );
+    const reasons = attempts.map((attempt) => attempt.status === 'rejected' && attempt.reason);
+    expect(reasons.every((reason) => reason instanceof StoreFailedError)).toBe(true);
+  });
+
   it.each([
     ['write', 'ENOSPC'],
     ['datasync', 'EIO'],

@@ -220,6 +220,7 @@ describe('the registry of keys', () => {
     for (let now = 0; now < 5_000; now += 600) {
       expect(await registry.find(hashKey(key), now)).toBeDefined();
       expect(await registry.find(hashKey(damaged.key), now)).toBeUndefined();
+      await writeFile(join(directory, 'keys', 'b.json'), '{'.repeat(now + 2));
     }
     expect(figures.warnings).toEqual([expect.stringContaining(join(directory, 'keys', 'b.json'))]);
   });

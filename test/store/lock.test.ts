@@ -29,8 +29,9 @@ async function acquire(...args: Parameters<typeof acquireLock>): Promise<Lock> {
 async function other(
   directory: string,
   url = '',
+  mode = '',
 ): Promise<{ child: ChildProcess; answer: Record<string, unknown> }> {
-  const child = spawn(process.execPath, ['--import', 'tsx', locker, directory, url], {
+  const child = spawn(process.execPath, ['--import', 'tsx', locker, directory, url, mode], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -97,6 +98,12 @@ describe('a directory', () => {
     expect(await store.size()).toBe(3);
     await store.close();
     expect(await claimsIn(directory)).toEqual([]);
+  });
+
+  it('does not keep alive the process that has it', async () => {
+    const { child } = await other(await temporaryDirectory(), '', 'leave');
+    if (child.exitCode === null) await once(child, 'exit');
+    expect(child.exitCode).toBe(0);
   });
 
   it('is free after a release, and after an opening that failed', async () => {
