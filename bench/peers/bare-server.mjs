@@ -1,0 +1,54 @@
+// The least that a server can do: a constant page of 1.5 KB, and a creation that answers after its body is synced.
+import { open } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const page = JSON.stringify(
+  Array.from({ length: 20 }, (_, i) => ({
+    id: i + 1,
+    name: `Animal ${i}`,
+    categoryId: 1,
+    status: 'available',
+  })),
+);
+const file = await open(join(tmpdir(), `bare-${process.pid}`), 'a');
+process.on('SIGTERM', () => process.exit());
+
+/** Bodies that wait for the sync after the one that runs. */
+let waiting = [];
+let isSyncing = false;
+
+async function sync() {
+  isSyncing = true;
+  while (waiting.length > 0) {
+    const batch = waiting;
+    waiting = [];
+    await file.write(batch.map(({ body }) => `${body}\n`).join(''));
+    await file.datasync();
+    for (const { body, response } of batch) answer(response, 201, body);
+  }
+  isSyncing = false;
+}
+
+function answer(response, status, body) {
+  response.writeHead(status, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+  });
+  response.end(body);
+}
+
+createServer((request, response) => {
+  if (request.method === 'GET') return answer(response, 200, page);
+  let body = '';
+  request.on('data', (chunk) => {
+    body += chunk;
+  });
+  request.on('end', () => {
+    waiting.push({ body, response });
+    if (!isSyncing) sync();
+  });
+}).listen(0, '127.0.0.1', function listening() {
+  console.log(JSON.stringify({ url: `http://127.0.0.1:${this.address().port}/v1` }));
+});
