@@ -1,5 +1,5 @@
 // The least that a server can do: a constant page of 1.5 KB, and a creation that answers after its body is synced.
-import { open } from 'node:fs/promises';
+import { open, unlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,10 @@ const page = JSON.stringify(
     status: 'available',
   })),
 );
-const file = await open(join(tmpdir(), `bare-${process.pid}`), 'a');
+const path = join(tmpdir(), `bare-${process.pid}`);
+const file = await open(path, 'a');
+// It is synced all the same, and gone with the process.
+await unlink(path);
 process.on('SIGTERM', () => process.exit());
 
 /** Bodies that wait for the sync after the one that runs. */
