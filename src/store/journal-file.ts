@@ -1,11 +1,23 @@
 import { join } from 'node:path';
 import { StoreDamagedError, StoreError } from './errors.ts';
 import { errnoOf, type Files, type OpenFile, readAll, withFile, writeAll } from './files.ts';
-import { NEWLINE } from './journal-format.ts';
+import { type Header, NEWLINE } from './journal-format.ts';
 import { findRecord, type Replayed } from './journal-replay.ts';
 
 export const JOURNAL = 'journal.ndjson';
 const TEMPORARY = /^journal\.new-[0-9a-f]+$/;
+
+/** Makes up a new store. `now` is in milliseconds since 1970. */
+export function newHeader(random: (bytes: number) => Uint8Array, now: number): Header {
+  const bytes = Uint8Array.from(random(16));
+  // Version 4, variant 1: the bits that say "random" (RFC 9562).
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const id = hex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return { id, secret: hex(random(32)), created: new Date(now).toISOString() };
+}
+
+export const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
 /** Writes a complete journal beside, and puts it in place in one step. `unique` is hexadecimal. */
 export async function writeJournal(

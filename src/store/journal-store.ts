@@ -4,8 +4,8 @@ import { INT64_MAX } from '../contract/int64.ts';
 import { petJson } from '../contract/schemas.ts';
 import { StoreError, StoreFailedError, StoreNotEmptyError } from './errors.ts';
 import { ensureDirectory, type Files, realFiles, syncUpward } from './files.ts';
-import { fileError, JOURNAL, removeLeftovers, writeJournal } from './journal-file.ts';
-import { encodeHeader, type Header, recordBytes } from './journal-format.ts';
+import { fileError, hex, JOURNAL, newHeader, removeLeftovers, writeJournal } from './journal-file.ts';
+import { encodeHeader, recordBytes } from './journal-format.ts';
 import { type Journal, loadJournal } from './journal-load.ts';
 import { journalOf, type PreparedSeed, prepareSeed } from './journal-seed.ts';
 import { JournalWriter } from './journal-writer.ts';
@@ -212,14 +212,3 @@ function idAfter({ contents }: Journal): bigint {
   const last = contents.inventory.lastId ?? 0n;
   return last < 0n ? 1n : last + 1n;
 }
-
-function newHeader(random: (bytes: number) => Uint8Array, now: number): Header {
-  const bytes = Uint8Array.from(random(16));
-  // Version 4, variant 1: the bits that say "random" (RFC 9562).
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  const id = hex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  return { id, secret: hex(random(32)), created: new Date(now).toISOString() };
-}
-
-const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
