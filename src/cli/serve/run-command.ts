@@ -5,7 +5,7 @@ import type { Context } from '../context.ts';
 import { exitCodes } from '../exit-codes.ts';
 
 /**
- * Runs a command with the process's own streams, and passes signals on.
+ * Runs a command with the process's own streams, passes signals on, and asks it to end when it is aborted.
  *
  * @returns its exit code; 128 + n where signal n ended it, as a shell has it
  */
@@ -13,6 +13,7 @@ export async function runCommand(
   context: Context,
   [file = '', ...args]: readonly string[],
   variables: Record<string, string>,
+  abort: AbortSignal,
 ): Promise<number> {
   const child = spawn(file, args, { stdio: 'inherit', env: { ...context.env, ...variables } });
   // On a terminal Ctrl-C reaches the whole group: passed on, the command would get it twice.
@@ -23,6 +24,7 @@ export async function runCommand(
     context.onSignal(forwarded, (signal) => child.kill(signal)),
     context.onSignal(['SIGINT'], () => {}),
   ];
+  abort.addEventListener('abort', () => child.kill('SIGTERM'));
   try {
     return await new Promise<number>((resolve, reject) => {
       child.once('error', (error: NodeJS.ErrnoException) => reject(cannotRun(file, error)));

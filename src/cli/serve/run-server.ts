@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sampleShop } from '../../server/sample.ts';
 import { type Service, startService } from '../../server/service.ts';
@@ -49,7 +49,7 @@ async function serveDirectory(directory: string, options: ServeOptions, runtime:
     runtime,
   );
   try {
-    if (hasCommand) return await serveCommand(service, options, runtime, announcer);
+    if (hasCommand) return await serveCommand(service, options, runtime, announcer, stopper.failure);
     const devKey = await devKeyOf(service, directory, options, runtime);
     const other =
       options.profile && devKey?.key ? await saveLocalProfile(context, service, devKey.key) : undefined;
@@ -116,10 +116,14 @@ async function serveCommand(
   options: ServeOptions,
   { context }: Runtime,
   announcer: ReturnType<typeof createAnnouncer>,
+  failure: AbortSignal,
 ): Promise<number> {
   const key = temporaryKey(service, options);
   announcer.running(service, key);
-  return runCommand(context, options.command, { PETS_BASE_URL: service.url, PETS_API_KEY: key });
+  const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key };
+  const code = await runCommand(context, options.command, variables, failure);
+  failure.throwIfAborted();
+  return code;
 }
 
 /** A key that lives for this run alone, and is in no file. */
@@ -129,25 +133,24 @@ function temporaryKey(service: Service, { plan }: ServeOptions): string {
   return key;
 }
 
-/** Waits for the first reason to stop: a signal, or a store that can write no more. */
+/** The first reason to stop: a signal, or a store that can write no more. */
 function createStopper({ context }: Runtime) {
-  let stop: () => void;
-  let fail: (error: Error) => void;
+  const failure = new AbortController();
+  const asked = new AbortController();
   const stopped = new Promise<void>((resolve, reject) => {
-    stop = resolve;
-    fail = reject;
+    asked.signal.addEventListener('abort', () => resolve());
+    failure.signal.addEventListener('abort', () => reject(failure.signal.reason));
   });
   // A failure may come before anybody waits for it.
   stopped.catch(() => {});
-  let isStopping = false;
   return {
     stopped,
-    fail: (error: Error) => fail(error),
+    failure: failure.signal,
+    fail: (error: Error) => failure.abort(error),
     listen: () =>
       context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
-        if (isStopping) context.exitNow(signal === 'SIGINT' ? exitCodes.interrupted : exitCodes.other);
-        isStopping = true;
-        stop();
+        if (asked.signal.aborted) context.exitNow(128 + constants.signals[signal]);
+        asked.abort();
       }),
   };
 }
