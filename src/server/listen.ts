@@ -20,6 +20,7 @@ const LIMITS = {
 };
 const IDLE_MILLISECONDS = 30_000;
 const MAX_CONNECTIONS = 256;
+const SWEEP_MILLISECONDS = 20;
 
 /**
  * Listens with the limits that keep a hostile client from holding the service.
@@ -47,11 +48,13 @@ export async function listen(app: App, { host, port }: { host: string; port: num
 function stop(server: Server, graceMilliseconds: number): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMilliseconds);
+    // A connection whose last request is answered now would else stay open for its keep-alive.
+    const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MILLISECONDS);
     server.close(() => {
       clearTimeout(cut);
+      clearInterval(sweep);
       resolve();
     });
-    server.closeIdleConnections();
   });
 }
 

@@ -241,7 +241,10 @@ test('stopping answers the request that runs, and takes no other', async () => {
   await begun.opened;
   const stopped = listening.stop(5_000);
   await expect(call('/v1/pets')).rejects.toThrow();
+  const released = performance.now();
   held.open();
   expect((await running).status).toBe(200);
   await stopped;
+  // Not the five seconds of an idle connection.
+  expect(performance.now() - released).toBeLessThan(2_000);
 });
