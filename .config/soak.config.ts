@@ -1,0 +1,21 @@
+// The tests that gain from running long, many times longer than in CI. A failure prints the seed that replays it.
+import { defineConfig, mergeConfig } from 'vitest/config';
+import base from './vitest.config.ts';
+
+const figures = { PETS_POWER_LOSS_SEEDS: '200000', PETS_BIT_FLIPS: '20000', PETS_KILLS: '200' };
+
+export default mergeConfig(
+  base,
+  defineConfig({
+    test: {
+      // A figure that stands in the environment is stronger.
+      env: {
+        ...figures,
+        ...Object.fromEntries(
+          Object.keys(figures).flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+        ),
+      },
+      testTimeout: 3_600_000,
+    },
+  }),
+);
