@@ -15,7 +15,8 @@ export async function main(context: Context): Promise<number> {
   try {
     return await runProgram(context);
   } catch (error) {
-    if (error instanceof OutputError && error.code === 'EPIPE') return exitCodes.ok;
+    const cause = error instanceof CallError ? error.cause : error;
+    if (cause instanceof OutputError && cause.code === 'EPIPE') return exitCodes.ok;
     return report(error, context);
   }
 }
