@@ -40,7 +40,14 @@ export function explain(error: unknown, connection?: Connection): Explanation {
       message: `cannot write the output: ${error.message}`,
     };
   }
-  return explainCall(error, connection) ?? unexpected(error);
+  const explanation = explainCall(error, connection) ?? unexpected(error);
+  return connection ? withoutKey(explanation, connection) : explanation;
+}
+
+/** A service may send the key back inside its error; whoever logs what we say must not keep it. */
+function withoutKey({ code, message, ...rest }: Explanation, { key }: Connection): Explanation {
+  const mask = (text: string) => text.replaceAll(key, () => maskKey(key));
+  return { code: mask(code), message: mask(message), ...rest };
 }
 
 function explainCall(error: unknown, connection: Connection | undefined): Explanation | undefined {
