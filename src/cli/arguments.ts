@@ -16,11 +16,14 @@ export function by<Schema extends z.ZodMiniType>(schema: Schema): (text: string)
 
 export const int64Argument = by(int64Text);
 
+/** Longer than any wait makes sense, and below what overflows a timer into an immediate one. */
+const MAX_SECONDS = 1_000_000;
+
 /** A number of seconds: digits, perhaps a fraction. */
 export function seconds(min: number): (text: string) => number {
   return (text) => {
-    if (!/^\d{1,9}(\.\d{1,3})?$/.test(text) || Number(text) < min) {
-      throw new ArgumentError(`must be a number of seconds, at least ${min}`);
+    if (!/^\d{1,7}(\.\d{1,3})?$/.test(text) || Number(text) < min || Number(text) > MAX_SECONDS) {
+      throw new ArgumentError(`must be a number of seconds from ${min} to ${MAX_SECONDS}`);
     }
     return Number(text);
   };

@@ -78,7 +78,7 @@ export async function runProgram(context: Context): Promise<number> {
     for (const option of command.options ?? []) addOption(child, option);
     child.addHelpText('after', `\nExamples:\n${command.examples.map((line) => `  ${line}`).join('\n')}\n`);
     child.action(async (...args) => {
-      const globals = child.optsWithGlobals() as Globals;
+      const globals = globalsOf(child, context);
       const options = { ...child.opts(), ...namedArguments(command, args) };
       command.check?.(options as never);
       const runtime: Runtime = { context, globals, console: createConsole(context, globals) };
@@ -101,6 +101,14 @@ export async function runProgram(context: Context): Promise<number> {
   }
   await written;
   return exitCode;
+}
+
+/** PETS_MAX_WAIT stands for a flag that was not given. */
+function globalsOf(command: Commander, { env }: Context): Globals {
+  const globals = command.optsWithGlobals<Globals>();
+  const text = env['PETS_MAX_WAIT'];
+  if (!text || command.getOptionValueSourceWithGlobals('maxWait') !== 'default') return globals;
+  return { ...globals, maxWait: named('PETS_MAX_WAIT', seconds(0), command)(text) as number };
 }
 
 function addGroup(
