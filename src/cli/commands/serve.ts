@@ -42,13 +42,17 @@ export const serve: Command<ServeOptions> = {
     }
   },
   async run(options, runtime) {
-    if (options.command.length > 0 && !runtime.context.argv.includes('--')) {
-      throw usageError(
-        `serve takes no argument ${options.command[0]}`,
-        'a command to run stands behind --: pets serve -- npm test',
-      );
-    }
+    checkCommand(options.command, runtime.context.argv);
     const { runServer } = await import('../serve/run-server.ts');
     return runServer(options, runtime);
   },
 };
+
+/** Only what stands behind `--` is a command to run; an empty one would serve for ever where a script waits for its end. */
+function checkCommand(command: readonly string[], argv: readonly string[]): void {
+  const separator = argv.indexOf('--');
+  const count = separator === -1 ? 0 : argv.length - separator - 1;
+  const hint = 'a command to run stands behind --: pets serve -- npm test';
+  if (command.length > count) throw usageError(`serve takes no argument ${command[0]}`, hint);
+  if (separator !== -1 && count === 0) throw usageError('there is no command behind --', hint);
+}
