@@ -28,10 +28,7 @@ export const login: Command<Options> = {
     const { defaultProfile } = files.readSettings();
     const profile = chooseProfile({ flags: globals, env: context.env, defaultProfile });
     const stored = files.read(profile);
-    const named =
-      globals.baseUrl ?? ((globals.profile === undefined && context.env['PETS_BASE_URL']) || undefined);
-    const baseUrl =
-      named === undefined ? (stored?.baseUrl ?? (await askBaseUrl(runtime))) : checkUrl(named, '--base-url');
+    const baseUrl = givenBaseUrl(runtime) ?? stored?.baseUrl ?? (await askBaseUrl(runtime));
     const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
     checkProtocol(baseUrl, allowHttp || context.env['PETS_ALLOW_HTTP'] === '1', profile);
     const key = checkKey(options.withKey ? await readAll(context) : await askKey(runtime, profile));
@@ -45,6 +42,12 @@ export const login: Command<Options> = {
     return exitCodes.ok;
   },
 };
+
+function givenBaseUrl({ context, globals }: Runtime): string | undefined {
+  if (globals.baseUrl !== undefined) return checkUrl(globals.baseUrl, '--base-url');
+  const fromEnv = globals.profile === undefined && context.env['PETS_BASE_URL'];
+  return fromEnv ? checkUrl(fromEnv, 'PETS_BASE_URL') : undefined;
+}
 
 function askBaseUrl(runtime: Runtime): Promise<string> {
   if (!canAsk(runtime)) {

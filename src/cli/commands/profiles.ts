@@ -6,7 +6,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
-import { checkProtocol } from '../profiles/resolve.ts';
+import { checkProtocol, chooseProfile } from '../profiles/resolve.ts';
 
 type Row = {
   profile: ProfileName;
@@ -32,7 +32,11 @@ export const profiles: Command<{ check?: boolean }> = {
   async run({ check }, runtime) {
     const { context, console } = runtime;
     const files = openProfileFiles(context);
-    const defaultProfile = context.env['PETS_PROFILE'] || (files.readSettings().defaultProfile ?? 'prod');
+    const defaultProfile = chooseProfile({
+      flags: {},
+      env: context.env,
+      defaultProfile: files.readSettings().defaultProfile,
+    });
     const rows: Row[] = [];
     for (const profile of profileNames) {
       const stored = files.read(profile);

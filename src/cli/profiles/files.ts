@@ -1,5 +1,5 @@
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/schemas.ts';
 import { CliError, fileError } from '../cli-error.ts';
@@ -58,8 +58,16 @@ function damaged(path: string, why: string): CliError {
   return new CliError(`${path} is damaged: ${why}`, {
     code: 'damaged_file',
     exitCode: exitCodes.other,
-    hint: 'mend the file, or move it away and log in again: pets login',
+    hint: `mend the file, or move it away and ${nextStep(path)}`,
   });
+}
+
+function nextStep(path: string): string {
+  const name = basename(path, '.json');
+  if (name === 'settings') return 'choose the default profile again: pets use <profile>';
+  return name === 'local'
+    ? 'start the local service: pets serve'
+    : `log in again: pets login --profile ${name}`;
 }
 
 async function writeFile(directory: string, name: string, value: Record<string, unknown>): Promise<void> {

@@ -1,19 +1,32 @@
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
+import { says } from '../../contract/int64.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
 export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
 export type ProfileName = z.infer<typeof ProfileName>;
 
 /** What a profile's file holds: one base URL, and the key that is sent to its origin alone. */
-export const Profile = z.object({
-  baseUrl: z.string().check(z.refine((text) => isBaseUrl(text), { error: 'must be an http(s) URL' })),
-  key: z.optional(z.string().check(z.regex(API_KEY_PATTERN, { error: 'must be visible ASCII characters' }))),
-  allowHttp: z.optional(z.boolean()),
-});
+export const Profile = z.object(
+  {
+    baseUrl: z
+      .string(says('must be a string'))
+      .check(z.refine((text) => isBaseUrl(text), { error: 'must be an http(s) URL without user or query' })),
+    key: z.optional(
+      z
+        .string(says('must be a string'))
+        .check(z.regex(API_KEY_PATTERN, { error: 'must be visible ASCII characters' })),
+    ),
+    allowHttp: z.optional(z.boolean(says('must be true or false'))),
+  },
+  says('it must be a JSON object'),
+);
 export type Profile = z.infer<typeof Profile>;
 
-export const Settings = z.object({ defaultProfile: z.optional(ProfileName) });
+export const Settings = z.object(
+  { defaultProfile: z.optional(ProfileName) },
+  says('it must be a JSON object'),
+);
 export type Settings = z.infer<typeof Settings>;
 
 /** A base URL without a slash at its end, or undefined for what cannot be one. */

@@ -27,7 +27,11 @@ export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'rea
   if (flags.profile !== undefined) return flags.profile;
   if (fromEnv === undefined) return defaultProfile ?? 'prod';
   const known = profileNames.find((name) => name === fromEnv);
-  if (known === undefined) throw usageError(`PETS_PROFILE must be one of ${profileNames.join(', ')}`);
+  if (known === undefined) {
+    throw usageError(
+      `PETS_PROFILE must be one of ${profileNames.join(', ')}, not ${JSON.stringify(fromEnv)}`,
+    );
+  }
   return known;
 }
 
@@ -44,7 +48,7 @@ export function resolveConnection(sources: Sources): Resolved {
   const isNamed = flags.profile !== undefined;
   const envKey = isNamed ? undefined : env['PETS_API_KEY'] || undefined;
   const envUrl = isNamed ? undefined : env['PETS_BASE_URL'] || undefined;
-  const flagUrl = flags.baseUrl && checkUrl(flags.baseUrl, '--base-url');
+  const flagUrl = flags.baseUrl === undefined ? undefined : checkUrl(flags.baseUrl, '--base-url');
   const environmentUrl = envUrl && checkUrl(envUrl, 'PETS_BASE_URL');
 
   const [key, home, keySource] = envKey
