@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Machine, makeMachine } from '../helpers/pets.ts';
+import { expectDecent, expectRefusal } from '../helpers/refusal.ts';
+
+// What is wrong in the arguments alone is refused before anything is asked, read or written.
+
+let machine: Machine;
+let dispose: () => Promise<void>;
+
+beforeAll(async () => {
+  ({ machine, dispose } = await makeMachine());
+});
+afterAll(() => dispose());
+
+const INT64 = 'from -9223372036854775808 to 9223372036854775807';
+
+const limits = [
+  '0',
+  '101',
+  '-1',
+  '+3',
+  '007',
+  '1e3',
+  '1.5',
+  '0x10',
+  ' 5',
+  '5 ',
+  '',
+  'ten',
+  '99999999999999999999',
+];
+const notInt64 = [
+  '9223372036854775808',
+  '-9223372036854775809',
+  '1e3',
+  '1.5',
+  '0x10',
+  '+3',
+  '007',
+  '-0',
+  ' 3',
+  '',
+  'three',
+  '3,000',
+];
+const notSeconds = ['-1', '1e9', 'soon', '', '0x1', '1.2345', '1000001', '99999999999', 'Infinity'];
+const notPorts = ['65536', '-1', '80.5', 'http', '', '0x50', ' 80'];
+
+type Row = readonly [args: string[], ...says: string[]];
+
+const wrongValues: Row[] = [
+  ...limits.map((text): Row => [['list', '--limit', text], '--limit', 'from 1 to 100', JSON.stringify(text)]),
+  ...notInt64.map((text): Row => [['add', 'Rex', '--category', text], '--category', INT64, `"${text}"`]),
+  ...['9223372036854775808', '1.5', 'abc', '', '7,8'].map((text): Row => [['get', text], 'id', INT64, text]),
+  [['get', '1', '2', 'x'], 'id', '"x"'],
+  ...['lost', 'Available', '', 'available,sold'].flatMap((status): Row[] => [
+    [['list', '--status', status], '--status', 'available, pending, sold', `"${status}"`],
+    [['add', 'Rex', '--category', '1', '--status', status], '--status', `"${status}"`],
+  ]),
+  ...notSeconds.map((text): Row => [['list', '--max-wait', text], '--max-wait', 'seconds', `"${text}"`]),
+  ...['0', '-1', 'soon', '', '1000001'].map(
+    (text): Row => [['list', '--timeout', text], '--timeout', 'seconds', `"${text}"`],
+  ),
+  ...notPorts.map((text): Row => [['serve', '--port', text], '--port', '0 to 65535', `"${text}"`]),
+  [['--profile', 'production', 'list'], '--profile', 'prod, staging, local', '"production"'],
+  [['list', '--profile', ''], '--profile', 'prod, staging, local'],
+  [['use', 'Prod'], 'profile', 'prod, staging, local', '"Prod"'],
+  [['--color', 'pink', 'list'], '--color', 'pink', 'auto, always, never'],
+  [['serve', '--plan', 'gold'], '--plan', 'free, pro, business, enterprise', '"gold"'],
+  [['keys', 'add', 'x', '--plan', 'gold'], '--plan', '"gold"'],
+  [
+    ['keys', 'add', 'x', '--plan', 'enterprise', '--per-minute', '0', '--per-day', '1'],
+    '--per-minute',
+    '"0"',
+  ],
+  [['add', 'Rex', '--category', '1', '--idempotency-key', 'a"b'], '--idempotency-key', 'ASCII'],
+  [['add', 'Rex', '--category', '1', '--idempotency-key', ''], '--idempotency-key', '1 to 255'],
+  [['--base-url', '', 'list'], '--base-url', 'http(s) URL'],
+  [['--base-url', 'api.example.com/v1', 'list'], '--base-url', 'http(s) URL'],
+  [['--base-url', 'ftp://api.example.com/v1', 'list'], '--base-url', 'http(s) URL'],
+];
+
+const wrongWords: Row[] = [
+  [['lst'], 'lst', 'list'],
+  [['ad', 'Rex'], "'ad'", 'Did you mean add?'],
+  [['frobnicate'], 'frobnicate', 'pets help'],
+  [['list', '--stauts', 'sold'], '--stauts', '--status', 'pets help list'],
+  [['list', '--jsn'], '--jsn', '--json'],
+  [['-x'], '-x'],
+  [['list', 'extra'], 'list', 'pets help list'],
+  [['orders', '7'], 'orders'],
+  [['keys', 'ad'], "'ad'", 'Did you mean add?'],
+  [['keys', 'add', 'x'], '--plan'],
+  [['keys', 'revoke'], 'name'],
+  [['add'], '--category'],
+  [['add', '--category', '1'], 'name'],
+  [['add', 'Rex'], '--category'],
+  [['add', 'Lady', 'Bella', '--category', '1'], 'quotes'],
+  [['add', 'Rex', '--category'], '--category'],
+  [['get'], 'id'],
+  [['use'], 'profile'],
+  [['list', '--limit'], '--limit'],
+  [['help', 'nothing'], 'nothing', 'pets help'],
+  [['help', 'keys', 'nothing'], 'keys nothing'],
+];
+
+const wrongCombinations: Row[] = [
+  [['list', '--ndjson', '--csv'], '--ndjson', '--csv', 'exclude'],
+  [['serve', '--data', 'x', '--ephemeral'], '--data', '--ephemeral', 'exclude'],
+  [['serve', '--ephemeral', 'npm', 'test'], 'npm', 'pets serve -- npm test'],
+  [['serve', '--ephemeral', 'npm', '--', 'test'], 'npm', 'behind --'],
+  [['serve', '--ephemeral', '--'], 'behind --'],
+  [['keys', 'add', 'x', '--plan', 'enterprise', '--per-day', '1'], '--per-minute', '--per-day'],
+];
+
+const named = (rows: Row[]) =>
+  rows.map(([args, ...says]) => [args.map((each) => each || "''").join(' '), args, says] as const);
+
+describe.each([
+  ['a value that is not one', wrongValues],
+  ['a word that nothing has', wrongWords],
+  ['options that exclude each other', wrongCombinations],
+])('%s', (_theme, rows) => {
+  test.concurrent.each(named(rows))('pets %s', async (_name, args, says) => {
+    await expectRefusal(machine, args, { exit: 2, code: 'usage', says });
+  });
+});
+
+test('--json and another format exclude each other', async () => {
+  for (const other of ['--ndjson', '--csv']) {
+    const ran = await machine.pets(['list', '--json', other]);
+    expectDecent(ran);
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(ran.stderr).toContain(`--json and ${other} exclude each other`);
+  }
+});
+
+test.each([
+  [{ PETS_PROFILE: 'production' }, ['list'], 'PETS_PROFILE'],
+  [{ PETS_PROFILE: 'production' }, ['profiles'], 'PETS_PROFILE'],
+  [{ PETS_PROFILE: 'production' }, ['logout'], 'PETS_PROFILE'],
+  [{ PETS_PROFILE: 'production' }, ['login', '--with-key'], 'PETS_PROFILE'],
+  [{ PETS_MAX_WAIT: 'long' }, ['list'], 'PETS_MAX_WAIT'],
+  [{ PETS_BASE_URL: 'nowhere', PETS_API_KEY: 'key' }, ['list'], 'PETS_BASE_URL'],
+  [{ PETS_BASE_URL: 'nowhere' }, ['login', '--with-key'], 'PETS_BASE_URL'],
+] as [Record<string, string>, string[], string][])(
+  'a wrong setting in the environment is named: %o pets %j',
+  async (env, args, name) => {
+    await expectRefusal(machine, args, { env, exit: 2, code: 'usage', says: [name] });
+  },
+);
+
+test('a bare command, a bare group and --help show help and succeed', async () => {
+  for (const args of [[], ['keys'], ['--help'], ['list', '--help'], ['help', 'exit-codes']]) {
+    const ran = await machine.pets(args);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(ran.stdout.length).toBeGreaterThan(100);
+  }
+});

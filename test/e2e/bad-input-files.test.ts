@@ -1,0 +1,262 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { freshMachine, serve } from '../helpers/pets.ts';
+import { expectDecent, expectRefusal, lastError, snapshot } from '../helpers/refusal.ts';
+import { shell } from '../helpers/shell.ts';
+
+// Seed files, data directories, ports, and streams that cannot be read or written.
+
+const INT64_MAX = '9223372036854775807';
+
+describe('a seed file with faults is refused by line, and nothing is added', () => {
+  const lines = (...rows: string[]) => `${rows.join('\n')}\n`;
+  const rex = '{"name":"Rex","categoryId":1}';
+  test.each([
+    ['a.ndjson', lines(rex, '{"name":"Bella"}'), ['line 2', 'categoryId is required']],
+    ['a.ndjson', lines(rex, rex, '{"name":'), ['line 3', 'not JSON']],
+    ['a.ndjson', lines(rex, '', '7'), ['line 3', 'must be a JSON object']],
+    ['a.ndjson', lines(rex, 'null'), ['line 2', 'must be a JSON object']],
+    [
+      'a.ndjson',
+      lines('{"id":1,"name":"A","categoryId":1}', '{"id":1,"name":"B","categoryId":1}'),
+      ['line 2', 'id 1', 'line 1'],
+    ],
+    ['a.ndjson', lines('{"id":0,"name":"A","categoryId":1}'), ['line 1', 'id must be from 1']],
+    ['a.ndjson', lines('{"id":-5,"name":"A","categoryId":1}'), ['line 1', 'id must be from 1']],
+    ['a.ndjson', lines(`{"id":${INT64_MAX},"name":"A","categoryId":1}`), ['line 1', 'id must be from 1']],
+    ['a.ndjson', lines('{"id":9223372036854775808,"name":"A","categoryId":1}'), ['line 1', 'id must be']],
+    ['a.ndjson', lines('{"name":"A","categoryId":1.5}'), ['line 1', 'categoryId must be an integer']],
+    ['a.ndjson', lines('{"name":"A","categoryId":1e3}'), ['line 1', 'categoryId must be an integer']],
+    [
+      'a.ndjson',
+      lines('{"name":5,"categoryId":1}', '{"name":"A","categoryId":1,"status":"lost"}'),
+      ['line 1', 'name must be a string', 'line 2', 'status must be one of'],
+    ],
+    ['a.jsonl', lines('{"name":"A","categoryId":1}}'), ['line 1', 'not JSON']],
+    ['a.json', '', ['not JSON']],
+    ['a.json', '[{"name":"A","categoryId":1}', ['not JSON']],
+    ['a.json', '{}', ['array of animals']],
+    ['a.json', '7', ['array of animals']],
+    ['a.json', 'null', ['array of animals']],
+    ['a.json', '{"pets":[],"orders":{}}', ['"pets" and "orders"']],
+    ['a.json', `[${rex},{"name":"B"}]`, ['animal 2', 'categoryId is required']],
+    ['a.json', '['.repeat(5_000), ['nested deeper']],
+    ['a.csv', 'name,categoryId\r\nRex,1\r\nBella,\r\n', ['line 3', 'categoryId is required']],
+    ['a.csv', 'name,categoryId\r\nRex,1e3\r\n', ['line 2', 'categoryId must be an integer']],
+    ['a.csv', 'name,categoryId\r\nRex,1,2\r\n', ['line 2']],
+    ['a.csv', 'name,categoryId\r\n"Rex,1\r\n', ['not CSV']],
+    ['a.csv', 'nom,category\r\nRex,1\r\n', ['line 2', 'name is required']],
+    ['a.csv', 'id,name,categoryId,status\r\n1,A,1,lost\r\n', ['line 2', 'status must be one of']],
+    ['a.csv', 'id,name,categoryId\r\n1,"two\r\nlines",1\r\n1,B,1\r\n', ['line 4', 'id 1']],
+    ['a.txt', rex, ['.json, .ndjson, .jsonl or .csv']],
+    ['a', rex, ['.json, .ndjson, .jsonl or .csv']],
+  ])('%s %j', async (name, content, says) => {
+    const machine = await freshMachine();
+    const path = join(machine.home, name);
+    await writeFile(path, content);
+    await expectSeedRefused(machine, path, says);
+  });
+
+  const expectSeedRefused = async (
+    machine: Awaited<ReturnType<typeof freshMachine>>,
+    path: string,
+    says: string[],
+    exit = 2,
+  ) => {
+    const data = join(machine.home, 'data');
+    const args = ['serve', '--port', '0', '--no-profile'];
+    await expectRefusal(machine, [...args, '--ephemeral', '--seed', path], { exit, says: [path, ...says] });
+    // A store that was opened for it is left empty and whole.
+    const ran = await machine.pets([...args, '--data', data, '--seed', path, '--json']);
+    expect(ran).toMatchObject({ code: exit, stdout: '' });
+    const service = await serve(machine, ['--data', data, '--no-profile']);
+    const list = await machine.pets(['list', '--json'], {
+      env: { PETS_BASE_URL: service.url, PETS_API_KEY: service.key },
+    });
+    expect(list.stdout).toBe('[]\n');
+    await service.end('SIGKILL');
+  };
+
+  test('bytes that are no UTF-8', async () => {
+    const machine = await freshMachine();
+    const path = join(machine.home, 'latin1.csv');
+    await writeFile(path, Buffer.from('name,categoryId\nF\xfcrst,1\n', 'latin1'));
+    await expectSeedRefused(machine, path, ['UTF-8']);
+  });
+
+  test('a file that is not there, and a directory', async () => {
+    const machine = await freshMachine();
+    await expectSeedRefused(machine, join(machine.home, 'gone.csv'), ['does not exist'], 1);
+    await mkdir(join(machine.home, 'dir.json'));
+    await expectSeedRefused(machine, join(machine.home, 'dir.json'), ['directory'], 1);
+  });
+
+  test('of very many faults the first twenty are told, and how many more there are', async () => {
+    const machine = await freshMachine();
+    const path = join(machine.home, 'many.ndjson');
+    await writeFile(path, '{}\n'.repeat(50));
+    await expectSeedRefused(machine, path, ['line 20', 'and 30 more faults']);
+  });
+});
+
+describe('a data directory that cannot be used', () => {
+  test('one below a device', async () => {
+    const directory = '/dev/null/store';
+    const args = ['serve', '--port', '0', '--no-profile', '--data', directory];
+    await expectRefusal(await freshMachine(), args, { exit: 1, says: [directory, 'directory'] });
+  });
+
+  test('a file in its way', async () => {
+    const machine = await freshMachine();
+    const file = join(machine.home, 'store');
+    await writeFile(file, 'mine');
+    const args = ['serve', '--port', '0', '--no-profile', '--data'];
+    await expectRefusal(machine, [...args, file], { exit: 1, says: [file] });
+    await expectRefusal(machine, [...args, join(file, 'below')], { exit: 1, says: [file] });
+    await expectRefusal(machine, ['keys', 'add', 'till', '--plan', 'free', '--data', file], {
+      exit: 1,
+      says: [file],
+    });
+  });
+
+  test('a journal that is damaged in its middle: the byte is named, and the file is as it was', async () => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'data');
+    const service = await serve(machine, ['--seed', '--data', data, '--no-profile']);
+    const env = { PETS_BASE_URL: service.url, PETS_API_KEY: service.key };
+    for (const name of ['Ada', 'Bob']) await machine.pets(['add', name, '--category', '1'], { env });
+    await service.end('SIGTERM');
+    const path = join(data, 'journal.ndjson');
+    const journal = await readFile(path);
+    const at = journal.indexOf('Ada');
+    journal.write('Eve', at);
+    await writeFile(path, journal);
+    const line = journal.lastIndexOf('\n', at) + 1;
+    await expectRefusal(machine, ['serve', '--port', '0', '--no-profile', '--data', data], {
+      exit: 1,
+      code: 'store_error',
+      says: [path, `byte ${line}`],
+    });
+    expect(await readFile(path)).toEqual(journal);
+  });
+
+  test('a second server on the same directory: refused with the first one’s pid and URL', async () => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'data');
+    const first = await serve(machine, ['--data', data, '--seed', '--no-profile']);
+    await expectRefusal(machine, ['serve', '--port', '0', '--data', data], {
+      exit: 1,
+      code: 'store_error',
+      says: [data, `pid ${first.pid}`, first.url],
+    });
+    const env = { PETS_BASE_URL: first.url, PETS_API_KEY: first.key };
+    expect((await machine.pets(['get', '1'], { env })).code).toBe(0);
+  });
+
+  test.each([
+    [['keys', 'revoke', 'nobody'], 'no key named "nobody"'],
+    [['keys', 'revoke', '../x'], 'no key named'],
+    [['keys', 'add', '../x', '--plan', 'free'], 'name must be'],
+    [['keys', 'add', '', '--plan', 'free'], 'name must be'],
+    [['keys', 'add', 'x', '--plan', 'free', '--per-minute', '1', '--per-day', '1'], 'enterprise'],
+  ])('pets %j', async (args, says) => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'data');
+    await expectRefusal(machine, [...args, '--data', data], { exit: 1, says: [says] });
+  });
+
+  test('a key of a name that is taken', async () => {
+    const machine = await freshMachine();
+    const args = ['keys', 'add', 'till', '--plan', 'free', '--data', join(machine.home, 'data')];
+    expect((await machine.pets(args)).code).toBe(0);
+    await expectRefusal(machine, args, { exit: 1, says: ['till', 'pets keys revoke till'] });
+  });
+});
+
+describe('an address that cannot be had', () => {
+  test('a port in use', async () => {
+    const machine = await freshMachine();
+    const holder = createServer();
+    await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void holder.close());
+    const { port } = holder.address() as { port: number };
+    await expectRefusal(machine, ['serve', '--ephemeral', '--port', String(port)], {
+      exit: 1,
+      code: 'cannot_listen',
+      says: [`127.0.0.1:${port}`, 'in use', '--port 0'],
+    });
+  });
+
+  test.each([
+    ['no-such-host.invalid', 'host'],
+    ['192.0.2.1', 'no such address'],
+    ['999.1.1.1', ''],
+  ])('--host %s', async (host, says) => {
+    const machine = await freshMachine();
+    const args = ['serve', '--ephemeral', '--port', '0', '--host', host];
+    await expectRefusal(machine, args, { exit: 1, code: 'cannot_listen', says: [host, says] });
+  });
+});
+
+test('a command behind -- that does not exist', async () => {
+  const machine = await freshMachine();
+  const before = await snapshot(machine.home);
+  for (const form of [[], ['--json']]) {
+    const ran = await machine.pets([...form, 'serve', '--ephemeral', '--', 'no-such-command', 'x']);
+    expectDecent(ran);
+    expect(ran).toMatchObject({ code: 1, stdout: '' });
+    expect(ran.stderr).toContain('cannot run no-such-command: there is no such command');
+  }
+  expect(await snapshot(machine.home)).toEqual(before);
+});
+
+describe('streams', () => {
+  const seeded = async () => {
+    const machine = await freshMachine();
+    await serve(machine, ['--ephemeral', '--seed']);
+    return machine;
+  };
+  const list = 'pets list --profile local --all';
+
+  test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --help', 'pets profiles'])(
+    'a reader that has gone ends it quietly: %s | true',
+    async (command) => {
+      const machine = await seeded();
+      const ran = await shell(machine, `{ ${command}; echo "code $?" >&2; } | true`);
+      expectDecent(ran);
+      expect(ran.stderr).toMatch(/^code 0$/m);
+      expect(ran.stderr).not.toContain('error');
+    },
+  );
+
+  test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --help', 'pets --version'])(
+    'a full disk is an error: %s > /dev/full',
+    async (command) => {
+      const ran = await shell(await seeded(), `${command} > /dev/full`);
+      expectDecent(ran);
+      expect(ran.code).toBe(1);
+      expect(ran.stderr).toContain('cannot write the output');
+      if (command.endsWith('--json')) expect(lastError(ran).code).toBe('output_error');
+    },
+  );
+
+  test('stderr that is full or closed changes no exit code', async () => {
+    const machine = await seeded();
+    expect((await shell(machine, 'pets list --limit 0 2> /dev/full')).code).toBe(2);
+    expect((await shell(machine, 'pets list --limit 0 2>&-')).code).toBe(2);
+    expect(await shell(machine, 'pets list --profile local --limit 1 --json 2>&-')).toMatchObject({
+      code: 0,
+    });
+  });
+
+  test('stdin closed', async () => {
+    const machine = await seeded();
+    expect(await shell(machine, 'pets list --profile local --limit 1 --json <&-')).toMatchObject({ code: 0 });
+    const login = await shell(machine, 'pets login --with-key --base-url https://api.example.com/v1 <&-');
+    expectDecent(login);
+    expect(login.code).toBe(4);
+    expect(login.stderr).toContain('the key is empty');
+  });
+});

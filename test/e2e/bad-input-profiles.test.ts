@@ -1,0 +1,241 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, type Machine } from '../helpers/pets.ts';
+import { closedPort } from '../helpers/raw-server.ts';
+import { CANARY, expectDecent, expectRefusal } from '../helpers/refusal.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+
+// Profiles, keys, and which key goes where (design 2 and 4).
+
+async function writeConfig(machine: Machine, name: string, text: string): Promise<string> {
+  await mkdir(machine.configDirectory, { recursive: true, mode: 0o700 });
+  const path = join(machine.configDirectory, name);
+  await writeFile(path, text, { mode: 0o600 });
+  return path;
+}
+
+const anyServer = () => scriptedServer((_request, response) => reply(response, 200, []));
+
+describe('a damaged profile is named, and left as it is', () => {
+  const url = 'https://api.example.com/v1';
+  test.each([
+    ['cut off', '{"baseUrl":"https://api.exa', 'it is not JSON'],
+    ['empty', '', 'it is not JSON'],
+    ['an array', '[]', 'must be a JSON object'],
+    ['null', 'null', 'must be a JSON object'],
+    ['without base URL', `{"key":"${CANARY}"}`, 'baseUrl is required'],
+    ['base URL a number', '{"baseUrl":5}', 'baseUrl must be a string'],
+    [
+      'base URL with user',
+      `{"baseUrl":"https://u:${CANARY}@api.example.com/v1","key":"k"}`,
+      'baseUrl must be',
+    ],
+    ['base URL with query', `{"baseUrl":"${url}?key=${CANARY}","key":"k"}`, 'baseUrl must be'],
+    ['base URL with fragment', `{"baseUrl":"${url}#x","key":"k"}`, 'baseUrl must be'],
+    ['base URL of a file', '{"baseUrl":"file:///etc/passwd","key":"k"}', 'baseUrl must be'],
+    [
+      'key with a line end',
+      JSON.stringify({ baseUrl: url, key: `${CANARY}\r\nX: y` }),
+      'key must be visible',
+    ],
+    ['key with a space', JSON.stringify({ baseUrl: url, key: `${CANARY} x` }), 'key must be visible'],
+    ['key empty', JSON.stringify({ baseUrl: url, key: '' }), 'key must be visible'],
+    ['key not ASCII', JSON.stringify({ baseUrl: url, key: `${CANARY}é` }), 'key must be visible'],
+    ['key a number', JSON.stringify({ baseUrl: url, key: 7 }), 'key must be a string'],
+    ['allowHttp a word', JSON.stringify({ baseUrl: url, key: 'k', allowHttp: 'yes' }), 'allowHttp must be'],
+  ])('%s', async (_name, text, says) => {
+    const machine = await freshMachine();
+    const path = await writeConfig(machine, 'prod.json', text);
+    const expected = { exit: 1, code: 'damaged_file', says: [path, says, 'pets login --profile prod'] };
+    await expectRefusal(machine, ['list'], expected);
+    await expectRefusal(machine, ['logout'], expected);
+    const login = ['login', '--with-key', '--no-verify', '--base-url', url];
+    await expectRefusal(machine, login, { ...expected, stdin: CANARY });
+    expect(await readFile(path, 'utf8')).toBe(text);
+  });
+
+  test.each([['list'], ['logout'], ['profiles']])('a directory in its place: pets %s', async (command) => {
+    const machine = await freshMachine();
+    await mkdir(join(machine.configDirectory, 'prod.json'), { recursive: true });
+    await expectRefusal(machine, [command], {
+      exit: 1,
+      code: 'file_error',
+      says: [join(machine.configDirectory, 'prod.json'), 'it is a directory'],
+    });
+  });
+
+  test.each([
+    ['[]', 'must be a JSON object'],
+    ['{"defaultProfile":"production"}', 'defaultProfile must be one of prod, staging, local'],
+    ['{', 'not JSON'],
+  ])('settings %s', async (text, says) => {
+    const machine = await freshMachine();
+    const path = await writeConfig(machine, 'settings.json', text);
+    const expected = { exit: 1, code: 'damaged_file', says: [path, says, 'pets use'] };
+    await expectRefusal(machine, ['list'], expected);
+    await expectRefusal(machine, ['use', 'staging'], expected);
+  });
+
+  test('a file where the configuration directory should be', async () => {
+    const machine = await freshMachine();
+    const env = { PETS_CONFIG_DIR: join(machine.home, 'file') };
+    await writeFile(env.PETS_CONFIG_DIR, 'mine');
+    const says = [env.PETS_CONFIG_DIR, 'not a directory'];
+    await expectRefusal(machine, ['use', 'staging'], { env, exit: 1, code: 'file_error', says });
+    await expectRefusal(machine, ['list'], { env, exit: 1, code: 'file_error', says });
+  });
+});
+
+describe('a key that is none is refused before it is used, and not shown', () => {
+  const bad = [
+    ['empty', ''],
+    ['blank', ' \n'],
+    ['with CR and LF inside', `${CANARY}\r\nX-Evil: 1`],
+    ['with a space', `${CANARY} ${CANARY}`],
+    ['not ASCII', `${CANARY}é`],
+    ['with a control character', `${CANARY}\u0007`],
+  ] as const;
+
+  test.each(bad)('from standard input: %s', async (_name, key) => {
+    const machine = await freshMachine();
+    const server = await anyServer();
+    await expectRefusal(machine, ['login', '--with-key', '--base-url', server.url], {
+      stdin: key,
+      exit: 4,
+      code: 'bad_key',
+      says: ['the key', 'copy it again'],
+    });
+    expect(server.requests).toEqual([]);
+  });
+
+  test.each(bad.slice(1))('from PETS_API_KEY: %s', async (_name, key) => {
+    const machine = await freshMachine();
+    const server = await anyServer();
+    const env = { PETS_API_KEY: key, PETS_BASE_URL: server.url };
+    await expectRefusal(machine, ['list'], { env, exit: 4, code: 'bad_key', says: ['PETS_API_KEY'] });
+    expect(server.requests).toEqual([]);
+  });
+
+  test('standard input that is far too long for one', async () => {
+    const machine = await freshMachine();
+    await expectRefusal(machine, ['login', '--with-key', '--base-url', 'https://api.example.com/v1'], {
+      stdin: 'x'.repeat(100_000),
+      exit: 2,
+      code: 'usage',
+      says: ['too long'],
+    });
+  });
+
+  test('a key that the service rejects is not saved, and the one before it stays', async () => {
+    const machine = await freshMachine();
+    const server = await scriptedServer((_request, response) =>
+      reply(response, 401, { code: 'unauthorized', message: 'no', status: 401 }),
+    );
+    const login = ['login', '--with-key', '--base-url', server.url];
+    const refused = { stdin: CANARY, exit: 4, says: [`127.0.0.1:`, 'rejected the key', '…K2mX'] };
+    await expectRefusal(machine, login, refused);
+    await machine.saveProfile('prod', { baseUrl: server.url, key: 'old-key-0001' });
+    await expectRefusal(machine, login, refused);
+  });
+
+  test.each([
+    [['login'], 'there is no terminal', 'pets login --with-key'],
+    [['login', '--no-input'], 'there is no terminal', 'pets login --with-key'],
+  ])('pets %j without a terminal', async (args, ...says) => {
+    const machine = await freshMachine();
+    await expectRefusal(machine, [...args, '--base-url', 'https://api.example.com/v1'], { exit: 2, says });
+  });
+
+  test('login without a base URL', async () => {
+    const machine = await freshMachine();
+    const says = ['no base URL', 'pets login --base-url'];
+    await expectRefusal(machine, ['login', '--with-key'], { stdin: CANARY, exit: 2, says });
+  });
+
+  test.each([
+    [['list'], 'profile prod', 'pets login --profile prod'],
+    [['add', 'Rex', '--category', '1'], 'profile prod', 'pets login --profile prod'],
+    [['get', '1'], 'profile prod', 'pets login'],
+    [['orders'], 'profile prod', 'pets login'],
+    [['orders', '--profile', 'staging'], 'profile staging', 'pets login --profile staging'],
+    [['list', '--profile', 'local'], 'profile local', 'pets serve --seed'],
+  ])('no key at all: pets %j', async (args, ...says) => {
+    await expectRefusal(await freshMachine(), args, { exit: 4, code: 'no_key', says });
+  });
+});
+
+describe('a key and its origin stay together', () => {
+  test('a stored key goes to no other origin, by --base-url or by PETS_BASE_URL', async () => {
+    const machine = await freshMachine();
+    const other = await anyServer();
+    const home = `http://127.0.0.1:${await closedPort()}/v1`;
+    await machine.saveProfile('prod', { baseUrl: home, key: CANARY });
+    const says = ['profile prod', new URL(home).origin, other.origin, 'pets login'];
+    await expectRefusal(machine, ['list', '--base-url', other.url], { exit: 2, says });
+    await expectRefusal(machine, ['list'], { env: { PETS_BASE_URL: other.url }, exit: 2, says });
+    const localhost = home.replace('127.0.0.1', 'localhost');
+    await expectRefusal(machine, ['list', '--base-url', localhost], { exit: 2, says: ['localhost'] });
+    expect(other.requests).toEqual([]);
+  });
+
+  test('PETS_API_KEY goes to PETS_BASE_URL or to its profile, and to no other --base-url', async () => {
+    const machine = await freshMachine();
+    const [home, other] = [await anyServer(), await anyServer()];
+    const env = { PETS_API_KEY: CANARY, PETS_BASE_URL: home.url };
+    const refused = { exit: 2, says: ['PETS_API_KEY', home.origin, other.origin] };
+    await expectRefusal(machine, ['list', '--base-url', other.url], { env, ...refused });
+    await machine.saveProfile('prod', { baseUrl: home.url });
+    await expectRefusal(machine, ['list', '--base-url', other.url], {
+      env: { PETS_API_KEY: CANARY },
+      ...refused,
+    });
+    expect([...home.requests, ...other.requests]).toEqual([]);
+    expect(await machine.pets(['list'], { env: { PETS_API_KEY: CANARY } })).toMatchObject({ code: 0 });
+    expect(home.requests.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${CANARY}`]);
+  });
+
+  test('PETS_API_KEY without any base URL', async () => {
+    const env = { PETS_API_KEY: CANARY };
+    await expectRefusal(await freshMachine(), ['list'], {
+      env,
+      exit: 2,
+      says: ['PETS_API_KEY', 'PETS_BASE_URL'],
+    });
+  });
+
+  test('--profile means that pair: PETS_API_KEY and PETS_BASE_URL are ignored, and a notice says so', async () => {
+    const machine = await freshMachine();
+    const [staging, other] = [await anyServer(), await anyServer()];
+    await machine.saveProfile('staging', { baseUrl: staging.url, key: 'staging-key' });
+    const env = { PETS_API_KEY: CANARY, PETS_BASE_URL: other.url };
+    const ran = await machine.pets(['list', '--profile', 'staging', '--json'], { env });
+    expectDecent(ran);
+    expect(ran).toMatchObject({ code: 0, stdout: '[]\n' });
+    expect(JSON.parse(ran.stderr)).toEqual({
+      notice: '--profile staging is used: PETS_API_KEY and PETS_BASE_URL ignored',
+    });
+    expect(staging.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer staging-key']);
+    expect(other.requests).toEqual([]);
+  });
+
+  test.each([
+    ['a stored profile', ['list'], {}],
+    ['PETS_BASE_URL', ['list'], { PETS_API_KEY: CANARY, PETS_BASE_URL: 'http://192.0.2.1/v1' }],
+    ['a login', ['login', '--with-key', '--base-url', 'http://192.0.2.1/v1'], {}],
+    [
+      'a host that begins with localhost',
+      ['login', '--with-key', '--base-url', 'http://localhost.example/v1'],
+      {},
+    ],
+    ['a host that begins with 127', ['login', '--with-key', '--base-url', 'http://127.0.0.1.example/v1'], {}],
+  ] as [string, string[], Record<string, string>][])(
+    'http to another machine: %s',
+    async (_name, args, env) => {
+      const machine = await freshMachine();
+      await machine.saveProfile('prod', { baseUrl: 'http://192.0.2.1/v1', key: CANARY });
+      const says = ['is not encrypted', '--allow-http'];
+      await expectRefusal(machine, args, { env, stdin: CANARY, exit: 2, code: 'usage', says });
+    },
+  );
+});
