@@ -4,7 +4,8 @@ import { stringify } from 'csv-stringify/sync';
 export function renderCsv(rows: readonly (readonly (string | bigint)[])[]): string {
   return stringify(
     rows.map((row) => row.map((cell) => (typeof cell === 'string' ? guard(cell) : cell.toString()))),
-    { record_delimiter: 'windows' },
+    // It quotes of itself only what holds its own CRLF; a lone CR or LF ends a record for other readers.
+    { record_delimiter: 'windows', quoted_match: /[\r\n]/ },
   );
 }
 
