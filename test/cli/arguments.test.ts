@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import { ArgumentError, by, int64Argument, integer, seconds } from '../../src/cli/arguments.ts';
+import { firstGlanceAt } from '../../src/cli/globals.ts';
+import { PageLimit } from '../../src/contract/operations.ts';
+import { PetStatus } from '../../src/contract/schemas.ts';
+
+describe.each([
+  [
+    'int64',
+    int64Argument,
+    {
+      '9223372036854775807': 2n ** 63n - 1n,
+      '-9223372036854775808': -(2n ** 63n),
+      '0': 0n,
+      '9007199254740993': 9007199254740993n,
+    },
+    [
+      '9223372036854775808',
+      '-9223372036854775809',
+      '',
+      ' 1',
+      '1 ',
+      '01',
+      '+1',
+      '-0',
+      '1e3',
+      '1.0',
+      '0x1',
+      '1_000',
+      '١',
+    ],
+  ],
+  ['a page limit', by(PageLimit), { '1': 1, '100': 100 }, ['0', '101', '', '1e1', '1.5', '010', ' 1', '-1']],
+  ['a status', by(PetStatus), { sold: 'sold' }, ['', 'Sold', 'lost']],
+  [
+    'seconds',
+    seconds(0),
+    { '0': 0, '0.5': 0.5, '75': 75, '1000000': 1_000_000 },
+    ['', '-1', '1e3', '1000000.001', '1000001', '.5', '5.', '0.0001', 'Infinity', 'NaN'],
+  ],
+  ['seconds from a thousandth', seconds(0.001), { '0.001': 0.001, '30': 30 }, ['0', '0.000']],
+  [
+    'an integer within bounds',
+    integer(0, 65_535),
+    { '0': 0, '65535': 65_535 },
+    ['65536', '-1', '1.5', '', '0x50', ' 1', '1e3'],
+  ],
+  [
+    'an integer of many digits',
+    integer(1, 1e15),
+    { '1000000000000000': 1e15 },
+    ['1000000000000001', '0', '99999999999999999'],
+  ],
+] as [string, (text: string) => unknown, Record<string, unknown>, string[]][])(
+  '%s',
+  (_name, parse, good, bad) => {
+    test.each(Object.entries(good))('takes %j', (text, value) => {
+      expect(parse(text)).toBe(value);
+    });
+
+    test.each(bad)('refuses %j', (text) => {
+      expect(() => parse(text)).toThrow(ArgumentError);
+      expect(() => parse(text)).toThrow(/^must be /);
+    });
+  },
+);
+
+test.each([
+  [['list', '--json'], { json: true, debug: false }],
+  [['--debug', 'list'], { json: false, debug: true }],
+  [['serve', '--', 'tool', '--json', '--debug'], { json: false, debug: false }],
+])('the form of an error among the arguments %j', (argv, expected) => {
+  expect(firstGlanceAt(argv)).toMatchObject(expected);
+});
