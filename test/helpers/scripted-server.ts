@@ -16,7 +16,12 @@ export type ScriptedServer = {
 export async function scriptedServer(handler: Handler): Promise<ScriptedServer> {
   const requests: ScriptedServer['requests'] = [];
   const server = createServer(async (request, response) => {
-    const record = { method: request.method ?? '', url: request.url ?? '', headers: request.headers, body: '' };
+    const record = {
+      method: request.method ?? '',
+      url: request.url ?? '',
+      headers: request.headers,
+      body: '',
+    };
     requests.push(record);
     const count = requests.length;
     for await (const chunk of request) record.body += chunk;
