@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -293,13 +292,14 @@ describe('what was acknowledged stays', () => {
 
 test('files are 0600 and directories 0700, also under umask 0', async () => {
   const machine = await freshMachine();
-  const script = "fetch(process.env.PETS_BASE_URL+'/pets')";
-  const command = `umask 0; pets serve --data store --seed -- "$NODE" -e "${script}" &&
+  const command = `umask 0
+    "$NODE" "$PETS" serve --json --port 0 --data store --seed > started &
+    until [ -s started ]; do sleep 0.02; done
     pets keys add till --plan free --data store >/dev/null && pets use staging &&
-    echo k | pets login --with-key --no-verify --base-url https://api.example.com/v1`;
-  expect(await shell(machine, command)).toMatchObject({ code: 0 });
-  const serving = machine.start(['serve', '--port', '0', '--data', 'store', '--json']);
-  await once(serving.stdout as NodeJS.ReadableStream, 'data');
+      echo k | pets login --with-key --no-verify --base-url https://api.example.com/v1`;
+  const ran = shell(machine, `${command}; code=$?; kill $!; wait; exit $code`);
+  expect(await ran).toMatchObject({ code: 0 });
+  expect(await readdir(join(machine.configDirectory, 'stores'))).toHaveLength(1);
   const modes: Record<string, string> = {};
   for (const root of ['store', join('.config', 'pets')]) {
     const below = await readdir(join(machine.home, root), { recursive: true });
