@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { int64Text } from '../contract/int64.ts';
-import { describeIssues } from '../contract/schemas.ts';
+import { describeIssues } from '../contract/issues.ts';
 
 /** What an argument must be; program.ts says which argument it was. */
 export class ArgumentError extends Error {}

@@ -1,7 +1,8 @@
 import * as z from 'zod/mini';
+import { describeIssues } from '../contract/issues.ts';
 import { parseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
-import { ApiError, describeIssues } from '../contract/schemas.ts';
+import { ApiError } from '../contract/schemas.ts';
 import { ApiFailure, ClientError, ContractError, RateLimitError } from './errors.ts';
 import type { Outcome, RetryDecision } from './retry.ts';
 import type { Reply } from './transport.ts';

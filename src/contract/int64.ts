@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { says } from './issues.ts';
 
 export const INT64_MIN = -(2n ** 63n);
 export const INT64_MAX = 2n ** 63n - 1n;
@@ -13,11 +14,6 @@ export function parseInt64(text: string): bigint | undefined {
   const value = BigInt(text);
   return fits(value) ? value : undefined;
 }
-
-/** The message of a value that is missing, or else of one that is not what it must be. */
-export const says = (message: string) => ({
-  error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : message),
-});
 
 /**
  * An int64 in a JSON document (specification 2.1). The exact parser of json.ts hands over a `number` where that is

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import type { ErrorStatus } from './error-codes.ts';
-import { int64Text, says } from './int64.ts';
+import { int64Text } from './int64.ts';
+import { says } from './issues.ts';
 import { NewPet, Orders, Pet, PetStatus, Pets } from './schemas.ts';
 
 /** The page size of a list (specification 8.1). */

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { int64, says } from './int64.ts';
+import { int64 } from './int64.ts';
+import { says } from './issues.ts';
 
 /** The availability of an animal (specification 2.3). */
 export const petStatuses = ['available', 'pending', 'sold'] as const;
@@ -41,13 +42,4 @@ export const Orders = z.unknown();
 /** An animal as the service writes it: one JSON text, digit for digit. */
 export function petJson(pet: { id: bigint; name: string; categoryId: bigint; status: PetStatus }): string {
   return `{"id":${pet.id},"name":${JSON.stringify(pet.name)},"categoryId":${pet.categoryId},"status":"${pet.status}"}`;
-}
-
-/** What is wrong with a value, field by field: `categoryId is required; status must be one of …`. */
-export function describeIssues(error: z.core.$ZodError): string {
-  return error.issues.map((issue) => [...pathOf(issue.path), issue.message].join(' ')).join('; ');
-}
-
-function pathOf(path: PropertyKey[]): string[] {
-  return path.length === 0 ? [] : [path.map(String).join('.')];
 }

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
+import { describeIssues } from '../contract/issues.ts';
 import {
   type Operation,
   type OperationInput,
   type OperationName,
   operations,
 } from '../contract/operations.ts';
-import { describeIssues } from '../contract/schemas.ts';
 import { readJsonBody } from './body.ts';
 import type { Route } from './router.ts';
 import { ServiceError } from './service-error.ts';

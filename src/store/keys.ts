@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import * as z from 'zod/mini';
-import { says } from '../contract/int64.ts';
+import { describeIssues, says } from '../contract/issues.ts';
 import { PlanName, plans, type Quota } from '../contract/plans.ts';
-import { describeIssues } from '../contract/schemas.ts';
 import { StoreError } from './errors.ts';
 import {
   ensureDirectory,

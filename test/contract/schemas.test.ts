@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { INT64_MAX, INT64_MIN } from '../../src/contract/int64.ts';
+import { describeIssues } from '../../src/contract/issues.ts';
 import { parseJson } from '../../src/contract/json.ts';
 import { operations, PageLimit } from '../../src/contract/operations.ts';
-import { ApiError, describeIssues, NewPet, Pet, petJson, petStatuses } from '../../src/contract/schemas.ts';
+import { ApiError, NewPet, Pet, petJson, petStatuses } from '../../src/contract/schemas.ts';
 
 const faults = (schema: z.ZodMiniType, value: unknown): string => {
   const result = z.safeParse(schema, value);

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import { says } from '../../contract/int64.ts';
+import { says } from '../../contract/issues.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
 export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
