@@ -109,13 +109,22 @@ export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promi
 
 /** Makes the directory, and those above it that are missing. `syncUpward` makes their names last. */
 export async function ensureDirectory(files: Files, directory: string): Promise<void> {
+  const above = dirname(directory);
+  try {
+    await makeDirectory(files, directory);
+  } catch (error) {
+    if (!isMissing(error) || above === directory) throw error;
+    await ensureDirectory(files, above);
+    // Once more and not again: there are file systems where nothing can be made, and that say ENOENT.
+    await makeDirectory(files, directory);
+  }
+}
+
+async function makeDirectory(files: Files, directory: string): Promise<void> {
   try {
     await files.mkdir(directory);
   } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return;
-    if (!isMissing(error) || dirname(directory) === directory) throw error;
-    await ensureDirectory(files, dirname(directory));
-    await ensureDirectory(files, directory);
+    if (errnoOf(error) !== 'EEXIST') throw error;
   }
 }
 

@@ -107,6 +107,12 @@ describe('a data directory that cannot be used', () => {
     await expectRefusal(await freshMachine(), args, { exit: 1, says: [directory, 'directory'] });
   });
 
+  test.skipIf(process.platform !== 'linux')('one on a file system where nothing can be made', async () => {
+    const directory = '/proc/pets/store';
+    const args = ['serve', '--port', '0', '--no-profile', '--data', directory];
+    await expectRefusal(await freshMachine(), args, { exit: 1, says: [directory] });
+  });
+
   test('a file in its way', async () => {
     const machine = await freshMachine();
     const file = join(machine.home, 'store');

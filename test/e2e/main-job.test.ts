@@ -183,12 +183,9 @@ describe('serve -- CMD', () => {
     const machine = await freshMachine();
     const stores = async () => (await readdir(machine.home)).filter((name) => name.startsWith('pets-'));
     const script = "console.log(require('fs').readdirSync(process.env.TMPDIR).join())";
-    const ran = await machine.pets(['serve', '--ephemeral', ...node(script)], {
-      env: { TMPDIR: machine.home },
-    });
+    const ran = await machine.pets(['serve', '--ephemeral', ...node(script)]);
     expect(ran.stdout).toMatch(/pets-\w+/);
     expect(await stores()).toEqual([]);
-    machine.env['TMPDIR'] = machine.home;
     const service = await serve(machine, ['--ephemeral']);
     expect(await stores()).toHaveLength(1);
     await service.end('SIGTERM');

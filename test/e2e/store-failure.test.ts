@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, PETS, serve } from '../helpers/pets.ts';
@@ -78,19 +77,4 @@ describe.skipIf(process.platform === 'win32')('a store that can write no more', 
     expect(code).toBe(1);
     expect(stderr).toMatch(/error: cannot write .*journal\.ndjson.*\n {2}→ .*\n$/);
   });
-});
-
-test('an ephemeral store is gone at the end', async () => {
-  const machine = await freshMachine();
-  const service = await serve(
-    {
-      ...machine,
-      start: (args, options) => machine.start(args, { ...options, env: { TMPDIR: machine.home } }),
-    },
-    ['--ephemeral'],
-  );
-  const stores = async () => (await readdir(machine.home)).filter((name) => name.startsWith('pets-'));
-  expect(await stores()).toHaveLength(1);
-  expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-  expect(await stores()).toEqual([]);
 });

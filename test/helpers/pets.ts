@@ -41,7 +41,13 @@ export async function freshMachine(): Promise<Machine> {
 export async function makeMachine(): Promise<{ machine: Machine; dispose(): Promise<void> }> {
   const home = await makeTemporaryDirectory();
   const configDirectory = join(home, '.config', 'pets');
-  const env = { PATH: process.env['PATH'] ?? '', HOME: home, PETS_CONFIG_DIR: configDirectory };
+  // What a killed server leaves in the temporary directory goes with the machine.
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    HOME: home,
+    PETS_CONFIG_DIR: configDirectory,
+    TMPDIR: home,
+  };
   const running = new Set<ChildProcess>();
   const start: Machine['start'] = (args, options = {}) => {
     const child = spawn(process.execPath, [PETS, ...args], {
