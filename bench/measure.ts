@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 
 /** Milliseconds of one side, a figure a round. */
 export type Samples = readonly number[];
@@ -56,8 +57,8 @@ export type Running = {
 export async function startServer(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Running> {
   const started = performance.now();
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const [line] = (await once(child.stdout, 'data')) as [Buffer];
-  const { url, key = '' } = JSON.parse(String(line).split('\n')[0] ?? '');
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  const { url, key = '' } = JSON.parse(line);
   await (await fetch(`${url}/pets`, { headers: { Authorization: `Bearer ${key}` } })).arrayBuffer();
   return {
     child,

@@ -27,9 +27,12 @@ const serve = [
 ];
 
 const rows: Row[] = [];
-const ours = await startServer([...serve, '--seed'], env);
-const bare = await startServer([peer('bare-server')], env);
+const running: Running[] = [];
 try {
+  const ours = await startServer([...serve, '--seed'], env);
+  running.push(ours);
+  const bare = await startServer([peer('bare-server')], env);
+  running.push(bare);
   const connection = { ...env, PETS_BASE_URL: ours.url, PETS_API_KEY: ours.key };
   const node = () => wholeProcess(['-e', '0'], env);
   rows.push(
@@ -77,7 +80,7 @@ try {
     ),
   );
 } finally {
-  await Promise.all([ours.stop(), bare.stop()]);
+  await Promise.all(running.map((server) => server.stop()));
   rmSync(home, { recursive: true, force: true });
 }
 report(rows);

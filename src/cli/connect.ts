@@ -1,19 +1,11 @@
-import type { Attempted, Client, Wait } from '../client/client.ts';
+import type { Attempted, Client, Deprecated, Wait } from '../client/client.ts';
+import type { OperationName } from '../contract/operations.ts';
+import { CallError } from './call-error.ts';
 import type { Runtime } from './command.ts';
 import { visible } from './output/visible.ts';
 import { openProfileFiles } from './profiles/files.ts';
 import { maskKey } from './profiles/profile.ts';
 import { type Connection, resolveConnection } from './profiles/resolve.ts';
-
-/** An error of a call, with the connection it happened on: explain.ts names the server and the key. */
-export class CallError extends Error {
-  readonly connection: Connection;
-
-  constructor(cause: unknown, connection: Connection) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
-    this.connection = connection;
-  }
-}
 
 /** Which server and key the options mean. @throws CliError */
 export function connectionFor({ context, globals, console }: Runtime): Connection {
@@ -58,6 +50,7 @@ export async function withClient<Result>(
         timeoutMilliseconds: globals.timeout * 1_000,
         maxWaitMilliseconds: globals.retry ? globals.maxWait * 1_000 : undefined,
         onWait: (wait) => tellWait(runtime, wait),
+        onDeprecated: (deprecated) => tellDeprecation(runtime, deprecated),
         onAttempted: globals.debug ? (attempted) => tellAttempt(runtime, connection, attempted) : undefined,
       }),
     );
@@ -67,6 +60,24 @@ export async function withClient<Result>(
     unsubscribe();
     await transport.close();
   }
+}
+
+const DAY = 86_400_000;
+
+/** What a user of the operation types instead. */
+const INSTEAD: Partial<Record<OperationName, string>> = { getPet: 'pets list --status <status>' };
+
+function tellDeprecation({ console, context }: Runtime, { operation, sunset }: Deprecated): void {
+  const day = sunset?.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
+  const days = sunset && Math.ceil((sunset.getTime() - context.clock.now()) / DAY);
+  const when =
+    day === undefined
+      ? ''
+      : days !== undefined && days > 0
+        ? ` on ${day} (in ${days} days)`
+        : ` as of ${day}`;
+  const instead = INSTEAD[operation];
+  console.notice(`the service removes this operation${when}${instead ? `: use ${instead}` : ''}`);
 }
 
 /** Every wait of a second and more is told: why, how long, until when. */

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import type { Clock } from '../contract/clock.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
 export type InputStream = Readable & { isTTY?: boolean };
@@ -16,7 +17,7 @@ export type Context = {
   homeDirectory: string;
   pid: number;
   /** Milliseconds since the epoch. */
-  clock: { now(): number };
+  clock: Clock;
   /** Rejects with the signal's reason when it is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** Uniform in [0, 1). */

@@ -6,7 +6,8 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../client/errors.ts';
-import { StoreError } from '../store/errors.ts';
+import { StoreError, StoreRequestError } from '../store/errors.ts';
+import { CallError } from './call-error.ts';
 import { CliError } from './cli-error.ts';
 import { type ExitCode, exitCodes } from './exit-codes.ts';
 import { OutputError } from './output/console.ts';
@@ -23,12 +24,20 @@ export type Explanation = {
 };
 
 /** Turns every error there is into a message, a next step and an exit code; the only place that does. */
-export function explain(error: unknown, connection?: Connection): Explanation {
+export function explain(error: unknown): Explanation {
+  if (error instanceof CallError) {
+    return withoutKey(explainAny(error.cause, error.connection), error.connection);
+  }
+  return explainAny(error);
+}
+
+function explainAny(error: unknown, connection?: Connection): Explanation {
   if (error instanceof CliError) {
     return { exitCode: error.exitCode, code: error.code, message: error.message, hint: error.hint };
   }
   if (error instanceof StoreError) {
-    return { exitCode: exitCodes.other, code: 'store_error', message: error.message, hint: error.hint };
+    const exitCode = error instanceof StoreRequestError ? exitCodes.usage : exitCodes.other;
+    return { exitCode, code: 'store_error', message: error.message, hint: error.hint };
   }
   if (error instanceof InterruptedError) {
     return { exitCode: exitCodes.interrupted, code: 'interrupted', message: 'interrupted' };
@@ -40,8 +49,7 @@ export function explain(error: unknown, connection?: Connection): Explanation {
       message: `cannot write the output: ${error.message}`,
     };
   }
-  const explanation = explainCall(error, connection) ?? unexpected(error);
-  return connection ? withoutKey(explanation, connection) : explanation;
+  return explainCall(error, connection) ?? unexpected(error);
 }
 
 /** A service may send the key back inside its error; whoever logs what we say must not keep it. */

@@ -1,4 +1,4 @@
-import { CallError } from './connect.ts';
+import { CallError } from './call-error.ts';
 import type { Context } from './context.ts';
 import { type ExitCode, exitCodes } from './exit-codes.ts';
 import { type Explanation, explain } from './explain.ts';
@@ -23,7 +23,7 @@ export async function main(context: Context): Promise<number> {
 
 function report(error: unknown, context: Context): ExitCode {
   const glance = firstGlanceAt(context.argv);
-  const explanation = error instanceof CallError ? explain(error.cause, error.connection) : explain(error);
+  const explanation = explain(error);
   const console = createConsole(context, glance);
   if (glance.debug) tellStack(console, error);
   tellError(console, explanation);

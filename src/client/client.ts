@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '../contract/clock.ts';
 import { header } from '../contract/headers.ts';
+import { encodeIdempotencyKey } from '../contract/idempotency-key.ts';
 import { stringifyJson } from '../contract/json.ts';
 import {
   type Operation,
@@ -8,9 +10,10 @@ import {
   type OperationOutput,
   operations,
 } from '../contract/operations.ts';
+import { type ReplyHeaders, readHeader } from './headers.ts';
 import { failureOf, readValue } from './reply.ts';
 import { decideRetry, type Outcome } from './retry.ts';
-import type { Attempt, Reply, ReplyHeaders, Transport } from './transport.ts';
+import type { Attempt, Reply, Transport } from './transport.ts';
 
 export type Wait = { reason: string; milliseconds: number; until: number };
 
@@ -27,7 +30,7 @@ export type ClientOptions = {
   baseUrl: string;
   key: string;
   transport: Transport;
-  clock: { now(): number };
+  clock: Clock;
   /** Ends early, and rejects, when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** Uniform in [0, 1). */
@@ -38,7 +41,12 @@ export type ClientOptions = {
   maxWaitMilliseconds: number | undefined;
   onWait?: ((wait: Wait) => void) | undefined;
   onAttempted?: ((attempted: Attempted) => void) | undefined;
+  /** Told once of each operation that the service says it will remove. */
+  onDeprecated?: ((deprecated: Deprecated) => void) | undefined;
 };
+
+/** `sunset` is the day of the removal, where the service names one. */
+export type Deprecated = { operation: OperationName; sunset: Date | undefined };
 
 export type CallOptions = {
   /** Instead of the operation's own address: a page's link, at the same origin. */
@@ -63,18 +71,26 @@ export type Client = {
 };
 
 export function createClient(options: ClientOptions): Client {
+  const told = new Set<OperationName>();
+
+  function tellDeprecation(operation: OperationName, { headers }: Reply): void {
+    const sunset = readHeader(headers, header.sunset);
+    if (told.has(operation) || (sunset ?? readHeader(headers, header.deprecation)) === undefined) return;
+    told.add(operation);
+    const time = Date.parse(sunset ?? '');
+    options.onDeprecated?.({ operation, sunset: Number.isNaN(time) ? undefined : new Date(time) });
+  }
+
   return {
     async call(name, input, callOptions = {}) {
       const operation: Operation = operations[name];
       const url = callOptions.url ?? addressOf(options.baseUrl, operation, input);
       const headers = requestHeaders(options.key, operation, callOptions);
       const body = operation.body ? stringifyJson((input as { body?: unknown }).body) : undefined;
-      const reply = await sendWithRetries(options, operation, {
-        method: operation.method,
-        url,
-        headers,
-        body,
-      });
+      const request = { method: operation.method, url, headers, body };
+      const { reply, until } = await sendWithRetries(options, operation, request);
+      tellDeprecation(name, reply);
+      if (reply.status !== operation.success.status) throw failureOf(reply, until);
       return {
         value: readValue(operation, reply) as OperationOutput<typeof name>,
         headers: reply.headers,
@@ -84,12 +100,15 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-/** The loop: it sends and sleeps, and decides nothing. */
+/** The last reply, and until when it asks to wait, in milliseconds since the epoch. */
+type Final = { reply: Reply; until: number };
+
+/** The loop: it sends and sleeps, and decides nothing. @throws the failure of an attempt without a reply */
 async function sendWithRetries(
   options: ClientOptions,
   operation: Operation,
   request: Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>,
-): Promise<Reply> {
+): Promise<Final> {
   const { transport, clock, signal, timeoutMilliseconds, maxWaitMilliseconds } = options;
   let waited = 0;
   for (let attempt = 1; ; attempt++) {
@@ -99,7 +118,9 @@ async function sendWithRetries(
       (failure: unknown) => ({ failure }),
     );
     options.onAttempted?.(attempted(request, outcome, clock.now() - started));
-    if ('reply' in outcome && outcome.reply.status === operation.success.status) return outcome.reply;
+    if ('reply' in outcome && outcome.reply.status === operation.success.status) {
+      return { reply: outcome.reply, until: clock.now() };
+    }
     const decision = decideRetry(outcome, {
       repeatable: operation.repeatable,
       attempt,
@@ -108,7 +129,10 @@ async function sendWithRetries(
       now: clock.now(),
       random: options.random(),
     });
-    if (!decision.retry) throw failureOf(outcome, decision, clock.now());
+    if (!decision.retry) {
+      if ('failure' in outcome) throw outcome.failure;
+      return { reply: outcome.reply, until: clock.now() + (decision.wait ?? 0) };
+    }
     options.onWait?.({
       reason: decision.reason,
       milliseconds: decision.wait,
@@ -151,6 +175,7 @@ function requestHeaders(key: string, operation: Operation, options: CallOptions)
   };
   if (operation.body) headers['Content-Type'] = 'application/json';
   // One key for all attempts of one creation, so that a service which honours it adds one animal.
-  if (!operation.repeatable) headers[header.idempotencyKey] = `"${options.idempotencyKey ?? randomUUID()}"`;
+  if (!operation.repeatable)
+    headers[header.idempotencyKey] = encodeIdempotencyKey(options.idempotencyKey ?? randomUUID());
   return headers;
 }

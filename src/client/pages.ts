@@ -3,7 +3,7 @@ import type { OperationInput } from '../contract/operations.ts';
 import type { Pet } from '../contract/schemas.ts';
 import type { CallResult, Client } from './client.ts';
 import { ContractError } from './errors.ts';
-import type { ReplyHeaders } from './transport.ts';
+import type { ReplyHeaders } from './headers.ts';
 
 /** `more` tells whether animals follow: a service that sends no links leaves a full page unknown. */
 export type ListedPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };

@@ -1,16 +1,10 @@
 import { header } from '../contract/headers.ts';
-import type { ReplyHeaders } from './transport.ts';
+import { type ReplyHeaders, readHeader } from './headers.ts';
 
 const SECOND = 1_000;
 
 /** Three thousand years: any digit string is valid, but a date must still be able to hold the sum. */
 const LONGEST = 1e14;
-
-/** A header's text; of a doubled header the first. */
-export function readHeader(headers: ReplyHeaders, name: string): string | undefined {
-  const value = headers[name.toLowerCase()];
-  return Array.isArray(value) ? value[0] : value;
-}
 
 /**
  * How long the service asks to wait, in milliseconds from now; undefined where it does not say or cannot be

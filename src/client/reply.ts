@@ -4,7 +4,6 @@ import { parseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ApiError } from '../contract/schemas.ts';
 import { ApiFailure, ClientError, ContractError, RateLimitError } from './errors.ts';
-import type { Outcome, RetryDecision } from './retry.ts';
 import type { Reply } from './transport.ts';
 
 /** What a successful reply holds. @throws ContractError */
@@ -27,12 +26,10 @@ function readJson(reply: Reply): unknown {
   }
 }
 
-/** The error that an outcome is, once nothing more is tried. `now` is in milliseconds since the epoch. */
-export function failureOf(outcome: Outcome, decision: RetryDecision, now: number): unknown {
-  if ('failure' in outcome) return outcome.failure;
-  const { reply } = outcome;
+/** The error that a reply is. `until` is when a refused one may be tried again, in milliseconds since the epoch. */
+export function failureOf(reply: Reply, until: number): ClientError {
   const error = readError(reply);
-  if (reply.status === 429) return new RateLimitError(now + (decision.wait ?? 0), error);
+  if (reply.status === 429) return new RateLimitError(until, error);
   const speaksForItself = reply.status >= 500 || reply.status === 401 || reply.status === 403;
   if (error !== undefined || speaksForItself) return new ApiFailure(reply.status, error);
   if (reply.status >= 300 && reply.status < 400) {

@@ -1,8 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici';
 import { ContractError, InterruptedError, NetworkError, TimeoutError } from './errors.ts';
+import type { ReplyHeaders } from './headers.ts';
 
-/** Header names in lower case. */
-export type ReplyHeaders = Readonly<Record<string, string | string[] | undefined>>;
 export type Reply = { status: number; headers: ReplyHeaders; body: string };
 
 export type Attempt = {

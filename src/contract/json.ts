@@ -18,6 +18,15 @@ export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }
 
+/** What the text holds; undefined where it is not JSON. */
+export function tryParseJson(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Writes JSON with every digit of what `parseJson` read; `indent` spaces a level, or all in one line. */
 export function stringifyJson(value: unknown, { indent }: { indent?: number | undefined } = {}): string {
   return stringify(value, undefined, indent) ?? 'null';

@@ -7,6 +7,9 @@ export const planNames = ['free', 'pro', 'business', 'enterprise'] as const;
 export const PlanName = z.enum(planNames, { error: `must be one of ${planNames.join(', ')}` });
 export type PlanName = z.infer<typeof PlanName>;
 
+/** The largest quota of a key, far above any traffic and exact in every arithmetic. */
+export const MAX_QUOTA = 10 ** 15;
+
 /** Enterprise quotas are agreed for each key; these hold where none were. */
 export const plans: Readonly<Record<PlanName, Quota>> = {
   free: { perMinute: 60, perDay: 1_000 },

@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../contract/clock.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
-import { authenticate, type KeyDirectory } from './auth.ts';
+import { authenticate, type Caller, type KeyDirectory } from './auth.ts';
 import { type Answer, callHandler } from './handlers.ts';
 import { readInput } from './input.ts';
-import type { Clock, Limiter, Window } from './limiter.ts';
+import type { Limiter, Window } from './limiter.ts';
 import { deprecationHeaders, rateLimitHeaders, retryAfter } from './response-headers.ts';
-import { allowedMethods, findResource, type Route } from './router.ts';
+import { allowedMethods, findResource } from './router.ts';
 import { ServiceError } from './service-error.ts';
 import { parseTarget } from './target.ts';
 
@@ -41,33 +42,43 @@ export function createApp(options: AppOptions): App {
   const { store, keys, limiter, clock } = options;
 
   async function respond(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
-    const { path, segments, query } = parseTarget(request.url ?? '');
-    if (`/${segments[0]}` !== API_PREFIX) return outsideTheApi(request, path);
-    const resource = findResource(segments);
-    if (request.method === 'OPTIONS' && resource) {
-      return { status: 204, headers: { [header.allow]: allowedMethods(resource) }, body: '' };
-    }
+    const url = request.url ?? '';
+    if (!isUnderApi(url)) return outsideTheApi(request, parseTarget(url).path);
+    if (request.method === 'OPTIONS') return describeResource(request, exchange);
+    // Who asks comes before what is asked for: a stranger learns nothing, and what a caller gets wrong is counted.
     const caller = await identify(request, exchange);
-    if (resource === undefined) throw new ServiceError('not_found', `There is nothing at ${path}`);
+    const { path, segments, query } = parseTarget(url);
+    const resource = findResource(segments);
+    if (resource === undefined) throw nothingAt(path);
     const route = resource.get(methodOf(request));
     if (route === undefined) {
       const allow = allowedMethods(resource);
       throw new ServiceError('method_not_allowed', `${path} allows ${allow}`, { [header.allow]: allow });
     }
     Object.assign(exchange.headers, deprecationHeaders(route.operation));
-    return perform(route, query, { store, caller, request, now: clock.now() });
+    const input = await readInput(route, query, request);
+    return callHandler(route.operation, input, { store, caller, request, now: clock.now() });
   }
 
-  async function identify(request: IncomingMessage, exchange: Exchange) {
+  async function identify(request: IncomingMessage, exchange: Exchange): Promise<Caller> {
     const caller = await authenticate(request, keys).catch(async (error) => {
       exchange.window = (await limiter.take(visitor(request.socket.remoteAddress), ANONYMOUS)).window;
       throw error;
     });
-    exchange.headers[header.idempotencySupported] = 'true';
     const verdict = await limiter.take(caller.id, caller.quota);
-    exchange.window = verdict.window;
+    welcome(exchange, verdict.window);
     if (verdict.retryAt !== undefined) throw rateLimited(verdict.window, verdict.retryAt - clock.now());
     return caller;
+  }
+
+  /** The methods of a resource, for anybody and uncounted (design D15). */
+  async function describeResource(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
+    const caller = await authenticate(request, keys).catch(() => undefined);
+    if (caller) welcome(exchange, (await limiter.peek(caller.id, caller.quota)).window);
+    const { path, segments } = parseTarget(request.url ?? '');
+    const resource = findResource(segments);
+    if (resource === undefined) throw nothingAt(path);
+    return { status: 204, headers: { [header.allow]: allowedMethods(resource) }, body: '' };
   }
 
   function outsideTheApi(request: IncomingMessage, path: string): Answer {
@@ -85,12 +96,7 @@ export function createApp(options: AppOptions): App {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = clock.now();
     const exchange: Exchange = { headers: {} };
-    let answer: Answer;
-    try {
-      answer = await respond(request, exchange);
-    } catch (error) {
-      answer = errorAnswer(error, options.onError);
-    }
+    const answer = await respond(request, exchange).catch((error) => errorAnswer(error, options.onError));
     const window = exchange.window ?? (await anonymousWindow(request.socket.remoteAddress));
     send(response, answer, { ...rateLimitHeaders(window), ...exchange.headers });
     options.onAnswered?.({
@@ -102,7 +108,13 @@ export function createApp(options: AppOptions): App {
   }
 
   async function anonymousWindow(address: string | undefined): Promise<Window> {
-    return (await limiter.peek(visitor(address), ANONYMOUS)).window;
+    try {
+      return (await limiter.peek(visitor(address), ANONYMOUS)).window;
+    } catch (error) {
+      // Every answer goes out, also when the limiter is what has failed.
+      options.onError(error);
+      return { limit: ANONYMOUS.perMinute, remaining: 0, resetAt: clock.now() };
+    }
   }
 
   return {
@@ -114,14 +126,14 @@ export function createApp(options: AppOptions): App {
   };
 }
 
-async function perform(
-  route: Route,
-  query: Readonly<Record<string, string>>,
-  call: Parameters<typeof callHandler>[2],
-): Promise<Answer> {
-  const input = await readInput(route, query, call.request);
-  return callHandler(route.operation, input, call);
+/** What goes with every answer to a valid key. */
+function welcome(exchange: Exchange, window: Window): void {
+  exchange.window = window;
+  exchange.headers[header.idempotencySupported] = 'true';
 }
+
+const nothingAt = (path: string): ServiceError =>
+  new ServiceError('not_found', `There is nothing at ${path}`);
 
 function rateLimited(window: Window, waitMilliseconds: number): ServiceError {
   const seconds = retryAfter(waitMilliseconds);
@@ -147,6 +159,9 @@ function send(response: ServerResponse, answer: Answer, headers: Record<string, 
   response.writeHead(answer.status, { ...body, ...headers, ...answer.headers });
   response.end(answer.body);
 }
+
+const isUnderApi = (url: string): boolean =>
+  url.startsWith(API_PREFIX) && ['', '/', '?'].includes(url.charAt(API_PREFIX.length));
 
 const methodOf = (request: IncomingMessage): string =>
   request.method === 'HEAD' ? 'GET' : (request.method ?? '');

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { API_KEY_PATTERN, header } from '../contract/headers.ts';
 import type { Quota } from '../contract/plans.ts';
 import { hashKey } from '../store/keys.ts';
 import { ServiceError } from './service-error.ts';
@@ -20,14 +21,14 @@ export async function authenticate(request: IncomingMessage, keys: KeyDirectory)
   if (countHeader(request, 'authorization') > 1) {
     throw new ServiceError('invalid_request', 'The Authorization header is given twice');
   }
-  const key = /^Bearer +([\x21-\x7e]+) *$/i.exec(request.headers.authorization ?? '')?.[1];
-  if (key !== undefined) {
+  const key = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
+  if (key !== undefined && API_KEY_PATTERN.test(key)) {
     const id = hashKey(key);
     const known = await keys.find(id);
     if (known !== undefined) return { id, quota: known.quota };
   }
   throw new ServiceError('unauthorized', 'A valid API key is needed: Authorization: Bearer <API_KEY>', {
-    'WWW-Authenticate': 'Bearer',
+    [header.wwwAuthenticate]: 'Bearer',
   });
 }
 

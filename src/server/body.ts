@@ -26,6 +26,9 @@ function collect(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    const broken = () => reject(new ServiceError('invalid_request', 'The body ended before it was complete'));
+    // Who has gone while the key was looked up says nothing any more.
+    if (request.destroyed) broken();
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size <= MAX_BODY_BYTES) chunks.push(chunk);
@@ -35,8 +38,6 @@ function collect(request: IncomingMessage): Promise<Buffer> {
       }
     });
     request.on('end', () => resolve(Buffer.concat(chunks)));
-    const broken = () => reject(new ServiceError('invalid_request', 'The body ended before it was complete'));
-    request.on('error', broken);
     request.on('close', broken);
   });
 }

@@ -1,7 +1,5 @@
+import type { Clock } from '../contract/clock.ts';
 import type { Quota } from '../contract/plans.ts';
-
-/** Milliseconds since the epoch. */
-export type Clock = { now(): number };
 
 /** What the three headers of the specification (8.3) report. `resetAt` is in milliseconds since the epoch. */
 export type Window = { limit: number; remaining: number; resetAt: number };

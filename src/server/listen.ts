@@ -37,12 +37,18 @@ export async function listen(app: App, { host, port }: { host: string; port: num
     server.listen(port, host, resolve);
   });
   const address = server.address() as AddressInfo;
-  const name = host.includes(':') ? `[${host}]` : host;
   return {
-    origin: `http://${name}:${address.port}`,
+    origin: `http://${reachable(host)}:${address.port}`,
     port: address.port,
     stop: (grace) => stop(server, grace),
   };
+}
+
+/** A host as a URL has it: one that stands for every address is reached at loopback. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 function stop(server: Server, graceMilliseconds: number): Promise<void> {
@@ -79,5 +85,7 @@ async function refuse(app: App, error: NodeJS.ErrnoException, socket: Socket): P
     'Content-Length': Buffer.byteLength(body),
     Connection: 'close',
   }).map(([name, value]) => `${name}: ${value}`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  // Ended alone, the rest of a request that was refused would still be read, and carried out.
+  socket.destroySoon();
 }

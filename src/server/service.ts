@@ -1,3 +1,4 @@
+import type { Clock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import { openJournalStore } from '../store/journal-store.ts';
 import { KeyRegistry } from '../store/key-registry.ts';
@@ -5,7 +6,7 @@ import { quotaOf } from '../store/keys.ts';
 import type { Seed, Store } from '../store/store.ts';
 import { type Answered, createApp } from './app.ts';
 import type { KeyDirectory } from './auth.ts';
-import { type Clock, createMemoryLimiter } from './limiter.ts';
+import { createMemoryLimiter } from './limiter.ts';
 import { listen } from './listen.ts';
 
 export type ServiceOptions = {
@@ -26,8 +27,6 @@ export type ServiceOptions = {
 export type Service = {
   store: Store;
   keys: KeyRegistry;
-  /** Whether the store was made by this start. */
-  created: boolean;
   /** Whether the seed was used: a store with animals in it is left alone. */
   seeded: boolean;
   /** With the version prefix. */
@@ -45,9 +44,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { directory, host, port, clock, seed, onWarning, onFailure, onError, onAnswered } = options;
   const store = await openJournalStore({ directory, clock, onWarning, onFailure });
   try {
-    const seeded = seed !== undefined && (await store.size()) === 0;
+    const seeded = seed !== undefined && (await store.isEmpty());
     if (seeded) await store.seed(await seed());
-    const keys = new KeyRegistry(directory, onWarning);
+    const keys = new KeyRegistry(directory, { onWarning });
     const limiter = createMemoryLimiter(clock);
     const app = createApp({ store, keys: keyDirectory(keys, clock), limiter, clock, onError, onAnswered });
     const listening = await listen(app, { host, port });
@@ -56,7 +55,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     return {
       store,
       keys,
-      created: store.created,
       seeded,
       url,
       port: listening.port,

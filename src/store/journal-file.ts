@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { StoreDamagedError, StoreError } from './errors.ts';
+import { StoreDamagedError } from './errors.ts';
 import { errnoOf, type Files, type OpenFile, readAll, withFile, writeAll } from './files.ts';
 import { type Header, NEWLINE } from './journal-format.ts';
 import { findRecord, type Replayed } from './journal-replay.ts';
@@ -85,34 +85,6 @@ export function damagedAt(directory: string, offset: number, why: string): Store
     `${join(directory, JOURNAL)} is damaged at byte ${offset}: ${why}`,
     'restore the file from a backup, or move it away to begin an empty store; it was not changed',
   );
-}
-
-/** What to tell of an error that the file system gave while `doing` something to the store. */
-export function fileError(error: unknown, doing: string): StoreError {
-  if (error instanceof StoreError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new StoreError(`cannot ${doing}: ${message}`, hintFor(errnoOf(error)), { cause: error });
-}
-
-/** What a person can do about an errno. */
-export function hintFor(errno: string | undefined): string {
-  switch (errno) {
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return 'free some space on that disk, then start again';
-    case 'EACCES':
-    case 'EPERM':
-    case 'EROFS':
-      return 'make the directory writable for this user, or choose another with --data';
-    case 'ENOTDIR':
-    case 'EEXIST':
-      return 'choose a directory with --data';
-    case 'EMFILE':
-    case 'ENFILE':
-      return 'raise the limit of open files (ulimit -n), then start again';
-    default:
-      return 'check the disk and its file system, then start again';
-  }
 }
 
 async function saveTail(files: Files, directory: string, file: OpenFile, offset: number, size: number) {

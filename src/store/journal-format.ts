@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib';
 import * as z from 'zod/mini';
+import { tryParseJson } from '../contract/json.ts';
 import { StoreDamagedError, StoreError } from './errors.ts';
 import type { Idempotency, OrderJson, PetJson } from './store.ts';
 
@@ -47,7 +48,7 @@ export function encodeHeader(header: Header): Buffer {
 
 /** @throws StoreDamagedError, naming `file` */
 export function decodeHeader(line: Buffer, file: string): Header {
-  const value = isRecord(line, 0, line.length) ? parseOrNothing(line.toString()) : undefined;
+  const value = isRecord(line, 0, line.length) ? tryParseJson(line.toString()) : undefined;
   const kind = AnyHeader.safeParse(value);
   if (kind.success && kind.data.format !== FORMAT) {
     throw new StoreDamagedError(
@@ -131,12 +132,4 @@ function hex32(bytes: Buffer, start: number): number {
     else return -1;
   }
   return value;
-}
-
-export function parseOrNothing(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 import { INT64_MAX, INT64_MIN } from '../contract/int64.ts';
+import { tryParseJson } from '../contract/json.ts';
 import type { PetStatus } from '../contract/schemas.ts';
-import { PREFIX_LENGTH, parseOrNothing } from './journal-format.ts';
+import { PREFIX_LENGTH } from './journal-format.ts';
 import type { OrderJson } from './store.ts';
 
 /** What a line holds beside its animals. `keys` parses its idempotency keys. */
@@ -49,11 +50,11 @@ export class LineScanner {
     if (seq === undefined || at === undefined) return undefined;
     if (this.#skip(ORDER)) {
       const order = this.#rest();
-      return parseOrNothing(order) === undefined ? undefined : { seq, at, order };
+      return tryParseJson(order) === undefined ? undefined : { seq, at, order };
     }
     if (!this.#skip(PETS) || !this.#pets(onPet)) return undefined;
     if (!this.#skip(KEYS)) return this.#at === this.#end ? { seq, at } : undefined;
-    return { seq, at, keys: () => parseOrNothing(this.#rest()) };
+    return { seq, at, keys: () => tryParseJson(this.#rest()) };
   }
 
   #skip(expected: Buffer): boolean {

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
+import type { Clock } from '../contract/clock.ts';
 import { INT64_MAX } from '../contract/int64.ts';
 import { petJson } from '../contract/schemas.ts';
-import { StoreError, StoreFailedError, StoreNotEmptyError } from './errors.ts';
+import { fileError, StoreError, StoreFailedError, StoreNotEmptyError } from './errors.ts';
 import { ensureDirectory, type Files, realFiles, syncUpward } from './files.ts';
-import { fileError, hex, JOURNAL, newHeader, removeLeftovers, writeJournal } from './journal-file.ts';
+import { hex, JOURNAL, newHeader, removeLeftovers, writeJournal } from './journal-file.ts';
 import { encodeHeader, recordBytes } from './journal-format.ts';
 import { type Journal, loadJournal } from './journal-load.ts';
 import { journalOf, type PreparedSeed, prepareSeed } from './journal-seed.ts';
@@ -16,7 +17,7 @@ export type JournalOptions = {
   /** Made where it is missing. */
   directory: string;
   /** Milliseconds since 1970. */
-  clock?: { now(): number };
+  clock?: Clock;
   files?: Files;
   random?: (bytes: number) => Uint8Array;
   /** Makes sure that no other process has the directory open. */
@@ -142,10 +143,15 @@ class OpenStore implements JournalStore {
     return this.#journal.contents.inventory.size;
   }
 
+  async isEmpty(): Promise<boolean> {
+    this.#check();
+    return this.#journal.contents.seq === 0 && this.#writer.isIdle;
+  }
+
   async seed(seed: Seed): Promise<void> {
     while (this.#seeding) await this.#seeding;
     this.#check();
-    if (this.#journal.contents.seq > 0 || !this.#writer.isIdle) {
+    if (!(await this.isEmpty())) {
       throw new StoreNotEmptyError(
         `the store in ${this.#settings.directory} is not empty`,
         'seed another directory with --data, or leave --seed out',

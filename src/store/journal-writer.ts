@@ -1,3 +1,4 @@
+import type { Clock } from '../contract/clock.ts';
 import type { PetStatus } from '../contract/schemas.ts';
 import { writeAll } from './files.ts';
 import { type Entry, encodeBatch } from './journal-format.ts';
@@ -18,14 +19,14 @@ type Waiting = { entry: NewEntry; resolve(): void; reject(error: unknown): void 
  */
 export class JournalWriter {
   #journal: Journal;
-  #clock: { now(): number };
+  #clock: Clock;
   /** Makes of the error of a write the one that everybody is told. */
   #fail: (error: unknown) => Error;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
   #failure: Error | undefined;
 
-  constructor(journal: Journal, clock: { now(): number }, fail: (error: unknown) => Error) {
+  constructor(journal: Journal, clock: Clock, fail: (error: unknown) => Error) {
     this.#journal = journal;
     this.#clock = clock;
     this.#fail = fail;

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import type { PlanName } from '../contract/plans.ts';
+import { StoreDamagedError } from './errors.ts';
 import { type Files, isMissing, realFiles } from './files.ts';
-import { hashKey, keyNames, keyPath, readKey, type StoredKey } from './keys.ts';
+import { hashKey, keyNames, keyPath, mintKey, type Random, readKey, type StoredKey } from './keys.ts';
 
 /** What a server has to know of a key. */
 export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256' | 'perMinute' | 'perDay'>;
@@ -10,12 +12,20 @@ const FRESH_MS = 500;
 /** Unknown keys make the directory be read at most this often: ten times a second. */
 const UNKNOWN_MS = 100;
 
+export type RegistryOptions = {
+  /** Told once of each file that cannot be read, or is damaged. */
+  onWarning?: (message: string) => void;
+  random?: Random;
+  files?: Files;
+};
+
 type Seen = { version: string; key: StoredKey | undefined };
 
 /** The API keys of a store, as their files are now. */
 export class KeyRegistry {
   #directory: string;
   #files: Files;
+  #random: Random;
   #onWarning: (message: string) => void;
   #temporary = new Map<string, KnownKey>();
   #byHash = new Map<string, KnownKey>();
@@ -29,16 +39,22 @@ export class KeyRegistry {
   #done = 0;
   #warned = new Set<string>();
 
-  constructor(directory: string, onWarning: (message: string) => void = () => {}, files: Files = realFiles) {
+  constructor(
+    directory: string,
+    { onWarning = () => {}, random = randomBytes, files = realFiles }: RegistryOptions = {},
+  ) {
     this.#directory = directory;
     this.#onWarning = onWarning;
+    this.#random = random;
     this.#files = files;
   }
 
-  /** `key` is good in this process for as long as it lives, and is in no file. */
-  addTemporary(key: string, plan: PlanName, name = 'temporary'): void {
+  /** Makes a key that is good in this process for as long as it lives, and is in no file. */
+  addTemporary(plan: PlanName): string {
+    const key = mintKey(this.#random);
     const sha256 = hashKey(key);
-    this.#temporary.set(sha256, { name, plan, sha256 });
+    this.#temporary.set(sha256, { name: 'temporary', plan, sha256 });
+    return key;
   }
 
   /** The key of that SHA-256 (hexadecimal), undefined where there is none. `now` is in milliseconds. */
@@ -85,22 +101,31 @@ export class KeyRegistry {
     try {
       const version = await this.#files.version(keyPath(this.#directory, name));
       if (before?.version === version) return before;
-      return { version, key: await this.#readGood(name) };
+      return await this.#readGood(name, version);
     } catch (error) {
       if (isMissing(error)) return undefined;
-      throw error;
+      this.#warn(name, error);
+      // A file that cannot be read just now (too many are open) says nothing of its key: the next reading tells.
+      return before;
     }
   }
 
   /** One damaged file hinders nobody but its own key. */
-  async #readGood(name: string): Promise<StoredKey | undefined> {
+  async #readGood(name: string, version: string): Promise<Seen | undefined> {
     try {
-      return await readKey(this.#directory, name, this.#files);
+      const key = await readKey(this.#directory, name, this.#files);
+      return key && { version, key };
     } catch (error) {
-      if (!this.#warned.has(name)) this.#onWarning(error instanceof Error ? error.message : String(error));
-      this.#warned.add(name);
-      return undefined;
+      if (!(error instanceof StoreDamagedError)) throw error;
+      this.#warn(name, error);
+      return { version, key: undefined };
     }
+  }
+
+  #warn(name: string, error: unknown): void {
+    if (this.#warned.has(name)) return;
+    this.#warned.add(name);
+    this.#onWarning(error instanceof Error ? error.message : String(error));
   }
 }
 

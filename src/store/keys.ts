@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import * as z from 'zod/mini';
+import type { Clock } from '../contract/clock.ts';
 import { describeIssues, says } from '../contract/issues.ts';
-import { PlanName, plans, type Quota } from '../contract/plans.ts';
-import { StoreError } from './errors.ts';
+import { tryParseJson } from '../contract/json.ts';
+import { MAX_QUOTA, PlanName, plans, type Quota } from '../contract/plans.ts';
+import { fileError, StoreDamagedError, StoreError, StoreRequestError } from './errors.ts';
 import {
   ensureDirectory,
   errnoOf,
@@ -15,13 +17,10 @@ import {
   withFile,
   writeAll,
 } from './files.ts';
-import { fileError } from './journal-file.ts';
-import { parseOrNothing } from './journal-format.ts';
 
 /** A directory below the store's that holds a file for each API key (design D16). */
 const KEYS = 'keys';
 const MAX_FILE_BYTES = 2 ** 16;
-const MAX_QUOTA = 10 ** 15;
 
 const quotaRange = 'must be an integer from 1 to 10^15';
 const quota = z.optional(
@@ -57,38 +56,36 @@ const StoredKey = z.extend(z.object(NewKey.shape), {
   created: z.iso.datetime(),
 });
 
-/** `quota` only with the plan enterprise; without one that plan's own holds. */
-export type KeyRequest = { name: string; plan: PlanName; quota?: Quota | undefined };
+/** `quota` only with the plan enterprise; without one that plan's own holds. `key` where it was minted before. */
+export type KeyRequest = { name: string; plan: PlanName; quota?: Quota | undefined; key?: string };
 
 /** `key` is shown this once, and then nobody can tell it. */
 export type CreatedKey = { name: string; plan: PlanName; quota: Quota; key: string };
 
+export type Random = (bytes: number) => Uint8Array;
+
+/** A new API key: 256 random bits behind a prefix that a search for lost keys recognises. */
+export const mintKey = (random: Random): string => `pets_${Buffer.from(random(32)).toString('base64url')}`;
+
 /**
- * Makes an API key of the store in `directory`. `clock` is in milliseconds since 1970.
+ * Makes an API key of the store in `directory`.
  *
- * @throws StoreError where the request is not valid, the name is taken, or the file cannot be written
+ * @throws StoreRequestError where the request is not valid
+ * @throws StoreError where the name is taken, or the file cannot be written: there is no such key then
  */
 export async function createKey(
   directory: string,
-  request: KeyRequest,
-  random: (bytes: number) => Uint8Array,
-  clock: { now(): number },
-  files: Files = realFiles,
+  { name, plan, quota: own, key: minted }: KeyRequest,
+  { clock, random, files = realFiles }: { clock: Clock; random: Random; files?: Files },
 ): Promise<CreatedKey> {
-  const { name, plan, quota: own } = request;
   const parsed = NewKey.safeParse({ name, plan, ...own });
   if (!parsed.success) {
-    throw new StoreError(
-      `no such key can be made: ${describeIssues(parsed.error)}`,
-      'see pets keys add --help',
-    );
+    const message = `no such key can be made: ${describeIssues(parsed.error)}`;
+    throw new StoreRequestError(message, 'see: pets help keys add');
   }
-  const key = `pets_${Buffer.from(random(32)).toString('base64url')}`;
-  const stored: StoredKey = {
-    ...parsed.data,
-    sha256: hashKey(key),
-    created: new Date(clock.now()).toISOString(),
-  };
+  const key = minted ?? mintKey(random);
+  const created = new Date(clock.now()).toISOString();
+  const stored: StoredKey = { ...parsed.data, sha256: hashKey(key), created };
   const folder = join(resolve(directory), KEYS);
   const temporary = join(folder, `${name}.new-${Buffer.from(random(8)).toString('hex')}`);
   try {
@@ -97,16 +94,28 @@ export async function createKey(
       await writeAll(file, Buffer.from(`${JSON.stringify(stored)}\n`), 0);
       await file.datasync();
     });
-    // A second name, unlike a rename, never takes the place of a key that is there.
-    await files.link(temporary, join(folder, `${name}.json`));
-    await files.unlink(temporary);
-    await syncUpward(files, folder);
+    await linkExclusively(files, temporary, join(folder, `${name}.json`), name);
+    await syncUpward(files, folder).catch(async (error) => {
+      // Nobody has seen the key yet: one that may not last is none.
+      await files.unlink(join(folder, `${name}.json`)).catch(() => {});
+      throw error;
+    });
   } catch (error) {
+    throw fileError(error, `write the key ${name} in ${folder}`);
+  } finally {
     await files.unlink(temporary).catch(() => {});
-    if (errnoOf(error) !== 'EEXIST') throw fileError(error, `write the key ${name} in ${folder}`);
-    throw new StoreError(`a key named ${name} exists`, `choose another name, or pets keys revoke ${name}`);
   }
   return { name, plan, quota: quotaOf(stored), key };
+}
+
+/** Gives a file its name; unlike a rename it never takes the place of one that is there. */
+async function linkExclusively(files: Files, from: string, to: string, name: string): Promise<void> {
+  try {
+    await files.link(from, to);
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error;
+    throw new StoreError(`a key named ${name} exists`, `choose another name, or pets keys revoke ${name}`);
+  }
 }
 
 /**
@@ -181,10 +190,13 @@ export async function readKey(directory: string, name: string, files: Files): Pr
     if (isMissing(error)) return undefined;
     throw fileError(error, `read ${path}`);
   }
-  const parsed = StoredKey.safeParse(parseOrNothing(text));
+  const parsed = StoredKey.safeParse(tryParseJson(text));
   if (parsed.success && parsed.data.name === name) return parsed.data;
   const why = parsed.success ? `it is that of ${parsed.data.name}` : describeIssues(parsed.error);
-  throw new StoreError(`${path} is damaged: ${why}`, `pets keys revoke ${name}, and make the key anew`);
+  throw new StoreDamagedError(
+    `${path} is damaged: ${why}`,
+    `pets keys revoke ${name}, and make the key anew`,
+  );
 }
 
 function noKey(name: string, names: string[]): StoreError {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import * as z from 'zod/mini';
+import { tryParseJson } from '../contract/json.ts';
 import { StoreError } from './errors.ts';
 import { errnoOf } from './files.ts';
-import { parseOrNothing } from './journal-format.ts';
 
 /** Keeps a directory for one server. */
 export interface Lock {
@@ -128,7 +128,7 @@ async function replyOf(socket: Socket): Promise<Reply> {
     return errno === 'ECONNRESET' || errno === 'EPIPE' ? 'hung up' : 'silent';
   }
   if (text === '') return 'hung up';
-  const answer = Answer.safeParse(parseOrNothing(text.split('\n', 1)[0] ?? ''));
+  const answer = Answer.safeParse(tryParseJson(text.split('\n', 1)[0] ?? ''));
   return answer.success ? answer.data : 'silent';
 }
 

@@ -34,7 +34,7 @@ export type Seed = { pets: readonly (Addition['pet'] & Pick<Pet, 'id'>)[]; order
  * The inventory. Every method answers from what is durable: an animal is seen only once it cannot be lost.
  * Several processes may share one, so a caller keeps nothing of it in memory.
  *
- * @throws StoreFailedError from every method once a write failed: nothing more is accepted
+ * @throws StoreFailedError from every method but close() once a write failed: nothing more is accepted
  */
 export interface Store {
   /** Made with the store, and never changed. */
@@ -48,6 +48,8 @@ export interface Store {
   orders(): Promise<readonly OrderJson[]>;
   /** The number of animals. */
   size(): Promise<number>;
+  /** Whether nothing was ever added: only then can it be seeded. */
+  isEmpty(): Promise<boolean>;
   /**
    * Fills an empty store, all or nothing, and keeps the ids.
    *

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { CallError } from '../../src/cli/call-error.ts';
 import { CliError, fileError, systemReason, usageError } from '../../src/cli/cli-error.ts';
 import { exitCodeMeanings, exitCodes } from '../../src/cli/exit-codes.ts';
 import { explain } from '../../src/cli/explain.ts';
@@ -59,7 +60,7 @@ test.each([
 ] as [unknown, number, string, string, string | undefined][])(
   '%s is exit %i, %s',
   (error, exit, code, says, hint) => {
-    const explanation = explain(error, connection);
+    const explanation = explain(new CallError(error, connection));
     expect(explanation).toMatchObject({ exitCode: exit, code, message: expect.stringContaining(says) });
     if (hint === undefined) expect(explanation.hint).toBeUndefined();
     else expect(explanation.hint).toContain(hint);
@@ -67,7 +68,7 @@ test.each([
 );
 
 test('the local service that is down is started, not looked for', () => {
-  const { hint } = explain(network('ECONNREFUSED'), { ...connection, profile: 'local' });
+  const { hint } = explain(new CallError(network('ECONNREFUSED'), { ...connection, profile: 'local' }));
   expect(hint).toBe('start the local service: pets serve');
 });
 
@@ -78,7 +79,7 @@ test.each([
   network(undefined, connection.key),
   new Error(connection.key),
 ])('the key is masked wherever it stands (%#)', (error) => {
-  expect(JSON.stringify(explain(error, connection))).not.toContain(connection.key);
+  expect(JSON.stringify(explain(new CallError(error, connection)))).not.toContain(connection.key);
 });
 
 test('every exit code has a meaning', () => {

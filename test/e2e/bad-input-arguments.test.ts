@@ -73,7 +73,7 @@ const wrongValues: Row[] = [
     '--per-minute',
     '"0"',
   ],
-  [['add', 'Rex', '--category', '1', '--idempotency-key', 'a"b'], '--idempotency-key', 'ASCII'],
+  [['add', 'Rex', '--category', '1', '--idempotency-key', 'é'], '--idempotency-key', 'ASCII'],
   [['add', 'Rex', '--category', '1', '--idempotency-key', ''], '--idempotency-key', '1 to 255'],
   [['--base-url', '', 'list'], '--base-url', 'http(s) URL'],
   [['--base-url', 'api.example.com/v1', 'list'], '--base-url', 'http(s) URL'],

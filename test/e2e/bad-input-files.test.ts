@@ -161,15 +161,15 @@ describe('a data directory that cannot be used', () => {
   });
 
   test.each([
-    [['keys', 'revoke', 'nobody'], 'no key named "nobody"'],
-    [['keys', 'revoke', '../x'], 'no key named'],
-    [['keys', 'add', '../x', '--plan', 'free'], 'name must be'],
-    [['keys', 'add', '', '--plan', 'free'], 'name must be'],
-    [['keys', 'add', 'x', '--plan', 'free', '--per-minute', '1', '--per-day', '1'], 'enterprise'],
-  ])('pets %j', async (args, says) => {
+    [['keys', 'revoke', 'nobody'], 1, 'no key named "nobody"'],
+    [['keys', 'revoke', '../x'], 1, 'no key named'],
+    [['keys', 'add', '../x', '--plan', 'free'], 2, 'name must be'],
+    [['keys', 'add', '', '--plan', 'free'], 2, 'name must be'],
+    [['keys', 'add', 'x', '--plan', 'free', '--per-minute', '1', '--per-day', '1'], 2, 'enterprise'],
+  ] as const)('pets %j', async (args, exit, says) => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');
-    await expectRefusal(machine, [...args, '--data', data], { exit: 1, says: [says] });
+    await expectRefusal(machine, [...args, '--data', data], { exit, says: [says] });
   });
 
   test('a key of a name that is taken', async () => {

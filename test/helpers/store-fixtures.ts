@@ -1,14 +1,5 @@
 import type { Addition, Idempotency } from '../../src/store/store.ts';
 
-/** A clock that moves only when it is told to; milliseconds. */
-export class FakeClock {
-  time = Date.UTC(2026, 10, 20);
-  now = (): number => this.time;
-  advance(ms: number): void {
-    this.time += ms;
-  }
-}
-
 export function animal(name = 'Rex', more: Partial<Addition['pet']> = {}): Addition['pet'] {
   return { name, categoryId: 3n, status: 'available', ...more };
 }

@@ -70,9 +70,13 @@ export class MemoryStore implements Store {
     return this.#rows.length;
   }
 
-  async seed({ pets, orders }: Seed): Promise<void> {
+  async isEmpty(): Promise<boolean> {
     this.#check();
-    if (this.#nextId > 1n || this.#rows.length + this.#orders.length > 0) {
+    return this.#nextId === 1n && this.#rows.length + this.#orders.length === 0;
+  }
+
+  async seed({ pets, orders }: Seed): Promise<void> {
+    if (!(await this.isEmpty())) {
       throw new StoreNotEmptyError('the store is not empty', 'seed another');
     }
     const rows = pets.map((pet) => ({ id: pet.id, status: pet.status, text: petJson(pet) }));

@@ -2,8 +2,9 @@ import { StoreDamagedError, StoreError, StoreFailedError } from '../../src/store
 import type { Files } from '../../src/store/files.ts';
 import { type JournalStore, openJournalStore } from '../../src/store/journal-store.ts';
 import type { Addition } from '../../src/store/store.ts';
+import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
-import { animal, FakeClock, idempotency, randomOf } from './store-fixtures.ts';
+import { animal, idempotency, randomOf } from './store-fixtures.ts';
 
 /** What happened under a seed, to see that something did. */
 export type Figures = {
@@ -41,7 +42,7 @@ class Story {
   #random: () => number;
   #disk: SimulatedDisk;
   #files: Files;
-  #clock = new FakeClock();
+  #clock = manualClock();
   /** What somebody was told of, by id. None of it may be lost, or change. */
   #promised = new Map<string, string>();
   /** The animal of each idempotency key that was answered. */

@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { plans } from '../../src/contract/plans.ts';
-import { createApp } from '../../src/server/app.ts';
-import { createMemoryLimiter } from '../../src/server/limiter.ts';
+import { plans, type Quota } from '../../src/contract/plans.ts';
+import { type Answered, createApp } from '../../src/server/app.ts';
+import { createMemoryLimiter, type Limiter } from '../../src/server/limiter.ts';
 import { listen } from '../../src/server/listen.ts';
 import { sampleShop } from '../../src/server/sample.ts';
 import { hashKey } from '../../src/store/keys.ts';
@@ -12,20 +13,28 @@ import { gate } from '../helpers/gate.ts';
 import { MemoryStore } from '../helpers/store-memory.ts';
 
 const KEY = 'pets_test';
+const OTHER_KEY = 'pets_other';
 
-async function start({
-  quota = plans.free,
-  store = new MemoryStore() as Store,
-  time = '2026-11-20T12:00:00Z',
-} = {}) {
+type Options = { quota?: Quota; store?: Store; time?: string };
+
+const start = (options: Options = {}) => startWith(undefined, options);
+
+async function startWith(
+  limiter: Limiter | undefined,
+  { quota = plans.free, store = new MemoryStore(), time = '2026-11-20T12:00:00Z' }: Options = {},
+) {
   const clock = manualClock(time);
+  const answered: Answered[] = [];
   const errors: unknown[] = [];
   const app = createApp({
     store,
-    keys: { find: async (sha256) => (sha256 === hashKey(KEY) ? { quota } : undefined) },
-    limiter: createMemoryLimiter(clock),
+    keys: {
+      find: async (sha256) => ([KEY, OTHER_KEY].map(hashKey).includes(sha256) ? { quota } : undefined),
+    },
+    limiter: limiter ?? createMemoryLimiter(clock),
     clock,
     onError: (error) => errors.push(error),
+    onAnswered: (each) => answered.push(each),
   });
   const listening = await listen(app, { host: '127.0.0.1', port: 0 });
   onTestFinished(() => listening.stop(0));
@@ -34,7 +43,7 @@ async function start({
       ...init,
       headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', ...init.headers },
     });
-  return { clock, store, errors, listening, call };
+  return { clock, store, errors, answered, listening, call };
 }
 
 const create = (body: string, headers: Record<string, string> = {}): RequestInit => ({
@@ -105,6 +114,67 @@ describe('limits', () => {
     }
     expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
   });
+
+  test('a request that cannot be understood is counted like any other, and its answer is for its caller', async () => {
+    const { call } = await start();
+    const broken = await call('/v1/pets?limit=1&limit=2');
+    expect(broken.status).toBe(400);
+    expect(broken.headers.get('x-ratelimit-remaining')).toBe('59');
+    expect(broken.headers.get('idempotency-supported')).toBe('true');
+    expect((await call('/v1/pets/%zz')).headers.get('x-ratelimit-remaining')).toBe('58');
+    const stranger = await call('/v1/pets?limit=1&limit=2', { headers: { Authorization: '' } });
+    expect(stranger.status).toBe(401);
+  });
+
+  test('X-RateLimit-Reset is the second at which the window ends', async () => {
+    const { call } = await start({ time: '2026-11-20T12:00:17.300Z' });
+    const { headers } = await call('/v1/pets');
+    expect(headers.get('x-ratelimit-reset')).toBe(String(Date.parse('2026-11-20T12:01:00Z') / 1_000));
+  });
+
+  test('a limiter that fails is a 500 with every header, and the service lives on', async () => {
+    const { listening, errors } = await startWith({
+      take: () => Promise.reject(new Error('no limiter')),
+      peek: () => Promise.reject(new Error('no limiter')),
+    });
+    for (let i = 0; i < 2; i++) {
+      const answer = await fetch(`${listening.origin}/v1/pets`, {
+        headers: { Authorization: `Bearer ${KEY}` },
+      });
+      expect(answer.status).toBe(500);
+      expect(answer.headers.get('x-ratelimit-limit')).toBe('60');
+    }
+    expect(await sendRaw(listening.port, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
+    expect(errors.length).toBeGreaterThan(0);
+  });
+});
+
+describe('pages', () => {
+  test('the next link keeps the limit and the status', async () => {
+    const { store, call } = await start();
+    await store.seed(sampleShop());
+    const { headers } = await call('/v1/pets?status=sold&limit=3');
+    const next = new URL(/^<([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? '', 'http://service');
+    expect(Object.fromEntries(next.searchParams)).toEqual({
+      limit: '3',
+      status: 'sold',
+      cursor: expect.any(String),
+    });
+  });
+
+  test('show every animal exactly once, while others are added', async () => {
+    const { store, call } = await start({ quota: plans.enterprise });
+    await store.seed(sampleShop());
+    const seen: number[] = [];
+    let path: string | undefined = '/v1/pets?limit=10';
+    for (let page = 0; path !== undefined && page < 30; page++) {
+      const answer: Response = await call(path);
+      seen.push(...((await answer.json()) as { id: number }[]).map(({ id }) => id));
+      path = /^<([^>]+)>/.exec(answer.headers.get('link') ?? '')?.[1];
+      if (page < 3) await call('/v1/pets', create('{"name":"Late","categoryId":1}'));
+    }
+    expect(seen).toEqual(Array.from({ length: 69 }, (_, i) => i + 1));
+  });
 });
 
 describe('an Idempotency-Key', () => {
@@ -123,6 +193,25 @@ describe('an Idempotency-Key', () => {
     expect(first.headers.get('idempotency-replayed')).toBeNull();
     expect(await again.text()).toBe(await first.text());
     expect(await store.size()).toBe(1);
+  });
+
+  test('of another API key is another: both add', async () => {
+    const { store, call } = await start();
+    const [mine, theirs] = [
+      await call('/v1/pets', create(body, headers)),
+      await call('/v1/pets', create(body, { ...headers, Authorization: `Bearer ${OTHER_KEY}` })),
+    ];
+    expect([mine.status, theirs.status]).toEqual([201, 201]);
+    expect(theirs.headers.get('idempotency-replayed')).toBeNull();
+    expect(await store.size()).toBe(2);
+  });
+
+  test('with another status is 422: it is another animal', async () => {
+    const { call } = await start();
+    await call('/v1/pets', create(body, headers));
+    expect(
+      (await call('/v1/pets', create('{"name":"Rex","categoryId":1,"status":"sold"}', headers))).status,
+    ).toBe(422);
   });
 
   test('with another body is 422, and malformed 400; neither adds', async () => {
@@ -226,6 +315,68 @@ test('a body that is too large is refused by what arrives, and by 413, though it
   const answer = await sendRaw(listening.port, `${head}${chunk.repeat(5)}0\r\n\r\n`);
   expect(answer).toMatch(/^HTTP\/1\.1 413 /);
   expect(await store.size()).toBe(0);
+});
+
+describe('a request that is never complete', () => {
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\nContent-Type: application/json\r\n`;
+
+  test('adds nothing after it was refused, though its rest arrives', async () => {
+    const { store, listening, answered } = await start();
+    const socket = connect(listening.port, '127.0.0.1');
+    const closed = once(socket.resume(), 'close');
+    // Chunks with an extension that Node refuses, and behind it what would complete the body.
+    socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`);
+    socket.write(`zz\r\n`);
+    socket.write(`1d\r\n"name":"Rex","categoryId":1}\r\n0\r\n\r\n`);
+    await closed;
+    await expect.poll(() => answered.length).toBeLessThanOrEqual(1);
+    expect(await store.size()).toBe(0);
+  });
+
+  test('is answered and forgotten where its sender has left in the middle of the body', async () => {
+    const { store, listening, answered } = await start();
+    const socket = connect(listening.port, '127.0.0.1');
+    await new Promise((resolve) => socket.write(`${head}Content-Length: 100\r\n\r\n{"name":`, resolve));
+    socket.destroy();
+    await expect.poll(() => answered.map(({ status }) => status)).toEqual([400]);
+    expect(await store.size()).toBe(0);
+  });
+
+  test('does not hold up the stop, when its sender has sent nonsense and stays', async () => {
+    const { listening } = await start();
+    const socket = connect({ port: listening.port, host: '127.0.0.1', allowHalfOpen: true });
+    onTestFinished(() => void socket.destroy());
+    const ended = once(socket.resume(), 'end');
+    socket.write('nonsense\r\n\r\n');
+    await ended;
+    const began = performance.now();
+    await listening.stop(8_000);
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
+});
+
+test('every answer is told to who asked for it, once', async () => {
+  const { answered, call } = await start();
+  await call('/v1/pets?limit=5');
+  await call('/nothing', { method: 'PUT', body: '{}' });
+  expect(answered).toEqual([
+    { method: 'GET', url: '/v1/pets?limit=5', status: 200, milliseconds: 0 },
+    { method: 'PUT', url: '/nothing', status: 404, milliseconds: 0 },
+  ]);
+});
+
+test('stopping cuts a request that outlasts the grace', async () => {
+  const store = new MemoryStore();
+  const begun = gate();
+  store.list = () => {
+    begun.open();
+    return new Promise(() => {});
+  };
+  const { listening, call } = await start({ store });
+  const running = call('/v1/pets').catch((error: unknown) => error);
+  await begun.opened;
+  await listening.stop(50);
+  expect(await running).toBeInstanceOf(TypeError);
 });
 
 test('stopping answers the request that runs, and takes no other', async () => {

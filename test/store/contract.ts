@@ -3,7 +3,8 @@ import { INT64_MAX, INT64_MIN } from '../../src/contract/int64.ts';
 import { petStatuses } from '../../src/contract/schemas.ts';
 import { StoreError, StoreNotEmptyError } from '../../src/store/errors.ts';
 import type { PageQuery, Store } from '../../src/store/store.ts';
-import { animal, FakeClock, idempotency } from '../helpers/store-fixtures.ts';
+import { type ManualClock, manualClock } from '../helpers/clock.ts';
+import { animal, idempotency } from '../helpers/store-fixtures.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const idsOf = (pets: readonly string[]) => pets.map((text) => /^\{"id":(-?\d+),/.exec(text)?.[1]);
@@ -23,9 +24,9 @@ async function allPages(store: Store, query: PageQuery): Promise<string[]> {
 }
 
 /** What every store does. `open` makes an empty one. */
-export function describeStore(name: string, open: (clock: FakeClock) => Promise<Store>): void {
+export function describeStore(name: string, open: (clock: ManualClock) => Promise<Store>): void {
   describe(`${name} as a Store`, () => {
-    const make = async (clock = new FakeClock()) => ({ clock, store: await open(clock) });
+    const make = async (clock = manualClock()) => ({ clock, store: await open(clock) });
 
     it('begins empty, with an id and a secret of its own', async () => {
       const { store } = await make();

@@ -5,17 +5,18 @@ import { describe, expect, it } from 'vitest';
 import { StoreDamagedError, type StoreError } from '../../src/store/errors.ts';
 import { writeAll } from '../../src/store/files.ts';
 import { openJournalStore } from '../../src/store/journal-store.ts';
-import { temporaryDirectory } from '../helpers/store-directory.ts';
+import { manualClock } from '../helpers/clock.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
 import { interceptFiles } from '../helpers/store-faults.ts';
-import { animal, FakeClock, idempotency, randomOf } from '../helpers/store-fixtures.ts';
+import { animal, idempotency, randomOf } from '../helpers/store-fixtures.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 const unlocked = async () => ({ announce() {}, async release() {} });
 
 /** A journal of a header and `count` records, a line for each. */
 async function sample(count: number): Promise<{ bytes: Buffer; starts: number[] }> {
   const directory = await temporaryDirectory();
-  const store = await openJournalStore({ directory, clock: new FakeClock(), lock: unlocked });
+  const store = await openJournalStore({ directory, clock: manualClock(), lock: unlocked });
   for (let i = 1; i <= count; i++) {
     await store.add({ pet: animal(`n${i} é`), ...(i % 2 === 0 && { idempotency: idempotency(`k${i}`) }) });
   }
@@ -35,7 +36,7 @@ async function reopen(bytes: Uint8Array, where?: string) {
   const warnings: string[] = [];
   const onWarning = (message: string) => void warnings.push(message);
   try {
-    const store = await openJournalStore({ directory, clock: new FakeClock(), lock: unlocked, onWarning });
+    const store = await openJournalStore({ directory, clock: manualClock(), lock: unlocked, onWarning });
     const { pets } = await store.list({ limit: 100 });
     const added = await store.add({ pet: animal('new') });
     await store.close();

@@ -3,16 +3,17 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError, StoreFailedError } from '../../src/store/errors.ts';
 import { type JournalOptions, type JournalStore, openJournalStore } from '../../src/store/journal-store.ts';
-import { temporaryDirectory } from '../helpers/store-directory.ts';
+import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
-import { animal, FakeClock, idempotency } from '../helpers/store-fixtures.ts';
+import { animal, idempotency } from '../helpers/store-fixtures.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 const lines = async (directory: string) =>
   (await readFile(join(directory, 'journal.ndjson'), 'utf8')).split('\n');
 const everything = async (store: JournalStore) => (await store.list({ limit: 1000 })).pets;
 
 async function open(directory: string, options: Partial<JournalOptions> = {}): Promise<JournalStore> {
-  const store = await openJournalStore({ directory, clock: new FakeClock(), ...options });
+  const store = await openJournalStore({ directory, clock: manualClock(), ...options });
   onTestFinished(() => store.close());
   return store;
 }
@@ -75,7 +76,7 @@ describe('a journal', () => {
 
   it('remembers keys after a restart, for what is left of their 24 hours', async () => {
     const directory = await temporaryDirectory();
-    const clock = new FakeClock();
+    const clock = manualClock();
     const addition = { pet: animal(), idempotency: idempotency('k') };
     const first = await open(directory, { clock });
     const added = await first.add(addition);

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { openJournalStore } from '../../src/store/journal-store.ts';
-import { temporaryDirectory } from '../helpers/store-directory.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 import { describeStore } from './contract.ts';
 
 describeStore('the journal store', async (clock) => {

@@ -6,11 +6,11 @@ import { StoreError } from '../../src/store/errors.ts';
 import { realFiles } from '../../src/store/files.ts';
 import { KeyRegistry } from '../../src/store/key-registry.ts';
 import { createKey, hashKey, type KeyRequest, listKeys, revokeKey } from '../../src/store/keys.ts';
-import { temporaryDirectory } from '../helpers/store-directory.ts';
-import { FakeClock } from '../helpers/store-fixtures.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 const create = (directory: string, request: KeyRequest) =>
-  createKey(directory, request, randomBytes, new FakeClock());
+  createKey(directory, request, { clock: manualClock(), random: randomBytes });
 
 describe('a key', () => {
   it('is shown once, and kept as a hash in a file of its own', async () => {
@@ -148,7 +148,10 @@ describe('the registry of keys', () => {
       },
     };
     return {
-      registry: new KeyRegistry(directory, (warning) => void figures.warnings.push(warning), files),
+      registry: new KeyRegistry(directory, {
+        onWarning: (warning) => void figures.warnings.push(warning),
+        files,
+      }),
       figures,
     };
   }
@@ -228,8 +231,9 @@ describe('the registry of keys', () => {
   it('knows a temporary key that is in no file', async () => {
     const directory = await temporaryDirectory();
     const { registry } = registryOf(directory);
-    registry.addTemporary('pets_temporary', 'free');
-    expect(await registry.find(hashKey('pets_temporary'), 10_000)).toMatchObject({ plan: 'free' });
+    const key = registry.addTemporary('free');
+    expect(key).toMatch(/^pets_[\w-]{43}$/);
+    expect(await registry.find(hashKey(key), 10_000)).toMatchObject({ plan: 'free' });
     expect(await readdir(directory)).toEqual([]);
   });
 });

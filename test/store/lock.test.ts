@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError, StoreInUseError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal-store.ts';
 import { acquireLock, type Lock } from '../../src/store/lock.ts';
-import { temporaryDirectory } from '../helpers/store-directory.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 const locker = fileURLToPath(new URL('../helpers/store-locker.ts', import.meta.url));
 const claimsIn = async (directory: string) =>

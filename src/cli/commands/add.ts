@@ -1,6 +1,7 @@
+import { IdempotencyKey } from '../../contract/idempotency-key.ts';
 import { operations } from '../../contract/operations.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
-import { ArgumentError, by, int64Argument } from '../arguments.ts';
+import { by, int64Argument } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -31,7 +32,7 @@ export const add: Command<Options> = {
     {
       flags: '--idempotency-key <key>',
       description: 'repeat a creation without adding the animal twice',
-      parse: idempotencyKey,
+      parse: by(IdempotencyKey),
     },
     { flags: '--dry-run', description: 'check and show what would be sent, and send nothing' },
   ],
@@ -54,10 +55,3 @@ export const add: Command<Options> = {
     return exitCodes.ok;
   },
 };
-
-function idempotencyKey(text: string): string {
-  if (!/^[\x20\x21\x23-\x5b\x5d-\x7e]{1,255}$/.test(text)) {
-    throw new ArgumentError('must be 1 to 255 visible ASCII characters, without " and \\');
-  }
-  return text;
-}

@@ -1,7 +1,6 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure } from '../../client/errors.ts';
-import { header } from '../../contract/headers.ts';
-import { operations, pageSize } from '../../contract/operations.ts';
+import { pageSize } from '../../contract/operations.ts';
 import type { Pet } from '../../contract/schemas.ts';
 import { int64Argument } from '../arguments.ts';
 import { CliError } from '../cli-error.ts';
@@ -14,7 +13,6 @@ type Options = { id: bigint[] };
 
 /** After the removal of the operation the list is looked through, but not without end. */
 const MAX_PAGES = 10;
-const DAY = 86_400_000;
 
 export const get: Command<Options> = {
   name: 'get',
@@ -45,39 +43,17 @@ async function findAll(
   runtime: Runtime,
 ): Promise<(Pet | undefined)[]> {
   const pets: (Pet | undefined)[] = [];
-  let isRemoved = false;
   for (const petId of ids) {
-    const answer = isRemoved
-      ? 'removed'
-      : await getOne(client, petId, pets.length === 0 ? runtime : undefined);
-    if (answer === 'removed') isRemoved = true;
-    pets.push(answer === 'removed' ? undefined : answer);
+    try {
+      pets.push((await client.call('getPet', { params: { petId } })).value);
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error;
+      if (error.status === 410) return lookThrough(client, ids, runtime);
+      if (error.status !== 404) throw error;
+      pets.push(undefined);
+    }
   }
-  return isRemoved ? lookThrough(client, ids, runtime) : pets;
-}
-
-async function getOne(
-  client: Client,
-  petId: bigint,
-  runtime?: Runtime,
-): Promise<Pet | undefined | 'removed'> {
-  try {
-    const { value, headers } = await client.call('getPet', { params: { petId } });
-    if (runtime && headers[header.sunset.toLowerCase()]) tellSunset(runtime);
-    return value;
-  } catch (error) {
-    if (error instanceof ApiFailure && error.status === 404) return undefined;
-    if (error instanceof ApiFailure && error.status === 410) return 'removed';
-    throw error;
-  }
-}
-
-function tellSunset({ console, context }: Runtime): void {
-  const { sunset } = operations.getPet.deprecated;
-  const days = Math.ceil((sunset.getTime() - context.clock.now()) / DAY);
-  console.notice(
-    `the service removes this operation on 5 December 2030 (in ${days} days): use pets list --status <status>`,
-  );
+  return pets;
 }
 
 async function lookThrough(
@@ -90,10 +66,12 @@ async function lookThrough(
   let pages = 0;
   for await (const { pets } of listPages(client, { limit: pageSize.max }, pageSize.max)) {
     for (const pet of pets) if (ids.includes(pet.id)) found.set(pet.id, pet);
-    if (found.size === ids.length || ++pages === MAX_PAGES) break;
+    pages++;
+    if (found.size === ids.length || pages === MAX_PAGES) break;
   }
+  const looked = pages === 1 ? 'the first page was' : `the first ${pages} pages were`;
   console.notice(
-    `the service has removed this operation; the first ${MAX_PAGES} pages were looked through. Use: pets list --all --json`,
+    `the service has removed this operation; ${looked} looked through. Use: pets list --all --json`,
   );
   return ids.map((id) => found.get(id));
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { PlanName, planNames, type Quota } from '../../contract/plans.ts';
+import { MAX_QUOTA, PlanName, planNames, type Quota } from '../../contract/plans.ts';
 import { by, integer } from '../arguments.ts';
 import { usageError } from '../cli-error.ts';
 import type { Command, CommandGroup, Option, Runtime } from '../command.ts';
@@ -8,8 +8,6 @@ import { dataDirectory } from '../paths.ts';
 
 type Data = { data?: string };
 type AddOptions = Data & { name: string; plan: PlanName; perMinute?: number; perDay?: number };
-
-const MAX_QUOTA = 1e15;
 
 const dataOption: Option = { flags: '--data <directory>', description: "the store's directory" };
 const directoryOf = ({ data }: Data, { context }: Runtime): string => data ?? dataDirectory(context);
@@ -37,9 +35,8 @@ const add: Command<AddOptions> = {
     const { name, plan, perMinute, perDay } = options;
     const created = await createKey(
       directoryOf(options, runtime),
-      { name, plan, quota: quotaOf(perMinute, perDay) },
-      randomBytes,
-      runtime.context.clock,
+      { name, plan, quota: readQuota(perMinute, perDay) },
+      { clock: runtime.context.clock, random: randomBytes },
     );
     if (runtime.console.json) await runtime.console.writeJson(created);
     else {
@@ -93,7 +90,7 @@ const revoke: Command<Data & { name: string }> = {
   },
 };
 
-function quotaOf(perMinute: number | undefined, perDay: number | undefined): Quota | undefined {
+function readQuota(perMinute: number | undefined, perDay: number | undefined): Quota | undefined {
   if (perMinute === undefined && perDay === undefined) return undefined;
   if (perMinute !== undefined && perDay !== undefined) return { perMinute, perDay };
   throw usageError('a quota needs both: --per-minute and --per-day');

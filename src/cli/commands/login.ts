@@ -6,7 +6,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { ask, askHidden, readAll } from '../input/ask.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { maskKey } from '../profiles/profile.ts';
-import { checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
+import { allowsHttp, checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 
 type Options = { withKey?: boolean; allowHttp?: boolean; verify: boolean };
 
@@ -30,7 +30,7 @@ export const login: Command<Options> = {
     const stored = files.read(profile);
     const baseUrl = givenBaseUrl(runtime) ?? stored?.baseUrl ?? (await askBaseUrl(runtime));
     const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
-    checkProtocol(baseUrl, allowHttp || context.env['PETS_ALLOW_HTTP'] === '1', profile);
+    checkProtocol(baseUrl, allowHttp || allowsHttp(context.env), profile);
     const key = checkKey(options.withKey ? await readAll(context) : await askKey(runtime, profile));
     if (options.verify) {
       const connection = { profile, baseUrl, key, keySource: 'this login' };

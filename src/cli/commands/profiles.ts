@@ -1,12 +1,12 @@
-import type { ReplyHeaders } from '../../client/transport.ts';
+import { type ReplyHeaders, readHeader } from '../../client/headers.ts';
 import { header } from '../../contract/headers.ts';
 import type { Command, Runtime } from '../command.ts';
-import { CallError, withClient } from '../connect.ts';
+import { withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
-import { checkProtocol, chooseProfile } from '../profiles/resolve.ts';
+import { allowsHttp, checkProtocol, chooseProfile } from '../profiles/resolve.ts';
 
 type Row = {
   profile: ProfileName;
@@ -56,11 +56,7 @@ export const profiles: Command<{ check?: boolean }> = {
 
 async function ask(runtime: Runtime, profile: ProfileName, stored: Profile): Promise<Check> {
   try {
-    checkProtocol(
-      stored.baseUrl,
-      stored.allowHttp === true || runtime.context.env['PETS_ALLOW_HTTP'] === '1',
-      profile,
-    );
+    checkProtocol(stored.baseUrl, stored.allowHttp === true || allowsHttp(runtime.context.env), profile);
     const connection = {
       profile,
       baseUrl: stored.baseUrl,
@@ -70,16 +66,15 @@ async function ask(runtime: Runtime, profile: ProfileName, stored: Profile): Pro
     const { headers } = await withClient(runtime, connection, (client) =>
       client.call('listPets', { query: { limit: 1 } }),
     );
-    return quotaOf(headers);
+    return checkOf(headers);
   } catch (error) {
-    const { message } = error instanceof CallError ? explain(error.cause, error.connection) : explain(error);
-    return { ok: false, message };
+    return { ok: false, message: explain(error).message };
   }
 }
 
-function quotaOf(headers: ReplyHeaders): Check {
+function checkOf(headers: ReplyHeaders): Check {
   const [limit, remaining, reset] = [header.rateLimit, header.rateLimitRemaining, header.rateLimitReset].map(
-    (name) => Number(headers[name.toLowerCase()]),
+    (name) => Number(readHeader(headers, name)),
   );
   if (!isCount(limit) || !isCount(remaining) || !isCount(reset)) return { ok: true, message: 'valid' };
   const time = new Date(reset * 1_000);

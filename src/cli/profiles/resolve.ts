@@ -70,7 +70,7 @@ export function resolveConnection(sources: Sources): Resolved {
     throw otherOrigin({ keySource, home, baseUrl, profile });
   }
   const isAllowed = stored?.allowHttp === true && sameOrigin(stored.baseUrl, baseUrl);
-  checkProtocol(baseUrl, isAllowed || env['PETS_ALLOW_HTTP'] === '1', profile);
+  checkProtocol(baseUrl, isAllowed || allowsHttp(env), profile);
   return { connection: { profile, baseUrl, key, keySource }, notices: isNamed ? ignored(profile, env) : [] };
 }
 
@@ -85,6 +85,9 @@ export function checkUrl(text: string, source: string): string {
   }
   return url;
 }
+
+/** Whether the environment lets keys travel in clear text. */
+export const allowsHttp = (env: Sources['env']): boolean => env['PETS_ALLOW_HTTP'] === '1';
 
 /** @throws CliError exit 2 for a key that would travel in clear text to another machine */
 export function checkProtocol(baseUrl: string, allowHttp: boolean, profile: ProfileName): void {

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import type { PlanName } from '../../contract/plans.ts';
-import { createKey, listKeys } from '../../store/keys.ts';
+import { createKey, hashKey, listKeys, mintKey } from '../../store/keys.ts';
 import { fileError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
 import { configDirectory } from '../paths.ts';
@@ -17,42 +16,52 @@ export type DevKey = {
 };
 
 /**
- * The key `dev` of a store: made where the store has no keys yet, and else read from the file that keeps it, in the
+ * The key `dev` of a store: made where the store has no keys, and else read from the file that keeps it, in the
  * configuration directory by the store's id.
  *
- * @returns undefined for a store whose key `dev` was revoked
+ * @returns undefined for a store that has keys, and no `dev` among them
  */
 export async function ensureDevKey(
   context: Context,
-  store: { id: string; directory: string; isNew: boolean },
+  store: { id: string; directory: string },
   plan: PlanName,
 ): Promise<DevKey | undefined> {
-  const path = join(configDirectory(context), 'stores', `${store.id}.key`);
   const keys = await listKeys(store.directory);
   const existing = keys.find(({ name }) => name === DEV);
-  if (existing) return { plan: existing.plan, key: await readKey(path) };
-  if (!store.isNew && keys.length > 0) return undefined;
-  const { key } = await createKey(store.directory, { name: DEV, plan }, randomBytes, context.clock);
-  await saveKey(context, path, key);
+  if (existing) {
+    const saved = await readSaved(context, store.id);
+    // One that was revoked and made anew by hand has another secret than the file.
+    return { plan: existing.plan, key: saved && hashKey(saved) === existing.sha256 ? saved : undefined };
+  }
+  if (keys.length > 0) return undefined;
+  // Saved before it is made: a store never has a key that nobody can tell.
+  const key = mintKey(randomBytes);
+  await save(context, store.id, key);
+  await createKey(store.directory, { name: DEV, plan, key }, { clock: context.clock, random: randomBytes });
   return { plan, key };
 }
 
-async function readKey(path: string): Promise<string | undefined> {
+const folderOf = (context: Context): string => join(configDirectory(context), 'stores');
+const pathOf = (context: Context, id: string): string => join(folderOf(context), `${id}.key`);
+
+async function readSaved(context: Context, id: string): Promise<string | undefined> {
+  const path = pathOf(context, id);
   try {
-    const key = (await readFile(path, 'utf8')).trim();
-    return API_KEY_PATTERN.test(key) ? key : undefined;
+    return (await readFile(path, 'utf8')).trim();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw fileError('read', path, error);
   }
 }
 
-async function saveKey(context: Context, path: string, key: string): Promise<void> {
-  const directory = configDirectory(context);
+async function save(context: Context, id: string, key: string): Promise<void> {
+  const path = pathOf(context, id);
+  const temporary = `${path}.${context.pid}`;
   try {
-    await mkdir(join(directory, 'stores'), { recursive: true, mode: 0o700 });
-    await chmod(directory, 0o700);
-    await writeFile(path, `${key}\n`, { mode: 0o600, flag: 'wx' });
+    await mkdir(folderOf(context), { recursive: true, mode: 0o700 });
+    await chmod(configDirectory(context), 0o700);
+    await writeFile(temporary, `${key}\n`, { mode: 0o600 });
+    await rename(temporary, path);
   } catch (error) {
     throw fileError('write', path, error);
   }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -106,9 +105,9 @@ async function devKeyOf(
   { context }: Runtime,
 ): Promise<DevKey | undefined> {
   if (!options.ephemeral) {
-    return ensureDevKey(context, { id: service.store.id, directory, isNew: service.created }, options.plan);
+    return ensureDevKey(context, { id: service.store.id, directory }, options.plan);
   }
-  return { plan: options.plan, key: temporaryKey(service, options) };
+  return { plan: options.plan, key: service.keys.addTemporary(options.plan) };
 }
 
 async function serveCommand(
@@ -118,19 +117,12 @@ async function serveCommand(
   announcer: ReturnType<typeof createAnnouncer>,
   failure: AbortSignal,
 ): Promise<number> {
-  const key = temporaryKey(service, options);
+  const key = service.keys.addTemporary(options.plan);
   announcer.running(service, key);
   const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key };
   const code = await runCommand(context, options.command, variables, failure);
   failure.throwIfAborted();
   return code;
-}
-
-/** A key that lives for this run alone, and is in no file. */
-function temporaryKey(service: Service, { plan }: ServeOptions): string {
-  const key = `pets_${randomBytes(32).toString('base64url')}`;
-  service.keys.addTemporary(key, plan);
-  return key;
 }
 
 /** The first reason to stop: a signal, or a store that can write no more. */
