@@ -165,6 +165,30 @@ describe('retries', () => {
   });
 });
 
+describe('an operation that is to be removed', () => {
+  const sunset = { Deprecation: '@1795132800', Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' };
+
+  test('is told once, whatever the answers are', async () => {
+    const told: unknown[] = [];
+    const { client } = await connect(
+      (_, response, count) => reply(response, count === 1 ? 404 : 200, count === 1 ? ERROR : PET, sunset),
+      { onDeprecated: (deprecated) => told.push(deprecated) },
+    );
+    await failure(client.call('getPet', { params: { petId: 1n } }));
+    await client.call('getPet', { params: { petId: 1n } });
+    expect(told).toEqual([{ operation: 'getPet', sunset: new Date('2030-12-05T00:00:00Z') }]);
+  });
+
+  test.each([{}, { Deprecation: '@1795132800' }, { Sunset: 'some day' }])('%j', async (headers) => {
+    const told: unknown[] = [];
+    const { client } = await connect((_, response) => reply(response, 200, PET, headers), {
+      onDeprecated: (deprecated) => told.push(deprecated),
+    });
+    await client.call('getPet', { params: { petId: 1n } });
+    expect(told).toEqual(Object.keys(headers).map(() => ({ operation: 'getPet', sunset: undefined })));
+  });
+});
+
 describe('errors are of one kind each', () => {
   test.each([
     ['an Error body', 400, JSON.stringify({ code: 'bad', message: 'no', status: 400 }), ApiFailure],
@@ -211,6 +235,23 @@ describe('errors are of one kind each', () => {
     const interrupt = new AbortController();
     const { client } = await connect(() => interrupt.abort(), { signal: interrupt.signal });
     expect(await failure(client.call('listPets', { query: {} }))).toBeInstanceOf(InterruptedError);
+  });
+
+  test('a reply without end is cut at 64 MiB', async () => {
+    const chunk = Buffer.alloc(4 * 1024 * 1024, ' ');
+    const { client, server } = await connect(
+      (_, response) => {
+        response.writeHead(200);
+        const more = () => {
+          while (!response.destroyed && response.write(chunk));
+        };
+        response.on('drain', more);
+        more();
+      },
+      { timeoutMilliseconds: 15_000 },
+    );
+    expect(await failure(client.call('listPets', { query: {} }))).toBeInstanceOf(ContractError);
+    expect(server.requests).toHaveLength(1);
   });
 
   test('a redirect is not followed, and the key goes nowhere else', async () => {

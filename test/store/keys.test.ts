@@ -1,12 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError } from '../../src/store/errors.ts';
-import { realFiles } from '../../src/store/files.ts';
+import { type Files, realFiles } from '../../src/store/files.ts';
 import { KeyRegistry } from '../../src/store/key-registry.ts';
 import { createKey, hashKey, type KeyRequest, listKeys, revokeKey } from '../../src/store/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
+import { errno, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const create = (directory: string, request: KeyRequest) =>
@@ -31,7 +32,7 @@ describe('a key', () => {
       name: 'till-1',
       plan: 'pro',
       sha256: createHash('sha256').update(created.key).digest('hex'),
-      created: '2026-11-20T00:00:00.000Z',
+      created: '2026-11-20T12:00:00.000Z',
     });
     expect(text).not.toContain(created.key.slice(5));
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -122,10 +123,10 @@ describe('a key', () => {
   it.each([
     ['not JSON', '{"name":"a"'],
     ['empty', ''],
-    ['without its hash', '{"name":"a","plan":"pro","created":"2026-11-20T00:00:00.000Z"}'],
+    ['without its hash', '{"name":"a","plan":"pro","created":"2026-11-20T12:00:00.000Z"}'],
     [
       'of another name',
-      `{"name":"b","plan":"pro","sha256":"${'0'.repeat(64)}","created":"2026-11-20T00:00:00.000Z"}`,
+      `{"name":"b","plan":"pro","sha256":"${'0'.repeat(64)}","created":"2026-11-20T12:00:00.000Z"}`,
     ],
   ])('whose file is %s is named', async (_, text) => {
     const directory = await temporaryDirectory();
@@ -236,4 +237,56 @@ describe('the registry of keys', () => {
     expect(await registry.find(hashKey(key), 10_000)).toMatchObject({ plan: 'free' });
     expect(await readdir(directory)).toEqual([]);
   });
+});
+
+describe('what is told of a key is on the disk', () => {
+  const callsOf = async (work: (directory: string, files: Files) => Promise<unknown>) => {
+    const directory = await temporaryDirectory();
+    const calls: string[] = [];
+    const files = interceptFiles(
+      (name, path) => void calls.push(`${name} ${basename(path).replace(/-[0-9a-f]+$/, '')}`),
+    );
+    await work(directory, files);
+    return calls.filter((call) => /^(datasync|link|syncDirectory keys|unlink .*json)/.test(call));
+  };
+  const options = (files: Files) => ({ clock: manualClock(), random: randomBytes, files });
+
+  it('its file is synced before it has its name, and the name before the key is shown', async () => {
+    const calls = await callsOf((directory, files) =>
+      createKey(directory, { name: 'a', plan: 'free' }, options(files)),
+    );
+    expect(calls).toEqual(['datasync a.new', 'link a.new', 'syncDirectory keys']);
+  });
+
+  it('its removal is synced before the revocation is told', async () => {
+    const calls = await callsOf(async (directory, files) => {
+      await create(directory, { name: 'a', plan: 'free' });
+      await revokeKey(directory, 'a', files);
+    });
+    expect(calls).toEqual(['unlink a.json', 'syncDirectory keys']);
+  });
+
+  it('one that could not be made is not there', async () => {
+    const directory = await temporaryDirectory();
+    const files = interceptFiles((name, path) => {
+      if (name === 'syncDirectory' && basename(path) === 'keys') throw errno('EIO');
+    });
+    await expect(createKey(directory, { name: 'a', plan: 'free' }, options(files))).rejects.toThrow(/EIO/);
+    expect(await readdir(join(directory, 'keys'))).toEqual([]);
+    expect((await create(directory, { name: 'a', plan: 'free' })).key).toMatch(/^pets_/);
+  });
+});
+
+it('a file that cannot be read for a moment costs no key', async () => {
+  const directory = await temporaryDirectory();
+  const { key } = await create(directory, { name: 'a', plan: 'free' });
+  const warnings: string[] = [];
+  let failures = 1;
+  const files = interceptFiles((name) => {
+    if (name === 'open read' && failures-- > 0) throw errno('EMFILE');
+  });
+  const registry = new KeyRegistry(directory, { onWarning: (warning) => void warnings.push(warning), files });
+  await registry.find(hashKey(key), 10_000);
+  expect(await registry.find(hashKey(key), 11_000)).toMatchObject({ plan: 'free' });
+  expect(warnings).toEqual([expect.stringContaining('EMFILE')]);
 });

@@ -1,0 +1,40 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import * as z from 'zod/mini';
+import {
+  decodeIdempotencyKey,
+  encodeIdempotencyKey,
+  IdempotencyKey,
+} from '../../src/contract/idempotency-key.ts';
+
+test('every key comes back from its header', () => {
+  const keys = fc.stringMatching(/^[\x20-\x7e]{1,255}$/);
+  fc.assert(
+    fc.property(keys, (key) => {
+      expect(decodeIdempotencyKey(encodeIdempotencyKey(key))).toBe(key);
+    }),
+  );
+});
+
+test.each([
+  ['"a b"', 'a b'],
+  ['"a\\"b\\\\"', 'a"b\\'],
+  ['8e03978e-40d5-43dd-bc93-6894a57f9324', '8e03978e-40d5-43dd-bc93-6894a57f9324'],
+])('%s is the key %s', (header, key) => expect(decodeIdempotencyKey(header)).toBe(key));
+
+test.each([
+  '',
+  '""',
+  '"open',
+  'a b',
+  '"a"b"',
+  '"\\a"',
+  '"é"',
+  '"a", "b"',
+  `"${'x'.repeat(256)}"`,
+  'x'.repeat(256),
+])('%s is none', (header) => expect(decodeIdempotencyKey(header)).toBeUndefined());
+
+test.each(['', 'é', '\n', 'x'.repeat(256)])('%j cannot be a key', (key) =>
+  expect(z.safeParse(IdempotencyKey, key).success).toBe(false),
+);
