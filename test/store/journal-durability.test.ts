@@ -58,7 +58,7 @@ describe('a journal', () => {
     expect(JSON.parse(header)).toMatchObject({ seq: 0, format: 1, id: store.id, secret: store.secret });
     expect(JSON.parse(batch)).toMatchObject({
       seq: 1,
-      at: Date.UTC(2026, 10, 20),
+      at: Date.UTC(2026, 10, 20, 12),
       pets: [{ id: 1, name: 'a' }, { id: 2 }],
       keys: [{ pet: 0, scope: 'a', key: 'a', body: 'f'.repeat(64) }, { pet: 1 }],
     });
