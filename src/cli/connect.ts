@@ -64,20 +64,19 @@ export async function withClient<Result>(
 
 const DAY = 86_400_000;
 
-/** What a user of the operation types instead. */
-const INSTEAD: Partial<Record<OperationName, string>> = { getPet: 'pets list --status <status>' };
+/** The command that calls an operation, and what to type instead of it. */
+const INSTEAD: Partial<Record<OperationName, { command: string; instead: string }>> = {
+  getPet: { command: 'pets get', instead: ': use pets list --status <status>' },
+};
 
 function tellDeprecation({ console, context }: Runtime, { operation, sunset }: Deprecated): void {
+  const { command, instead } = INSTEAD[operation] ?? { command: 'this operation', instead: '' };
   const day = sunset?.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
   const days = sunset && Math.ceil((sunset.getTime() - context.clock.now()) / DAY);
-  const when =
-    day === undefined
-      ? ''
-      : days !== undefined && days > 0
-        ? ` on ${day} (in ${days} days)`
-        : ` as of ${day}`;
-  const instead = INSTEAD[operation];
-  console.notice(`the service removes this operation${when}${instead ? `: use ${instead}` : ''}`);
+  if (days === undefined || days > 0) {
+    const when = day === undefined ? '' : ` on ${day} (in ${days} days)`;
+    console.notice(`${command} goes away${when}${instead}`);
+  } else console.notice(`${command} was to go away on ${day}${instead}`);
 }
 
 /** Every wait of a second and more is told: why, how long, until when. */
