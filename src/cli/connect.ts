@@ -4,7 +4,7 @@ import { CallError } from './call-error.ts';
 import type { Runtime } from './command.ts';
 import { visible } from './output/visible.ts';
 import { openProfileFiles } from './profiles/files.ts';
-import { maskKey } from './profiles/profile.ts';
+import { withoutKey } from './profiles/profile.ts';
 import { type Connection, resolveConnection } from './profiles/resolve.ts';
 
 /** Which server and key the options mean. @throws CliError */
@@ -92,18 +92,25 @@ function tellWait({ console }: Runtime, { reason, milliseconds, until }: Wait): 
 
 /** One attempt, with the reply's headers; the key is masked wherever the service may have put it. */
 function tellAttempt({ console }: Runtime, { key }: Connection, attempted: Attempted): void {
-  const { method, url, milliseconds, outcome } = JSON.parse(
-    JSON.stringify(attempted).replaceAll(JSON.stringify(key).slice(1, -1), maskKey(key)),
-  ) as Attempted;
-  const lines =
+  const { method, url, milliseconds, outcome } = attempted;
+  const mask = (text: unknown) => withoutKey(String(text), key);
+  const told =
     'failure' in outcome
-      ? [`failed: ${outcome.failure}`]
-      : [
-          `${outcome.status}`,
-          ...Object.entries(outcome.headers).map(([name, value]) => `  ${name}: ${value}`),
-        ];
+      ? { failure: mask(outcome.failure) }
+      : {
+          status: outcome.status,
+          headers: Object.fromEntries(
+            Object.entries(outcome.headers).map(([name, value]) => [mask(name), mask(value)]),
+          ),
+        };
+  const lines =
+    'failure' in told
+      ? [`failed: ${told.failure}`]
+      : [`${told.status}`, ...Object.entries(told.headers).map(([name, value]) => `  ${name}: ${value}`)];
   console.event(
-    { debug: { method, url, milliseconds, ...outcome } },
-    console.errorColours.dim([`${method} ${url} (${milliseconds} ms)`, ...lines].map(visible).join('\n')),
+    { debug: { method, url: mask(url), milliseconds, ...told } },
+    console.errorColours.dim(
+      [`${method} ${mask(url)} (${milliseconds} ms)`, ...lines].map(visible).join('\n'),
+    ),
   );
 }

@@ -11,7 +11,7 @@ import { CallError } from './call-error.ts';
 import { CliError } from './cli-error.ts';
 import { type ExitCode, exitCodes } from './exit-codes.ts';
 import { OutputError } from './output/console.ts';
-import { maskKey } from './profiles/profile.ts';
+import { maskKey, withoutKey } from './profiles/profile.ts';
 import type { Connection } from './profiles/resolve.ts';
 
 /** An error as a person and a program are told it. */
@@ -26,7 +26,10 @@ export type Explanation = {
 /** Turns every error there is into a message, a next step and an exit code; the only place that does. */
 export function explain(error: unknown): Explanation {
   if (error instanceof CallError) {
-    return withoutKey(explainAny(error.cause, error.connection), error.connection);
+    const { code, message, ...rest } = explainAny(error.cause, error.connection);
+    // A service may send the key back inside its error; whoever logs what we say must not keep it.
+    const { key } = error.connection;
+    return { code: withoutKey(code, key), message: withoutKey(message, key), ...rest };
   }
   return explainAny(error);
 }
@@ -50,12 +53,6 @@ function explainAny(error: unknown, connection?: Connection): Explanation {
     };
   }
   return explainCall(error, connection) ?? unexpected(error);
-}
-
-/** A service may send the key back inside its error; whoever logs what we say must not keep it. */
-function withoutKey({ code, message, ...rest }: Explanation, { key }: Connection): Explanation {
-  const mask = (text: string) => text.replaceAll(key, () => maskKey(key));
-  return { code: mask(code), message: mask(message), ...rest };
 }
 
 function explainCall(error: unknown, connection: Connection | undefined): Explanation | undefined {

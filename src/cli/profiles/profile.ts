@@ -47,3 +47,6 @@ export function isLoopback(url: URL): boolean {
 
 /** A key as it may be shown. */
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
+
+/** A text that a service may have put the key into, as it may be shown. */
+export const withoutKey = (text: string, key: string): string => text.replaceAll(key, () => maskKey(key));

@@ -1,0 +1,63 @@
+import { PassThrough, Readable } from 'node:stream';
+import type { Context, OutputStream, Signal } from '../../src/cli/context.ts';
+import { main } from '../../src/cli/main.ts';
+import { manualClock } from './clock.ts';
+import { temporaryDirectory } from './temp.ts';
+
+export type TerminalOptions = {
+  /** The width of the terminal; undefined where stdout and stderr are pipes. */
+  columns?: number;
+  env?: Record<string, string>;
+  /** Called instead of a wait. */
+  onSleep?: (milliseconds: number, raise: (signal: Signal) => void) => void;
+};
+
+/** Runs the program in this process, on streams, a clock and a home directory of its own. */
+export async function runInTerminal(
+  argv: readonly string[],
+  { columns, env = {}, onSleep }: TerminalOptions = {},
+) {
+  const clock = manualClock();
+  const home = await temporaryDirectory();
+  const handlers = new Set<(signal: Signal) => void>();
+  const raise = (signal: Signal) => {
+    for (const handler of handlers) handler(signal);
+  };
+  const [stdout, stderr] = [output(columns), output(columns)];
+  const context: Context = {
+    argv,
+    env: { PETS_CONFIG_DIR: home, ...env },
+    stdin: Object.assign(Readable.from([]), { isTTY: false }),
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    platform: 'linux',
+    homeDirectory: home,
+    pid: 1,
+    clock,
+    async sleep(milliseconds, signal) {
+      onSleep?.(milliseconds, raise);
+      signal.throwIfAborted();
+      clock.advance(milliseconds);
+    },
+    random: () => 0,
+    onSignal(_signals, handler) {
+      handlers.add(handler);
+      return () => handlers.delete(handler);
+    },
+    exitNow(code) {
+      throw new Error(`exit ${code}`);
+    },
+  };
+  const code = await main(context);
+  return { code, stdout: stdout.text(), stderr: stderr.text(), handlersLeft: handlers.size };
+}
+
+function output(columns: number | undefined) {
+  const stream: OutputStream = new PassThrough();
+  let text = '';
+  stream.on('data', (chunk) => {
+    text += chunk;
+  });
+  if (columns !== undefined) Object.assign(stream, { isTTY: true, columns });
+  return { stream, text: () => text };
+}
