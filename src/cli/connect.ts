@@ -13,7 +13,8 @@ export function connectionFor({ context, globals, console }: Runtime): Connectio
   const { connection, notices } = resolveConnection({
     flags: globals,
     env: context.env,
-    defaultProfile: files.readSettings().defaultProfile,
+    // A damaged settings file hinders nobody who names the profile.
+    defaultProfile: globals.profile === undefined ? files.readSettings().defaultProfile : undefined,
     readProfile: files.read,
   });
   for (const notice of notices) console.notice(notice);

@@ -3,6 +3,7 @@ import {
   ContractError,
   InterruptedError,
   NetworkError,
+  OutcomeUnknownError,
   RateLimitError,
   TimeoutError,
 } from '../client/errors.ts';
@@ -57,6 +58,14 @@ function explainAny(error: unknown, connection?: Connection): Explanation {
 
 function explainCall(error: unknown, connection: Connection | undefined): Explanation | undefined {
   const server = connection ? new URL(connection.baseUrl).host : 'the service';
+  if (error instanceof OutcomeUnknownError) {
+    return {
+      exitCode: exitCodes.network,
+      code: 'outcome_unknown',
+      message: `${server}: the outcome is unknown (${reasonOf(error.cause)}): the animal may have been added`,
+      hint: `look first: pets list --all. Where it is missing, repeat with --idempotency-key ${error.idempotencyKey}`,
+    };
+  }
   if (error instanceof ApiFailure) return explainFailure(error, server, connection);
   if (error instanceof RateLimitError) {
     return {
@@ -107,12 +116,18 @@ function explainFailure(error: ApiFailure, server: string, connection: Connectio
       ...base,
       exitCode: exitCodes.noKey,
       message: `${server} rejected the key${key ?? ''}: ${error.message}`,
-      hint: connection && `log in with a valid key: pets login --profile ${connection.profile}`,
+      hint: connection && keyHint(connection),
     };
   }
   if (error.status === 404) return { ...base, exitCode: exitCodes.notFound };
   if (error.status >= 500) return { ...base, exitCode: exitCodes.service, hint: 'try again in a while' };
   return { ...base, exitCode: exitCodes.other };
+}
+
+function keyHint({ keySource, profile }: Connection): string {
+  return keySource === 'PETS_API_KEY'
+    ? `set PETS_API_KEY to a valid key, or unset it to use that of profile ${profile}`
+    : `log in with a valid key: pets login --profile ${profile}`;
 }
 
 const REASONS: Record<string, string> = {
@@ -125,6 +140,13 @@ const REASONS: Record<string, string> = {
   ETIMEDOUT: 'the connection timed out',
   UND_ERR_SOCKET: 'the connection was cut',
 };
+
+const reasonOf = (error: unknown): string =>
+  error instanceof NetworkError
+    ? networkReason(error)
+    : error instanceof Error
+      ? error.message
+      : String(error);
 
 const networkReason = (error: NetworkError): string => REASONS[error.code ?? ''] ?? error.message;
 

@@ -1,4 +1,4 @@
-import { homedir } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import type { Context } from './context.ts';
 
 /** The longest timer that does not overflow into an immediate one. */
@@ -13,7 +13,8 @@ export function createProcessContext(): Context {
     stdout: process.stdout,
     stderr: process.stderr,
     platform: process.platform,
-    homeDirectory: homedir(),
+    // An empty HOME is none: files would land in the working directory.
+    homeDirectory: homedir() || userInfo().homedir,
     pid: process.pid,
     clock: { now: () => Date.now() },
     sleep,

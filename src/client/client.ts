@@ -10,6 +10,7 @@ import {
   type OperationOutput,
   operations,
 } from '../contract/operations.ts';
+import { ApiFailure, NetworkError, OutcomeUnknownError, TimeoutError } from './errors.ts';
 import { type ReplyHeaders, readHeader } from './headers.ts';
 import { failureOf, readValue } from './reply.ts';
 import { decideRetry, type Outcome } from './retry.ts';
@@ -85,12 +86,16 @@ export function createClient(options: ClientOptions): Client {
     async call(name, input, callOptions = {}) {
       const operation: Operation = operations[name];
       const url = callOptions.url ?? addressOf(options.baseUrl, operation, input);
-      const headers = requestHeaders(options.key, operation, callOptions);
+      // One key for all attempts of one creation, so that a service which honours it adds one animal.
+      const idempotencyKey = operation.repeatable ? undefined : (callOptions.idempotencyKey ?? randomUUID());
+      const headers = requestHeaders(options.key, operation, idempotencyKey);
       const body = operation.body ? stringifyJson((input as { body?: unknown }).body) : undefined;
       const request = { method: operation.method, url, headers, body };
-      const { reply, until } = await sendWithRetries(options, operation, request);
+      const { reply, until } = await sendWithRetries(options, operation, request).catch((failure) => {
+        throw inDoubt(failure, idempotencyKey);
+      });
       tellDeprecation(name, reply);
-      if (reply.status !== operation.success.status) throw failureOf(reply, until);
+      if (reply.status !== operation.success.status) throw inDoubt(failureOf(reply, until), idempotencyKey);
       return {
         value: readValue(operation, reply) as OperationOutput<typeof name>,
         headers: reply.headers,
@@ -168,14 +173,24 @@ function addressOf(baseUrl: string, operation: Operation, input: unknown): URL {
   return url;
 }
 
-function requestHeaders(key: string, operation: Operation, options: CallOptions): Record<string, string> {
-  const headers: Record<string, string> = {
+/** The failure of a creation that may have been carried out all the same, as what it is; any other as it came. */
+function inDoubt(failure: unknown, idempotencyKey: string | undefined): unknown {
+  const isSent =
+    failure instanceof NetworkError || failure instanceof TimeoutError
+      ? failure.sent
+      : failure instanceof ApiFailure && failure.status >= 500;
+  return isSent && idempotencyKey !== undefined ? new OutcomeUnknownError(failure, idempotencyKey) : failure;
+}
+
+function requestHeaders(
+  key: string,
+  operation: Operation,
+  idempotencyKey: string | undefined,
+): Record<string, string> {
+  return {
     [header.authorization]: `Bearer ${key}`,
     Accept: 'application/json',
+    ...(operation.body && { 'Content-Type': 'application/json' }),
+    ...(idempotencyKey !== undefined && { [header.idempotencyKey]: encodeIdempotencyKey(idempotencyKey) }),
   };
-  if (operation.body) headers['Content-Type'] = 'application/json';
-  // One key for all attempts of one creation, so that a service which honours it adds one animal.
-  if (!operation.repeatable)
-    headers[header.idempotencyKey] = encodeIdempotencyKey(options.idempotencyKey ?? randomUUID());
-  return headers;
 }

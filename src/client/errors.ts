@@ -67,5 +67,18 @@ export class RateLimitError extends ClientError {
   }
 }
 
+/**
+ * A creation was sent, and its answer is lost, or is a failure of the service: it may have been carried out. `cause` is
+ * what happened; with the same idempotency key it can be repeated where the service honours it.
+ */
+export class OutcomeUnknownError extends ClientError {
+  readonly idempotencyKey: string;
+
+  constructor(cause: unknown, idempotencyKey: string) {
+    super('the outcome is unknown', { cause });
+    this.idempotencyKey = idempotencyKey;
+  }
+}
+
 /** Interrupted by the caller's signal. */
 export class InterruptedError extends ClientError {}

@@ -8,6 +8,9 @@ import type { ReplyHeaders } from './headers.ts';
 /** `more` tells whether animals follow: a service that sends no links leaves a full page unknown. */
 export type ListedPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
 
+/** A filter may empty a page; a service that links from nothing to nothing would keep us for ever. */
+const MAX_EMPTY_PAGES = 10;
+
 /**
  * Lists page by page, following `Link: …; rel="next"` (design D1) for as long as the caller asks for more.
  *
@@ -19,15 +22,23 @@ export async function* listPages(
   pageSize: number,
 ): AsyncGenerator<ListedPage> {
   const seen = new Set<string>();
+  let isLinked = false;
+  let emptyInARow = 0;
   let result = await client.call('listPets', { query });
   for (;;) {
     const next = nextLink(result);
-    const isFull = result.value.length >= pageSize;
+    isLinked ||= next !== undefined;
+    emptyInARow = result.value.length === 0 ? emptyInARow + 1 : 0;
+    // A service that has sent a link sends none only behind the last page.
+    const isFull = result.value.length >= pageSize && !isLinked;
     yield { pets: result.value, more: next ? 'yes' : isFull ? 'unknown' : 'no' };
     if (next === undefined) return;
     seen.add(result.url.href);
     if (next.origin !== result.url.origin) {
       throw new ContractError(200, `the next page is at another origin (${next.origin}): not followed`);
+    }
+    if (emptyInARow > MAX_EMPTY_PAGES) {
+      throw new ContractError(200, `${emptyInARow} empty pages in a row lead on: not followed`);
     }
     if (seen.has(next.href)) throw new ContractError(200, 'the pages lead in a circle: not followed');
     result = await client.call('listPets', { query }, { url: next });

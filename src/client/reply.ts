@@ -4,6 +4,7 @@ import { parseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ApiError } from '../contract/schemas.ts';
 import { ApiFailure, ClientError, ContractError, RateLimitError } from './errors.ts';
+import { readHeader } from './headers.ts';
 import type { Reply } from './transport.ts';
 
 /** What a successful reply holds. @throws ContractError */
@@ -22,7 +23,7 @@ function readJson(reply: Reply): unknown {
   try {
     return parseJson(reply.body);
   } catch (cause) {
-    throw new ContractError(reply.status, `the reply is not JSON${typeOf(reply)}`, { cause });
+    throw new ContractError(reply.status, `the reply is not valid JSON${typeOf(reply)}`, { cause });
   }
 }
 
@@ -52,6 +53,6 @@ function readError(reply: Reply): ApiError | undefined {
 }
 
 function typeOf(reply: Reply): string {
-  const type = reply.headers['content-type'];
-  return type === undefined ? '' : ` but ${String(type).split(';')[0]}`;
+  const type = readHeader(reply.headers, 'Content-Type')?.split(';')[0]?.trim();
+  return type === undefined || type === 'application/json' ? '' : ` but ${type}`;
 }

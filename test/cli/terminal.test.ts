@@ -49,6 +49,18 @@ describe('a table', () => {
     expect(stdout).not.toMatch(/[\u001b\u202e\t]/);
   });
 
+  test.each([
+    [['--csv'], 'evil\\x1b[31m\\u202e\\ttab'],
+    [['--ndjson'], 'evil\\u001b[31m\\u202e\\ttab'],
+    [['--json'], 'evil\\u001b[31m\\u202e\\ttab'],
+  ])('%j does not do it either', async (flags, shown) => {
+    const { stdout } = await against(list, ['list', ...flags], { columns: 80 });
+    expect(stdout).toContain(shown);
+    expect(stdout).not.toMatch(/[\u001b\u202e\t]/);
+    const piped = await against(list, ['list', ...flags]);
+    expect(piped.stdout).toContain('\u202e');
+  });
+
   test.each<[string[], Record<string, string>, boolean]>([
     [[], {}, true],
     [['--color', 'never'], { FORCE_COLOR: '1' }, false],
@@ -185,4 +197,43 @@ test('--debug tells each attempt with its headers, and the key nowhere, though t
   expect(stderr).toMatch(/failed: NetworkError/);
   expect(stderr).toContain('x-echo: …_key');
   expect(stdout + stderr).not.toContain('pets_secret_key');
+});
+
+test('a creation whose answer is lost: the outcome is unknown, and what to do about it', async () => {
+  for (const handler of [
+    (request) => request.socket.destroy(),
+    (_, response) => reply(response, 503, { code: 'down', message: 'no', status: 503 }),
+  ] satisfies Handler[]) {
+    const { code, stderr, stdout, server } = await against(handler, [
+      'add',
+      'Rex',
+      '--category',
+      '1',
+      '--json',
+    ]);
+    expect([code, stdout]).toEqual([6, '']);
+    expect(server.requests).toHaveLength(1);
+    const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+    expect(error.code).toBe('outcome_unknown');
+    expect(error.hint).toContain('pets list --all');
+    expect(`"${/--idempotency-key (\S+)/.exec(error.hint)?.[1]}"`).toBe(
+      server.requests[0]?.headers['idempotency-key'],
+    );
+  }
+});
+
+test('a rejected key from the environment is not mended by a login', async () => {
+  const handler: Handler = (_, response) =>
+    reply(response, 401, { code: 'unauthorized', message: 'no', status: 401 });
+  const { code, stderr } = await against(handler, ['list']);
+  expect(code).toBe(4);
+  expect(stderr).toContain('set PETS_API_KEY to a valid key, or unset it');
+});
+
+test('a damaged settings file hinders nobody who names the profile', async () => {
+  const { code, stderr } = await against(list, ['list', '--profile', 'prod'], {
+    files: { 'settings.json': '{' },
+  });
+  expect(code).toBe(4);
+  expect(stderr).toContain('no key is saved for profile prod');
 });

@@ -5,6 +5,7 @@ import {
   ContractError,
   InterruptedError,
   NetworkError,
+  OutcomeUnknownError,
   RateLimitError,
   TimeoutError,
 } from '../../src/client/errors.ts';
@@ -156,12 +157,20 @@ describe('retries', () => {
     },
   );
 
+  test.each([500, 503])('a creation that met %i may have been carried out', async (status) => {
+    const { client } = await connect((_, response) => reply(response, status, ERROR));
+    const error = await failure(client.call('createPet', { body: { name: 'Rex', categoryId: 3n } }));
+    expect(error).toBeInstanceOf(OutcomeUnknownError);
+    expect((error as Error).cause).toBeInstanceOf(ApiFailure);
+  });
+
   test('a creation whose connection is cut is not sent again', async () => {
     const { client, server } = await connect((request) => request.socket.destroy());
     const error = await failure(client.call('createPet', { body: { name: 'Rex', categoryId: 3n } }));
-    expect(error).toBeInstanceOf(NetworkError);
-    expect((error as NetworkError).sent).toBe(true);
-    expect(server.requests).toHaveLength(1);
+    expect(error).toBeInstanceOf(OutcomeUnknownError);
+    const { idempotencyKey, cause } = error as OutcomeUnknownError;
+    expect(server.requests.map(({ headers }) => headers['idempotency-key'])).toEqual([`"${idempotencyKey}"`]);
+    expect(cause).toBeInstanceOf(NetworkError);
   });
 });
 
@@ -283,7 +292,8 @@ describe('pages', () => {
       '/v1/pets?cursor=1',
       '/v1/pets?cursor=2',
     ]);
-    expect(pages.map(({ more }) => more)).toEqual(['yes', 'yes', 'unknown']);
+    // A full page without a link is the last, where others had one.
+    expect(pages.map(({ more }) => more)).toEqual(['yes', 'yes', 'no']);
   });
 
   test.each([
@@ -310,6 +320,18 @@ describe('pages', () => {
     );
     expect(error).toBeInstanceOf(ContractError);
     expect(other.requests).toEqual([]);
+  });
+
+  test('refuse to go on from one empty page to the next', async () => {
+    const asked: number[] = [];
+    const error = await failure(
+      collect((_, response, count) => {
+        asked.push(count);
+        reply(response, 200, [], { Link: `</v1/pets?cursor=${count}>; rel="next"` });
+      }),
+    );
+    expect(error).toBeInstanceOf(ContractError);
+    expect(asked).toHaveLength(11);
   });
 
   test('refuse to go in a circle', async () => {

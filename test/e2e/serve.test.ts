@@ -123,10 +123,41 @@ describe('profile local', () => {
     const profile = async () =>
       JSON.parse(await readFile(join(machine.configDirectory, 'local.json'), 'utf8'));
     expect(await profile()).toEqual({ baseUrl: first.url, key: first.key });
-    expect(second.stderr()).toContain(first.url);
+    await expect.poll(() => second.stderr()).toContain(first.url);
     await second.end('SIGTERM');
     await first.end('SIGKILL');
     const third = await serve(machine, ['--data', join(machine.home, 'b')]);
     expect(await profile()).toEqual({ baseUrl: third.url, key: third.key });
   });
+});
+
+describe('where nobody reads what it says', () => {
+  test('the service runs on, and ends with 0', async () => {
+    const machine = await freshMachine();
+    const service = await serve(machine, ['--data', dataOf(machine)]);
+    service.child.stdout?.destroy();
+    expect(await statusOf(service, service.key)).toBe(200);
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(service.stderr()).toBe('');
+  });
+
+  test.skipIf(process.platform !== 'linux')('a full disk behind stdout ends it with a message', async () => {
+    const machine = await freshMachine();
+    const { code, stderr } = await machine.pets(['serve', '--ephemeral', '--port', '0', '--no-profile'], {
+      stdout: '/dev/full',
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: cannot write the output: ENOSPC/);
+    expect(stderr).not.toContain('    at ');
+    expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
+  });
+});
+
+test.each([
+  [['--host', ''], '--host must be an address'],
+  [['--', ''], 'no command behind --'],
+])('serve %j is refused', async (args, says) => {
+  const { code, stderr } = await (await freshMachine()).pets(['serve', '--ephemeral', ...args]);
+  expect(code).toBe(2);
+  expect(stderr).toContain(says);
 });

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import type { Context, OutputStream, Signal } from '../../src/cli/context.ts';
 import { main } from '../../src/cli/main.ts';
@@ -8,6 +10,8 @@ export type TerminalOptions = {
   /** The width of the terminal; undefined where stdout and stderr are pipes. */
   columns?: number;
   env?: Record<string, string>;
+  /** What stands in the configuration directory. */
+  files?: Record<string, string>;
   /** Called instead of a wait. */
   onSleep?: (milliseconds: number, raise: (signal: Signal) => void) => void;
 };
@@ -15,10 +19,11 @@ export type TerminalOptions = {
 /** Runs the program in this process, on streams, a clock and a home directory of its own. */
 export async function runInTerminal(
   argv: readonly string[],
-  { columns, env = {}, onSleep }: TerminalOptions = {},
+  { columns, env = {}, files = {}, onSleep }: TerminalOptions = {},
 ) {
   const clock = manualClock();
   const home = await temporaryDirectory();
+  await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(home, name), text)));
   const handlers = new Set<(signal: Signal) => void>();
   const raise = (signal: Signal) => {
     for (const handler of handlers) handler(signal);

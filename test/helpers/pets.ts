@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { openSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -14,6 +15,8 @@ export type RunOptions = {
   /** On top of an environment that has nothing but PATH and a home directory. */
   env?: Record<string, string>;
   stdin?: string;
+  /** A file to write to instead of a pipe. */
+  stdout?: string;
   cwd?: string;
 };
 
@@ -53,12 +56,12 @@ export async function makeMachine(): Promise<{ machine: Machine; dispose(): Prom
     const child = spawn(process.execPath, [PETS, ...args], {
       env: { ...env, ...options.env },
       cwd: options.cwd ?? home,
-      stdio: ['pipe', 'pipe', 'pipe'],
+      stdio: ['pipe', options.stdout === undefined ? 'pipe' : openSync(options.stdout, 'w'), 'pipe'],
     });
     running.add(child);
     child.once('exit', () => running.delete(child));
-    child.stdin.on('error', () => {});
-    if (options.stdin !== undefined) child.stdin.end(options.stdin);
+    child.stdin?.on('error', () => {});
+    if (options.stdin !== undefined) child.stdin?.end(options.stdin);
     return child;
   };
   const machine: Machine = {

@@ -3,8 +3,12 @@
 import { openJournalStore } from '../../src/store/journal-store.ts';
 
 const [directory = '', url, mode] = process.argv.slice(2);
+// Held on to: Node 26 takes an open file that is collected as garbage for an error.
+const held: unknown[] = [];
+
 openJournalStore({ directory }).then(
   async (store) => {
+    held.push(store);
     if (url) store.announce(url);
     await store.add({ pet: { name: 'Rex', categoryId: 1n, status: 'sold' } });
     process.stdout.write('{"has":true}\n');

@@ -1,8 +1,12 @@
+import * as z from 'zod/mini';
 import { PlanName, planNames } from '../../contract/plans.ts';
 import { by, integer } from '../arguments.ts';
 import { usageError } from '../cli-error.ts';
 import type { Command } from '../command.ts';
 import { DEFAULT_PORT, type ServeOptions } from '../serve/options.ts';
+
+/** An empty one, as an unset variable makes it, would be every address of the machine. */
+const Host = z.string().check(z.minLength(1, 'must be an address'));
 
 export const serve: Command<ServeOptions> = {
   name: 'serve',
@@ -19,7 +23,12 @@ export const serve: Command<ServeOptions> = {
       description: `port to listen on; 0 takes a free one (default: ${DEFAULT_PORT}, with a command 0)`,
       parse: integer(0, 65_535),
     },
-    { flags: '--host <address>', description: 'address to listen on', default: '127.0.0.1' },
+    {
+      flags: '--host <address>',
+      description: 'address to listen on',
+      parse: by(Host),
+      default: '127.0.0.1',
+    },
     { flags: '--data <directory>', description: 'where the store is kept' },
     { flags: '--ephemeral', description: 'keep the store in a temporary directory, gone at the end' },
     {
@@ -54,5 +63,5 @@ function checkCommand(command: readonly string[], argv: readonly string[]): void
   const count = separator === -1 ? 0 : argv.length - separator - 1;
   const hint = 'a command to run stands behind --: pets serve -- npm test';
   if (command.length > count) throw usageError(`serve takes no argument ${command[0]}`, hint);
-  if (separator !== -1 && count === 0) throw usageError('there is no command behind --', hint);
+  if (separator !== -1 && !command[0]) throw usageError('there is no command behind --', hint);
 }

@@ -5,21 +5,40 @@ import type { Context } from '../context.ts';
 /** No key and no URL is longer; whoever pipes in more has the wrong file. */
 const MAX_INPUT = 64 * 1024;
 
-/** Asks for a line on the terminal. @throws InterruptedError on Ctrl-C */
+/** Asks for a line on the terminal. @throws InterruptedError on Ctrl-C, and where the input ends */
 export async function ask(context: Context, message: string): Promise<string> {
   const { text } = await import('@clack/prompts');
-  return answerOf(await text({ message, input: context.stdin, output: context.stderr }));
+  return answerOf(context, (options) => text({ message, ...options }));
 }
 
-/** Asks for a line that is not shown. @throws InterruptedError on Ctrl-C */
+/** Asks for a line that is not shown. @throws InterruptedError on Ctrl-C, and where the input ends */
 export async function askHidden(context: Context, message: string): Promise<string> {
   const { password } = await import('@clack/prompts');
-  return answerOf(await password({ message, input: context.stdin, output: context.stderr }));
+  return answerOf(context, (options) => password({ message, ...options }));
 }
 
-function answerOf(answer: string | symbol | undefined): string {
-  if (typeof answer === 'symbol') throw new InterruptedError('interrupted');
-  return answer ?? '';
+type PromptOptions = { input: Context['stdin']; output: Context['stderr']; signal: AbortSignal };
+
+const CTRL_D = '\x04';
+
+async function answerOf(
+  { stdin, stderr }: Context,
+  prompt: (options: PromptOptions) => Promise<string | symbol | undefined>,
+): Promise<string> {
+  // The prompt waits for ever where its input has ended.
+  const ended = new AbortController();
+  const end = () => ended.abort();
+  const watch = (chunk: unknown) => {
+    if (String(chunk).includes(CTRL_D)) end();
+  };
+  stdin.on('data', watch).once('end', end);
+  try {
+    const answer = await prompt({ input: stdin, output: stderr, signal: ended.signal });
+    if (typeof answer === 'symbol') throw new InterruptedError('interrupted');
+    return answer ?? '';
+  } finally {
+    stdin.off('data', watch).off('end', end);
+  }
 }
 
 /** Reads standard input to its end. */

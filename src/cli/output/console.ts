@@ -2,7 +2,7 @@ import type { ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
 import type { Context, OutputStream } from '../context.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
-import { visible } from './visible.ts';
+import { visible, visibleJson } from './visible.ts';
 
 /** What a command says: data to stdout, everything else to stderr. */
 export type Console = {
@@ -40,7 +40,7 @@ export function createConsole(context: Context, options: { json: boolean; color:
   const errorColours = coloursFor(stderr, env, options.color);
   const isTerminal = stdout.isTTY === true;
   const event: Console['event'] = (value, text) => {
-    stderr.write(options.json ? `${stringifyJson(value)}\n` : `${text}\n`);
+    stderr.write(options.json ? `${visibleJson(stringifyJson(value))}\n` : `${text}\n`);
   };
   const write = (text: string) => writeAll(stdout, text);
   return {
@@ -50,7 +50,10 @@ export function createConsole(context: Context, options: { json: boolean; color:
     colours: coloursFor(stdout, env, options.color),
     errorColours,
     write,
-    writeJson: (value) => write(`${stringifyJson(value, { indent: isTerminal ? 2 : undefined })}\n`),
+    writeJson: (value) =>
+      write(
+        isTerminal ? `${visibleJson(stringifyJson(value, { indent: 2 }))}\n` : `${stringifyJson(value)}\n`,
+      ),
     notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`),
     event,
   };

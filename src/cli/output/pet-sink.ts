@@ -2,6 +2,7 @@ import { stringifyJson } from '../../contract/json.ts';
 import type { Pet } from '../../contract/schemas.ts';
 import type { Console } from './console.ts';
 import { petFields, renderPets } from './pets.ts';
+import { visible, visibleJson } from './visible.ts';
 
 /** How a list is written. `rows` is a table on a terminal, tab-separated elsewhere. */
 export type PetFormat = 'rows' | 'json' | 'ndjson' | 'csv';
@@ -23,7 +24,10 @@ export function createPetSink(format: PetFormat, console: Console): PetSink {
       return { take: keep, end: () => console.writeJson(kept) };
     case 'ndjson':
       return {
-        take: (pets) => console.write(pets.map((pet) => `${stringifyJson(pet)}\n`).join('')),
+        take(pets) {
+          const lines = pets.map((pet) => `${stringifyJson(pet)}\n`).join('');
+          return console.write(console.isTerminal ? visibleJson(lines) : lines);
+        },
         end: async () => {},
       };
     case 'csv':
@@ -49,7 +53,12 @@ function createCsvSink(console: Console): PetSink {
   let isFirst = true;
   return {
     async take(pets) {
-      const rows = pets.map(({ id, name, categoryId, status = '' }) => [id, name, categoryId, status]);
+      const rows = pets.map(({ id, name, categoryId, status = '' }) => [
+        id,
+        console.isTerminal ? visible(name) : name,
+        categoryId,
+        status,
+      ]);
       await write(isFirst ? [[...petFields], ...rows] : rows);
       isFirst = false;
     },

@@ -8,6 +8,13 @@ export function visible(text: string): string {
   return text.replace(UNSAFE, (char) => NAMED[char] ?? escapeOf(char.charCodeAt(0)));
 }
 
+/** A JSON text that is shown on a terminal: the same document, with what would steer the terminal escaped. */
+export function visibleJson(text: string): string {
+  return text.replace(UNSAFE, (char) =>
+    char === '\n' ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
 /** A field of tab-separated output: a tab, a newline or a backslash cannot be taken for a separator or an escape. */
 export function tabSeparated(text: string): string {
   return visible(text.replaceAll('\\', '\\\\'));

@@ -85,6 +85,11 @@ async function writeFile(directory: string, name: string, value: Record<string, 
     conf.store = value;
     chmodSync(conf.path, FILE_MODE);
   } catch (error) {
-    throw fileError('write', join(directory, `${name}.json`), error);
+    throw fileError(
+      'write',
+      join(directory, `${name}.json`),
+      error,
+      'make the directory writable, or set PETS_CONFIG_DIR to another',
+    );
   }
 }

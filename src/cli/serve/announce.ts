@@ -2,6 +2,7 @@ import type { Answered } from '../../server/app.ts';
 import type { Service } from '../../server/service.ts';
 import type { Runtime } from '../command.ts';
 import { explain } from '../explain.ts';
+import { OutputError } from '../output/console.ts';
 import { visible } from '../output/visible.ts';
 import type { DevKey } from './dev-key.ts';
 import type { ServeOptions } from './options.ts';
@@ -21,10 +22,15 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
 
   /** stdout belongs to the command, where there is one. */
   const say = async (event: Record<string, unknown>, text: string) => {
-    if (command.length > 0) {
-      if (!quiet) console.event(event, text);
-    } else if (console.json) await console.writeJson(event);
-    else if (!quiet) await console.write(`${text}\n`);
+    try {
+      if (command.length > 0) {
+        if (!quiet) console.event(event, text);
+      } else if (console.json) await console.writeJson(event);
+      else if (!quiet) await console.write(`${text}\n`);
+    } catch (error) {
+      // A reader that took the first line and left does not stop the service.
+      if (!(error instanceof OutputError) || error.code !== 'EPIPE') throw error;
+    }
   };
 
   return {
@@ -55,12 +61,10 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
         console.notice('the store has animals already: it was not seeded');
       if (other) console.notice(`profile local belongs to the service at ${other}: it was left alone`);
     },
-    running({ url }: Service, key: string) {
-      void say({ event: 'listening', url, key }, `pets serve: ${url}, running ${visible(command.join(' '))}`);
-    },
-    stopped() {
-      void say({ event: 'stopped' }, 'pets serve: stopped');
-    },
+    running: ({ url }: Service, key: string) =>
+      say({ event: 'listening', url, key }, `pets serve: ${url}, running ${visible(command.join(' '))}`),
+    /** The last word: where it cannot be written, nobody can be told. */
+    stopped: () => say({ event: 'stopped' }, 'pets serve: stopped').catch(() => {}),
     warning: (message: string) => console.notice(message),
     problem(error: unknown) {
       const { message } = explain(error);

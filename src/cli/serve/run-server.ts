@@ -58,7 +58,7 @@ async function serveDirectory(directory: string, options: ServeOptions, runtime:
   } finally {
     await service.stop(GRACE);
     unsubscribe();
-    announcer.stopped();
+    await announcer.stopped();
   }
 }
 
@@ -118,7 +118,7 @@ async function serveCommand(
   failure: AbortSignal,
 ): Promise<number> {
   const key = service.keys.addTemporary(options.plan);
-  announcer.running(service, key);
+  await announcer.running(service, key);
   const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key };
   const code = await runCommand(context, options.command, variables, failure);
   failure.throwIfAborted();
