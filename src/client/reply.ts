@@ -23,7 +23,7 @@ function readJson(reply: Reply): unknown {
   try {
     return parseJson(reply.body);
   } catch (cause) {
-    throw new ContractError(reply.status, `the reply is not valid JSON${typeOf(reply)}`, { cause });
+    throw new ContractError(reply.status, `the reply is not JSON${otherType(reply)}`, { cause });
   }
 }
 
@@ -38,7 +38,7 @@ export function failureOf(reply: Reply, until: number): ClientError {
   }
   return new ContractError(
     reply.status,
-    `the service answered ${reply.status} without an Error body${typeOf(reply)}`,
+    `the service answered ${reply.status} without an Error body${otherType(reply)}`,
   );
 }
 
@@ -52,7 +52,8 @@ function readError(reply: Reply): ApiError | undefined {
   }
 }
 
-function typeOf(reply: Reply): string {
+/** What the reply says it is, where that is not JSON. */
+function otherType(reply: Reply): string {
   const type = readHeader(reply.headers, 'Content-Type')?.split(';')[0]?.trim();
   return type === undefined || type === 'application/json' ? '' : ` but ${type}`;
 }
