@@ -9,6 +9,7 @@ export const errorCodes = {
   operation_removed: 410,
   payload_too_large: 413,
   unsupported_media_type: 415,
+  expectation_failed: 417,
   misdirected_request: 421,
   idempotency_mismatch: 422,
   rate_limited: 429,

@@ -35,7 +35,7 @@ export type Operation = {
   deprecated?: { since: Date; sunset: Date; successor: `/${string}` };
 };
 
-const everywhere = [400, 401, 405, 408, 421, 429, 431, 500, 503] as const;
+const everywhere = [400, 401, 405, 408, 417, 421, 429, 431, 500, 503] as const;
 
 /** The service's operations (specification 4). Nothing else says what they are. */
 export const operations = {

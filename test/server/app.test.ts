@@ -1,69 +1,11 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { plans, type Quota } from '../../src/contract/plans.ts';
-import { type Answered, createApp } from '../../src/server/app.ts';
-import { createMemoryLimiter, type Limiter } from '../../src/server/limiter.ts';
-import { listen } from '../../src/server/listen.ts';
+import { plans } from '../../src/contract/plans.ts';
 import { sampleShop } from '../../src/server/sample.ts';
-import { hashKey } from '../../src/store/keys.ts';
-import type { Store } from '../../src/store/store.ts';
-import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
+import { create, KEY, OTHER_KEY, sendRaw, start } from '../helpers/service.ts';
 import { MemoryStore } from '../helpers/store-memory.ts';
-
-const KEY = 'pets_test';
-const OTHER_KEY = 'pets_other';
-
-type Options = { quota?: Quota; store?: Store; time?: string };
-
-const start = (options: Options = {}) => startWith(undefined, options);
-
-async function startWith(
-  limiter: Limiter | undefined,
-  { quota = plans.free, store = new MemoryStore(), time = '2026-11-20T12:00:00Z' }: Options = {},
-) {
-  const clock = manualClock(time);
-  const answered: Answered[] = [];
-  const errors: unknown[] = [];
-  const app = createApp({
-    store,
-    keys: {
-      find: async (sha256) => ([KEY, OTHER_KEY].map(hashKey).includes(sha256) ? { quota } : undefined),
-    },
-    limiter: limiter ?? createMemoryLimiter(clock),
-    clock,
-    onError: (error) => errors.push(error),
-    onAnswered: (each) => answered.push(each),
-  });
-  const listening = await listen(app, { host: '127.0.0.1', port: 0 });
-  onTestFinished(() => listening.stop(0));
-  const call = (path: string, init: RequestInit = {}) =>
-    fetch(listening.origin + path, {
-      ...init,
-      headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', ...init.headers },
-    });
-  return { clock, store, errors, answered, listening, call };
-}
-
-const create = (body: string, headers: Record<string, string> = {}): RequestInit => ({
-  method: 'POST',
-  body,
-  headers,
-});
-
-/** Sends bytes as they are, and reads until the service closes or answers once. */
-function sendRaw(port: number, bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    socket.on('close', () => resolve(text));
-    socket.on('error', reject);
-  });
-}
 
 describe('the deprecated operation', () => {
   test('is served until the last millisecond of 4 December 2030, and answers 410 from then on', async () => {
@@ -133,9 +75,11 @@ describe('limits', () => {
   });
 
   test('a limiter that fails is a 500 with every header, and the service lives on', async () => {
-    const { listening, errors } = await startWith({
-      take: () => Promise.reject(new Error('no limiter')),
-      peek: () => Promise.reject(new Error('no limiter')),
+    const { listening, errors } = await start({
+      limiter: {
+        take: () => Promise.reject(new Error('no limiter')),
+        peek: () => Promise.reject(new Error('no limiter')),
+      },
     });
     for (let i = 0; i < 2; i++) {
       const answer = await fetch(`${listening.origin}/v1/pets`, {

@@ -1,0 +1,66 @@
+import { connect } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { plans, type Quota } from '../../src/contract/plans.ts';
+import { type Answered, type AppOptions, createApp } from '../../src/server/app.ts';
+import { createMemoryLimiter } from '../../src/server/limiter.ts';
+import { listen } from '../../src/server/listen.ts';
+import { hashKey } from '../../src/store/keys.ts';
+import { manualClock } from './clock.ts';
+import { MemoryStore } from './store-memory.ts';
+
+export const KEY = 'pets_test';
+export const OTHER_KEY = 'pets_other';
+
+export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onError' | 'onAnswered'>> & {
+  /** That of both keys; Free's without it. */
+  quota?: Quota;
+  /** Where the clock stands. */
+  time?: string;
+};
+
+/** The service on a free loopback port, with two keys and a clock that stands still; gone behind the test. */
+export async function start({ quota = plans.free, time, ...options }: ServiceOptions = {}) {
+  const clock = manualClock(time);
+  const store = options.store ?? new MemoryStore(clock);
+  const answered: Answered[] = [];
+  const errors: unknown[] = [];
+  const app = createApp({
+    limiter: createMemoryLimiter(clock),
+    ...options,
+    store,
+    keys: {
+      find: async (sha256) => ([KEY, OTHER_KEY].map(hashKey).includes(sha256) ? { quota } : undefined),
+    },
+    clock,
+    onError: (error) => errors.push(error),
+    onAnswered: (each) => answered.push(each),
+  });
+  const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => listening.stop(0));
+  const call = (path: string, init: RequestInit = {}) =>
+    fetch(listening.origin + path, {
+      ...init,
+      headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', ...init.headers },
+    });
+  return { clock, store, errors, answered, listening, call };
+}
+
+/** A creation as `call` takes it. */
+export const create = (body: string, headers: Record<string, string> = {}): RequestInit => ({
+  method: 'POST',
+  body,
+  headers,
+});
+
+/** Sends bytes as they are, and reads until the service closes. */
+export function sendRaw(port: number, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('close', () => resolve(text));
+    socket.on('error', reject);
+  });
+}
