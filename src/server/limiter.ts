@@ -1,11 +1,12 @@
 import type { Clock } from '../contract/clock.ts';
 import type { Quota } from '../contract/plans.ts';
+import type { Bans } from './bans.ts';
 
 /** What the three headers of the specification (8.3) report. `resetAt` is in milliseconds since the epoch. */
 export type Window = { limit: number; remaining: number; resetAt: number };
 
-/** `retryAt` (milliseconds since the epoch) is set where the request is refused. */
-export type Verdict = { window: Window; retryAt?: number };
+/** `retryAt` (milliseconds since the epoch) is set where the request is refused; `banned` where the key is. */
+export type Verdict = { window: Window; retryAt?: number; banned?: true };
 
 /** Counts requests per caller. Several processes may share one, so it answers asynchronously. */
 export interface Limiter {
@@ -21,8 +22,11 @@ const DAY = 86_400_000;
 type Counter = { start: number; used: number };
 type Counters = { minute: Counter; day: Counter };
 
-/** Fixed windows aligned to the UTC minute and day, in memory: the counts start anew with the process. */
-export function createMemoryLimiter(clock: Clock): Limiter {
+/**
+ * Fixed windows aligned to the UTC minute and day, in memory: the counts start anew with the process. Without `bans`
+ * nobody is banned.
+ */
+export function createMemoryLimiter(clock: Clock, bans?: Bans): Limiter {
   const callers = new Map<string, Counters>();
   let sweptAt = 0;
 
@@ -49,15 +53,27 @@ export function createMemoryLimiter(clock: Clock): Limiter {
     async take(caller, quota) {
       const counters = countersOf(caller, clock.now());
       const before = judge(counters, quota);
-      if (before.retryAt !== undefined) return before;
+      const ban = bans?.until(caller);
+      if (ban !== undefined) return banned(before, ban);
+      if (before.retryAt !== undefined) {
+        const begun = await bans?.refused(caller, before.window.resetAt);
+        return begun === undefined ? before : banned(before, begun);
+      }
       counters.minute.used++;
       if (Number.isFinite(quota.perDay)) counters.day.used++;
       return { window: judge(counters, quota).window };
     },
     async peek(caller, quota) {
-      return judge(countersOf(caller, clock.now()), quota);
+      const verdict = judge(countersOf(caller, clock.now()), quota);
+      const ban = bans?.until(caller);
+      return ban === undefined ? verdict : banned(verdict, ban);
     },
   };
+}
+
+/** Nothing is left to a banned key until its ban ends. */
+function banned({ window }: Verdict, until: number): Verdict {
+  return { window: { ...window, remaining: 0, resetAt: until }, retryAt: until, banned: true };
 }
 
 /** A window that has passed starts anew; a clock that steps back never reopens one. */

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import * as fs from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /** An open file. Offsets and lengths are bytes; `read` and `write` may do less than they were asked for. */
 export interface OpenFile {
@@ -105,6 +105,26 @@ export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promi
   } finally {
     await file.close();
   }
+}
+
+/** Writes a file whole in one step: beside, under the name `temporary`, and then in place of what is at `path`. */
+export async function replaceFile(
+  files: Files,
+  path: string,
+  temporary: string,
+  parts: Iterable<Uint8Array>,
+): Promise<void> {
+  const directory = dirname(path);
+  await withFile(await files.open(join(directory, temporary), 'create'), async (file) => {
+    let position = 0;
+    for (const part of parts) {
+      await writeAll(file, part, position);
+      position += part.length;
+    }
+    await file.datasync();
+  });
+  await files.rename(join(directory, temporary), path);
+  await files.syncDirectory(directory);
 }
 
 /** Makes the directory, and those above it that are missing. `syncUpward` makes their names last. */

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { StoreDamagedError } from './errors.ts';
-import { errnoOf, type Files, type OpenFile, readAll, withFile, writeAll } from './files.ts';
+import { errnoOf, type Files, type OpenFile, readAll, replaceFile, withFile, writeAll } from './files.ts';
 import { type Header, NEWLINE } from './journal-format.ts';
 import { findRecord, type Replayed } from './journal-replay.ts';
 
 export const JOURNAL = 'journal.ndjson';
-const TEMPORARY = /^journal\.new-[0-9a-f]+$/;
+const TEMPORARY = /^(?:journal|bans)\.new-[0-9a-f]+$/;
 
 /** Makes up a new store. `now` is in milliseconds since 1970. */
 export function newHeader(random: (bytes: number) => Uint8Array, now: number): Header {
@@ -19,25 +19,13 @@ export function newHeader(random: (bytes: number) => Uint8Array, now: number): H
 
 export const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
-/** Writes a complete journal beside, and puts it in place in one step. `unique` is hexadecimal. */
-export async function writeJournal(
+/** Writes a complete journal in one step. `unique` is hexadecimal. */
+export const writeJournal = (
   files: Files,
   directory: string,
   unique: string,
   lines: Iterable<Uint8Array>,
-): Promise<void> {
-  const temporary = join(directory, `journal.new-${unique}`);
-  await withFile(await files.open(temporary, 'create'), async (file) => {
-    let position = 0;
-    for (const line of lines) {
-      await writeAll(file, line, position);
-      position += line.length;
-    }
-    await file.datasync();
-  });
-  await files.rename(temporary, join(directory, JOURNAL));
-  await files.syncDirectory(directory);
-}
+): Promise<void> => replaceFile(files, join(directory, JOURNAL), `journal.new-${unique}`, lines);
 
 /** Removes what writers that were killed have left. Only the holder of the directory may. */
 export async function removeLeftovers(files: Files, directory: string, names: string[]): Promise<void> {
