@@ -20,6 +20,8 @@ export type Option = {
   choices?: readonly string[];
   default?: unknown;
   required?: boolean;
+  /** Given again it adds a value, and does not replace one. */
+  repeatable?: boolean;
 };
 
 /**

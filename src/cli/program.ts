@@ -151,7 +151,10 @@ const collect =
 function addOption(command: Commander, option: Option): void {
   const added = new CommanderOption(option.flags, option.description);
   if (option.choices) added.choices(option.choices);
-  if (option.parse) added.argParser(named(added.long ?? option.flags, option.parse, command));
+  if (option.parse) {
+    const checked = named(added.long ?? option.flags, option.parse, command);
+    added.argParser(option.repeatable ? collect(checked) : checked);
+  }
   if (option.default !== undefined) added.default(option.default);
   if (option.required) added.makeOptionMandatory();
   command.addOption(added);

@@ -7,6 +7,8 @@ export const header = {
   idempotencyReplayed: 'Idempotency-Replayed',
   idempotencySupported: 'Idempotency-Supported',
   link: 'Link',
+  prefer: 'Prefer',
+  preferenceApplied: 'Preference-Applied',
   rateLimit: 'X-RateLimit-Limit',
   rateLimitRemaining: 'X-RateLimit-Remaining',
   rateLimitReset: 'X-RateLimit-Reset',

@@ -1,34 +1,41 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '../contract/clock.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
-import { authenticate, type Caller, type KeyDirectory } from './auth.ts';
+import { type AdmissionOptions, createAdmission, type Exchange } from './admission.ts';
+import { authenticate, type Caller } from './auth.ts';
+import { corsHeaders, preflightHeaders } from './cors.ts';
+import { checkExpectation } from './expect.ts';
+import { type Fault, type FaultOptions, faultOf } from './faults.ts';
 import { type Answer, callHandler } from './handlers.ts';
+import { checkHost } from './hosts.ts';
 import { readInput } from './input.ts';
-import type { Limiter, Window } from './limiter.ts';
-import { deprecationHeaders, rateLimitHeaders, retryAfter } from './response-headers.ts';
-import { allowedMethods, findResource } from './router.ts';
+import { preferredAnswer, preferredCode } from './prefer.ts';
+import { methodNotAllowed, nothingAt } from './refusals.ts';
+import { deprecationHeaders, rateLimitHeaders } from './response-headers.ts';
+import { createRoot } from './root.ts';
+import { allowedMethods, findResource, type Resource, type Route } from './router.ts';
 import { ServiceError } from './service-error.ts';
-import { parseTarget } from './target.ts';
+import { parseTarget, type Target } from './target.ts';
 
 export type Answered = { method: string; url: string; status: number; milliseconds: number };
 
-export type AppOptions = {
+export type AppOptions = AdmissionOptions & {
   store: Store;
-  keys: KeyDirectory;
-  limiter: Limiter;
-  clock: Clock;
-  /** Told of what is the service's own fault; the client sees only a 500. */
-  onError(error: unknown): void;
+  /** The names that a Host header may have; undefined for every name. */
+  hosts?: ReadonlySet<string> | undefined;
+  /** The origins whose pages may read the answers; `*` for every one. */
+  cors?: readonly string[] | undefined;
+  faults?: FaultOptions | undefined;
+  /** Holds an answer back, in milliseconds; cut short where the service stops. */
+  sleep?: ((milliseconds: number) => Promise<void>) | undefined;
   onAnswered?: ((answered: Answered) => void) | undefined;
 };
 
-/** What is known of a request so far: every answer, an error too, goes out with it. */
-type Exchange = { window?: Window; headers: Record<string, string> };
+/** What a request is for. */
+type Errand = { target: Target; resource: Resource; route: Route };
 
-/** The window that a caller without a valid key sees (design D13). */
-const ANONYMOUS = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
+const NO_FAULT: Fault = { latency: 0, fails: false };
 
 /** The whole service; it does not listen. */
 export type App = {
@@ -39,116 +46,112 @@ export type App = {
 };
 
 export function createApp(options: AppOptions): App {
-  const { store, keys, limiter, clock } = options;
+  const { store, keys, clock, cors = [] } = options;
+  const admission = createAdmission(options);
+  const root = createRoot(store);
+  let requests = 0;
 
-  async function respond(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
+  async function respond(request: IncomingMessage, exchange: Exchange, fault: Fault): Promise<Answer> {
+    checkHost(request, options.hosts);
     const url = request.url ?? '';
-    if (!isUnderApi(url)) return outsideTheApi(request, parseTarget(url).path);
+    if (!isUnderApi(url)) return root(methodOf(request), parseTarget(url).path);
     if (request.method === 'OPTIONS') return describeResource(request, exchange);
     // Who asks comes before what is asked for: a stranger learns nothing, and what a caller gets wrong is counted.
-    const caller = await identify(request, exchange);
-    const { path, segments, query } = parseTarget(url);
-    const resource = findResource(segments);
-    if (resource === undefined) throw nothingAt(path);
-    const route = resource.get(methodOf(request));
-    if (route === undefined) {
-      const allow = allowedMethods(resource);
-      throw new ServiceError('method_not_allowed', `${path} allows ${allow}`, { [header.allow]: allow });
+    const caller = await admission.identify(request, exchange);
+    const code = preferredCode(request.headers['prefer']);
+    if (code !== undefined) return answerAsAsked(code, caller, request, exchange);
+    if (fault.fails) {
+      await admission.greet(caller, exchange);
+      throw new ServiceError('injected_fault', 'This fault was asked for with --fail-rate');
     }
+    await admission.count(caller, exchange);
+    const { target, route } = findErrand(request);
     Object.assign(exchange.headers, deprecationHeaders(route.operation));
-    const input = await readInput(route, query, request);
+    checkExpectation(request);
+    const input = await readInput(route, target.query, request);
     return callHandler(route.operation, input, { store, caller, request, now: clock.now() });
   }
 
-  async function identify(request: IncomingMessage, exchange: Exchange): Promise<Caller> {
-    const caller = await authenticate(request, keys).catch(async (error) => {
-      exchange.window = (await limiter.take(visitor(request.socket.remoteAddress), ANONYMOUS)).window;
-      throw error;
+  /** The answer that `Prefer: code=NNN` asks for: a caller's own test of what it does then. */
+  async function answerAsAsked(
+    code: string,
+    caller: Caller,
+    request: IncomingMessage,
+    exchange: Exchange,
+  ): Promise<Answer> {
+    // A 401 is for somebody whom the service does not know, and over the limit nothing is left.
+    const seen: Exchange = code === '401' ? { headers: {} } : exchange;
+    const window = await admission.greet(caller, seen);
+    if (code === '429') exchange.window = { ...window, remaining: 0 };
+    const { target, resource, route } = findErrand(request);
+    Object.assign(exchange.headers, deprecationHeaders(route.operation));
+    return preferredAnswer(code, {
+      operation: route.operation,
+      path: target.path,
+      allow: allowedMethods(resource),
+      window,
+      now: clock.now(),
     });
-    const verdict = await limiter.take(caller.id, caller.quota);
-    welcome(exchange, verdict.window);
-    if (verdict.retryAt !== undefined) throw rateLimited(verdict.window, verdict.retryAt - clock.now());
-    return caller;
   }
 
   /** The methods of a resource, for anybody and uncounted (design D15). */
   async function describeResource(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
     const caller = await authenticate(request, keys).catch(() => undefined);
-    if (caller) welcome(exchange, (await limiter.peek(caller.id, caller.quota)).window);
+    if (caller) await admission.greet(caller, exchange);
     const { path, segments } = parseTarget(request.url ?? '');
     const resource = findResource(segments);
     if (resource === undefined) throw nothingAt(path);
-    return { status: 204, headers: { [header.allow]: allowedMethods(resource) }, body: '' };
+    const methods = allowedMethods(resource);
+    Object.assign(exchange.headers, preflightHeaders(cors, methods));
+    return { status: 204, headers: { [header.allow]: methods }, body: '' };
   }
 
-  function outsideTheApi(request: IncomingMessage, path: string): Answer {
-    if (path !== '/healthz') {
-      throw new ServiceError('not_found', `There is nothing at ${path}: the service is under ${API_PREFIX}`);
-    }
-    if (methodOf(request) !== 'GET') {
-      throw new ServiceError('method_not_allowed', `${path} allows GET, HEAD`, {
-        [header.allow]: 'GET, HEAD',
-      });
-    }
-    return { status: 200, headers: {}, body: JSON.stringify({ status: 'ok', store: store.id }) };
-  }
-
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = clock.now();
-    const exchange: Exchange = { headers: {} };
-    const answer = await respond(request, exchange).catch((error) => errorAnswer(error, options.onError));
-    const window = exchange.window ?? (await anonymousWindow(request.socket.remoteAddress));
-    send(response, answer, { ...rateLimitHeaders(window), ...exchange.headers });
-    options.onAnswered?.({
-      method: request.method ?? '',
-      url: request.url ?? '',
-      status: answer.status,
-      milliseconds: clock.now() - started,
-    });
-  }
-
-  async function anonymousWindow(address: string | undefined): Promise<Window> {
-    try {
-      return (await limiter.peek(visitor(address), ANONYMOUS)).window;
-    } catch (error) {
-      // Every answer goes out, also when the limiter is what has failed.
-      options.onError(error);
-      return { limit: ANONYMOUS.perMinute, remaining: 0, resetAt: clock.now() };
+    const exchange: Exchange = { headers: corsHeaders(request.headers.origin, cors) };
+    const fault = options.faults && isFaulty(request) ? faultOf(options.faults, requests++) : NO_FAULT;
+    const answer = await respond(request, exchange, fault).catch((error) =>
+      errorAnswer(error, options.onError),
+    );
+    const window = exchange.window ?? (await admission.strangersWindow(request.socket.remoteAddress));
+    if (fault.latency > 0) {
+      // What is held back on purpose is not idle.
+      request.socket.setTimeout(0);
+      await options.sleep?.(fault.latency);
     }
+    send(response, answer, { ...rateLimitHeaders(window), ...exchange.headers });
+    const { method = '', url = '' } = request;
+    options.onAnswered?.({ method, url, status: answer.status, milliseconds: clock.now() - started });
   }
 
   return {
-    handle,
+    handle: (request, response) =>
+      answer(request, response).catch((error) => {
+        // Nothing that goes wrong with one answer may end the service.
+        options.onError(error);
+        response.destroy();
+      }),
     async refuse(error, address) {
-      const headers = { ...rateLimitHeaders(await anonymousWindow(address)), ...error.headers };
+      const headers = { ...rateLimitHeaders(await admission.strangersWindow(address)), ...error.headers };
       return { status: error.status, headers, body: error.body };
     },
   };
 }
 
-/** What goes with every answer to a valid key. */
-function welcome(exchange: Exchange, window: Window): void {
-  exchange.window = window;
-  exchange.headers[header.idempotencySupported] = 'true';
-}
-
-const nothingAt = (path: string): ServiceError =>
-  new ServiceError('not_found', `There is nothing at ${path}`);
-
-function rateLimited(window: Window, waitMilliseconds: number): ServiceError {
-  const seconds = retryAfter(waitMilliseconds);
-  return new ServiceError(
-    'rate_limited',
-    `The limit of ${window.limit} requests is used up: retry in ${seconds} s`,
-    { [header.retryAfter]: String(seconds) },
-  );
+/** @throws ServiceError 400, 404 or 405 */
+function findErrand(request: IncomingMessage): Errand {
+  const target = parseTarget(request.url ?? '');
+  const resource = findResource(target.segments);
+  if (resource === undefined) throw nothingAt(target.path);
+  const route = resource.get(methodOf(request));
+  if (route === undefined) throw methodNotAllowed(target.path, allowedMethods(resource));
+  return { target, resource, route };
 }
 
 function errorAnswer(error: unknown, onError: AppOptions['onError']): Answer {
-  if (!(error instanceof ServiceError)) onError(error);
-  const known =
-    error instanceof ServiceError ? error : new ServiceError('internal_error', 'The service has failed');
-  return { status: known.status, headers: { ...known.headers }, body: known.body };
+  if (error instanceof ServiceError) return error;
+  onError(error);
+  return new ServiceError('internal_error', 'The service has failed');
 }
 
 function send(response: ServerResponse, answer: Answer, headers: Record<string, string>): void {
@@ -166,5 +169,6 @@ const isUnderApi = (url: string): boolean =>
 const methodOf = (request: IncomingMessage): string =>
   request.method === 'HEAD' ? 'GET' : (request.method ?? '');
 
-/** A caller without a valid key is counted by its address. */
-const visitor = (address: string | undefined): string => `address ${address ?? 'unknown'}`;
+/** Faults befall the API alone: a preflight, and whether the service is up, are told as they are. */
+const isFaulty = (request: IncomingMessage): boolean =>
+  request.method !== 'OPTIONS' && isUnderApi(request.url ?? '');

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { API_KEY_PATTERN, header } from '../contract/headers.ts';
+import { API_KEY_PATTERN } from '../contract/headers.ts';
 import type { Quota } from '../contract/plans.ts';
 import { hashKey } from '../store/keys.ts';
+import { countHeader } from './count-header.ts';
+import { unauthorized } from './refusals.ts';
 import { ServiceError } from './service-error.ts';
 
 /** Who sends a request: the SHA-256 of the key names the caller wherever something is counted or remembered. */
@@ -27,12 +29,5 @@ export async function authenticate(request: IncomingMessage, keys: KeyDirectory)
     const known = await keys.find(id);
     if (known !== undefined) return { id, quota: known.quota };
   }
-  throw new ServiceError('unauthorized', 'A valid API key is needed: Authorization: Bearer <API_KEY>', {
-    [header.wwwAuthenticate]: 'Bearer',
-  });
-}
-
-/** Node joins or drops doubled headers in `headers`; the raw list shows them. */
-function countHeader(request: IncomingMessage, name: string): number {
-  return request.rawHeaders.filter((value, i) => i % 2 === 0 && value.toLowerCase() === name).length;
+  throw unauthorized();
 }

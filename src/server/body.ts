@@ -1,9 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { parseJson } from '../contract/json.ts';
+import { countHeader } from './count-header.ts';
 import { ServiceError } from './service-error.ts';
 
 export const MAX_BODY_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
+
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 
 /**
  * Reads a JSON body, counting what arrives rather than believing Content-Length.
@@ -11,14 +15,21 @@ const MAX_DEPTH = 32;
  * @throws ServiceError 400, 413 or 415
  */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
-  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (type !== 'application/json') {
-    throw new ServiceError(
-      'unsupported_media_type',
-      'The body must be sent as Content-Type: application/json',
-    );
-  }
+  checkType(request);
   return parseBody(decodeUtf8(await collect(request)));
+}
+
+function checkType(request: IncomingMessage): void {
+  if (countHeader(request, 'content-type') > 1) {
+    throw new ServiceError('invalid_request', 'The Content-Type header is given twice');
+  }
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
+  const charset = CHARSET.exec(type)?.[1] ?? 'utf-8';
+  if (JSON_TYPE.test(type) && /^utf-?8$/i.test(charset) && encoding.toLowerCase() === 'identity') return;
+  throw new ServiceError(
+    'unsupported_media_type',
+    'The body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding',
+  );
 }
 
 /** Not `for await`: leaving that loop early destroys the socket, and the client would never see the 413. */

@@ -14,7 +14,7 @@ import { readIdempotency } from './idempotency.ts';
 import { ServiceError } from './service-error.ts';
 
 /** An answer before the headers that every answer has. `body` is JSON text. */
-export type Answer = { status: number; headers: Record<string, string>; body: string };
+export type Answer = { status: number; headers: Readonly<Record<string, string>>; body: string };
 
 export type Call = { store: Store; caller: Caller; request: IncomingMessage; now: number };
 

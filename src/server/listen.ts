@@ -1,7 +1,10 @@
-import { createServer, type Server, STATUS_CODES } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { App } from './app.ts';
-import { ServiceError } from './service-error.ts';
+import { type Handle, inTurn } from './in-turn.ts';
+import { methodNotAllowed } from './refusals.ts';
+import { type ParserError, refusalOf, refuse } from './refuse.ts';
+import { allMethods } from './router.ts';
 
 export type Listening = {
   /** `http://host:port`, without the version prefix. */
@@ -11,27 +14,46 @@ export type Listening = {
   stop(graceMilliseconds: number): Promise<void>;
 };
 
-const LIMITS = {
+/** What keeps a hostile client from holding the service: times in milliseconds. */
+export const LIMITS = {
+  /** From the first byte, or from the connection on. */
   headersTimeout: 5_000,
   requestTimeout: 15_000,
+  idleTimeout: 30_000,
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 8 * 1024,
+  maxConnections: 256,
 };
-const IDLE_MILLISECONDS = 30_000;
-const MAX_CONNECTIONS = 256;
 const SWEEP_MILLISECONDS = 20;
 
+export type ListenOptions = { host: string; port: number; limits?: Partial<typeof LIMITS> | undefined };
+
 /**
- * Listens with the limits that keep a hostile client from holding the service.
+ * Listens, within limits.
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) where the address cannot be had
  */
-export async function listen(app: App, { host, port }: { host: string; port: number }): Promise<Listening> {
-  const server = createServer(LIMITS, app.handle);
-  server.maxConnections = MAX_CONNECTIONS;
-  server.setTimeout(IDLE_MILLISECONDS);
-  server.on('clientError', (error, socket: Socket) => refuse(app, error, socket));
+export async function listen(app: App, { host, port, limits = {} }: ListenOptions): Promise<Listening> {
+  const { idleTimeout, maxConnections, ...timeouts } = { ...LIMITS, ...limits };
+  // The app itself asks for the Host header: Node's own refusal has no body.
+  const server = createServer({ ...timeouts, requireHostHeader: false });
+  // A client that has sent all it wants may close its side, and still waits for its answers.
+  Object.assign(server, { httpAllowHalfOpen: true, maxConnections });
+  server.setTimeout(idleTimeout);
+  const handle = inTurn(app.handle);
+  server.on('request', handle);
+  server.on('checkContinue', invite(handle));
+  server.on('checkExpectation', handle);
+  server.on('connect', ({ socket }: IncomingMessage) => {
+    // Node has taken its own listeners off, and a socket's error that nobody hears ends the process.
+    socket.on('error', () => socket.destroy());
+    refuse(app, methodNotAllowed('The service', allMethods), socket);
+  });
+  server.on('clientError', (error: ParserError, socket: Socket) => {
+    if (!socket.writable || error.code === 'ECONNRESET') socket.destroy();
+    else refuse(app, refusalOf(error), socket);
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -41,6 +63,22 @@ export async function listen(app: App, { host, port }: { host: string; port: num
     origin: `http://${reachable(host)}:${address.port}`,
     port: address.port,
     stop: (grace) => stop(server, grace),
+  };
+}
+
+/**
+ * Asks for the body of an `Expect: 100-continue` only once it is wanted: a request that is refused before never sends
+ * it. Whether it does so all the same nobody can know, so that the connection ends with that answer.
+ */
+function invite(handle: Handle): Handle {
+  return (request, response) => {
+    response.setHeader('Connection', 'close');
+    request.once('resume', () => {
+      if (response.headersSent) return;
+      response.removeHeader('Connection');
+      response.writeContinue();
+    });
+    return handle(request, response);
   };
 }
 
@@ -62,30 +100,4 @@ function stop(server: Server, graceMilliseconds: number): Promise<void> {
       resolve();
     });
   });
-}
-
-const PARSER_ERRORS: Record<string, ServiceError> = {
-  HPE_HEADER_OVERFLOW: new ServiceError('headers_too_large', 'The headers are larger than 8 KiB'),
-  ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: new ServiceError('payload_too_large', 'The chunk extensions are too large'),
-};
-
-/** What Node itself refuses, before there is a request: it too carries the Error body and the three headers. */
-async function refuse(app: App, error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const known =
-    PARSER_ERRORS[error.code ?? ''] ?? new ServiceError('invalid_request', 'The request is not valid HTTP');
-  const { status, headers, body } = await app.refuse(known, socket.remoteAddress);
-  const lines = Object.entries({
-    ...headers,
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body),
-    Connection: 'close',
-  }).map(([name, value]) => `${name}: ${value}`);
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
-  // Ended alone, the rest of a request that was refused would still be read, and carried out.
-  socket.destroySoon();
 }

@@ -25,9 +25,18 @@ export function findResource(segments: readonly string[]): Resource | undefined 
 
 /** The methods of a resource as an Allow header lists them: HEAD comes with GET, and OPTIONS is everywhere. */
 export function allowedMethods(resource: Resource): string {
-  const methods = [...resource.keys()].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
-  return [...methods, 'OPTIONS'].join(', ');
+  return [...[...resource.keys()].flatMap(methodsOf), 'OPTIONS'].join(', ');
 }
+
+function methodsOf(method: string): string[] {
+  return method === 'GET' ? ['GET', 'HEAD'] : [method];
+}
+
+/** Every method of the service, for who asks with one that no resource has. */
+export const allMethods = [
+  ...new Set(templates.flatMap(({ operation }) => methodsOf(operation.method))),
+  'OPTIONS',
+].join(', ');
 
 function match(parts: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
   if (parts.length !== segments.length) return undefined;

@@ -1,11 +1,15 @@
 import type { Clock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
+import { openBanFile } from '../store/ban-file.ts';
 import { openJournalStore } from '../store/journal-store.ts';
 import { KeyRegistry } from '../store/key-registry.ts';
 import { quotaOf } from '../store/keys.ts';
 import type { Seed, Store } from '../store/store.ts';
 import { type Answered, createApp } from './app.ts';
 import type { KeyDirectory } from './auth.ts';
+import { type BanRule, type Bans, createBans, type SaveBans } from './bans.ts';
+import type { FaultOptions } from './faults.ts';
+import { isLoopback, namesFor } from './hosts.ts';
 import { createMemoryLimiter } from './limiter.ts';
 import { listen } from './listen.ts';
 
@@ -14,6 +18,15 @@ export type ServiceOptions = {
   host: string;
   port: number;
   clock: Clock;
+  /** Rejects when the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  bans: BanRule;
+  /** Refuses addresses that send too many requests without a valid key; not at loopback it always does. */
+  limitFailedKeys: boolean;
+  /** More names that a Host header may have. */
+  allowHosts: readonly string[];
+  cors: readonly string[];
+  faults?: FaultOptions | undefined;
   /** Asked for only where the store is empty. */
   seed?: (() => Promise<Seed>) | undefined;
   onWarning(message: string): void;
@@ -32,6 +45,7 @@ export type Service = {
   /** With the version prefix. */
   url: string;
   port: number;
+  faults: FaultOptions | undefined;
   stop(graceMilliseconds: number): Promise<void>;
 };
 
@@ -41,14 +55,29 @@ export type Service = {
  * @throws StoreError, or the system's error where the address cannot be had; nothing is left open then
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { directory, host, port, clock, seed, onWarning, onFailure, onError, onAnswered } = options;
+  const { directory, host, port, clock, seed, cors, faults, onWarning, onFailure, onError, onAnswered } =
+    options;
+  const stopping = new AbortController();
   const store = await openJournalStore({ directory, clock, onWarning, onFailure });
   try {
     const seeded = seed !== undefined && (await store.isEmpty());
     if (seeded) await store.seed(await seed());
     const keys = new KeyRegistry(directory, { onWarning });
-    const limiter = createMemoryLimiter(clock);
-    const app = createApp({ store, keys: keyDirectory(keys, clock), limiter, clock, onError, onAnswered });
+    const bans = await rememberBans(options);
+    const app = createApp({
+      store,
+      keys: keyDirectory(keys, clock),
+      limiter: createMemoryLimiter(clock, bans),
+      strangers: createMemoryLimiter(clock),
+      limitFailedKeys: options.limitFailedKeys || !isLoopback(host),
+      hosts: namesFor(host, options.allowHosts),
+      cors,
+      faults,
+      sleep: (milliseconds) => options.sleep(milliseconds, stopping.signal).catch(() => {}),
+      clock,
+      onError,
+      onAnswered,
+    });
     const listening = await listen(app, { host, port });
     const url = listening.origin + API_PREFIX;
     store.announce(url);
@@ -58,7 +87,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       seeded,
       url,
       port: listening.port,
+      faults,
       async stop(graceMilliseconds) {
+        stopping.abort();
         await listening.stop(graceMilliseconds);
         await store.close();
       },
@@ -77,4 +108,11 @@ function keyDirectory(keys: KeyRegistry, clock: Clock): KeyDirectory {
       return key && { quota: quotaOf(key) };
     },
   };
+}
+
+/** The bans of the earlier runs, and those to come: one that cannot be written holds until the server ends. */
+async function rememberBans({ directory, bans, clock, onWarning }: ServiceOptions): Promise<Bans> {
+  const file = openBanFile(directory);
+  const save: SaveBans = (all) => file.save(all).catch((error: Error) => onWarning(error.message));
+  return createBans(bans, clock, await file.load(), save);
 }

@@ -26,6 +26,7 @@ export async function start({ quota = plans.free, time, ...options }: ServiceOpt
   const errors: unknown[] = [];
   const app = createApp({
     limiter: createMemoryLimiter(clock),
+    strangers: createMemoryLimiter(clock),
     ...options,
     store,
     keys: {

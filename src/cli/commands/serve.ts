@@ -4,6 +4,9 @@ import { by, integer } from '../arguments.ts';
 import { usageError } from '../cli-error.ts';
 import type { Command } from '../command.ts';
 import { DEFAULT_PORT, type ServeOptions } from '../serve/options.ts';
+import { hostName, latency, share, webOrigin } from '../serve/parse.ts';
+
+const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 
 /** An empty one, as an unset variable makes it, would be every address of the machine. */
 const Host = z.string().check(z.minLength(1, 'must be an address'));
@@ -15,6 +18,7 @@ export const serve: Command<ServeOptions> = {
     'pets serve --seed                     sample animals; then: pets --profile local list',
     'pets serve --ephemeral -- npm test    run a test suite against it, and stop',
     'pets serve --seed animals.csv --data ./store --port 0',
+    'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
   arguments: [{ name: '[command...]', description: 'behind --: run it against the service, then stop' }],
   options: [
@@ -42,12 +46,61 @@ export const serve: Command<ServeOptions> = {
       default: 'pro',
     },
     { flags: '--no-profile', description: 'leave profile local alone' },
+    {
+      flags: '--latency <ms>',
+      description: 'hold every answer back: milliseconds, or a range as 100-300',
+      parse: latency,
+    },
+    {
+      flags: '--fail-rate <share>',
+      description: 'answer this share of the requests with 503 (0 to 1)',
+      parse: share,
+    },
+    {
+      flags: '--fault-seed <number>',
+      description: 'the same faults again: the number of an earlier run',
+      parse: integer(0, Number.MAX_SAFE_INTEGER),
+    },
+    {
+      flags: '--ban-after <number>',
+      description: 'requests sent on after a 429, in a minute, that ban a key; 0 never bans',
+      parse: integer(0, 1_000_000),
+      default: 10,
+    },
+    {
+      flags: '--ban-for <seconds>',
+      description: 'how long a ban lasts',
+      parse: integer(1, MAX_BAN_SECONDS),
+      default: 300,
+    },
+    {
+      flags: '--limit-failed-keys',
+      description: 'refuse an address that sends too many requests without a valid key',
+      default: false,
+    },
+    {
+      flags: '--allow-host <name>',
+      description: 'answer to this name too (can be given again)',
+      parse: hostName,
+      repeatable: true,
+      default: [],
+    },
+    {
+      flags: '--cors <origin>',
+      description: 'let pages of this origin read the answers (can be given again)',
+      parse: webOrigin,
+      repeatable: true,
+      default: [],
+    },
     { flags: '--log', description: 'a line on stderr for every request' },
     { flags: '--quiet', description: 'say nothing but errors' },
   ],
-  check({ data, ephemeral }) {
+  check({ data, ephemeral, latency, failRate, faultSeed }) {
     if (data !== undefined && ephemeral) {
       throw usageError('--data and --ephemeral exclude each other', 'choose one of them');
+    }
+    if (faultSeed !== undefined && latency === undefined && failRate === undefined) {
+      throw usageError('--fault-seed alone makes no faults', 'give --latency, --fail-rate or both with it');
     }
   },
   async run(options, runtime) {

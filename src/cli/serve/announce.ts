@@ -1,4 +1,5 @@
 import type { Answered } from '../../server/app.ts';
+import type { FaultOptions } from '../../server/faults.ts';
 import type { Service } from '../../server/service.ts';
 import type { Runtime } from '../command.ts';
 import { explain } from '../explain.ts';
@@ -36,7 +37,7 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
   return {
     async listening(service: Service, { directory, devKey, other }: Listening) {
       const animals = await service.store.size();
-      const { url, port, seeded } = service;
+      const { url, port, seeded, faults } = service;
       const key = devKey?.key;
       const event = {
         event: 'listening',
@@ -47,6 +48,7 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
         directory,
         animals,
         seeded,
+        ...(faults && { faults }),
       };
       const lines = [
         `${bold('pets serve')} ${cyan(url)}`,
@@ -54,6 +56,7 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
         devKey === undefined || key === undefined
           ? `  no key is known here: pets keys add <name> --plan pro --data ${visible(directory)}`
           : `  key ${key} (plan ${devKey.plan})`,
+        ...(faults ? [`  ${describeFaults(faults)}`] : []),
         `  ${dim('try:')} ${nextStep(url, key, other)}`,
       ];
       await say({ ...event, ...(key && { key }), ...(devKey && { plan: devKey.plan }) }, lines.join('\n'));
@@ -61,8 +64,11 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
         console.notice('the store has animals already: it was not seeded');
       if (other) console.notice(`profile local belongs to the service at ${other}: it was left alone`);
     },
-    running: ({ url }: Service, key: string) =>
-      say({ event: 'listening', url, key }, `pets serve: ${url}, running ${visible(command.join(' '))}`),
+    running: ({ url, faults }: Service, key: string) =>
+      say(
+        { event: 'listening', url, key, ...(faults && { faults }) },
+        `pets serve: ${url}, running ${visible(command.join(' '))}${faults ? `\n${describeFaults(faults)}` : ''}`,
+      ),
     /** The last word: where it cannot be written, nobody can be told. */
     stopped: () => say({ event: 'stopped' }, 'pets serve: stopped').catch(() => {}),
     warning: (message: string) => console.notice(message),
@@ -82,4 +88,13 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
     if (options.profile && key !== undefined && other === undefined) return 'pets --profile local list';
     return `PETS_BASE_URL=${url} PETS_API_KEY=${key ?? '<key>'} pets list`;
   }
+}
+
+/** With the seed that brings the same faults again. */
+function describeFaults({ latency, failRate, seed }: FaultOptions): string {
+  const parts = [
+    ...(latency ? [`answers held back ${latency.min} to ${latency.max} ms`] : []),
+    ...(failRate === undefined ? [] : [`${failRate} of the requests fail`]),
+  ];
+  return `faults: ${parts.join(', ')} (--fault-seed ${seed})`;
 }

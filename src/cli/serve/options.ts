@@ -10,6 +10,16 @@ export type ServeOptions = {
   seed?: string | true;
   plan: PlanName;
   profile: boolean;
+  /** Milliseconds. */
+  latency?: { min: number; max: number };
+  failRate?: number;
+  faultSeed?: number;
+  banAfter: number;
+  /** Seconds. */
+  banFor: number;
+  limitFailedKeys: boolean;
+  allowHost: string[];
+  cors: string[];
   log?: boolean;
   quiet?: boolean;
   command: string[];

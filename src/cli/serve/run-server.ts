@@ -1,11 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { FaultOptions } from '../../server/faults.ts';
 import { sampleShop } from '../../server/sample.ts';
 import { type Service, startService } from '../../server/service.ts';
 import { StoreError } from '../../store/errors.ts';
 import { CliError, systemReason } from '../cli-error.ts';
 import type { Runtime } from '../command.ts';
+import type { Context } from '../context.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { dataDirectory } from '../paths.ts';
 import { createAnnouncer } from './announce.ts';
@@ -78,6 +80,12 @@ async function start(
       host,
       port,
       clock: context.clock,
+      sleep: context.sleep,
+      bans: { after: options.banAfter, milliseconds: options.banFor * 1_000 },
+      limitFailedKeys: options.limitFailedKeys,
+      allowHosts: options.allowHost,
+      cors: options.cors,
+      faults: faultsOf(options, context),
       seed: seed === undefined ? undefined : () => readSeed(seed),
       ...hooks,
     });
@@ -90,6 +98,15 @@ async function start(
       cause: error,
     });
   }
+}
+
+/** A seed that was not given is drawn, and told: whatever happens can be had again. */
+function faultsOf(
+  { latency, failRate, faultSeed }: ServeOptions,
+  context: Context,
+): FaultOptions | undefined {
+  if (latency === undefined && failRate === undefined) return undefined;
+  return { latency, failRate, seed: faultSeed ?? Math.floor(context.random() * 2 ** 32) };
 }
 
 async function readSeed(seed: string | true) {

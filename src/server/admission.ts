@@ -1,0 +1,78 @@
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../contract/clock.ts';
+import { header } from '../contract/headers.ts';
+import { authenticate, type Caller, type KeyDirectory } from './auth.ts';
+import type { Limiter, Window } from './limiter.ts';
+import { overLimit } from './refusals.ts';
+
+/** What is known of a request so far: every answer, an error too, goes out with it. */
+export type Exchange = { window?: Window; headers: Record<string, string> };
+
+export type AdmissionOptions = {
+  keys: KeyDirectory;
+  /** Counts the requests of each key. */
+  limiter: Limiter;
+  /** Counts the requests without a valid key, by address (design D13). */
+  strangers: Limiter;
+  /** Whether a stranger over the limit is refused. */
+  limitFailedKeys?: boolean | undefined;
+  clock: Clock;
+  /** Told of what is the service's own fault. */
+  onError(error: unknown): void;
+};
+
+export type Admission = ReturnType<typeof createAdmission>;
+
+/** The window that a caller without a valid key sees (design D13). */
+const ANONYMOUS = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
+
+/** Who asks, and what the limits let it do. */
+export function createAdmission(options: AdmissionOptions) {
+  const { keys, limiter, strangers, limitFailedKeys = false, clock, onError } = options;
+  return {
+    /** @throws ServiceError 401 or 400; 429 where strangers are limited */
+    async identify(request: IncomingMessage, exchange: Exchange): Promise<Caller> {
+      try {
+        return await authenticate(request, keys);
+      } catch (error) {
+        const verdict = await strangers.take(addressOf(request.socket.remoteAddress), ANONYMOUS);
+        exchange.window = verdict.window;
+        const isRefused = limitFailedKeys && verdict.retryAt !== undefined;
+        throw isRefused ? overLimit(verdict, clock.now()) : error;
+      }
+    },
+
+    /** Counts a request of a known caller. @throws ServiceError 429 */
+    async count({ id, quota }: Caller, exchange: Exchange): Promise<void> {
+      const verdict = await limiter.take(id, quota);
+      welcome(exchange, verdict.window);
+      if (verdict.retryAt !== undefined) throw overLimit(verdict, clock.now());
+    },
+
+    /** Tells a known caller of its limit, and counts nothing. */
+    async greet({ id, quota }: Caller, exchange: Exchange): Promise<Window> {
+      const { window } = await limiter.peek(id, quota);
+      welcome(exchange, window);
+      return window;
+    },
+
+    /** The window of an answer to nobody in particular. */
+    async strangersWindow(address: string | undefined): Promise<Window> {
+      try {
+        return (await strangers.peek(addressOf(address), ANONYMOUS)).window;
+      } catch (error) {
+        // Every answer goes out, also when the limiter is what has failed.
+        onError(error);
+        return { limit: ANONYMOUS.perMinute, remaining: 0, resetAt: clock.now() };
+      }
+    },
+  };
+}
+
+/** What goes with every answer to a valid key. */
+function welcome(exchange: Exchange, window: Window): void {
+  exchange.window = window;
+  exchange.headers[header.idempotencySupported] = 'true';
+}
+
+const addressOf = (address: string | undefined): string => address ?? 'unknown';

@@ -1,0 +1,40 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { App } from './app.ts';
+import { methodNotAllowed } from './refusals.ts';
+import { allMethods } from './router.ts';
+import { ServiceError } from './service-error.ts';
+
+const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
+  HPE_HEADER_OVERFLOW: new ServiceError('headers_too_large', 'The headers are larger than 8 KiB'),
+  ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: new ServiceError('payload_too_large', 'The chunk extensions are too large'),
+};
+const INVALID = new ServiceError('invalid_request', 'The request is not valid HTTP');
+
+/** A request line that is well-formed, with a method that Node's parser does not know. */
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]+ \S+ HTTP\/1\.[01]\r?\n/;
+
+export type ParserError = Error & { code?: string; rawPacket?: Buffer };
+
+/** What to tell of what Node's parser refused. */
+export function refusalOf({ code = '', rawPacket }: ParserError): ServiceError {
+  const isUnknownMethod =
+    code === 'HPE_INVALID_METHOD' && REQUEST_LINE.test(rawPacket?.toString('latin1') ?? '');
+  if (isUnknownMethod) return methodNotAllowed('The service', allMethods);
+  return PARSER_ERRORS[code] ?? INVALID;
+}
+
+/** Answers below HTTP's server, with the Error body and the headers of every answer, and closes the connection. */
+export async function refuse(app: App, error: ServiceError, socket: Socket): Promise<void> {
+  const { status, headers, body } = await app.refuse(error, socket.remoteAddress);
+  const lines = Object.entries({
+    ...headers,
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  }).map(([name, value]) => `${name}: ${value}`);
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  // Ended alone, the rest of a request that was refused would still be read, and carried out.
+  socket.destroySoon();
+}
