@@ -16,6 +16,8 @@ const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
  */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkType(request);
+  // A body that says itself that it is too large need not be sent.
+  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
   return parseBody(decodeUtf8(await collect(request)));
 }
 
@@ -45,13 +47,16 @@ function collect(request: IncomingMessage): Promise<Buffer> {
       if (size <= MAX_BODY_BYTES) chunks.push(chunk);
       else {
         chunks.length = 0;
-        reject(new ServiceError('payload_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes`));
+        reject(tooLarge());
       }
     });
     request.on('end', () => resolve(Buffer.concat(chunks)));
     request.on('close', broken);
   });
 }
+
+const tooLarge = () =>
+  new ServiceError('payload_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes`);
 
 function decodeUtf8(bytes: Buffer): string {
   try {

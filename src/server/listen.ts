@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { App } from './app.ts';
-import { type Handle, inTurn } from './in-turn.ts';
+import { createTurns, type Handle } from './in-turn.ts';
 import { methodNotAllowed } from './refusals.ts';
 import { type ParserError, refusalOf, refuse } from './refuse.ts';
 import { allMethods } from './router.ts';
@@ -41,18 +41,26 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
   // A client that has sent all it wants may close its side, and still waits for its answers.
   Object.assign(server, { httpAllowHalfOpen: true, maxConnections });
   server.setTimeout(idleTimeout);
-  const handle = inTurn(app.handle);
-  server.on('request', handle);
-  server.on('checkContinue', invite(handle));
-  server.on('checkExpectation', handle);
+  const turns = createTurns(app.handle);
+  const broken = new WeakSet<Socket>();
+  server.on('request', turns.handle);
+  server.on('checkContinue', invite(turns.handle));
+  server.on('checkExpectation', turns.handle);
   server.on('connect', ({ socket }: IncomingMessage) => {
     // Node has taken its own listeners off, and a socket's error that nobody hears ends the process.
     socket.on('error', () => socket.destroy());
-    refuse(app, methodNotAllowed('The service', allMethods), socket);
+    refuse(app, methodNotAllowed('The service', allMethods), socket).finally(() => socket.destroySoon());
   });
-  server.on('clientError', (error: ParserError, socket: Socket) => {
-    if (!socket.writable || error.code === 'ECONNRESET') socket.destroy();
-    else refuse(app, refusalOf(error), socket);
+  server.on('clientError', async (error: ParserError, socket: Socket) => {
+    // What follows the first error on a connection is no request, whatever it looks like.
+    if (broken.has(socket)) return;
+    broken.add(socket);
+    socket.pause();
+    if (error.code !== 'ECONNRESET' && (await turns.settle(socket)) && socket.writable) {
+      await refuse(app, refusalOf(error), socket);
+    }
+    // Ended alone, the rest of a request that was refused would still be read, and carried out.
+    socket.destroySoon();
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

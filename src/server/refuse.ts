@@ -15,17 +15,23 @@ const INVALID = new ServiceError('invalid_request', 'The request is not valid HT
 /** A request line that is well-formed, with a method that Node's parser does not know. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]+ \S+ HTTP\/1\.[01]\r?\n/;
 
-export type ParserError = Error & { code?: string; rawPacket?: Buffer };
+export type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
 /** What to tell of what Node's parser refused. */
-export function refusalOf({ code = '', rawPacket }: ParserError): ServiceError {
-  const isUnknownMethod =
-    code === 'HPE_INVALID_METHOD' && REQUEST_LINE.test(rawPacket?.toString('latin1') ?? '');
-  if (isUnknownMethod) return methodNotAllowed('The service', allMethods);
-  return PARSER_ERRORS[code] ?? INVALID;
+export function refusalOf(error: ParserError): ServiceError {
+  if (error.code === 'HPE_INVALID_METHOD' && REQUEST_LINE.test(lineOf(error))) {
+    return methodNotAllowed('The service', allMethods);
+  }
+  return PARSER_ERRORS[error.code ?? ''] ?? INVALID;
 }
 
-/** Answers below HTTP's server, with the Error body and the headers of every answer, and closes the connection. */
+/** The line that the parser stopped in, and what is behind it: good requests may stand before. */
+function lineOf({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParserError): string {
+  const start = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1;
+  return rawPacket.toString('latin1', start);
+}
+
+/** Answers below HTTP's server, with the Error body and the headers of every answer. The connection is over then. */
 export async function refuse(app: App, error: ServiceError, socket: Socket): Promise<void> {
   const { status, headers, body } = await app.refuse(error, socket.remoteAddress);
   const lines = Object.entries({
@@ -35,6 +41,4 @@ export async function refuse(app: App, error: ServiceError, socket: Socket): Pro
     Connection: 'close',
   }).map(([name, value]) => `${name}: ${value}`);
   socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
-  // Ended alone, the rest of a request that was refused would still be read, and carried out.
-  socket.destroySoon();
 }

@@ -1,9 +1,8 @@
-import { connect } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { plans, type Quota } from '../../src/contract/plans.ts';
 import { type Answered, type AppOptions, createApp } from '../../src/server/app.ts';
 import { createMemoryLimiter } from '../../src/server/limiter.ts';
-import { listen } from '../../src/server/listen.ts';
+import { type ListenOptions, listen } from '../../src/server/listen.ts';
 import { hashKey } from '../../src/store/keys.ts';
 import { manualClock } from './clock.ts';
 import { MemoryStore } from './store-memory.ts';
@@ -16,10 +15,11 @@ export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onErro
   quota?: Quota;
   /** Where the clock stands. */
   time?: string;
+  limits?: ListenOptions['limits'];
 };
 
 /** The service on a free loopback port, with two keys and a clock that stands still; gone behind the test. */
-export async function start({ quota = plans.free, time, ...options }: ServiceOptions = {}) {
+export async function start({ quota = plans.free, time, limits, ...options }: ServiceOptions = {}) {
   const clock = manualClock(time);
   const store = options.store ?? new MemoryStore(clock);
   const answered: Answered[] = [];
@@ -36,7 +36,7 @@ export async function start({ quota = plans.free, time, ...options }: ServiceOpt
     onError: (error) => errors.push(error),
     onAnswered: (each) => answered.push(each),
   });
-  const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+  const listening = await listen(app, { host: '127.0.0.1', port: 0, limits });
   onTestFinished(() => listening.stop(0));
   const call = (path: string, init: RequestInit = {}) =>
     fetch(listening.origin + path, {
@@ -52,16 +52,3 @@ export const create = (body: string, headers: Record<string, string> = {}): Requ
   body,
   headers,
 });
-
-/** Sends bytes as they are, and reads until the service closes. */
-export function sendRaw(port: number, bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    socket.on('close', () => resolve(text));
-    socket.on('error', reject);
-  });
-}

@@ -1,0 +1,51 @@
+import { randomBytes } from 'node:crypto';
+import { onTestFinished } from 'vitest';
+import { plans } from '../../src/contract/plans.ts';
+import { type Service, type ServiceOptions, startService } from '../../src/server/service.ts';
+import { createKey, type KeyRequest } from '../../src/store/keys.ts';
+import { manualClock } from './clock.ts';
+import { temporaryDirectory } from './temp.ts';
+
+/** The whole service on a real directory, with one key, by a clock that stands still; it can be started again. */
+export async function startReal({ time, ...changes }: Partial<ServiceOptions> & { time?: string } = {}) {
+  const clock = manualClock(time);
+  const warnings: string[] = [];
+  const options: ServiceOptions = {
+    directory: await temporaryDirectory(),
+    host: '127.0.0.1',
+    port: 0,
+    clock,
+    sleep: () => Promise.reject(new Error('nothing is to be held back')),
+    bans: { after: 10, milliseconds: 300_000 },
+    limitFailedKeys: false,
+    allowHosts: [],
+    cors: [],
+    onWarning: (message) => warnings.push(message),
+    onFailure: () => {},
+    onError: (error) => warnings.push(String(error)),
+    ...changes,
+  };
+  const makeKey = async (request: Partial<KeyRequest> & { name: string }) =>
+    (await createKey(options.directory, { plan: 'free', ...request }, { clock, random: randomBytes })).key;
+  const key = await makeKey({ name: 'till' });
+  let service: Service = await startService(options);
+  onTestFinished(() => service.stop(0));
+  return {
+    clock,
+    key,
+    warnings,
+    directory: options.directory,
+    makeKey,
+    plan: plans.free,
+    /** Asks for a path below the base URL. */
+    call: (path: string, init: RequestInit = {}) =>
+      fetch(service.url + path, {
+        ...init,
+        headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', ...init.headers },
+      }),
+    async restart() {
+      await service.stop(1_000);
+      service = await startService(options);
+    },
+  };
+}
