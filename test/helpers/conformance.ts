@@ -1,0 +1,146 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+
+type Node = { [key: string]: Node };
+
+/** A response as it came: header names in lower case, as `fetch` has them. */
+export type Observed = { status: number; headers: Headers; text: string };
+
+/** A value of the document, with the schema that it must match. */
+export type Sample = { where: string; schema: unknown; value: unknown };
+
+/**
+ * Judges responses by an OpenAPI 3.1 document, and by nothing else.
+ *
+ * @param document the document, as it is after a way through JSON
+ */
+export function conformance(document: unknown) {
+  const root = document as Node;
+  const ajv = new Ajv2020({ allErrors: true });
+  addFormats.default(ajv);
+  // Schemas refer into the document: they are compiled with its components beside them.
+  ajv.addVocabulary(['components']);
+  const compiled = new Map<unknown, ValidateFunction>();
+
+  function resolve(node: Node): Node {
+    const ref: unknown = node?.['$ref'];
+    if (typeof ref !== 'string') return node;
+    const target = ref
+      .replace(/^#\//, '')
+      .split('/')
+      .reduce<Node | undefined>((at, key) => at?.[key.replaceAll('~1', '/').replaceAll('~0', '~')], root);
+    if (target === undefined) throw new Error(`${ref} leads nowhere`);
+    return resolve(target);
+  }
+
+  /** What is wrong with a value; nothing where it matches its schema. */
+  function mismatches({ where, schema, value }: Sample): string[] {
+    let validate = compiled.get(schema);
+    if (validate === undefined) {
+      validate = ajv.compile({ ...(schema as object), components: root['components'] });
+      compiled.set(schema, validate);
+    }
+    if (validate(value)) return [];
+    return (validate.errors ?? []).map(({ instancePath, message }) => `${where}${instancePath} ${message}`);
+  }
+
+  /** What the document has at a path, by method. */
+  function itemAt(path: string): Node | undefined {
+    const base = String(root['servers']?.[0]?.['url']);
+    const target = path.replace(/[?#].*/, '');
+    return Object.entries(root['paths'] ?? {}).find(([template]) => matches(base + template, target))?.[1];
+  }
+
+  /** What of a response the document does not allow; nothing where it conforms. */
+  function violations(method: string, path: string, response: Observed): string[] {
+    const item = itemAt(path);
+    if (item === undefined) return [`${path} is not documented`];
+    const operation = item[(method === 'HEAD' ? 'GET' : method).toLowerCase()];
+    // A method that the path does not have is refused as the path's operations describe it.
+    if (!operation && response.status < 400) return [`${method} ${path} is not documented`];
+    const found = (operation ? [operation] : Object.values(item))
+      .map((each) => each['responses']?.[response.status])
+      .find((each) => each !== undefined);
+    if (found === undefined) return [`${method} ${path}: status ${response.status} is not documented`];
+    const described = resolve(found);
+    return [...headerViolations(described, response), ...bodyViolations(method, described, response)];
+  }
+
+  function headerViolations(described: Node, { headers }: Observed): string[] {
+    const documented = Object.entries(described['headers'] ?? {});
+    const names = documented.map(([name]) => name.toLowerCase());
+    const strangers = headersAnywhere().filter((name) => headers.has(name) && !names.includes(name));
+    return [
+      ...strangers.map((name) => `${name} is documented, but not for this response`),
+      ...documented.flatMap(([name, reference]) => {
+        const { required, schema } = resolve(reference);
+        const value = headers.get(name);
+        if (value === null) return required ? [`${name} is missing`] : [];
+        return mismatches({ where: name, schema, value: decoded(value, resolve(schema as Node)) });
+      }),
+    ];
+  }
+
+  function bodyViolations(method: string, described: Node, { headers, text }: Observed): string[] {
+    if (method === 'HEAD') return text === '' ? [] : ['a HEAD has no body'];
+    const type = headers.get('content-type')?.split(';')[0]?.trim() ?? '(none)';
+    const media = described['content']?.[type];
+    if (media === undefined) return [`Content-Type ${type} is not documented`];
+    const value = parsed(text);
+    if (value === undefined) return ['the body is not JSON'];
+    return mismatches({ where: 'body', schema: media['schema'], value });
+  }
+
+  /** Every header that some response of the document has. */
+  function headersAnywhere(): string[] {
+    const all = Object.values(root['paths'] ?? {})
+      .flatMap((item) => Object.values(item))
+      .flatMap((operation) => Object.values(operation['responses'] ?? {}))
+      .flatMap((response) => Object.keys(resolve(response)['headers'] ?? {}));
+    return [...new Set(all.map((name) => name.toLowerCase()))];
+  }
+
+  /** Every example of the document: wherever a schema stands beside one. */
+  function examples(node: Node = root, where = '#'): Sample[] {
+    if (typeof node !== 'object' || node === null) return [];
+    const { schema, example, examples: several = {} } = node as Node;
+    const here =
+      schema === undefined
+        ? []
+        : [
+            ...(example === undefined ? [] : [{ where: `${where}/example`, schema, value: example }]),
+            ...Object.entries(several).map(([name, each]) => ({
+              where: `${where}/examples/${name}`,
+              schema,
+              value: resolve(each)['value'],
+            })),
+          ];
+    return [...here, ...Object.entries(node).flatMap(([key, each]) => examples(each, `${where}/${key}`))];
+  }
+
+  return { violations, mismatches, examples: () => examples() };
+}
+
+function matches(template: string, path: string): boolean {
+  const [parts, segments] = [template.split('/'), path.split('/')];
+  return (
+    parts.length === segments.length &&
+    parts.every((part, i) => (part.startsWith('{') ? segments[i] !== '' : part === segments[i]))
+  );
+}
+
+/** A header's text as the value that its schema describes; the text where it is no such value. */
+function decoded(text: string, { type }: Node): unknown {
+  const kind: unknown = type;
+  if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);
+  if (kind === 'boolean' && /^(?:true|false)$/.test(text)) return text === 'true';
+  return text;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

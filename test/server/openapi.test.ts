@@ -1,0 +1,401 @@
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { describe, expect, test } from 'vitest';
+import { encodeIdempotencyKey } from '../../src/contract/idempotency-key.ts';
+import { type Operation, type OperationName, operations, pageSize } from '../../src/contract/operations.ts';
+import { planNames } from '../../src/contract/plans.ts';
+import { createMemoryLimiter } from '../../src/server/limiter.ts';
+import { openApiDocument } from '../../src/server/openapi.ts';
+import { sampleShop } from '../../src/server/sample.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { conformance, type Observed } from '../helpers/conformance.ts';
+import { sendRaw } from '../helpers/raw-client.ts';
+import { KEY, type ServiceOptions, start } from '../helpers/service.ts';
+import { MemoryStore } from '../helpers/store-memory.ts';
+
+// As a reader gets it.
+const document: ReturnType<typeof openApiDocument> = JSON.parse(JSON.stringify(openApiDocument()));
+const { violations, mismatches, examples } = conformance(document);
+
+const table = Object.entries(operations) as [OperationName, Operation][];
+
+const described = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ method: method.toUpperCase(), path, ...operation })),
+);
+
+const operation = (name: OperationName) => {
+  const found = described.find(({ operationId }) => operationId === name);
+  if (!found) throw new Error(`${name} is not described`);
+  return found;
+};
+
+async function lint(source: unknown): Promise<string[]> {
+  const config = await createConfig({ extends: ['recommended'] });
+  const problems = await lintFromString({ source: JSON.stringify(source), config });
+  return problems.map(({ severity, ruleId, message }) => `${severity} ${ruleId}: ${message}`);
+}
+
+describe('the document', () => {
+  test('has nothing that a linter finds, not even a warning', async () => {
+    expect(await lint(document)).toEqual([]);
+  });
+
+  test('would not pass the linter with an unused schema, an example that is wrong or a broken reference', async () => {
+    const { components } = document;
+    const Pets = { ...components.schemas['Pets'], items: { $ref: '#/components/schemas/Animal' } };
+    const spoiled = {
+      ...document,
+      components: {
+        ...components,
+        schemas: { ...components.schemas, Pets, Unused: { type: 'string' } },
+        examples: { ...components.examples, unauthorized: { value: { code: 401 } } },
+      },
+    };
+    expect((await lint(spoiled)).join('\n')).toMatch(
+      /no-unresolved-refs[\s\S]*no-invalid-media-type-examples[\s\S]*no-unused-components/,
+    );
+  });
+
+  test('describes the operations of the table, and no other', () => {
+    const pick = ({ method, path }: { method: string; path: string }, name: string) => [name, method, path];
+    expect(described.map((each) => pick(each, each.operationId)).sort()).toEqual(
+      table.map(([name, each]) => pick(each, name)).sort(),
+    );
+  });
+
+  test.each(table)('%s: has every status of the table, and no other', (name, { success, errors }) => {
+    expect(Object.keys(operation(name).responses).map(Number)).toEqual(
+      [success.status, ...errors].sort((a, b) => a - b),
+    );
+  });
+
+  test.each(table)('%s: has the parameters and the body of the table', (name, { params, query, body }) => {
+    const { parameters, requestBody } = operation(name);
+    const names = (place: string) => parameters.filter((each) => each.in === place).map((each) => each.name);
+    expect(names('path')).toEqual(Object.keys(params?.shape ?? {}));
+    expect(names('query')).toEqual(Object.keys(query?.shape ?? {}));
+    expect(requestBody?.required).toBe(body && true);
+  });
+
+  test.each(table)('%s: is deprecated as the table says', (name, { deprecated }) => {
+    const { deprecated: isDeprecated, description } = operation(name);
+    expect(isDeprecated).toBe(deprecated && true);
+    if (deprecated) expect(description).toContain(deprecated.sunset.toUTCString());
+    if (deprecated) expect(description).toContain(`GET ${deprecated.successor}`);
+  });
+
+  test.each(examples())('its example matches its schema: $where', (sample) => {
+    expect(mismatches(sample)).toEqual([]);
+  });
+
+  test('has an example of every body, and one of each code of an error', () => {
+    const medias = described.flatMap(({ requestBody, responses }) =>
+      [requestBody, ...Object.values(responses)].flatMap((each) => Object.values(each?.content ?? {})),
+    );
+    for (const media of medias) expect(Object.keys(media).join()).toMatch(/^schema,examples?$/);
+    expect(operation('getPet').responses['429']?.content['application/json']).toMatchObject({
+      examples: { rate_limited: expect.anything(), key_banned: expect.anything() },
+    });
+  });
+
+  test('has the schemas of the specification: integers of 64 bits, a status that may be missing, open objects', () => {
+    const { Pet, NewPet, PetStatus, Orders } = document.components.schemas;
+    const int64 = expect.objectContaining({ type: 'integer', format: 'int64' });
+    expect(Pet).toMatchObject({ properties: { id: int64, categoryId: int64 } });
+    expect(Pet?.['required']).toEqual(['id', 'name', 'categoryId']);
+    expect(NewPet?.['required']).toEqual(['name', 'categoryId']);
+    expect(PetStatus).toMatchObject({ type: 'string', enum: ['available', 'pending', 'sold'] });
+    expect(Object.keys(Orders ?? {})).toEqual(['description']);
+    expect([Pet, NewPet].map((each) => each?.['additionalProperties'] ?? {})).toEqual([{}, {}]);
+    expect(operation('getPet').parameters[0]).toMatchObject({ required: true, schema: int64 });
+    expect(operation('listPets').parameters[0]).toMatchObject({
+      required: false,
+      schema: { type: 'integer', minimum: pageSize.min, maximum: pageSize.max, default: pageSize.default },
+    });
+  });
+
+  test('offers an Idempotency-Key with what cannot be repeated, and nowhere else', () => {
+    for (const { operationId, parameters } of described) {
+      const { repeatable } = operations[operationId];
+      expect(parameters.some(({ name }) => name === 'Idempotency-Key')).toBe(!repeatable);
+    }
+  });
+
+  test('asks for a bearer token, and lists its own address, production and staging', () => {
+    expect(document.security.map(Object.keys)).toEqual([Object.keys(document.components.securitySchemes)]);
+    expect(Object.values(document.components.securitySchemes)).toMatchObject([
+      { type: 'http', scheme: 'bearer' },
+    ]);
+    expect(document.servers.map(({ url }) => url)).toEqual(['/v1', '{base_url}', '{staging_url}']);
+  });
+
+  test('tells the quotas of every plan', () => {
+    const rows = document.info.description.split('\n').filter((line) => line.startsWith('| '));
+    expect(rows.slice(1)).toEqual([
+      '| Free | 60 | 1,000 |',
+      '| Pro | 300 | 10,000 |',
+      '| Business | 1,000 | 100,000 |',
+      '| Enterprise | custom | custom |',
+    ]);
+    expect(rows.slice(1)).toHaveLength(planNames.length);
+  });
+});
+
+type Exchange = { method: string; path: string; response: Observed };
+
+/** What is particular of a request; without it an operation is asked for what its document has as an example. */
+type Send = {
+  method?: string;
+  /** Behind the path. */
+  suffix?: string;
+  body?: string;
+  headers?: Record<string, string>;
+  /** Header lines that are sent as bytes: what `fetch` would not send, or not read the answer to. */
+  raw?: string;
+  /** Sent first, to the same service. */
+  before?: Send;
+  service?: () => ServiceOptions;
+};
+
+/** Sends a request to a service of its own, with the sample shop in it unless it has another store. */
+async function play(name: OperationName, send: Send): Promise<Exchange> {
+  const options = send.service?.() ?? {};
+  const service = await start(options);
+  if (!options.store) await service.store.seed(sampleShop());
+  async function ask({ method = operations[name].method, suffix = '', headers = {}, ...rest }: Send) {
+    const path = `/v1${operations[name].path.replace(/\{\w+\}/, '1')}${suffix}`;
+    if (rest.raw !== undefined) {
+      const bytes = `${method} ${path} HTTP/1.1\r\nConnection: close\r\n${rest.raw}`;
+      return { method, path, response: await observeRaw(service.listening.port, bytes) };
+    }
+    const example = operation(name).requestBody?.content['application/json']?.example;
+    const body = rest.body ?? (method === 'POST' ? JSON.stringify(example) : undefined);
+    const answer = await service.call(path, { method, headers, ...(body !== undefined && { body }) });
+    const response = { status: answer.status, headers: answer.headers, text: await answer.text() };
+    return { method, path, response };
+  }
+  if (send.before) await ask(send.before);
+  return ask(send);
+}
+
+async function observeRaw(port: number, bytes: string): Promise<Observed> {
+  const [answer] = await sendRaw(port, bytes);
+  if (!answer) throw new Error('no answer');
+  return { status: answer.status, headers: new Headers(answer.headers), text: answer.body };
+}
+
+const fail = async () => {
+  throw new Error('the disk is gone');
+};
+const failing = () => ({
+  store: Object.assign(new MemoryStore(), { add: fail, list: fail, get: fail, orders: fail }),
+});
+const inFlight = () => ({
+  store: Object.assign(new MemoryStore(), { add: async () => ({ kind: 'in_flight' }) as const }),
+});
+const empty = () => ({ store: new MemoryStore() });
+const atSunset = () => ({ time: operations.getPet.deprecated.sunset.toISOString() });
+const quotaOf = (perMinute: number) => () => ({ quota: { perMinute, perDay: 9 } });
+const banned = () => {
+  const clock = manualClock();
+  const bans = { until: () => clock.now() + 300_000, refused: async () => undefined };
+  return { limiter: createMemoryLimiter(clock, bans) };
+};
+const failingOften = () => ({ faults: { failRate: 1, seed: 1 } });
+const onlyLoopback = () => ({ hosts: new Set<string>() });
+// Seconds long in earnest.
+const impatient = () => ({
+  limits: { headersTimeout: 100, requestTimeout: 100, connectionsCheckingInterval: 20 },
+});
+const authorized = `Host: 127.0.0.1\r\nAuthorization: Bearer ${KEY}\r\n`;
+const key = { 'Idempotency-Key': encodeIdempotencyKey('a "key"') };
+
+/** What every operation can answer. */
+const everywhere: [status: number | 'success', about: string, Send][] = [
+  ['success', 'what its document has as an example', {}],
+  [400, 'a parameter twice', { suffix: '?a=1&a=2' }],
+  [401, 'no key', { headers: { Authorization: '' } }],
+  [401, 'a wrong key', { headers: { Authorization: 'Bearer wrong' } }],
+  [405, 'another method', { method: 'DELETE' }],
+  [429, 'no request left', { before: {}, service: quotaOf(1) }],
+  [408, 'headers without an end', { raw: authorized, service: impatient }],
+  [417, 'an expectation', { raw: `${authorized}Expect: the-worst\r\n\r\n` }],
+  [421, 'a foreign name', { raw: 'Host: shop.test\r\n\r\n', service: onlyLoopback }],
+  [429, 'a banned key', { service: banned }],
+  [431, 'headers of 9 KiB', { raw: `${authorized}X: ${'x'.repeat(9_216)}\r\n\r\n` }],
+  [503, 'a fault that was asked for', { service: failingOften }],
+  [500, 'a store that fails', { service: failing }],
+];
+
+/** What single operations answer besides. */
+const particular: [OperationName, status: number, about: string, Send][] = [
+  ['listPets', 200, 'a page with a next one', { suffix: '?limit=2' }],
+  ['listPets', 200, 'the last page', { suffix: '?limit=100' }],
+  ['listPets', 200, 'one status', { suffix: '?status=sold&limit=3' }],
+  ['listPets', 200, 'an empty store', { service: empty }],
+  ['listPets', 200, 'HEAD', { method: 'HEAD' }],
+  ['listPets', 400, 'a limit of 0', { suffix: '?limit=0' }],
+  ['listPets', 400, 'a limit of 101', { suffix: '?limit=101' }],
+  ['listPets', 400, 'a status there is not', { suffix: '?status=gone' }],
+  ['listPets', 400, 'a made-up cursor', { suffix: '?cursor=x' }],
+  ['createPet', 201, 'the largest category', { body: '{"name":"Rex","categoryId":9223372036854775807}' }],
+  ['createPet', 201, 'a field of its own', { body: '{"name":"","categoryId":1,"colour":["red"]}' }],
+  ['createPet', 201, 'repeated', { headers: key, before: { headers: key } }],
+  ['createPet', 400, 'no name', { body: '{"categoryId":1}' }],
+  ['createPet', 400, 'a wrong type', { body: '{"name":"Rex","categoryId":"1"}' }],
+  ['createPet', 400, 'no JSON', { body: '{' }],
+  ['createPet', 400, 'an empty idempotency key', { headers: { 'Idempotency-Key': '""' } }],
+  ['createPet', 409, 'while the first is running', { headers: key, service: inFlight }],
+  ['createPet', 413, 'more than 64 KiB', { body: 'x'.repeat(65_537) }],
+  ['createPet', 415, 'text', { headers: { 'Content-Type': 'text/plain' } }],
+  [
+    'createPet',
+    422,
+    'the key of another body',
+    { headers: key, body: '{"name":"Mia","categoryId":1}', before: { headers: key } },
+  ],
+  ['getPet', 200, 'HEAD', { method: 'HEAD' }],
+  ['getPet', 404, 'an id there is not', { suffix: '000' }],
+  ['getPet', 404, 'no id', { suffix: 'x' }],
+  ['getPet', 410, 'at its sunset', { service: atSunset }],
+  ['listOrders', 200, 'an empty store', { service: empty }],
+];
+
+const scenes = [
+  ...table.flatMap(([name, { success }]) =>
+    everywhere.map(([status, about, send]) => ({
+      name,
+      status: status === 'success' ? success.status : status,
+      about,
+      send,
+    })),
+  ),
+  ...particular.map(([name, status, about, send]) => ({ name, status, about, send })),
+];
+
+describe('the service answers as its document says', () => {
+  test.each(scenes)('$name $status: $about', async ({ name, status, send }) => {
+    const { method, path, response } = await play(name, send);
+    expect(response.status).toBe(status);
+    expect(violations(method, path, response)).toEqual([]);
+    const media = operation(name).responses[String(status)]?.content['application/json'];
+    if (media && 'examples' in media) {
+      expect(Object.keys(media.examples)).toContain(JSON.parse(response.text).code);
+    }
+  });
+
+  test('with every status that is documented, of every operation', () => {
+    const played = scenes.map(({ name, status }) => `${name} ${status}`);
+    const documented = described.flatMap(({ operationId, responses }) =>
+      Object.keys(responses).map((status) => `${operationId} ${status}`),
+    );
+    expect([...new Set(played)].sort()).toEqual(documented.sort());
+  });
+
+  test.each(described)('$operationId: also where an answer is asked for by Prefer', async (each) => {
+    for (const status of Object.keys(each.responses)) {
+      const { method, path, response } = await play(each.operationId, {
+        headers: { Prefer: `code=${status}` },
+      });
+      expect(response.status).toBe(Number(status));
+      expect(violations(method, path, response)).toEqual([]);
+    }
+  });
+
+  test('with a replay that says so', async () => {
+    const { response } = await play('createPet', { headers: key, before: { headers: key } });
+    expect(response.headers.get('idempotency-replayed')).toBe('true');
+  });
+});
+
+type Tampering = {
+  method?: string;
+  path?: string;
+  status?: number;
+  text?: string;
+  /** `null` takes a header away. */
+  headers?: Record<string, string | null>;
+};
+
+function tamper({ method, path, response }: Exchange, by: Tampering): string[] {
+  const headers = new Headers(response.headers);
+  for (const [name, value] of Object.entries(by.headers ?? {})) {
+    if (value === null) headers.delete(name);
+    else headers.set(name, value);
+  }
+  const { status, text } = { ...response, ...by };
+  return violations(by.method ?? method, by.path ?? path, { status, headers, text });
+}
+
+describe('an answer that the document does not allow is found', () => {
+  const list = () => play('listPets', { suffix: '?limit=2' });
+  const creation = () => play('createPet', {});
+  const single = () => play('getPet', {});
+  const missing = () => play('getPet', { suffix: 'x' });
+  const stranger = () => play('listPets', { headers: { Authorization: '' } });
+  const refused = () => play('listPets', { method: 'DELETE' });
+  const limited = () => play('listOrders', { service: quotaOf(0) });
+  const head = () => play('getPet', { method: 'HEAD' });
+
+  test.each<[string, () => Promise<Exchange>, Tampering, RegExp]>([
+    ['a status', list, { status: 402 }, /status 402 is not documented/],
+    ['another success', creation, { status: 200 }, /status 200 is not documented/],
+    ['a path', list, { path: '/v1/animals' }, /not documented/],
+    ['a path without the version', list, { path: '/pets' }, /not documented/],
+    ['a method that succeeds', single, { method: 'DELETE' }, /DELETE \/v1\/pets\/1 is not documented/],
+    ['no limit', list, { headers: { 'X-RateLimit-Limit': null } }, /X-RateLimit-Limit is missing/],
+    ['no remaining', stranger, { headers: { 'X-RateLimit-Remaining': null } }, /Remaining is missing/],
+    ['no reset', limited, { headers: { 'X-RateLimit-Reset': null } }, /X-RateLimit-Reset is missing/],
+    ['a limit in words', list, { headers: { 'X-RateLimit-Limit': 'sixty' } }, /Limit must be integer/],
+    ['less than none left', list, { headers: { 'X-RateLimit-Remaining': '-1' } }, /Remaining must be >= 0/],
+    ['a reset as a date', list, { headers: { 'X-RateLimit-Reset': '2026-11-20' } }, /Reset must be integer/],
+    ['429 without Retry-After', limited, { headers: { 'Retry-After': null } }, /Retry-After is missing/],
+    ['Retry-After of 0', limited, { headers: { 'Retry-After': '0' } }, /Retry-After must be >= 1/],
+    ['Retry-After elsewhere', list, { headers: { 'Retry-After': '1' } }, /retry-after is .* not for this/],
+    [
+      '401 without a challenge',
+      stranger,
+      { headers: { 'WWW-Authenticate': null } },
+      /Authenticate is missing/,
+    ],
+    ['another challenge', stranger, { headers: { 'WWW-Authenticate': 'Basic' } }, /must match pattern/],
+    ['405 without Allow', refused, { headers: { Allow: null } }, /Allow is missing/],
+    ['Allow in lower case', refused, { headers: { Allow: 'get' } }, /Allow must match pattern/],
+    ['no Deprecation', single, { headers: { Deprecation: null } }, /Deprecation is missing/],
+    ['another Sunset', single, { headers: { Sunset: 'tomorrow' } }, /Sunset must be equal to constant/],
+    ['no successor', single, { headers: { Link: null } }, /Link is missing/],
+    ['no successor of a 404', missing, { headers: { Link: null } }, /Link is missing/],
+    ['Sunset elsewhere', list, { headers: { Sunset: 'tomorrow' } }, /sunset is .* not for this response/],
+    ['another relation', list, { headers: { Link: '</v1/pets>; rel="last"' } }, /Link must match pattern/],
+    ['no word of idempotency', list, { headers: { 'Idempotency-Supported': null } }, /Supported is missing/],
+    ['a replay in other words', creation, { headers: { 'Idempotency-Replayed': 'no' } }, /must be boolean/],
+    ['a replay of a list', list, { headers: { 'Idempotency-Replayed': 'true' } }, /not for this response/],
+    ['HTML', list, { headers: { 'Content-Type': 'text/html' } }, /Content-Type text\/html is not/],
+    ['no type', list, { headers: { 'Content-Type': null } }, /Content-Type \(none\) is not documented/],
+    ['no JSON', list, { text: '[' }, /the body is not JSON/],
+    ['no body', single, { text: '' }, /the body is not JSON/],
+    ['a HEAD with a body', head, { text: '{}' }, /a HEAD has no body/],
+    ['an animal for a list', list, { text: '{"id":1,"name":"Rex","categoryId":1}' }, /must be array/],
+    ['a list with a hole', list, { text: '[null]' }, /body\/0 must be object/],
+    ['no id', single, { text: '{"name":"Rex","categoryId":1}' }, /must have required property 'id'/],
+    ['no name', single, { text: '{"id":1,"categoryId":1}' }, /must have required property 'name'/],
+    ['an id in quotes', single, { text: '{"id":"1","name":"Rex","categoryId":1}' }, /id must be integer/],
+    ['half an id', single, { text: '{"id":1.5,"name":"Rex","categoryId":1}' }, /id must be integer/],
+    [
+      'another availability',
+      single,
+      { text: '{"id":1,"name":"","categoryId":1,"status":"x"}' },
+      /one of the allowed/,
+    ],
+    ['an error without a code', missing, { text: '{"message":"","status":404}' }, /required property 'code'/],
+    [
+      'an error of no status',
+      missing,
+      { text: '{"code":"","message":"","status":"404"}' },
+      /must be integer/,
+    ],
+  ])('%s', async (_about, ask, by, violation) => {
+    const exchange = await ask();
+    expect(tamper(exchange, {})).toEqual([]);
+    expect(tamper(exchange, by).join('\n')).toMatch(violation);
+  });
+});
