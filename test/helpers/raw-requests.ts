@@ -1,0 +1,24 @@
+import { namesFor } from '../../src/server/hosts.ts';
+import { KEY, type ServiceOptions } from './service.ts';
+
+// Requests as bytes, to be changed by a test.
+
+export const HOST = 'Host: 127.0.0.1\r\n';
+export const AUTH = `Authorization: Bearer ${KEY}\r\n`;
+export const CLOSE = 'Connection: close\r\n';
+export const JSON_TYPE = 'Content-Type: application/json\r\n';
+export const REX = '{"name":"Rex","categoryId":1}';
+
+/** A request whose answer ends the connection. */
+export const get = (target: string, headers = '') =>
+  `GET ${target} HTTP/1.1\r\n${HOST}${AUTH}${headers}${CLOSE}\r\n`;
+export const post = (body: string | Buffer, headers = JSON_TYPE) =>
+  Buffer.concat([
+    Buffer.from(`POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${headers}${CLOSE}`),
+    Buffer.from(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`),
+    Buffer.from(body),
+  ]);
+export const chunked = (rest: string) =>
+  `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}${CLOSE}Transfer-Encoding: chunked\r\n\r\n${rest}`;
+
+export const atLoopback: ServiceOptions = { hosts: namesFor('127.0.0.1', []) };

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { start } from '../helpers/service.ts';
+
+const PAGE = 'http://localhost:5173';
+const from = (origin: string, init: RequestInit = {}): RequestInit => ({
+  ...init,
+  headers: { ...init.headers, Origin: origin },
+});
+const corsOf = ({ headers }: Response) =>
+  Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control') || name === 'vary'));
+
+test('without --cors no answer has a CORS header', async () => {
+  const { call } = await start();
+  for (const init of [from(PAGE), from(PAGE, { method: 'OPTIONS' })])
+    expect(corsOf(await call('/v1/pets', init))).toEqual({});
+});
+
+describe('with --cors', () => {
+  test('a page of that origin may read every answer, errors too, with the headers that matter', async () => {
+    const { call } = await start({ cors: ['http://other.test', PAGE] });
+    for (const [path, init] of [
+      ['/v1/pets', {}],
+      ['/v1/pets?limit=0', {}],
+      ['/v1/pets', { headers: { Authorization: '' } }],
+      ['/healthz', {}],
+    ] as const) {
+      const cors = corsOf(await call(path, from(PAGE, init)));
+      expect(cors).toEqual({
+        vary: 'Origin',
+        'access-control-allow-origin': PAGE,
+        'access-control-expose-headers': expect.stringContaining('Retry-After'),
+      });
+    }
+  });
+
+  test.each([
+    'http://evil.example',
+    'http://localhost:5174',
+    'https://localhost:5173',
+    'null',
+    `${PAGE}.evil.example`,
+  ])('a page of %s may not', async (origin) => {
+    const { call } = await start({ cors: [PAGE] });
+    expect(corsOf(await call('/v1/pets', from(origin)))).toEqual({ vary: 'Origin' });
+  });
+
+  test('* is every origin', async () => {
+    const { call } = await start({ cors: ['*'] });
+    expect(corsOf(await call('/v1/pets', from('http://any.example')))).toMatchObject({
+      'access-control-allow-origin': '*',
+    });
+  });
+
+  test('a preflight needs no key, counts nothing, and allows what the API takes', async () => {
+    const { call } = await start({ cors: [PAGE] });
+    const preflight = await call('/v1/pets', {
+      method: 'OPTIONS',
+      headers: { Authorization: '', Origin: PAGE, 'Access-Control-Request-Method': 'POST' },
+    });
+    expect(preflight.status).toBe(204);
+    expect(corsOf(preflight)).toMatchObject({
+      'access-control-allow-origin': PAGE,
+      'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
+      'access-control-allow-headers': 'Authorization, Content-Type, Idempotency-Key, Prefer',
+      'access-control-max-age': '600',
+    });
+    expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+  });
+});

@@ -1,0 +1,211 @@
+import { describe, expect, test } from 'vitest';
+import { plans } from '../../src/contract/plans.ts';
+import { startReal } from '../helpers/real-service.ts';
+import { create, start } from '../helpers/service.ts';
+
+// What the specification leaves open, as it was decided: the rows of the README's table.
+
+const REX = '{"name":"Rex","categoryId":1}';
+
+describe('D7 a 429', () => {
+  test('has the Error body, and Retry-After in whole seconds, rounded up and never 0', async () => {
+    const { clock, call } = await start({
+      quota: { perMinute: 1, perDay: 100 },
+      time: '2026-11-20T12:00:17.300Z',
+    });
+    await call('/v1/pets');
+    for (const path of ['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/nothing']) {
+      const refused = await call(path);
+      expect(refused.status).toBe(429);
+      expect(refused.headers.get('retry-after')).toBe('43');
+      expect(await refused.json()).toEqual({
+        code: 'rate_limited',
+        message: expect.any(String),
+        status: 429,
+      });
+    }
+    clock.set('2026-11-20T12:00:59.999Z');
+    expect((await call('/v1/pets')).headers.get('retry-after')).toBe('1');
+    clock.set('2026-11-20T12:01:00Z');
+    expect((await call('/v1/pets')).status).toBe(200);
+  });
+
+  test('adds nothing', async () => {
+    const { store, call } = await start({ quota: { perMinute: 1, perDay: 10 } });
+    await call('/v1/pets');
+    expect((await call('/v1/pets', create(REX))).status).toBe(429);
+    expect(await store.size()).toBe(0);
+  });
+});
+
+describe('D8 windows', () => {
+  test.each(Object.entries(plans).filter(([name]) => name !== 'enterprise'))(
+    'plan %s: of n + 1 requests on 64 connections at once exactly n succeed, in each window',
+    async (_name, quota) => {
+      const { clock, call } = await start({ quota, time: '2026-11-20T12:00:59.999Z' });
+      const statuses = async () => {
+        const answers: Response[] = [];
+        for (let left = quota.perMinute + 1; left > 0; left -= 64) {
+          answers.push(
+            ...(await Promise.all(Array.from({ length: Math.min(64, left) }, () => call('/v1/pets')))),
+          );
+        }
+        return answers.map(({ status }) => status);
+      };
+      for (let window = 0; window < 2; window++) {
+        const all = await statuses();
+        expect(all.filter((status) => status === 200)).toHaveLength(quota.perMinute);
+        expect(all.filter((status) => status === 429)).toHaveLength(1);
+        clock.advance(1);
+      }
+    },
+  );
+
+  test('are aligned to the UTC minute and day; the headers report the one with fewer requests left', async () => {
+    const { clock, call } = await start({
+      quota: { perMinute: 5, perDay: 7 },
+      time: '2026-11-20T23:58:59.500Z',
+    });
+    const seen = async () => {
+      const { status, headers } = await call('/v1/pets');
+      return [
+        status,
+        ...['limit', 'remaining', 'reset'].map((name) => Number(headers.get(`x-ratelimit-${name}`))),
+      ];
+    };
+    const [minute, midnight] = ['2026-11-20T23:59:00Z', '2026-11-21T00:00:00Z'].map(
+      (at) => Date.parse(at) / 1_000,
+    );
+    for (let left = 4; left >= 0; left--) expect(await seen()).toEqual([200, 5, left, minute]);
+    expect(await seen()).toEqual([429, 5, 0, minute]);
+    clock.set('2026-11-20T23:59:00Z');
+    expect(await seen()).toEqual([200, 7, 1, midnight]);
+    expect(await seen()).toEqual([200, 7, 0, midnight]);
+    // The 429 above has spent nothing of the day.
+    expect(await seen()).toEqual([429, 7, 0, midnight]);
+    clock.set('2026-11-21T00:00:00Z');
+    expect((await seen()).slice(0, 3)).toEqual([200, 5, 4]);
+  });
+
+  test.each([
+    ['401', '/v1/pets', { headers: { Authorization: 'Bearer wrong' } }],
+    ['400', '/v1/pets?limit=0', {}],
+    ['404', '/v1/nothing', {}],
+    ['405', '/v1/pets', { method: 'DELETE' }],
+    ['413', '/v1/pets', create(' '.repeat(70_000))],
+    ['415', '/v1/pets', { method: 'POST', body: REX, headers: { 'Content-Type': 'text/plain' } }],
+    ['201', '/v1/pets', create(REX)],
+    ['404', '/nothing', {}],
+    ['200', '/healthz', {}],
+    ['204', '/v1/pets', { method: 'OPTIONS' }],
+  ] satisfies [string, string, RequestInit][])(
+    'the three headers come with a %s of %s',
+    async (status, path, init) => {
+      const { call } = await start();
+      const answer = await call(path, init);
+      expect(answer.status).toBe(Number(status));
+      for (const name of ['limit', 'remaining', 'reset']) {
+        expect(answer.headers.get(`x-ratelimit-${name}`)).toMatch(/^\d+$/);
+      }
+    },
+  );
+});
+
+describe('D13 a missing or invalid key', () => {
+  const wrong = { headers: { Authorization: 'Bearer wrong' } };
+
+  test.each(['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/nothing'])(
+    'is the same 401 at %s, whatever it is that is wrong',
+    async (path) => {
+      const answers = await Promise.all(
+        ['', 'Bearer', 'Bearer wrong', 'Bearer pets_é', 'Basic cGV0czpwZXRz', 'Bearer a b'].map(
+          async (value) => {
+            const { call } = await start();
+            const answer = await call(path, {
+              headers: { Authorization: Buffer.from(value).toString('latin1') },
+            });
+            const headers = [...answer.headers].filter(([name]) => name !== 'date');
+            return { status: answer.status, headers, body: await answer.text() };
+          },
+        ),
+      );
+      expect(answers[0]?.status).toBe(401);
+      expect(Object.fromEntries(answers[0]?.headers ?? [])).toMatchObject({ 'www-authenticate': 'Bearer' });
+      for (const answer of answers) expect(answer).toEqual(answers[0]);
+    },
+  );
+
+  test('has the headers of 60 a minute per address, which refuse nothing, and hinder no good key', async () => {
+    const { call } = await start();
+    for (let i = 1; i <= 70; i++) {
+      const { status, headers } = await call('/v1/pets', wrong);
+      expect(status).toBe(401);
+      expect(headers.get('x-ratelimit-limit')).toBe('60');
+      expect(headers.get('x-ratelimit-remaining')).toBe(String(Math.max(0, 60 - i)));
+    }
+    expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+  });
+
+  test('is 429 from the 61st on with --limit-failed-keys, and a good key from there is not hindered', async () => {
+    const { clock, call } = await start({ limitFailedKeys: true });
+    for (let i = 1; i <= 60; i++) expect((await call('/v1/pets', wrong)).status).toBe(401);
+    const refused = await call('/v1/pets', wrong);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('60');
+    expect(await refused.json()).toMatchObject({ code: 'rate_limited' });
+    for (let i = 0; i < 30; i++) await call('/v1/pets', wrong);
+    clock.advance(5_000);
+    for (let i = 0; i < 30; i++) await call('/v1/pets', wrong);
+    expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+    clock.advance(55_000);
+    // An address is never banned: it may be many people's.
+    expect((await call('/v1/pets', wrong)).status).toBe(401);
+  });
+
+  test('is limited by itself where the service is not bound to loopback', async () => {
+    for (const [host, status] of [
+      ['127.0.0.1', 401],
+      ['0.0.0.0', 429],
+    ] as const) {
+      const service = await startReal({ host });
+      let last: Response | undefined;
+      for (let i = 0; i < 61; i++) last = await service.call('/pets', wrong);
+      expect(last?.status).toBe(status);
+      expect((await service.call('/pets')).status).toBe(200);
+    }
+  });
+});
+
+describe('D16 keys', () => {
+  const statusWith = async (service: Awaited<ReturnType<typeof startReal>>, key: string) =>
+    (await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } })).status;
+
+  test('a key of 256 random bits behind a prefix works at once, one that was never made does not', async () => {
+    const service = await startReal();
+    const key = await service.makeKey({ name: 'import', plan: 'pro' });
+    expect(key).toMatch(/^pets_[\w-]{43}$/);
+    expect(await statusWith(service, key)).toBe(200);
+    expect(await statusWith(service, `${key.slice(0, -1)}${key.endsWith('A') ? 'E' : 'A'}`)).toBe(401);
+  });
+
+  test('each has the limits of its plan, an enterprise key those that were agreed', async () => {
+    const service = await startReal();
+    const limitOf = async (key: string) =>
+      (await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } })).headers.get(
+        'x-ratelimit-limit',
+      );
+    for (const [plan, { perMinute }] of Object.entries(plans)) {
+      const key = await service.makeKey({ name: `of-${plan}`, plan: plan as keyof typeof plans });
+      // Unknown keys make the server look at most ten times a second.
+      service.clock.advance(100);
+      expect(await limitOf(key)).toBe(String(perMinute));
+    }
+    const agreed = await service.makeKey({
+      name: 'agreed',
+      plan: 'enterprise',
+      quota: { perMinute: 7, perDay: 1_000_000 },
+    });
+    service.clock.advance(100);
+    expect(await limitOf(agreed)).toBe('7');
+  });
+});

@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest';
+import { plans } from '../../src/contract/plans.ts';
+import { encodeCursor } from '../../src/server/cursor.ts';
+import { sampleShop } from '../../src/server/sample.ts';
+import { startReal } from '../helpers/real-service.ts';
+import { create, start } from '../helpers/service.ts';
+
+// What the specification leaves open, as it was decided: the rows of the README's table.
+
+const REX = '{"name":"Rex","categoryId":1}';
+const idOf = async (answer: Response): Promise<number> => ((await answer.json()) as { id: number }).id;
+const nextOf = (answer: Response): string | undefined =>
+  /^<([^>]+)>/.exec(answer.headers.get('link') ?? '')?.[1];
+
+describe('D1 pagination', () => {
+  test('the next link keeps the limit and the status', async () => {
+    const { store, call } = await start();
+    await store.seed(sampleShop());
+    const { headers } = await call('/v1/pets?status=sold&limit=3');
+    expect(headers.get('link')).toMatch(/^<\/v1\/pets\?[^>]+>; rel="next"$/);
+    const next = new URL(/^<([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? '', 'http://service');
+    expect(Object.fromEntries(next.searchParams)).toEqual({
+      limit: '3',
+      status: 'sold',
+      cursor: expect.any(String),
+    });
+  });
+
+  test('without a limit the link has the default', async () => {
+    const { store, call } = await start();
+    await store.seed(sampleShop());
+    expect(nextOf(await call('/v1/pets'))).toContain('limit=20');
+  });
+
+  test.each(['', '&status=available', '&status=sold'])(
+    'the pages%s show every animal exactly once, ascending, while others are added',
+    async (filter) => {
+      const { store, call } = await start({ quota: plans.enterprise });
+      await store.seed(sampleShop());
+      const status = filter.slice('&status='.length);
+      const wanted = sampleShop()
+        .pets.filter((pet) => status === '' || pet.status === status)
+        .map(({ id }) => Number(id));
+      const late = create(`{"name":"Late","categoryId":1,"status":"${status || 'pending'}"}`);
+      const seen: number[] = [];
+      let path: string | undefined = `/v1/pets?limit=5${filter}`;
+      while (path !== undefined && seen.length < 200) {
+        const [page, ...added] = await Promise.all([
+          call(path),
+          ...(seen.length < 50 ? [call('/v1/pets', late), call('/v1/pets', late)] : []),
+        ]);
+        seen.push(...((await page.json()) as { id: number }[]).map(({ id }) => id));
+        path = nextOf(page);
+        // What was added while the last page was made may be too late for it.
+        if (path !== undefined) wanted.push(...(await Promise.all(added.map(idOf))));
+      }
+      expect(seen).toEqual([...new Set(seen)].sort((x, y) => x - y));
+      expect(seen).toEqual(expect.arrayContaining(wanted));
+      expect(wanted.length).toBeGreaterThan(11);
+    },
+  );
+
+  test('the last page has no link, a full one neither', async () => {
+    const { store, call } = await start();
+    await store.seed(sampleShop());
+    expect(nextOf(await call('/v1/pets?limit=66'))).toBeUndefined();
+    expect(nextOf(await call('/v1/pets?limit=65'))).toBeDefined();
+    expect(nextOf(await call('/v1/pets?status=sold&limit=100'))).toBeUndefined();
+  });
+
+  test.each<[string, (good: string) => string]>([
+    ['forged', () => encodeCursor(3n, 'ff'.repeat(32))],
+    ['of another store', () => encodeCursor(3n, '11'.repeat(32))],
+    ['truncated', (good) => good.slice(0, -1)],
+    ['with a changed character', (good) => `${good[0] === 'A' ? 'B' : 'A'}${good.slice(1)}`],
+    ['with something behind', (good) => `${good}=`],
+    ['in another alphabet', (good) => `${good}%2B`],
+    ['empty', () => ''],
+    ['a bare id', () => '3'],
+    ['very long', () => 'A'.repeat(4_000)],
+  ])('a cursor that is %s is 400', async (_name, change) => {
+    const { store, call } = await start();
+    await store.seed(sampleShop());
+    const good = encodeCursor(3n, store.secret);
+    expect((await call(`/v1/pets?cursor=${good}`)).status).toBe(200);
+    expect((await call(`/v1/pets?cursor=${change(good)}`)).status).toBe(400);
+  });
+});
+
+describe('D2 invalid query', () => {
+  test.each(['limit=0', 'limit=101', 'limit=', 'limit=1e1', 'status=lost', 'status='])(
+    '%s is 400',
+    async (query) => {
+      const { call } = await start();
+      const answer = await call(`/v1/pets?${query}`);
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({ code: 'invalid_request' });
+    },
+  );
+
+  test('an unknown parameter is ignored', async () => {
+    const { store, call } = await start();
+    await store.seed(sampleShop());
+    const [plain, odd] = [await call('/v1/pets?limit=2'), await call('/v1/pets?colour=red&limit=2&page=7')];
+    expect(odd.status).toBe(200);
+    expect(await odd.text()).toBe(await plain.text());
+  });
+});
+
+test('D3 status omitted on creation: the animal is available', async () => {
+  const { call } = await start();
+  expect(await (await call('/v1/pets', create(REX))).json()).toMatchObject({ status: 'available' });
+});
+
+describe('D4 ids', () => {
+  test('begin at 1, in order of acceptance, and none is given twice, also after a restart', async () => {
+    const service = await startReal();
+    const add = async () => idOf(await service.call('/pets', create(REX)));
+    expect(await add()).toBe(1);
+    const several = await Promise.all(Array.from({ length: 20 }, add));
+    expect(several.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, i) => i + 2));
+    await service.restart();
+    expect(await add()).toBe(22);
+  });
+
+  test('a refused creation uses none', async () => {
+    const { call } = await start();
+    await call('/v1/pets', create('{"name":"Rex"}'));
+    expect(await idOf(await call('/v1/pets', create(REX)))).toBe(1);
+  });
+
+  test('go on behind the largest that was seeded, above what a double holds', async () => {
+    const { store, call } = await start();
+    await store.seed({
+      pets: [{ id: 9_007_199_254_740_993n, name: 'Rex', categoryId: 1n, status: 'sold' }],
+      orders: [],
+    });
+    expect(await (await call('/v1/pets', create(REX))).text()).toContain('{"id":9007199254740994,');
+  });
+});
+
+test.each([
+  'abc',
+  '1.0',
+  '01',
+  '+1',
+  '0x1',
+  '1e0',
+  '9223372036854775808',
+  '-9223372036854775809',
+  '%20',
+  '1%00',
+])('D5 petId %s is no int64: 404', async (id) => {
+  const { store, call } = await start();
+  await store.seed(sampleShop());
+  const answer = await call(`/v1/pets/${id}`);
+  expect(answer.status).toBe(404);
+  expect(await answer.json()).toMatchObject({ code: 'not_found' });
+});
+
+describe('D6 orders', () => {
+  test('are an empty array in a fresh store', async () => {
+    const { call } = await start();
+    expect(await (await call('/v1/store/orders')).text()).toBe('[]');
+  });
+
+  test('are objects kept as they came, whatever they have', async () => {
+    const orders = [{ id: 9_007_199_254_740_993n, lines: [{ sku: 'é "x"', price: null }] }, {}];
+    const service = await startReal({ seed: async () => ({ pets: [], orders }) });
+    await service.restart();
+    expect(await (await service.call('/store/orders')).text()).toBe(
+      '[{"id":9007199254740993,"lines":[{"sku":"é \\"x\\"","price":null}]},{}]',
+    );
+  });
+});

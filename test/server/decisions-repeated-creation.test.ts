@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest';
+import { gate } from '../helpers/gate.ts';
+import { startReal } from '../helpers/real-service.ts';
+import { create, OTHER_KEY, start } from '../helpers/service.ts';
+
+// What the specification leaves open, as it was decided: the rows of the README's table.
+
+const REX = '{"name":"Rex","categoryId":1}';
+const idOf = async (answer: Response): Promise<number> => ((await answer.json()) as { id: number }).id;
+
+describe('D10 a repeated creation', () => {
+  const headers = { 'Idempotency-Key': '"a-key"' };
+
+  test('answers with the first animal, and says that it is a repetition', async () => {
+    const { store, call } = await start();
+    const first = await call('/v1/pets', create(REX, headers));
+    const again = await call(
+      '/v1/pets',
+      create(' {"categoryId":1, "status":"available","name":"Rex"}', headers),
+    );
+    expect([first.status, again.status]).toEqual([201, 201]);
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    expect(first.headers.get('idempotency-replayed')).toBeNull();
+    expect(await again.text()).toBe(await first.text());
+    expect(await store.size()).toBe(1);
+  });
+
+  test('with another body or another status is 422, and adds nothing', async () => {
+    const { store, call } = await start();
+    await call('/v1/pets', create(REX, headers));
+    for (const body of ['{"name":"Rex","categoryId":2}', '{"name":"Rex","categoryId":1,"status":"sold"}']) {
+      const answer = await call('/v1/pets', create(body, headers));
+      expect(answer.status).toBe(422);
+      expect(await answer.json()).toMatchObject({ code: 'idempotency_mismatch' });
+    }
+    expect(await store.size()).toBe(1);
+  });
+
+  test('of another API key is another creation', async () => {
+    const { store, call } = await start();
+    const mine = await call('/v1/pets', create(REX, headers));
+    const theirs = await call('/v1/pets', create(REX, { ...headers, Authorization: `Bearer ${OTHER_KEY}` }));
+    expect([mine.status, theirs.status]).toEqual([201, 201]);
+    expect(theirs.headers.get('idempotency-replayed')).toBeNull();
+    expect(await store.size()).toBe(2);
+  });
+
+  test('while the first is still being written is 409', async () => {
+    const { store, call } = await start();
+    const written = gate();
+    const begun = gate();
+    const add = store.add.bind(store);
+    store.add = async (addition) => {
+      const outcome = add(addition);
+      begun.open();
+      await written.opened;
+      return outcome;
+    };
+    const first = call('/v1/pets', create(REX, headers));
+    await begun.opened;
+    store.add = async () => ({ kind: 'in_flight' });
+    const second = await call('/v1/pets', create(REX, headers));
+    expect(second.status).toBe(409);
+    expect(await second.json()).toMatchObject({ code: 'idempotency_in_flight' });
+    written.open();
+    expect((await first).status).toBe(201);
+  });
+
+  test('a hundred at once on a real store add one animal: each is 201 with the same or 409', async () => {
+    const service = await startReal();
+    const many = await service.makeKey({ name: 'many', plan: 'business' });
+    const call = () => service.call('/pets', create(REX, { ...headers, Authorization: `Bearer ${many}` }));
+    const answers = await Promise.all(Array.from({ length: 100 }, call));
+    const good = answers.filter(({ status }) => status === 201);
+    expect(answers.every(({ status }) => status === 201 || status === 409)).toBe(true);
+    expect(good.filter((answer) => !answer.headers.has('idempotency-replayed'))).toHaveLength(1);
+    expect(new Set(await Promise.all(good.map(idOf)))).toEqual(new Set([1]));
+    expect(await (await service.call('/pets')).json()).toHaveLength(1);
+  });
+
+  test('is known after a restart, for 24 hours and not a millisecond longer', async () => {
+    const service = await startReal({ time: '2026-11-20T12:00:00Z' });
+    const add = async () => idOf(await service.call('/pets', create(REX, headers)));
+    expect(await add()).toBe(1);
+    await service.restart();
+    service.clock.set('2026-11-21T11:59:59.999Z');
+    expect(await add()).toBe(1);
+    service.clock.set('2026-11-21T12:00:00Z');
+    expect(await add()).toBe(2);
+  });
+
+  test.each(['""', '"open', 'a b', '"é"', '"a", "b"', `"${'x'.repeat(256)}"`, `"${'x'.repeat(4_000)}"`])(
+    'an Idempotency-Key %j is 400, and adds nothing',
+    async (value) => {
+      const { store, call } = await start();
+      expect((await call('/v1/pets', create(REX, { 'Idempotency-Key': value }))).status).toBe(400);
+      expect(await store.size()).toBe(0);
+    },
+  );
+
+  test('an Idempotency-Key of 10 KB is 431, and adds nothing', async () => {
+    const { store, call } = await start();
+    const answer = await call('/v1/pets', create(REX, { 'Idempotency-Key': `"${'x'.repeat(10_000)}"` }));
+    expect(answer.status).toBe(431);
+    expect(await answer.json()).toMatchObject({ code: 'headers_too_large' });
+    expect(await store.size()).toBe(0);
+  });
+
+  test('is announced with every answer to a valid key, and to no other', async () => {
+    const { call } = await start({ quota: { perMinute: 3, perDay: 9 } });
+    for (const path of ['/v1/pets', '/v1/nothing', '/v1/pets?limit=0', '/v1/pets']) {
+      expect((await call(path)).headers.get('idempotency-supported')).toBe('true');
+    }
+    const stranger = await call('/v1/pets', { headers: { Authorization: 'Bearer wrong' } });
+    expect(stranger.headers.get('idempotency-supported')).toBeNull();
+  });
+});

@@ -1,0 +1,226 @@
+import { describe, expect, test } from 'vitest';
+import { operations } from '../../src/contract/operations.ts';
+import { faultOf } from '../../src/server/faults.ts';
+import { sampleShop } from '../../src/server/sample.ts';
+import { gate } from '../helpers/gate.ts';
+import { startReal } from '../helpers/real-service.ts';
+import { create, start } from '../helpers/service.ts';
+
+const REX = '{"name":"Rex","categoryId":1}';
+const prefer = (value: string, init: RequestInit = {}): RequestInit => ({
+  ...init,
+  headers: { ...(init.headers as Record<string, string>), Prefer: value },
+});
+
+describe('what befalls the nth request', () => {
+  const options = { latency: { min: 100, max: 300 }, failRate: 0.25, seed: 7 };
+  const first = (count: number, changes: Partial<typeof options> = {}) =>
+    Array.from({ length: count }, (_, n) => faultOf({ ...options, ...changes }, n));
+
+  test('is the same for the same seed, and other for another', () => {
+    expect(first(1_000)).toEqual(first(1_000));
+    expect(first(1_000)).not.toEqual(first(1_000, { seed: 8 }));
+    // Written down: a later version must bring the same faults for a seed.
+    expect(first(4)).toMatchInlineSnapshot(`
+      [
+        {
+          "fails": true,
+          "latency": 260,
+        },
+        {
+          "fails": false,
+          "latency": 184,
+        },
+        {
+          "fails": false,
+          "latency": 204,
+        },
+        {
+          "fails": false,
+          "latency": 242,
+        },
+      ]
+    `);
+  });
+
+  test('spreads evenly: latencies within their range, failures at their rate', () => {
+    const faults = first(10_000);
+    const latencies = faults.map(({ latency }) => latency);
+    expect(Math.min(...latencies)).toBe(100);
+    expect(Math.max(...latencies)).toBe(300);
+    expect(latencies.reduce((sum, each) => sum + each, 0) / 10_000).toBeCloseTo(200, -1);
+    expect(faults.filter(({ fails }) => fails).length / 10_000).toBeCloseTo(0.25, 1);
+  });
+
+  test.each([
+    [0, 0],
+    [1, 500],
+  ])('with a rate of %f: %i of 500 fail', (failRate, count) => {
+    expect(first(500, { failRate }).filter(({ fails }) => fails)).toHaveLength(count);
+  });
+});
+
+describe('--fail-rate', () => {
+  test('is a 503 of the contract that neither counts nor writes', async () => {
+    const { store, call } = await start({ faults: { failRate: 1, seed: 1 } });
+    for (const init of [{}, create(REX), create(REX, { 'Idempotency-Key': '"a"' }), create('nonsense')]) {
+      const answer = await call('/v1/pets', init);
+      expect(answer.status).toBe(503);
+      expect(answer.headers.get('x-ratelimit-remaining')).toBe('60');
+      expect(answer.headers.get('idempotency-supported')).toBe('true');
+      expect(await answer.json()).toEqual({
+        code: 'injected_fault',
+        message: expect.any(String),
+        status: 503,
+      });
+    }
+    expect(await store.size()).toBe(0);
+  });
+
+  test('a creation is sent again until it succeeds, and is there once', async () => {
+    const { store, call } = await start({ faults: { failRate: 0.7, seed: 3 } });
+    const statuses: number[] = [];
+    while (statuses.at(-1) !== 201 && statuses.length < 50) {
+      statuses.push((await call('/v1/pets', create(REX, { 'Idempotency-Key': '"a"' }))).status);
+    }
+    expect(new Set(statuses)).toEqual(new Set([503, 201]));
+    expect(await store.size()).toBe(1);
+  });
+
+  test('hides no 401, and befalls neither OPTIONS nor what is outside the API', async () => {
+    const { call } = await start({ faults: { failRate: 1, seed: 1 } });
+    expect((await call('/v1/pets', { headers: { Authorization: '' } })).status).toBe(401);
+    expect((await call('/v1/pets', { method: 'OPTIONS' })).status).toBe(204);
+    expect((await call('/healthz')).status).toBe(200);
+  });
+});
+
+describe('--latency', () => {
+  test('holds each answer back, errors too, and nothing outside the API', async () => {
+    const held: number[] = [];
+    const { call } = await start({
+      faults: { latency: { min: 40, max: 40 }, seed: 1 },
+      sleep: async (milliseconds) => void held.push(milliseconds),
+    });
+    await call('/v1/pets');
+    await call('/v1/pets', { headers: { Authorization: '' } });
+    expect(held).toEqual([40, 40]);
+    await call('/healthz');
+    await call('/v1/pets', { method: 'OPTIONS' });
+    expect(held).toEqual([40, 40]);
+  });
+
+  test('the answer that is held back goes out at once when the service stops', async () => {
+    const [begun, ended] = [gate(), gate()];
+    const service = await startReal({
+      faults: { latency: { min: 600_000, max: 600_000 }, seed: 1 },
+      sleep: (_milliseconds, signal) => {
+        begun.open();
+        return new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            ended.open();
+            reject(signal.reason);
+          });
+        });
+      },
+    });
+    const answer = service.call('/pets', create(REX));
+    await begun.opened;
+    const restarted = service.restart();
+    await ended.opened;
+    expect((await answer).status).toBe(201);
+    await restarted;
+  });
+});
+
+describe('Prefer: code=NNN', () => {
+  test.each(
+    Object.entries(operations).flatMap(([name, { method, path, errors, success }]) =>
+      [success.status, ...errors].map(
+        (status) => [name, method, path.replace('{petId}', '1'), status] as const,
+      ),
+    ),
+  )('%s %s %s answers %i, complete, and neither counts nor writes', async (_name, method, path, status) => {
+    const { store, call } = await start();
+    const body = method === 'POST' ? { body: REX } : {};
+    const answer = await call(`/v1${path}`, prefer(`code=${status}`, { method, ...body }));
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('preference-applied')).toBe(`code=${status}`);
+    const text = await answer.text();
+    if (status >= 400) expect(JSON.parse(text)).toMatchObject({ status, code: expect.any(String) });
+    const { headers } = answer;
+    expect(headers.get('x-ratelimit-remaining')).toBe(status === 429 ? '0' : '60');
+    expect(headers.has('idempotency-supported')).toBe(status !== 401);
+    expect(headers.has('retry-after')).toBe(status === 429);
+    expect(headers.has('www-authenticate')).toBe(status === 401);
+    expect(headers.has('allow')).toBe(status === 405);
+    expect(headers.has('sunset')).toBe(path === '/pets/1');
+    expect(await store.size()).toBe(0);
+    expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+  });
+
+  test.each([
+    'code=503',
+    'Code=503',
+    'code="503"',
+    'respond-async, code=503',
+    'code=503; foo=bar',
+    'wait=10 , code = 503',
+  ])('is understood as %s', async (value) => {
+    const { call } = await start();
+    expect((await call('/v1/pets', prefer(value))).status).toBe(503);
+  });
+
+  test.each(['return=minimal', 'respond-async', 'barcode=503', 'return="code=503"'])(
+    'other preferences are nobody’s business: %s',
+    async (value) => {
+      const { call } = await start();
+      const answer = await call('/v1/pets', prefer(value));
+      expect(answer.status).toBe(200);
+      expect(answer.headers.has('preference-applied')).toBe(false);
+    },
+  );
+
+  test.each(['418', '201', '20', '', '4290', 'toString', '-1'])(
+    'a status that the operation cannot have is 400, and says which there are: %j',
+    async (code) => {
+      const { call } = await start();
+      const answer = await call('/v1/pets', prefer(`code=${code}`));
+      expect(answer.status).toBe(400);
+      expect(answer.headers.has('preference-applied')).toBe(false);
+      expect(await answer.json()).toMatchObject({ message: expect.stringContaining('429') });
+    },
+  );
+
+  test('needs a key, and something to be asked of', async () => {
+    const { call } = await start();
+    expect((await call('/v1/pets', prefer('code=200', { headers: { Authorization: '' } }))).status).toBe(401);
+    expect((await call('/v1/nothing', prefer('code=200'))).status).toBe(404);
+    expect((await call('/v1/pets', prefer('code=200', { method: 'PUT' }))).status).toBe(405);
+  });
+
+  test('answers a key over its limit too, and does not bring it nearer to a ban', async () => {
+    const service = await startReal();
+    const key = await service.makeKey({
+      name: 'small',
+      plan: 'enterprise',
+      quota: { perMinute: 1, perDay: 9 },
+    });
+    const call = (init: RequestInit) =>
+      service.call('/pets', { ...init, headers: { ...init.headers, Authorization: `Bearer ${key}` } });
+    await call({});
+    await call({});
+    service.clock.advance(2_000);
+    for (let i = 0; i < 30; i++) expect((await call(prefer('code=429'))).status).toBe(429);
+    const real = await call({});
+    expect(await real.json()).toMatchObject({ code: 'rate_limited' });
+  });
+
+  test('the animals that it shows are samples, whatever is in the store', async () => {
+    const { store, call } = await start();
+    await store.seed(sampleShop());
+    const made = await call('/v1/pets', prefer('code=201', create(REX)));
+    expect(await made.json()).toMatchObject({ id: 1, name: expect.any(String) });
+    expect(await store.size()).toBe(66);
+  });
+});
