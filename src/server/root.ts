@@ -9,8 +9,14 @@ const METHODS = 'GET, HEAD';
 
 /** What stands at the root, outside the API: for anybody, and uncounted. */
 export function createRoot(store: Store): (method: string, path: string) => Promise<Answer> {
-  const pages: Readonly<Record<string, () => string>> = {
+  let description: Promise<string> | undefined;
+
+  const pages: Readonly<Record<string, () => string | Promise<string>>> = {
     '/healthz': () => JSON.stringify({ status: 'ok', store: store.id }),
+    '/openapi.json': () => {
+      description ??= describe();
+      return description;
+    },
   };
 
   return async (method, path) => {
@@ -20,6 +26,12 @@ export function createRoot(store: Store): (method: string, path: string) => Prom
     }
     if (method === 'OPTIONS') return { status: 204, headers: { [header.allow]: METHODS }, body: '' };
     if (method !== 'GET') throw methodNotAllowed(path, METHODS);
-    return { status: 200, headers: {}, body: page() };
+    return { status: 200, headers: {}, body: await page() };
   };
+}
+
+/** Loaded when it is asked for: a service that only serves starts without it. */
+async function describe(): Promise<string> {
+  const { openApiDocument } = await import('./openapi.ts');
+  return JSON.stringify(openApiDocument());
 }

@@ -66,6 +66,27 @@ const wrongValues: Row[] = [
   [['list', '--profile', ''], '--profile', 'prod, staging, local'],
   [['use', 'Prod'], 'profile', 'prod, staging, local', '"Prod"'],
   [['--color', 'pink', 'list'], '--color', 'pink', 'auto, always, never'],
+  ...['-1', '1.5', '100-', '300-100', '600001', 'fast', ''].map(
+    (text): Row => [['serve', `--latency=${text}`], '--latency', '100-300', JSON.stringify(text)],
+  ),
+  ...['-0.1', '1.1', '50%', '1e-1', '', '.'].map(
+    (text): Row => [['serve', `--fail-rate=${text}`], '--fail-rate', 'from 0 to 1', JSON.stringify(text)],
+  ),
+  [['serve', '--fault-seed', '-1', '--fail-rate', '1'], '--fault-seed', 'integer'],
+  [['serve', '--fault-seed', '7'], '--fault-seed', '--fail-rate'],
+  [['serve', '--ban-after', '1.5'], '--ban-after', 'integer'],
+  [['serve', '--ban-for', '0'], '--ban-for', 'from 1'],
+  ...['shop.test:80', 'http://shop.test', 'a b', ''].map(
+    (text): Row => [
+      ['serve', `--allow-host=${text}`],
+      '--allow-host',
+      'without a port',
+      JSON.stringify(text),
+    ],
+  ),
+  ...['localhost:5173', 'http://localhost/x', 'ftp://localhost', 'null', 'http://a:b@c', ''].map(
+    (text): Row => [['serve', `--cors=${text}`], '--cors', 'http://localhost:5173', JSON.stringify(text)],
+  ),
   [['serve', '--plan', 'gold'], '--plan', 'free, pro, business, enterprise', '"gold"'],
   [['keys', 'add', 'x', '--plan', 'gold'], '--plan', '"gold"'],
   [

@@ -17,7 +17,14 @@ export type TerminalOptions = {
 };
 
 /** Runs the program in this process, on streams, a clock and a home directory of its own. */
-export async function runInTerminal(
+export async function runInTerminal(argv: readonly string[], options?: TerminalOptions) {
+  const { ended, stdout, stderr, handlersLeft } = await startInTerminal(argv, options);
+  const code = await ended;
+  return { code, stdout: stdout(), stderr: stderr(), handlersLeft: handlersLeft() };
+}
+
+/** The same for a program that runs until it is told to end. */
+export async function startInTerminal(
   argv: readonly string[],
   { columns, env = {}, files = {}, onSleep }: TerminalOptions = {},
 ) {
@@ -53,8 +60,16 @@ export async function runInTerminal(
       throw new Error(`exit ${code}`);
     },
   };
-  const code = await main(context);
-  return { code, stdout: stdout.text(), stderr: stderr.text(), handlersLeft: handlers.size };
+  return {
+    /** The exit code. */
+    ended: main(context),
+    clock,
+    home,
+    raise,
+    stdout: stdout.text,
+    stderr: stderr.text,
+    handlersLeft: () => handlers.size,
+  };
 }
 
 function output(columns: number | undefined) {

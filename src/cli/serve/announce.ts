@@ -90,10 +90,13 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
   }
 }
 
+const rangeOf = ({ min, max }: { min: number; max: number }): string =>
+  min === max ? String(min) : `${min} to ${max}`;
+
 /** With the seed that brings the same faults again. */
 function describeFaults({ latency, failRate, seed }: FaultOptions): string {
   const parts = [
-    ...(latency ? [`answers held back ${latency.min} to ${latency.max} ms`] : []),
+    ...(latency ? [`answers held back ${rangeOf(latency)} ms`] : []),
     ...(failRate === undefined ? [] : [`${failRate} of the requests fail`]),
   ];
   return `faults: ${parts.join(', ')} (--fault-seed ${seed})`;

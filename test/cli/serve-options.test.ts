@@ -1,0 +1,128 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
+import { sendRaw } from '../helpers/raw-client.ts';
+
+// The options of `pets serve`, from the command line to what a client of the service sees.
+
+async function serve(args: readonly string[], options?: TerminalOptions) {
+  const program = await startInTerminal(
+    ['serve', '--json', '--port', '0', '--ephemeral', '--no-profile', ...args],
+    options,
+  );
+  await expect.poll(program.stdout).toContain('\n');
+  const event = JSON.parse(program.stdout().split('\n')[0] ?? '');
+  const end = async () => {
+    program.raise('SIGTERM');
+    return program.ended;
+  };
+  onTestFinished(async () => void (await end()));
+  const call = (path = '/pets', headers: Record<string, string> = {}) =>
+    fetch(event.url + path, { headers: { Authorization: `Bearer ${event.key}`, ...headers } });
+  return { ...program, event, call, end };
+}
+
+const spend = async (call: () => Promise<Response>, count: number) => {
+  for (let i = 0; i < count; i++) await call();
+};
+
+test('--ban-after and --ban-for', async () => {
+  const { clock, call } = await serve(['--plan', 'free', '--ban-after', '2', '--ban-for', '7']);
+  await spend(call, 61);
+  clock.advance(1_000);
+  expect(await (await call()).json()).toMatchObject({ code: 'rate_limited' });
+  const banned = await call();
+  expect(await banned.json()).toMatchObject({ code: 'key_banned' });
+  expect(banned.headers.get('retry-after')).toBe('7');
+});
+
+test('without them the 10th bans for 300 s', async () => {
+  const { clock, call } = await serve(['--plan', 'free']);
+  await spend(call, 61);
+  clock.advance(1_000);
+  await spend(call, 9);
+  const banned = await call();
+  expect(await banned.json()).toMatchObject({ code: 'key_banned' });
+  expect(banned.headers.get('retry-after')).toBe('300');
+});
+
+test('--limit-failed-keys', async () => {
+  for (const [args, status] of [
+    [[], 401],
+    [['--limit-failed-keys'], 429],
+  ] as const) {
+    const { call } = await serve(args);
+    await spend(() => call('/pets', { Authorization: 'Bearer wrong' }), 60);
+    expect((await call('/pets', { Authorization: 'Bearer wrong' })).status).toBe(status);
+    expect((await call()).status).toBe(200);
+  }
+});
+
+test('--allow-host, given twice', async () => {
+  const { event } = await serve(['--allow-host', 'Shop.test', '--allow-host', 'till.test']);
+  for (const [host, status] of [
+    ['shop.test', 200],
+    ['till.test:80', 200],
+    ['evil.example', 421],
+  ] as const) {
+    const bytes = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    expect((await sendRaw(event.port, bytes))[0]?.status).toBe(status);
+  }
+});
+
+test('--cors, given twice, takes an origin as an address bar has it', async () => {
+  const { call } = await serve(['--cors', 'http://localhost:5173/', '--cors', 'https://shop.test']);
+  for (const origin of ['http://localhost:5173', 'https://shop.test']) {
+    expect((await call('/pets', { Origin: origin })).headers.get('access-control-allow-origin')).toBe(origin);
+  }
+  expect(
+    (await call('/pets', { Origin: 'http://evil.example' })).headers.has('access-control-allow-origin'),
+  ).toBe(false);
+});
+
+test('--latency and --fail-rate, with the seed that brings the same again', async () => {
+  const run = async (args: string[]) => {
+    const held: number[] = [];
+    const { event, call } = await serve(args, { onSleep: (milliseconds) => void held.push(milliseconds) });
+    const statuses: number[] = [];
+    for (let i = 0; i < 20; i++) statuses.push((await call()).status);
+    return { held, statuses, faults: event.faults };
+  };
+  const args = ['--latency', '10-500', '--fail-rate', '0.5'];
+  const first = await run(args);
+  expect(first.faults).toEqual({ latency: { min: 10, max: 500 }, failRate: 0.5, seed: expect.any(Number) });
+  expect(new Set(first.statuses)).toEqual(new Set([200, 503]));
+  expect(new Set(first.held).size).toBeGreaterThan(10);
+  expect(await run([...args, '--fault-seed', String(first.faults.seed)])).toEqual(first);
+  const other = await run([...args, '--fault-seed', '4711']);
+  expect(other.held).not.toEqual(first.held);
+});
+
+test('a person is told of the faults, and how to have them again', async () => {
+  const program = await startInTerminal(
+    [
+      'serve',
+      '--port',
+      '0',
+      '--ephemeral',
+      '--no-profile',
+      '--latency',
+      '200',
+      '--fail-rate',
+      '.1',
+      '--fault-seed',
+      '42',
+    ],
+    { columns: 100 },
+  );
+  await expect.poll(program.stdout).toContain('pets list');
+  program.raise('SIGTERM');
+  expect(await program.ended).toBe(0);
+  expect(program.stdout()).toContain(
+    'faults: answers held back 200 ms, 0.1 of the requests fail (--fault-seed 42)',
+  );
+});
+
+test('an option that is left out leaves no trace: no faults in the first event', async () => {
+  const { event } = await serve([]);
+  expect(event).not.toHaveProperty('faults');
+});
