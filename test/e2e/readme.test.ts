@@ -5,6 +5,7 @@ import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { exitCodeMeanings } from '../../src/cli/exit-codes.ts';
+import { errorCodes } from '../../src/contract/error-codes.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -74,4 +75,22 @@ test('every command of the program is in the table, and every option of a comman
     const globals = stdout;
     for (const [option] of (usage ?? '').matchAll(/--[a-z-]+/g)) expect(help + globals).toContain(option);
   }
+});
+
+test('the options of serve in the README are those of its help', async () => {
+  const { stdout } = await (await freshMachine()).pets(['help', 'serve']);
+  const inHelp = [...stdout.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, option]) => option);
+  const rows = readme.slice(readme.indexOf('## pets serve'), readme.indexOf('### Faults on demand'));
+  const inReadme = [...rows.matchAll(/^\| (`[^|]+`) \|/gm)].flatMap(
+    ([, cell]) => cell?.match(/--[a-z-]+/g) ?? [],
+  );
+  expect(inReadme).toEqual(expect.arrayContaining(inHelp));
+  expect([...inHelp, '--json']).toEqual(expect.arrayContaining(inReadme));
+});
+
+test('the table of decisions has a row for each, D11 with every code and its status', () => {
+  const rows = [...readme.matchAll(/^\| D(\d+) \| .* \|$/gm)];
+  expect(rows.map(([, number]) => Number(number))).toEqual(Array.from({ length: 16 }, (_, i) => i + 1));
+  const codes = [...(rows[10]?.[0].matchAll(/`(\w+)` (\d{3})/g) ?? [])];
+  expect(Object.fromEntries(codes.map(([, code, status]) => [code, Number(status)]))).toEqual(errorCodes);
 });
