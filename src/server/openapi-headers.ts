@@ -87,7 +87,7 @@ export function headerComponents(): Record<string, Header> {
   return { ...common, ...Object.fromEntries(deprecations) };
 }
 
-// Only who has reached the operation gets these; other errors may come before or behind that.
+// Only the operation itself answers so; the other errors may come before it is known which one is meant.
 const FROM_THE_OPERATION: readonly number[] = [errorCodes.not_found, errorCodes.operation_removed];
 
 /** The headers of an answer: a reference where the header may be absent, or is told as required by itself. */

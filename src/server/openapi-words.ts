@@ -5,10 +5,9 @@ import { MAX_BODY_BYTES } from './body.ts';
 
 type FieldsOf<Op, Part extends string> =
   Op extends Record<Part, { shape: infer Shape }> ? keyof Shape : never;
-type Fields<Part extends string> = { [Name in OperationName]: FieldsOf<Operations[Name], Part> };
-type ParameterName =
-  | (Fields<'params'> & Fields<'query'>)[OperationName]
-  | Fields<'params' | 'query'>[OperationName];
+type ParameterName = {
+  [Name in OperationName]: FieldsOf<Operations[Name], 'params'> | FieldsOf<Operations[Name], 'query'>;
+}[OperationName];
 
 export const tags = {
   pets: 'The animals of the store.',

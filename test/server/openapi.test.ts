@@ -141,6 +141,14 @@ describe('the document', () => {
   });
 });
 
+test('the service gives the document to anybody, and it is not one of its operations', async () => {
+  const { call } = await start();
+  const answer = await call('/openapi.json', { headers: { Authorization: '' } });
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  expect(await answer.json()).toEqual(document);
+  expect(Object.keys(document.paths).sort()).toEqual([...new Set(table.map(([, { path }]) => path))].sort());
+});
+
 type Exchange = { method: string; path: string; response: Observed };
 
 /** What is particular of a request; without it an operation is asked for what its document has as an example. */
