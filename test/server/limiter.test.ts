@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
@@ -121,4 +123,31 @@ test('at no moment around a window edge do more than n succeed in one window', a
     }),
     { numRuns: 200 },
   );
+});
+
+test('strangers who have gone are forgotten: 100,000 addresses leave no memory behind', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const heap = () => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const clock = manualClock();
+  const limiter = createMemoryLimiter(clock);
+  const quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
+  const before = heap();
+  for (let i = 0; i < 100_000; i++) await limiter.take(`address ${i}`, quota);
+  const held = heap() - before;
+  expect(held).toBeGreaterThan(5_000_000);
+  clock.advance(60_000);
+  await limiter.take('another', quota);
+  expect(heap() - before).toBeLessThan(held / 4);
+  // Whose day is not over is not forgotten.
+  await take(limiter, 1, plans.free);
+  clock.advance(120_000);
+  await limiter.take('another', quota);
+  expect((await limiter.peek('key', { perMinute: 60, perDay: 10 })).window).toMatchObject({
+    limit: 10,
+    remaining: 9,
+  });
 });
