@@ -8,9 +8,9 @@ import {
   pageSize,
 } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
-import type { Caller } from './auth.ts';
+import type { Caller } from './caller/auth.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { readIdempotency } from './idempotency.ts';
+import { readIdempotency } from './request/idempotency.ts';
 import { ServiceError } from './service-error.ts';
 
 /** An answer before the headers that every answer has. `body` is JSON text. */

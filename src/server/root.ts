@@ -32,6 +32,6 @@ export function createRoot(store: Store): (method: string, path: string) => Prom
 
 /** Loaded when it is asked for: a service that only serves starts without it. */
 async function describe(): Promise<string> {
-  const { openApiDocument } = await import('./openapi.ts');
+  const { openApiDocument } = await import('./openapi/document.ts');
   return JSON.stringify(openApiDocument());
 }

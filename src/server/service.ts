@@ -6,12 +6,12 @@ import { KeyRegistry } from '../store/key-registry.ts';
 import { quotaOf } from '../store/keys.ts';
 import type { Seed, Store } from '../store/store.ts';
 import { type Answered, createApp } from './app.ts';
-import type { KeyDirectory } from './auth.ts';
-import { type BanRule, type Bans, createBans, type SaveBans } from './bans.ts';
-import type { FaultOptions } from './faults.ts';
-import { isLoopback, namesFor } from './hosts.ts';
-import { createMemoryLimiter } from './limiter.ts';
-import { listen } from './listen.ts';
+import type { KeyDirectory } from './caller/auth.ts';
+import { type BanRule, type Bans, createBans, type SaveBans } from './caller/bans.ts';
+import { createMemoryLimiter } from './caller/limiter.ts';
+import { listen } from './connection/listen.ts';
+import type { FaultOptions } from './faults/draw.ts';
+import { isLoopback, namesFor } from './request/hosts.ts';
 
 export type ServiceOptions = {
   directory: string;

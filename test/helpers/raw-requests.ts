@@ -1,4 +1,4 @@
-import { namesFor } from '../../src/server/hosts.ts';
+import { namesFor } from '../../src/server/request/hosts.ts';
 import { KEY, type ServiceOptions } from './service.ts';
 
 // Requests as bytes, to be changed by a test.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { operations } from '../../src/contract/operations.ts';
-import { faultOf } from '../../src/server/faults.ts';
+import { faultOf } from '../../src/server/faults/draw.ts';
 import { sampleShop } from '../../src/server/sample.ts';
 import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
-import { LIMITS } from '../../src/server/listen.ts';
+import { LIMITS } from '../../src/server/connection/listen.ts';
 import { expectError, parseAnswers, sendRaw } from '../helpers/raw-client.ts';
 import { AUTH, atLoopback, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
 import { KEY, start } from '../helpers/service.ts';

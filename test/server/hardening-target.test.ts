@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { namesFor } from '../../src/server/hosts.ts';
+import { namesFor } from '../../src/server/request/hosts.ts';
 import { expectError, expectRateLimit, sendRaw } from '../helpers/raw-client.ts';
 import { AUTH, atLoopback, CLOSE, get, HOST } from '../helpers/raw-requests.ts';
 import { start } from '../helpers/service.ts';

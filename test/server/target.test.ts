@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseTarget } from '../../src/server/target.ts';
+import { parseTarget } from '../../src/server/request/target.ts';
 
 describe('parseTarget reads', () => {
   test.each([

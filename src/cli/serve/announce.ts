@@ -1,5 +1,5 @@
 import type { Answered } from '../../server/app.ts';
-import type { FaultOptions } from '../../server/faults.ts';
+import type { FaultOptions } from '../../server/faults/draw.ts';
 import type { Service } from '../../server/service.ts';
 import type { Runtime } from '../command.ts';
 import { explain } from '../explain.ts';

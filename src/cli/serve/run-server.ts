@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { FaultOptions } from '../../server/faults.ts';
+import type { FaultOptions } from '../../server/faults/draw.ts';
 import { sampleShop } from '../../server/sample.ts';
 import { type Service, startService } from '../../server/service.ts';
 import { StoreError } from '../../store/errors.ts';

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
-import { describeIssues } from '../contract/issues.ts';
+import { describeIssues } from '../../contract/issues.ts';
 import {
   type Operation,
   type OperationInput,
   type OperationName,
   operations,
-} from '../contract/operations.ts';
+} from '../../contract/operations.ts';
+import type { Route } from '../router.ts';
+import { ServiceError } from '../service-error.ts';
 import { readJsonBody } from './body.ts';
-import type { Route } from './router.ts';
-import { ServiceError } from './service-error.ts';
 
 /**
  * Reads what an operation takes, each part by the contract's schema.

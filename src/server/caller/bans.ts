@@ -1,4 +1,4 @@
-import type { Clock } from '../contract/clock.ts';
+import type { Clock } from '../../contract/clock.ts';
 
 /** When a key is banned, and for how long (design D9). */
 export type BanRule = {

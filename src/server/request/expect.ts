@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ServiceError } from './service-error.ts';
+import { ServiceError } from '../service-error.ts';
 
 /** Refuses an expectation other than the one that HTTP knows (RFC 9110, 10.1.1). @throws ServiceError 417 */
 export function checkExpectation(request: IncomingMessage): void {

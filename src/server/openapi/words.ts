@@ -1,7 +1,7 @@
-import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
-import { type OperationName, type Operations, operations, pageSize } from '../contract/operations.ts';
-import { petStatuses } from '../contract/schemas.ts';
-import { MAX_BODY_BYTES } from './body.ts';
+import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
+import { type OperationName, type Operations, operations, pageSize } from '../../contract/operations.ts';
+import { petStatuses } from '../../contract/schemas.ts';
+import { MAX_BODY_BYTES } from '../request/body.ts';
 
 type FieldsOf<Op, Part extends string> =
   Op extends Record<Part, { shape: infer Shape }> ? keyof Shape : never;

@@ -1,9 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import type { App } from './app.ts';
-import { methodNotAllowed } from './refusals.ts';
-import { allMethods } from './router.ts';
-import { ServiceError } from './service-error.ts';
+import type { App } from '../app.ts';
+import { methodNotAllowed } from '../refusals.ts';
+import { allMethods } from '../router.ts';
+import { ServiceError } from '../service-error.ts';
 
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: new ServiceError('headers_too_large', 'The headers are larger than 8 KiB'),

@@ -1,5 +1,5 @@
-import { header } from '../contract/headers.ts';
-import { planNames, plans } from '../contract/plans.ts';
+import { header } from '../../contract/headers.ts';
+import { planNames, plans } from '../../contract/plans.ts';
 
 /** What a reader should know before the operations, in Markdown. */
 export const description =

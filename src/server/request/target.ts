@@ -1,4 +1,4 @@
-import { ServiceError } from './service-error.ts';
+import { ServiceError } from '../service-error.ts';
 
 /** A request target in origin form: decoded path segments, and query parameters by name. */
 export type Target = { path: string; segments: readonly string[]; query: Readonly<Record<string, string>> };

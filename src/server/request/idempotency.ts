@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { decodeIdempotencyKey } from '../contract/idempotency-key.ts';
-import type { Addition, Idempotency } from '../store/store.ts';
-import { ServiceError } from './service-error.ts';
+import { decodeIdempotencyKey } from '../../contract/idempotency-key.ts';
+import type { Addition, Idempotency } from '../../store/store.ts';
+import { ServiceError } from '../service-error.ts';
 
 /**
  * The Idempotency-Key of a creation (design D10), with a hash of what the body asks for.

@@ -1,13 +1,13 @@
-import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
-import { header } from '../contract/headers.ts';
-import { stringifyJson } from '../contract/json.ts';
-import { type OperationName, operations } from '../contract/operations.ts';
-import { petJson } from '../contract/schemas.ts';
-import type { Answer } from './handlers.ts';
-import type { Window } from './limiter.ts';
-import { methodNotAllowed, overLimit, unauthorized } from './refusals.ts';
-import { sampleShop } from './sample.ts';
-import { ServiceError } from './service-error.ts';
+import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
+import { header } from '../../contract/headers.ts';
+import { stringifyJson } from '../../contract/json.ts';
+import { type OperationName, operations } from '../../contract/operations.ts';
+import { petJson } from '../../contract/schemas.ts';
+import type { Window } from '../caller/limiter.ts';
+import type { Answer } from '../handlers.ts';
+import { methodNotAllowed, overLimit, unauthorized } from '../refusals.ts';
+import { sampleShop } from '../sample.ts';
+import { ServiceError } from '../service-error.ts';
 
 // A preference, perhaps with parameters behind it (RFC 7240).
 const CODE = /(?:^|,)\s*code\s*=\s*(?:"([^"]*)"|([^\s,;"]*))/i;

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { API_KEY_PATTERN } from '../contract/headers.ts';
-import type { Quota } from '../contract/plans.ts';
-import { hashKey } from '../store/keys.ts';
-import { countHeader } from './count-header.ts';
-import { unauthorized } from './refusals.ts';
-import { ServiceError } from './service-error.ts';
+import { API_KEY_PATTERN } from '../../contract/headers.ts';
+import type { Quota } from '../../contract/plans.ts';
+import { hashKey } from '../../store/keys.ts';
+import { unauthorized } from '../refusals.ts';
+import { countHeader } from '../request/count-header.ts';
+import { ServiceError } from '../service-error.ts';
 
 /** Who sends a request: the SHA-256 of the key names the caller wherever something is counted or remembered. */
 export type Caller = { id: string; quota: Quota };

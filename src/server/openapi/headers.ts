@@ -1,8 +1,8 @@
-import { errorCodes } from '../contract/error-codes.ts';
-import { header } from '../contract/headers.ts';
-import { API_PREFIX, type Operation, type OperationName, operations } from '../contract/operations.ts';
-import { INT64, type JsonSchema, type Ref, tableEntries } from './openapi-schemas.ts';
-import { deprecationHeaders } from './response-headers.ts';
+import { errorCodes } from '../../contract/error-codes.ts';
+import { header } from '../../contract/headers.ts';
+import { API_PREFIX, type Operation, type OperationName, operations } from '../../contract/operations.ts';
+import { deprecationHeaders } from '../response-headers.ts';
+import { INT64, type JsonSchema, type Ref, tableEntries } from './schemas.ts';
 
 export type Header = { description: string; required?: boolean; schema: JsonSchema; example?: unknown };
 

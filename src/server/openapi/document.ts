@@ -1,11 +1,11 @@
-import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
-import { header } from '../contract/headers.ts';
-import { encodeIdempotencyKey } from '../contract/idempotency-key.ts';
-import { API_PREFIX, type Operation, type OperationName, operations } from '../contract/operations.ts';
-import { headerComponents, headersOf } from './openapi-headers.ts';
-import { description } from './openapi-introduction.ts';
-import { parameterSchemas, refOf, refTo, schemaComponents, tableEntries } from './openapi-schemas.ts';
-import { errorWords, operationWords, parameterWords, tags } from './openapi-words.ts';
+import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
+import { header } from '../../contract/headers.ts';
+import { encodeIdempotencyKey } from '../../contract/idempotency-key.ts';
+import { API_PREFIX, type Operation, type OperationName, operations } from '../../contract/operations.ts';
+import { headerComponents, headersOf } from './headers.ts';
+import { description } from './introduction.ts';
+import { parameterSchemas, refOf, refTo, schemaComponents, tableEntries } from './schemas.ts';
+import { errorWords, operationWords, parameterWords, tags } from './words.ts';
 
 const JSON_TYPE = 'application/json';
 const SECURITY_SCHEME = 'apiKey';

@@ -1,5 +1,5 @@
-import type { Clock } from '../contract/clock.ts';
-import type { Quota } from '../contract/plans.ts';
+import type { Clock } from '../../contract/clock.ts';
+import type { Quota } from '../../contract/plans.ts';
 import type { Bans } from './bans.ts';
 
 /** What the three headers of the specification (8.3) report. `resetAt` is in milliseconds since the epoch. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { parseJson } from '../contract/json.ts';
+import { parseJson } from '../../contract/json.ts';
+import { ServiceError } from '../service-error.ts';
 import { countHeader } from './count-header.ts';
-import { ServiceError } from './service-error.ts';
 
 export const MAX_BODY_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { App } from './app.ts';
+import type { App } from '../app.ts';
+import { methodNotAllowed } from '../refusals.ts';
+import { allMethods } from '../router.ts';
 import { createTurns, type Handle } from './in-turn.ts';
-import { methodNotAllowed } from './refusals.ts';
 import { type ParserError, refusalOf, refuse } from './refuse.ts';
-import { allMethods } from './router.ts';
 
 export type Listening = {
   /** `http://host:port`, without the version prefix. */

@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
-import { int64, int64Text } from '../contract/int64.ts';
-import { type Operation, operations, PageLimit, pageSize } from '../contract/operations.ts';
-import { ApiError, NewPet, Orders, Pet, PetStatus, Pets } from '../contract/schemas.ts';
-import { fieldWords, schemaWords } from './openapi-words.ts';
+import { int64, int64Text } from '../../contract/int64.ts';
+import { type Operation, operations, PageLimit, pageSize } from '../../contract/operations.ts';
+import { ApiError, NewPet, Orders, Pet, PetStatus, Pets } from '../../contract/schemas.ts';
+import { fieldWords, schemaWords } from './words.ts';
 
 /** A JSON Schema of draft 2020-12, as OpenAPI 3.1 has it. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { ServiceError } from '../service-error.ts';
 import { countHeader } from './count-header.ts';
-import { ServiceError } from './service-error.ts';
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1)$/i;
