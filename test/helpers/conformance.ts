@@ -118,7 +118,13 @@ export function conformance(document: unknown) {
     return [...here, ...Object.entries(node).flatMap(([key, each]) => examples(each, `${where}/${key}`))];
   }
 
-  return { violations, mismatches, examples: () => examples() };
+  return {
+    violations,
+    mismatches,
+    examples: () => examples(),
+    /** Whether the document has something at a path. */
+    describes: (path: string) => itemAt(path) !== undefined,
+  };
 }
 
 function matches(template: string, path: string): boolean {

@@ -1,0 +1,20 @@
+import { type Operation, type OperationName, operations } from '../../src/contract/operations.ts';
+import { openApiDocument } from '../../src/server/openapi/document.ts';
+
+/** The description of the service, as a reader gets it. */
+export const document: ReturnType<typeof openApiDocument> = JSON.parse(JSON.stringify(openApiDocument()));
+
+/** The operations of the contract. */
+export const table = Object.entries(operations) as [OperationName, Operation][];
+
+/** The operations of the document, each with its method and path. */
+export const described = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ method: method.toUpperCase(), path, ...operation })),
+);
+
+/** One of them by its name. */
+export const describedAs = (name: OperationName) => {
+  const found = described.find(({ operationId }) => operationId === name);
+  if (!found) throw new Error(`${name} is not described`);
+  return found;
+};

@@ -1,0 +1,129 @@
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { describe, expect, test } from 'vitest';
+import { operations, pageSize } from '../../src/contract/operations.ts';
+import { planNames } from '../../src/contract/plans.ts';
+import { conformance } from '../helpers/conformance.ts';
+import { described, describedAs, document, table } from '../helpers/description.ts';
+import { start } from '../helpers/service.ts';
+
+const { mismatches, examples } = conformance(document);
+
+async function lint(source: unknown): Promise<string[]> {
+  const config = await createConfig({ extends: ['recommended'] });
+  const problems = await lintFromString({ source: JSON.stringify(source), config });
+  return problems.map(({ severity, ruleId, message }) => `${severity} ${ruleId}: ${message}`);
+}
+
+describe('the document', () => {
+  test('has nothing that a linter finds, not even a warning', async () => {
+    expect(await lint(document)).toEqual([]);
+  });
+
+  test('would not pass the linter with an unused schema, an example that is wrong or a broken reference', async () => {
+    const { components } = document;
+    const Pets = { ...components.schemas['Pets'], items: { $ref: '#/components/schemas/Animal' } };
+    const spoiled = {
+      ...document,
+      components: {
+        ...components,
+        schemas: { ...components.schemas, Pets, Unused: { type: 'string' } },
+        examples: { ...components.examples, unauthorized: { value: { code: 401 } } },
+      },
+    };
+    expect((await lint(spoiled)).join('\n')).toMatch(
+      /no-unresolved-refs[\s\S]*no-invalid-media-type-examples[\s\S]*no-unused-components/,
+    );
+  });
+
+  test('describes the operations of the table, and no other', () => {
+    const pick = ({ method, path }: { method: string; path: string }, name: string) => [name, method, path];
+    expect(described.map((each) => pick(each, each.operationId)).sort()).toEqual(
+      table.map(([name, each]) => pick(each, name)).sort(),
+    );
+  });
+
+  test.each(table)('%s: has every status of the table, and no other', (name, { success, errors }) => {
+    expect(Object.keys(describedAs(name).responses).map(Number)).toEqual(
+      [success.status, ...errors].sort((a, b) => a - b),
+    );
+  });
+
+  test.each(table)('%s: has the parameters and the body of the table', (name, { params, query, body }) => {
+    const { parameters, requestBody } = describedAs(name);
+    const names = (place: string) => parameters.filter((each) => each.in === place).map((each) => each.name);
+    expect(names('path')).toEqual(Object.keys(params?.shape ?? {}));
+    expect(names('query')).toEqual(Object.keys(query?.shape ?? {}));
+    expect(requestBody?.required).toBe(body && true);
+  });
+
+  test.each(table)('%s: is deprecated as the table says', (name, { deprecated }) => {
+    const { deprecated: isDeprecated, description } = describedAs(name);
+    expect(isDeprecated).toBe(deprecated && true);
+    if (deprecated) expect(description).toContain(deprecated.sunset.toUTCString());
+    if (deprecated) expect(description).toContain(`GET ${deprecated.successor}`);
+  });
+
+  test.each(examples())('its example matches its schema: $where', (sample) => {
+    expect(mismatches(sample)).toEqual([]);
+  });
+
+  test('has an example of every body, and one of each code of an error', () => {
+    const medias = described.flatMap(({ requestBody, responses }) =>
+      [requestBody, ...Object.values(responses)].flatMap((each) => Object.values(each?.content ?? {})),
+    );
+    for (const media of medias) expect(Object.keys(media).join()).toMatch(/^schema,examples?$/);
+    expect(describedAs('getPet').responses['429']?.content['application/json']).toMatchObject({
+      examples: { rate_limited: expect.anything(), key_banned: expect.anything() },
+    });
+  });
+
+  test('has the schemas of the specification: integers of 64 bits, a status that may be missing, open objects', () => {
+    const { Pet, NewPet, PetStatus, Orders } = document.components.schemas;
+    const int64 = expect.objectContaining({ type: 'integer', format: 'int64' });
+    expect(Pet).toMatchObject({ properties: { id: int64, categoryId: int64 } });
+    expect(Pet?.['required']).toEqual(['id', 'name', 'categoryId']);
+    expect(NewPet?.['required']).toEqual(['name', 'categoryId']);
+    expect(PetStatus).toMatchObject({ type: 'string', enum: ['available', 'pending', 'sold'] });
+    expect(Object.keys(Orders ?? {})).toEqual(['description']);
+    expect([Pet, NewPet].map((each) => each?.['additionalProperties'] ?? {})).toEqual([{}, {}]);
+    expect(describedAs('getPet').parameters[0]).toMatchObject({ required: true, schema: int64 });
+    expect(describedAs('listPets').parameters[0]).toMatchObject({
+      required: false,
+      schema: { type: 'integer', minimum: pageSize.min, maximum: pageSize.max, default: pageSize.default },
+    });
+  });
+
+  test('offers an Idempotency-Key with what cannot be repeated, and nowhere else', () => {
+    for (const { operationId, parameters } of described) {
+      const { repeatable } = operations[operationId];
+      expect(parameters.some(({ name }) => name === 'Idempotency-Key')).toBe(!repeatable);
+    }
+  });
+
+  test('asks for a bearer token, and lists its own address, production and staging', () => {
+    expect(document.security.map(Object.keys)).toEqual([Object.keys(document.components.securitySchemes)]);
+    expect(Object.values(document.components.securitySchemes)).toMatchObject([
+      { type: 'http', scheme: 'bearer' },
+    ]);
+    expect(document.servers.map(({ url }) => url)).toEqual(['/v1', '{base_url}', '{staging_url}']);
+  });
+
+  test('tells the quotas of every plan', () => {
+    const rows = document.info.description.split('\n').filter((line) => line.startsWith('| '));
+    expect(rows.slice(1)).toEqual([
+      '| Free | 60 | 1,000 |',
+      '| Pro | 300 | 10,000 |',
+      '| Business | 1,000 | 100,000 |',
+      '| Enterprise | custom | custom |',
+    ]);
+    expect(rows.slice(1)).toHaveLength(planNames.length);
+  });
+});
+
+test('the service gives the document to anybody, and it is not one of its operations', async () => {
+  const { call } = await start();
+  const answer = await call('/openapi.json', { headers: { Authorization: '' } });
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  expect(await answer.json()).toEqual(document);
+  expect(Object.keys(document.paths).sort()).toEqual([...new Set(table.map(([, { path }]) => path))].sort());
+});
