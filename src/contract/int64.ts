@@ -1,10 +1,14 @@
+import { isLosslessNumber } from 'lossless-json';
 import * as z from 'zod/mini';
 import { says } from './issues.ts';
 
 export const INT64_MIN = -(2n ** 63n);
 export const INT64_MAX = 2n ** 63n - 1n;
 
-const range = `must be an integer from ${INT64_MIN} to ${INT64_MAX}, in digits`;
+const range = `must be an integer from ${INT64_MIN} to ${INT64_MAX}`;
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+const MAX_DIGITS = String(INT64_MAX).length;
 
 const fits = (value: bigint) => value >= INT64_MIN && value <= INT64_MAX;
 
@@ -16,16 +20,33 @@ export function parseInt64(text: string): bigint | undefined {
 }
 
 /**
- * An int64 in a JSON document (specification 2.1). The exact parser of json.ts hands over a `number` where that is
- * exact and a `bigint` above; `1.5`, `1e3` and `"3"` arrive as something else and are refused.
+ * An int64 in a JSON document (specification 2.1), as the exact parser of json.ts hands it over. JSON has one kind of
+ * number: `3.0` and `3e0` are the integer 3, as JSON Schema has it too; `1.5` and `"3"` are none.
  */
 export const int64 = z.pipe(
-  z.custom<number | bigint>(
-    (value) => (typeof value === 'bigint' ? fits(value) : Number.isSafeInteger(value)),
-    says(range),
-  ),
-  z.transform((value: number | bigint) => BigInt(value)),
+  z.custom<unknown>((value) => integerOf(value) !== undefined, says(range)),
+  z.transform((value: unknown) => integerOf(value) ?? 0n),
 );
+
+function integerOf(value: unknown): bigint | undefined {
+  if (typeof value === 'bigint') return fits(value) ? value : undefined;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined;
+  return isLosslessNumber(value) ? integerOfText(value.toString()) : undefined;
+}
+
+/** The int64 that a JSON number stands for, whatever its form, in time that grows with its length alone. */
+function integerOfText(text: string): bigint | undefined {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--;
+  if (end === 0) return 0n;
+  const zeros = Number(exponent) - fraction.length + digits.length - end;
+  // Before anything is made of an exponent that may have any size.
+  if (zeros < 0 || end + zeros > MAX_DIGITS) return undefined;
+  const value = BigInt(sign + digits.slice(0, end) + '0'.repeat(zeros));
+  return fits(value) ? value : undefined;
+}
 
 /** An int64 in a path, a query or an argument: text of digits. */
 export const int64Text = z.pipe(

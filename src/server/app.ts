@@ -56,18 +56,20 @@ export function createApp(options: AppOptions): App {
     const url = request.url ?? '';
     if (!isUnderApi(url)) return root(methodOf(request), parseTarget(url).path);
     if (request.method === 'OPTIONS') return describeResource(request, exchange);
+    const errand = findErrand(request);
+    if ('route' in errand) Object.assign(exchange.headers, deprecationHeaders(errand.route.operation));
     // Who asks comes before what is asked for: a stranger learns nothing, and what a caller gets wrong is counted.
     const caller = await admission.identify(request, exchange);
     const code = preferredCode(request.headers['prefer']);
-    if (code !== undefined) return answerAsAsked(code, caller, request, exchange);
+    if (code !== undefined) return answerAsAsked(code, caller, errand, exchange);
     if (fault.fails) {
       await admission.greet(caller, exchange);
       throw new ServiceError('injected_fault', 'This fault was asked for with --fail-rate');
     }
     await admission.count(caller, exchange);
-    const { target, route } = findErrand(request);
-    Object.assign(exchange.headers, deprecationHeaders(route.operation));
+    if (errand instanceof ServiceError) throw errand;
     checkExpectation(request);
+    const { target, route } = errand;
     const input = await readInput(route, target.query, request);
     return callHandler(route.operation, input, { store, caller, request, now: clock.now() });
   }
@@ -76,15 +78,15 @@ export function createApp(options: AppOptions): App {
   async function answerAsAsked(
     code: string,
     caller: Caller,
-    request: IncomingMessage,
+    errand: Errand | ServiceError,
     exchange: Exchange,
   ): Promise<Answer> {
     // A 401 is for somebody whom the service does not know, and over the limit nothing is left.
     const seen: Exchange = code === '401' ? { headers: {} } : exchange;
     const window = await admission.greet(caller, seen);
     if (code === '429') exchange.window = { ...window, remaining: 0 };
-    const { target, resource, route } = findErrand(request);
-    Object.assign(exchange.headers, deprecationHeaders(route.operation));
+    if (errand instanceof ServiceError) throw errand;
+    const { target, resource, route } = errand;
     return preferredAnswer(code, {
       operation: route.operation,
       path: target.path,
@@ -138,14 +140,18 @@ export function createApp(options: AppOptions): App {
   };
 }
 
-/** @throws ServiceError 400, 404 or 405 */
-function findErrand(request: IncomingMessage): Errand {
-  const target = parseTarget(request.url ?? '');
-  const resource = findResource(target.segments);
-  if (resource === undefined) throw nothingAt(target.path);
-  const route = resource.get(methodOf(request));
-  if (route === undefined) throw methodNotAllowed(target.path, allowedMethods(resource));
-  return { target, resource, route };
+/** What a request is for, or the 400, 404 or 405 that it gets once its caller is known. */
+function findErrand(request: IncomingMessage): Errand | ServiceError {
+  try {
+    const target = parseTarget(request.url ?? '');
+    const resource = findResource(target.segments);
+    if (resource === undefined) return nothingAt(target.path);
+    const route = resource.get(methodOf(request));
+    return route ? { target, resource, route } : methodNotAllowed(target.path, allowedMethods(resource));
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
 }
 
 function errorAnswer(error: unknown, onError: AppOptions['onError']): Answer {

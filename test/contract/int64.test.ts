@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { INT64_MAX, INT64_MIN, int64, int64Text, parseInt64 } from '../../src/contract/int64.ts';
+import { parseJson } from '../../src/contract/json.ts';
 
 describe('parseInt64', () => {
   test.each([
@@ -45,6 +46,52 @@ describe('the schemas', () => {
     [INT64_MAX, INT64_MAX],
     [INT64_MIN, INT64_MIN],
   ])('int64 takes %s', (value, expected) => expect(z.parse(int64, value)).toBe(expected));
+
+  // One kind of number: what JSON Schema calls an integer is one, however it is written.
+  test.each([
+    ['1.0', 1n],
+    ['1e3', 1000n],
+    ['1.50E+1', 15n],
+    ['120e-1', 12n],
+    ['-0', 0n],
+    ['-0.000e99', 0n],
+    ['0.0000001e7', 1n],
+    ['-3.0', -3n],
+    ['9223372036854775807.000', INT64_MAX],
+    ['9.223372036854775807e18', INT64_MAX],
+    ['-922337203685477580.8e1', INT64_MIN],
+    [`1${'0'.repeat(60_000)}e-60000`, 1n],
+  ])('int64 takes %.30s', (text, value) => expect(z.parse(int64, parseJson(text))).toBe(value));
+
+  test.each([
+    '1.5',
+    '1e-1',
+    '9.3e18',
+    '9223372036854775808.0',
+    '-9.223372036854775809e18',
+    '1e19',
+    '1e999999999999999999999',
+    '1e-999999999999999999999',
+    `0.${'0'.repeat(60_000)}1`,
+    `1${'0'.repeat(60_000)}`,
+  ])('int64 refuses %.30s, at once', (text) => {
+    const began = performance.now();
+    expect(z.safeParse(int64, parseJson(text)).success).toBe(false);
+    expect(performance.now() - began).toBeLessThan(200);
+  });
+
+  test('int64 takes every integer in every form', () => {
+    const forms = (value: bigint, zeros: number) => [
+      `${value}.${'0'.repeat(zeros + 1)}`,
+      `${value}${'0'.repeat(zeros)}e-${zeros}`,
+      `${value}e+0`,
+    ];
+    fc.assert(
+      fc.property(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), fc.nat(30), (value, zeros) => {
+        for (const form of forms(value, zeros)) expect(z.parse(int64, parseJson(form))).toBe(value);
+      }),
+    );
+  });
 
   test.each([
     [1.5],

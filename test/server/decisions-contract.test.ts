@@ -33,8 +33,14 @@ describe('D12 deprecation', () => {
   test('is announced with every answer of the operation', async () => {
     const { store, call } = await start();
     await store.seed(sampleShop());
-    for (const path of ['/v1/pets/1', '/v1/pets/4711', '/v1/pets/x']) {
-      const { headers } = await call(path);
+    const stranger = { headers: { Authorization: '' } };
+    for (const [path, init] of [
+      ['/v1/pets/1', {}],
+      ['/v1/pets/4711', {}],
+      ['/v1/pets/x', {}],
+      ['/v1/pets/1', stranger],
+    ] as const) {
+      const { headers } = await call(path, init);
       expect(headers.get('deprecation')).toBe('@1795132800');
       expect(headers.get('sunset')).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
       expect(headers.get('link')).toBe('</v1/pets>; rel="successor-version"');

@@ -87,8 +87,16 @@ export function headerComponents(): Record<string, Header> {
   return { ...common, ...Object.fromEntries(deprecations) };
 }
 
-// Only the operation itself answers so; the other errors may come before it is known which one is meant.
-const FROM_THE_OPERATION: readonly number[] = [errorCodes.not_found, errorCodes.operation_removed];
+// Those that come once it is known which operation is meant; the other errors may come before.
+const FROM_THE_OPERATION: readonly number[] = [
+  errorCodes.unauthorized,
+  errorCodes.not_found,
+  errorCodes.operation_removed,
+  errorCodes.expectation_failed,
+  errorCodes.rate_limited,
+  errorCodes.internal_error,
+  errorCodes.injected_fault,
+];
 
 /** The headers of an answer: a reference where the header may be absent, or is told as required by itself. */
 export function headersOf(name: OperationName, status: number): Record<string, Header | Ref> {
