@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +8,7 @@ import { type Service, startService } from '../../server/service.ts';
 import { StoreError } from '../../store/errors.ts';
 import { CliError, systemReason } from '../cli-error.ts';
 import type { Runtime } from '../command.ts';
-import type { Context } from '../context.ts';
+import type { Context, Signal } from '../context.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { dataDirectory } from '../paths.ts';
 import { createAnnouncer } from './announce.ts';
@@ -35,22 +36,24 @@ async function serveDirectory(directory: string, options: ServeOptions, runtime:
   const { context } = runtime;
   const hasCommand = options.command.length > 0;
   const announcer = createAnnouncer(options, runtime);
-  const stopper = createStopper(runtime);
+  const stopper = createStopper(runtime, () => {
+    // Synchronously: the process ends with the next line.
+    if (options.ephemeral) rmSync(directory, { recursive: true, force: true });
+  });
   // Before anything is open: a signal while it starts stops it too.
-  const unsubscribe = hasCommand ? () => {} : stopper.listen();
-  const service = await start(
-    directory,
-    options,
-    {
-      onWarning: announcer.warning,
-      onFailure: stopper.fail,
-      onError: announcer.problem,
-      onAnswered: announcer.request,
-    },
-    runtime,
-  );
+  stopper.listen();
+  const hooks = {
+    onWarning: announcer.warning,
+    onFailure: stopper.fail,
+    onError: announcer.problem,
+    onAnswered: announcer.request,
+  };
+  const service = await start(directory, options, hooks, runtime).catch((error) => {
+    stopper.unlisten();
+    throw error;
+  });
   try {
-    if (hasCommand) return await serveCommand(service, options, runtime, announcer, stopper.failure);
+    if (hasCommand) return await serveCommand(service, options, runtime, announcer, stopper);
     const devKey = await devKeyOf(service, directory, options, runtime);
     const other =
       options.profile && devKey?.key ? await saveLocalProfile(context, service, devKey.key) : undefined;
@@ -59,7 +62,7 @@ async function serveDirectory(directory: string, options: ServeOptions, runtime:
     return exitCodes.ok;
   } finally {
     await service.stop(GRACE);
-    unsubscribe();
+    stopper.unlisten();
     await announcer.stopped();
   }
 }
@@ -132,20 +135,29 @@ async function serveCommand(
   options: ServeOptions,
   { context }: Runtime,
   announcer: ReturnType<typeof createAnnouncer>,
-  failure: AbortSignal,
+  stopper: ReturnType<typeof createStopper>,
 ): Promise<number> {
   const key = service.keys.addTemporary(options.plan);
   await announcer.running(service, key);
   const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key };
-  const code = await runCommand(context, options.command, variables, failure);
-  failure.throwIfAborted();
-  return code;
+  const { asked, failure } = stopper;
+  if (asked.aborted) return 128 + constants.signals[asked.reason as Signal];
+  // While the command runs, signals are its own.
+  stopper.unlisten();
+  try {
+    const code = await runCommand(context, options.command, variables, failure);
+    failure.throwIfAborted();
+    return code;
+  } finally {
+    stopper.listen();
+  }
 }
 
 /** The first reason to stop: a signal, or a store that can write no more. */
-function createStopper({ context }: Runtime) {
+function createStopper({ context }: Runtime, discard: () => void) {
   const failure = new AbortController();
   const asked = new AbortController();
+  let unlisten = () => {};
   const stopped = new Promise<void>((resolve, reject) => {
     asked.signal.addEventListener('abort', () => resolve());
     failure.signal.addEventListener('abort', () => reject(failure.signal.reason));
@@ -156,10 +168,17 @@ function createStopper({ context }: Runtime) {
     stopped,
     failure: failure.signal,
     fail: (error: Error) => failure.abort(error),
-    listen: () =>
-      context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
-        if (asked.signal.aborted) context.exitNow(128 + constants.signals[signal]);
-        asked.abort();
-      }),
+    /** Aborted with the signal that came first. */
+    asked: asked.signal,
+    listen() {
+      unlisten = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
+        if (asked.signal.aborted) {
+          discard();
+          context.exitNow(128 + constants.signals[signal]);
+        }
+        asked.abort(signal);
+      });
+    },
+    unlisten: () => unlisten(),
   };
 }

@@ -43,6 +43,9 @@ export function createTurns(handle: Handle) {
       return queue.last;
     },
 
+    /** Whether nothing waits behind a request that is handled now. */
+    isLast: ({ socket }: IncomingMessage): boolean => (queues.get(socket)?.length ?? 0) <= 1,
+
     /**
      * Waits until everything is answered that came whole before the connection broke.
      *

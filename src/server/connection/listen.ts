@@ -1,5 +1,11 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  ServerResponse,
+} from 'node:http';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { methodNotAllowed } from '../refusals.ts';
 import { allMethods } from '../router.ts';
@@ -25,7 +31,7 @@ export const LIMITS = {
   maxHeaderSize: 8 * 1024,
   maxConnections: 256,
 };
-const SWEEP_MILLISECONDS = 20;
+const SWEEP_MILLISECONDS = 100;
 
 export type ListenOptions = { host: string; port: number; limits?: Partial<typeof LIMITS> | undefined };
 
@@ -36,12 +42,25 @@ export type ListenOptions = { host: string; port: number; limits?: Partial<typeo
  */
 export async function listen(app: App, { host, port, limits = {} }: ListenOptions): Promise<Listening> {
   const { idleTimeout, maxConnections, ...timeouts } = { ...LIMITS, ...limits };
+  const turns = createTurns(app.handle);
+  let isStopping = false;
+  class Response<Request extends IncomingMessage> extends ServerResponse<Request> {
+    override writeHead(status: number, reason?: unknown, headers?: unknown): this {
+      // A client that is told sends no further request into a connection that is about to close.
+      if (isStopping && turns.isLast(this.req)) this.setHeader('Connection', 'close');
+      return super.writeHead(status, reason as string, headers as OutgoingHttpHeaders);
+    }
+  }
   // The app itself asks for the Host header: Node's own refusal has no body.
-  const server = createServer({ ...timeouts, requireHostHeader: false });
+  const server = createServer({ ...timeouts, requireHostHeader: false, ServerResponse: Response });
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   // A client that has sent all it wants may close its side, and still waits for its answers.
   Object.assign(server, { httpAllowHalfOpen: true, maxConnections });
   server.setTimeout(idleTimeout);
-  const turns = createTurns(app.handle);
   const broken = new WeakSet<Socket>();
   server.on('request', turns.handle);
   server.on('checkContinue', invite(turns.handle));
@@ -70,7 +89,10 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
   return {
     origin: `http://${reachable(host)}:${address.port}`,
     port: address.port,
-    stop: (grace) => stop(server, grace),
+    stop(grace) {
+      isStopping = true;
+      return stop(server, sockets, grace);
+    },
   };
 }
 
@@ -97,12 +119,18 @@ function reachable(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-function stop(server: Server, graceMilliseconds: number): Promise<void> {
+function stop(server: Server, sockets: ReadonlySet<Socket>, graceMilliseconds: number): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMilliseconds);
-    // A connection whose last request is answered now would else stay open for its keep-alive.
-    const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MILLISECONDS);
-    server.close(() => {
+    // Not at once: what is on its way to an idle connection is still answered.
+    const sweep = setInterval(() => {
+      // Node does not count as idle what has never sent a byte, as browsers open connections to have them.
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+      // And counts as idle what still has an answer to take: cut now, the rest of it would be lost.
+      if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
+    }, SWEEP_MILLISECONDS);
+    // The close of an HTTP server cuts idle connections at once, and ends its watch over slow requests.
+    NetServer.prototype.close.call(server, () => {
       clearTimeout(cut);
       clearInterval(sweep);
       resolve();
