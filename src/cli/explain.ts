@@ -7,7 +7,7 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../client/errors.ts';
-import { StoreError, StoreRequestError } from '../store/errors.ts';
+import { StoreError, StoreNotFoundError, StoreRequestError } from '../store/errors.ts';
 import { CallError } from './call-error.ts';
 import { CliError } from './cli-error.ts';
 import { type ExitCode, exitCodes } from './exit-codes.ts';
@@ -40,8 +40,8 @@ function explainAny(error: unknown, connection?: Connection): Explanation {
     return { exitCode: error.exitCode, code: error.code, message: error.message, hint: error.hint };
   }
   if (error instanceof StoreError) {
-    const exitCode = error instanceof StoreRequestError ? exitCodes.usage : exitCodes.other;
-    return { exitCode, code: 'store_error', message: error.message, hint: error.hint };
+    const { message, hint } = error;
+    return { ...kindOf(error), message, hint };
   }
   if (error instanceof InterruptedError) {
     return { exitCode: exitCodes.interrupted, code: 'interrupted', message: 'interrupted' };
@@ -54,6 +54,12 @@ function explainAny(error: unknown, connection?: Connection): Explanation {
     };
   }
   return explainCall(error, connection) ?? unexpected(error);
+}
+
+function kindOf(error: StoreError): Pick<Explanation, 'exitCode' | 'code'> {
+  if (error instanceof StoreNotFoundError) return { exitCode: exitCodes.notFound, code: 'not_found' };
+  if (error instanceof StoreRequestError) return { exitCode: exitCodes.usage, code: 'store_error' };
+  return { exitCode: exitCodes.other, code: 'store_error' };
 }
 
 function explainCall(error: unknown, connection: Connection | undefined): Explanation | undefined {

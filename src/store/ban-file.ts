@@ -1,16 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import * as z from 'zod/mini';
-import { describeIssues, says } from '../contract/issues.ts';
-import { tryParseJson } from '../contract/json.ts';
 import { fileError, StoreDamagedError } from './errors.ts';
 import { type Files, isMissing, readAll, realFiles, replaceFile, withFile } from './files.ts';
 import type { Random } from './keys.ts';
+import { Instant, readStored, Sha256 } from './stored-json.ts';
 
 const BANS = 'bans.json';
 
-const Bans = z.record(z.string().check(z.regex(/^[0-9a-f]{64}$/, 'is no SHA-256')), z.iso.datetime(), {
-  ...says('must be a JSON object'),
+const Bans = z.record(Sha256, Instant, {
+  error: ({ code }) => (code === 'invalid_key' ? 'is not a SHA-256' : 'must be a JSON object'),
 });
 
 /** The banned keys by their SHA-256 (hexadecimal), and until when: milliseconds since the epoch. */
@@ -34,12 +33,12 @@ export function openBanFile(
     async load() {
       const text = await readText(files, path);
       if (text === undefined) return new Map();
-      const parsed = Bans.safeParse(tryParseJson(text));
-      if (!parsed.success) {
-        const why = describeIssues(parsed.error);
-        throw new StoreDamagedError(`${path} is damaged: ${why}`, 'remove that file: the bans are forgotten');
+      const stored = readStored(Bans, text);
+      if ('why' in stored) {
+        const message = `${path} is damaged: ${stored.why}`;
+        throw new StoreDamagedError(message, 'remove that file: the bans are forgotten');
       }
-      return new Map(Object.entries(parsed.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
+      return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
     },
     async save(bans) {
       const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);

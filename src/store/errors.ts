@@ -36,6 +36,9 @@ export class StoreFailedError extends StoreError {}
 /** What was asked for is not valid. */
 export class StoreRequestError extends StoreError {}
 
+/** There is nothing of that name. */
+export class StoreNotFoundError extends StoreError {}
+
 /** Only an empty store can be seeded. */
 export class StoreNotEmptyError extends StoreError {}
 

@@ -3,9 +3,8 @@ import { join, resolve } from 'node:path';
 import * as z from 'zod/mini';
 import type { Clock } from '../contract/clock.ts';
 import { describeIssues, says } from '../contract/issues.ts';
-import { tryParseJson } from '../contract/json.ts';
 import { MAX_QUOTA, PlanName, plans, type Quota } from '../contract/plans.ts';
-import { fileError, StoreDamagedError, StoreError, StoreRequestError } from './errors.ts';
+import { fileError, StoreDamagedError, StoreError, StoreNotFoundError, StoreRequestError } from './errors.ts';
 import {
   ensureDirectory,
   errnoOf,
@@ -17,6 +16,7 @@ import {
   withFile,
   writeAll,
 } from './files.ts';
+import { Instant, readStored, Sha256 } from './stored-json.ts';
 
 /** A directory below the store's that holds a file for each API key (design D16). */
 const KEYS = 'keys';
@@ -51,9 +51,9 @@ const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: quota, perDa
 
 /** A key as its file has it: the key itself is nowhere. `created` is an instant of ISO 8601. */
 export type StoredKey = z.infer<typeof StoredKey>;
-const StoredKey = z.extend(z.object(NewKey.shape), {
-  sha256: z.string().check(z.regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')),
-  created: z.iso.datetime(),
+const StoredKey = z.extend(z.object(NewKey.shape, says('must be a JSON object')), {
+  sha256: Sha256,
+  created: Instant,
 });
 
 /** `quota` only with the plan enterprise; without one that plan's own holds. `key` where it was minted before. */
@@ -160,7 +160,7 @@ export function quotaOf({
 export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');
 
 /** The names of the keys there are, sorted. */
-export async function keyNames(directory: string, files: Files): Promise<string[]> {
+export async function keyNames(directory: string, files: Files = realFiles): Promise<string[]> {
   try {
     const found = await files.readdir(join(resolve(directory), KEYS));
     const names = found
@@ -178,7 +178,11 @@ export const keyPath = (directory: string, name: string): string =>
   join(resolve(directory), KEYS, `${name}.json`);
 
 /** One key; undefined where it was revoked meanwhile. */
-export async function readKey(directory: string, name: string, files: Files): Promise<StoredKey | undefined> {
+export async function readKey(
+  directory: string,
+  name: string,
+  files: Files = realFiles,
+): Promise<StoredKey | undefined> {
   const path = keyPath(directory, name);
   let text: string;
   try {
@@ -190,9 +194,9 @@ export async function readKey(directory: string, name: string, files: Files): Pr
     if (isMissing(error)) return undefined;
     throw fileError(error, `read ${path}`);
   }
-  const parsed = StoredKey.safeParse(tryParseJson(text));
-  if (parsed.success && parsed.data.name === name) return parsed.data;
-  const why = parsed.success ? `it is that of ${parsed.data.name}` : describeIssues(parsed.error);
+  const stored = readStored(StoredKey, text);
+  if ('data' in stored && stored.data.name === name) return stored.data;
+  const why = 'data' in stored ? `it is that of ${stored.data.name}` : stored.why;
   throw new StoreDamagedError(
     `${path} is damaged: ${why}`,
     `pets keys revoke ${name}, and make the key anew`,
@@ -202,5 +206,5 @@ export async function readKey(directory: string, name: string, files: Files): Pr
 function noKey(name: string, names: string[]): StoreError {
   const there =
     names.length > 0 ? `the keys are: ${names.join(', ')}` : 'the store has no keys: pets keys add';
-  return new StoreError(`there is no key named ${JSON.stringify(name)}`, there);
+  return new StoreNotFoundError(`there is no key named ${JSON.stringify(name)}`, there);
 }

@@ -161,8 +161,8 @@ describe('a data directory that cannot be used', () => {
   });
 
   test.each([
-    [['keys', 'revoke', 'nobody'], 1, 'no key named "nobody"'],
-    [['keys', 'revoke', '../x'], 1, 'no key named'],
+    [['keys', 'revoke', 'nobody'], 3, 'no key named "nobody"'],
+    [['keys', 'revoke', '../x'], 3, 'no key named'],
     [['keys', 'add', '../x', '--plan', 'free'], 2, 'name must be'],
     [['keys', 'add', '', '--plan', 'free'], 2, 'name must be'],
     [['keys', 'add', 'x', '--plan', 'free', '--per-minute', '1', '--per-day', '1'], 2, 'enterprise'],
@@ -170,6 +170,24 @@ describe('a data directory that cannot be used', () => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');
     await expectRefusal(machine, [...args, '--data', data], { exit, says: [says] });
+  });
+
+  test.each([
+    ['{"half', 'it is not JSON'],
+    ['[]', 'must be a JSON object'],
+    ['{"name":"till","plan":"free"}', 'sha256 is required; created is required'],
+    ['{"name":"till","plan":"free","sha256":1,"created":"now"}', 'sha256 must be 64 hexadecimal digits'],
+  ])('a key whose file is %s is named, and does not stop the service', async (text, says) => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'data');
+    await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', data]);
+    await writeFile(join(data, 'keys', 'till.json'), text);
+    await expectRefusal(machine, ['keys', 'list', '--data', data], {
+      exit: 1,
+      says: [join(data, 'keys', 'till.json'), says, 'pets keys revoke till'],
+    });
+    const { url } = await serve(machine, ['--data', data, '--no-profile']);
+    expect((await fetch(new URL('/healthz', url))).status).toBe(200);
   });
 
   test('a key of a name that is taken', async () => {

@@ -240,15 +240,15 @@ describe('D9 a key that sends on after a 429', () => {
 test('a damaged file of bans is named at the start, with what to do, and left as it is', async () => {
   const { directory, restart } = await startReal();
   const path = join(directory, 'bans.json');
-  for (const text of [
-    '{"half":',
-    '[]',
-    '{"key":"2026-11-20T12:00:00Z"}',
-    `{"${'0'.repeat(64)}":"tomorrow"}`,
-  ]) {
+  for (const [text, why] of [
+    ['{"half":', 'it is not JSON'],
+    ['[]', 'must be a JSON object'],
+    ['{"key":"2026-11-20T12:00:00Z"}', 'key is not a SHA-256'],
+    [`{"${'0'.repeat(64)}":"tomorrow"}`, 'must be an instant'],
+  ] as const) {
     await writeFile(path, text);
     await expect(restart()).rejects.toMatchObject({
-      message: expect.stringContaining(`${path} is damaged`),
+      message: expect.stringMatching(new RegExp(`^${path} is damaged: .*${why}`)),
       hint: expect.stringContaining('remove that file'),
     });
     expect(await readFile(path, 'utf8')).toBe(text);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanName } from '../../contract/plans.ts';
-import { createKey, hashKey, listKeys, mintKey } from '../../store/keys.ts';
+import { createKey, hashKey, keyNames, mintKey, readKey } from '../../store/keys.ts';
 import { fileError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
 import { configDirectory } from '../paths.ts';
@@ -26,14 +26,15 @@ export async function ensureDevKey(
   store: { id: string; directory: string },
   plan: PlanName,
 ): Promise<DevKey | undefined> {
-  const keys = await listKeys(store.directory);
-  const existing = keys.find(({ name }) => name === DEV);
+  // Another key's file may be damaged: that hinders nobody but who has that key.
+  const names = await keyNames(store.directory);
+  const existing = names.includes(DEV) && (await readKey(store.directory, DEV));
   if (existing) {
     const saved = await readSaved(context, store.id);
     // One that was revoked and made anew by hand has another secret than the file.
     return { plan: existing.plan, key: saved && hashKey(saved) === existing.sha256 ? saved : undefined };
   }
-  if (keys.length > 0) return undefined;
+  if (names.length > 0) return undefined;
   // Saved before it is made: a store never has a key that nobody can tell.
   const key = mintKey(randomBytes);
   await save(context, store.id, key);
