@@ -76,21 +76,18 @@ export const serve: Command<ServeOptions> = {
     {
       flags: '--limit-failed-keys',
       description: 'refuse an address that sends too many requests without a valid key',
-      default: false,
     },
     {
       flags: '--allow-host <name>',
       description: 'answer to this name too (can be given again)',
       parse: hostName,
       repeatable: true,
-      default: [],
     },
     {
       flags: '--cors <origin>',
       description: 'let pages of this origin read the answers (can be given again)',
       parse: webOrigin,
       repeatable: true,
-      default: [],
     },
     { flags: '--log', description: 'a line on stderr for every request' },
     { flags: '--quiet', description: 'say nothing but errors' },

@@ -17,9 +17,9 @@ export type ServeOptions = {
   banAfter: number;
   /** Seconds. */
   banFor: number;
-  limitFailedKeys: boolean;
-  allowHost: string[];
-  cors: string[];
+  limitFailedKeys?: boolean;
+  allowHost?: string[];
+  cors?: string[];
   log?: boolean;
   quiet?: boolean;
   command: string[];
