@@ -56,7 +56,7 @@ export function openBanFile(
 async function readText(files: Files, path: string): Promise<string | undefined> {
   try {
     return await withFile(await files.open(path, 'read'), async (file) => {
-      const buffer = Buffer.alloc(await file.size());
+      const buffer = Buffer.alloc((await file.status()).size);
       return buffer.toString('utf8', 0, await readAll(file, buffer, 0));
     });
   } catch (error) {

@@ -37,7 +37,7 @@ export async function loadJournal(
   const path = join(directory, JOURNAL);
   const file = await files.open(path, 'change');
   try {
-    const size = await file.size();
+    const { size } = await file.status();
     const contents: Contents = {
       inventory: new Inventory(),
       keys: new IdempotencyKeys(),

@@ -1,6 +1,6 @@
 import type { Clock } from '../contract/clock.ts';
 import type { PetStatus } from '../contract/schemas.ts';
-import { writeAll } from './files.ts';
+import { type OpenFile, writeAll } from './files.ts';
 import { type Entry, encodeBatch } from './journal-format.ts';
 import type { Journal } from './journal-load.ts';
 
@@ -82,8 +82,10 @@ export class JournalWriter {
     const { file, contents, end } = this.#journal;
     const at = Math.trunc(this.#clock.now());
     const { line, spans } = encodeBatch(contents.seq + 1, at, entries);
+    await expectStatus(file, end);
     await writeAll(file, line, end);
     await file.datasync();
+    await expectStatus(file, end + line.length);
     this.#journal.end = end + line.length;
     contents.seq++;
     entries.forEach(({ id, status, idempotency }, i) => {
@@ -91,4 +93,11 @@ export class JournalWriter {
       if (idempotency) contents.keys.remember(idempotency, position, at);
     });
   }
+}
+
+/** Somebody may have tidied up: what is synced to a file without a name is gone when the process ends. */
+async function expectStatus(file: OpenFile, length: number): Promise<void> {
+  const { size, names } = await file.status();
+  if (names === 0) throw new Error('it was removed under the running server');
+  if (size !== length) throw new Error('something else has changed it under the running server');
 }

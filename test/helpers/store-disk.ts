@@ -146,9 +146,9 @@ export class SimulatedDisk implements Files {
         await this.#call('truncate');
         change(file, { length });
       },
-      size: async () => {
-        await this.#call('size');
-        return file.cached.length;
+      status: async () => {
+        await this.#call('status');
+        return { size: file.cached.length, names: 1 };
       },
       close: () => this.#call('close'),
     };

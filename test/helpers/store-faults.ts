@@ -44,9 +44,9 @@ function interceptFile(file: OpenFile, intercept: (name: string) => unknown, max
       await intercept('truncate');
       return file.truncate(length);
     },
-    async size() {
-      await intercept('size');
-      return file.size();
+    async status() {
+      await intercept('status');
+      return file.status();
     },
     // A test's own files are closed however it ends.
     async close() {
