@@ -29,8 +29,6 @@ export type JournalOptions = {
 };
 
 export type JournalStore = Store & {
-  /** Whether the store was made by this opening. */
-  readonly created: boolean;
   /** Tells other servers that want the directory where this one is. */
   announce(url: string): void;
 };
@@ -65,20 +63,18 @@ async function open(settings: Settings, lock: Lock): Promise<JournalStore> {
   const { files, directory, clock, random, onWarning } = settings;
   const names = await files.readdir(directory);
   await removeLeftovers(files, directory, names);
-  const created = !names.includes(JOURNAL);
-  if (created) {
+  if (!names.includes(JOURNAL)) {
     await writeJournal(files, directory, hex(random(8)), [encodeHeader(newHeader(random, clock.now()))]);
   }
   // Whoever made it may have been killed before the names were synced.
   await syncUpward(files, directory);
   const journal = await loadJournal(files, directory, clock.now(), onWarning);
-  return new OpenStore(settings, lock, journal, created);
+  return new OpenStore(settings, lock, journal);
 }
 
 class OpenStore implements JournalStore {
   readonly id: string;
   readonly secret: string;
-  readonly created: boolean;
   #settings: Settings;
   #lock: Lock;
   #journal: Journal;
@@ -88,10 +84,9 @@ class OpenStore implements JournalStore {
   #failure: StoreFailedError | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(settings: Settings, lock: Lock, journal: Journal, created: boolean) {
+  constructor(settings: Settings, lock: Lock, journal: Journal) {
     this.id = journal.header.id;
     this.secret = journal.header.secret;
-    this.created = created;
     this.#settings = settings;
     this.#lock = lock;
     this.#journal = journal;
