@@ -1,5 +1,5 @@
 import { header } from '../contract/headers.ts';
-import type { Verdict } from './caller/limiter.ts';
+import type { Verdict } from './limits/limiter.ts';
 import { retryAfter } from './response-headers.ts';
 import { ServiceError } from './service-error.ts';
 

@@ -1,6 +1,6 @@
 import { header } from '../contract/headers.ts';
 import { API_PREFIX, type Operation, type OperationName, operations } from '../contract/operations.ts';
-import type { Window } from './caller/limiter.ts';
+import type { Window } from './limits/limiter.ts';
 
 const SECOND = 1_000;
 

@@ -7,10 +7,10 @@ import { quotaOf } from '../store/keys.ts';
 import type { Seed, Store } from '../store/store.ts';
 import { type Answered, createApp } from './app.ts';
 import type { KeyDirectory } from './caller/auth.ts';
-import { type BanRule, type Bans, createBans, type SaveBans } from './caller/bans.ts';
-import { createMemoryLimiter } from './caller/limiter.ts';
 import { listen } from './connection/listen.ts';
 import type { FaultOptions } from './faults/draw.ts';
+import { type BanRule, type Bans, createBans, type SaveBans } from './limits/bans.ts';
+import { createMemoryLimiter } from './limits/limiter.ts';
 import { isLoopback, namesFor } from './request/hosts.ts';
 
 export type ServiceOptions = {

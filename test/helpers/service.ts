@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest';
 import { plans, type Quota } from '../../src/contract/plans.ts';
 import { type Answered, type AppOptions, createApp } from '../../src/server/app.ts';
-import { createMemoryLimiter } from '../../src/server/caller/limiter.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
+import { createMemoryLimiter } from '../../src/server/limits/limiter.ts';
 import { hashKey } from '../../src/store/keys.ts';
 import { manualClock } from './clock.ts';
 import { MemoryStore } from './store-memory.ts';

@@ -1,8 +1,8 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { addRefusal, createBans, type Refusals } from '../../src/server/caller/bans.ts';
-import { createMemoryLimiter } from '../../src/server/caller/limiter.ts';
+import { addRefusal, createBans, type Refusals } from '../../src/server/limits/bans.ts';
+import { createMemoryLimiter } from '../../src/server/limits/limiter.ts';
 import { hashKey } from '../../src/store/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { startReal } from '../helpers/real-service.ts';

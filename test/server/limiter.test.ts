@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
-import { createMemoryLimiter } from '../../src/server/caller/limiter.ts';
+import { createMemoryLimiter } from '../../src/server/limits/limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
 
 const take = async (limiter: ReturnType<typeof createMemoryLimiter>, times: number, quota = plans.free) => {

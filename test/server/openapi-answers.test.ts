@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/contract/error-codes.ts';
 import { encodeIdempotencyKey } from '../../src/contract/idempotency-key.ts';
 import { type OperationName, operations } from '../../src/contract/operations.ts';
-import { createMemoryLimiter } from '../../src/server/caller/limiter.ts';
+import { createMemoryLimiter } from '../../src/server/limits/limiter.ts';
 import { sampleShop } from '../../src/server/sample.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { conformance, type Observed } from '../helpers/conformance.ts';

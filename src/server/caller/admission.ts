@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../contract/clock.ts';
 import { header } from '../../contract/headers.ts';
+import type { Limiter, Window } from '../limits/limiter.ts';
 import { overLimit } from '../refusals.ts';
 import { authenticate, type Caller, type KeyDirectory } from './auth.ts';
-import type { Limiter, Window } from './limiter.ts';
 
 /** What is known of a request so far: every answer, an error too, goes out with it. */
 export type Exchange = { window?: Window; headers: Record<string, string> };
