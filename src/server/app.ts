@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
@@ -10,6 +11,7 @@ import { preferredAnswer, preferredCode } from './faults/prefer.ts';
 import { type Answer, callHandler } from './handlers.ts';
 import { methodNotAllowed, nothingAt } from './refusals.ts';
 import { checkExpectation } from './request/expect.ts';
+import { checkFrame } from './request/frame.ts';
 import { checkHost } from './request/hosts.ts';
 import { readInput } from './request/input.ts';
 import { parseTarget, type Target } from './request/target.ts';
@@ -41,8 +43,8 @@ const NO_FAULT: Fault = { latency: 0, fails: false };
 export type App = {
   /** Answers a request. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** The answer to what never became a request, because Node's parser refused it. */
-  refuse(error: ServiceError, address: string | undefined): Promise<Answer>;
+  /** The answer to what never became a whole request, because Node's parser refused it. */
+  refuse(error: ServiceError, socket: Socket): Promise<Answer>;
 };
 
 export function createApp(options: AppOptions): App {
@@ -50,8 +52,11 @@ export function createApp(options: AppOptions): App {
   const admission = createAdmission(options);
   const root = createRoot(store);
   let requests = 0;
+  /** What is being answered on a connection: where the rest of a request is refused, its caller may be known. */
+  const running = new WeakMap<Socket, Exchange>();
 
   async function respond(request: IncomingMessage, exchange: Exchange, fault: Fault): Promise<Answer> {
+    checkFrame(request);
     checkHost(request, options.hosts);
     const url = request.url ?? '';
     if (!isUnderApi(url)) return root(methodOf(request), parseTarget(url).path);
@@ -111,6 +116,7 @@ export function createApp(options: AppOptions): App {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = clock.now();
     const exchange: Exchange = { headers: corsHeaders(request.headers.origin, cors) };
+    running.set(request.socket, exchange);
     const fault = options.faults && isFaulty(request) ? faultOf(options.faults, requests++) : NO_FAULT;
     const answer = await respond(request, exchange, fault).catch((error) =>
       errorAnswer(error, options.onError),
@@ -121,9 +127,11 @@ export function createApp(options: AppOptions): App {
       request.socket.setTimeout(0);
       await options.sleep?.(fault.latency);
     }
-    send(response, answer, { ...rateLimitHeaders(window), ...exchange.headers });
+    running.delete(request.socket);
+    // The rest of the request may have been refused meanwhile, and that was its answer.
+    if (!response.headersSent) send(response, answer, { ...rateLimitHeaders(window), ...exchange.headers });
     const { method = '', url = '' } = request;
-    options.onAnswered?.({ method, url, status: answer.status, milliseconds: clock.now() - started });
+    options.onAnswered?.({ method, url, status: response.statusCode, milliseconds: clock.now() - started });
   }
 
   return {
@@ -133,8 +141,10 @@ export function createApp(options: AppOptions): App {
         options.onError(error);
         response.destroy();
       }),
-    async refuse(error, address) {
-      const headers = { ...rateLimitHeaders(await admission.strangersWindow(address)), ...error.headers };
+    async refuse(error, socket) {
+      const exchange = running.get(socket);
+      const window = exchange?.window ?? (await admission.strangersWindow(socket.remoteAddress));
+      const headers = { ...rateLimitHeaders(window), ...exchange?.headers, ...error.headers };
       return { status: error.status, headers, body: error.body };
     },
   };

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Clock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import { openBanFile } from '../store/ban-file.ts';
@@ -58,6 +59,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { directory, host, port, clock, seed, cors, faults, onWarning, onFailure, onError, onAnswered } =
     options;
   const stopping = new AbortController();
+  // As many answers may be held back as there are connections.
+  setMaxListeners(0, stopping.signal);
   const store = await openJournalStore({ directory, clock, onWarning, onFailure });
   try {
     const seeded = seed !== undefined && (await store.isEmpty());

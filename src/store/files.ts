@@ -32,7 +32,9 @@ export interface Files {
 }
 
 const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
-const flags = { read: O_RDONLY, change: O_RDWR, create: O_RDWR | O_CREAT | O_EXCL } as const;
+// A pipe that somebody put there has no bytes, and must not be waited for. Windows has no such flag.
+const O_NONBLOCK = constants.O_NONBLOCK ?? 0;
+const flags = { read: O_RDONLY | O_NONBLOCK, change: O_RDWR, create: O_RDWR | O_CREAT | O_EXCL } as const;
 
 /** The file system of this machine. */
 export const realFiles: Files = {

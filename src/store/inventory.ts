@@ -2,6 +2,8 @@ import { type PetStatus, petStatuses } from '../contract/schemas.ts';
 import type { Page, PageQuery, PetJson } from './store.ts';
 
 const CHUNK_BYTES = 2 ** 20;
+/** A page ends behind this much: as many as like may ask for pages at once, and be slow to take them. */
+const PAGE_BYTES = 2 ** 20;
 /** Below this a loop copies quicker than a call into the runtime. */
 const SHORT_BYTES = 200;
 const NONE = new Uint32Array(0);
@@ -71,12 +73,13 @@ export class Inventory {
     const first = index ? firstIndex(index.size, (i) => (index.positions[i] ?? 0) >= position) : position;
     const end = Math.min(first + limit, index ? index.size : this.#size);
     const pets: PetJson[] = [];
-    for (let i = first; i < end; i++) {
+    for (let i = first, bytes = 0; i < end && bytes < PAGE_BYTES; i++) {
       position = index ? (index.positions[i] ?? 0) : i;
       pets.push(this.textAt(position));
+      bytes += this.#places[3 * position + 2] ?? 0;
     }
     const next = this.#ids[position];
-    const more = end < (index ? index.size : this.#size);
+    const more = first + pets.length < (index ? index.size : this.#size);
     return more && pets.length > 0 && next !== undefined ? { pets, next } : { pets };
   }
 

@@ -2,7 +2,16 @@ import { randomBytes } from 'node:crypto';
 import type { PlanName } from '../contract/plans.ts';
 import { StoreDamagedError } from './errors.ts';
 import { type Files, isMissing, realFiles } from './files.ts';
-import { hashKey, keyNames, keyPath, mintKey, type Random, readKey, type StoredKey } from './keys.ts';
+import {
+  hashKey,
+  keyFolder,
+  keyNames,
+  keyPath,
+  mintKey,
+  type Random,
+  readKey,
+  type StoredKey,
+} from './keys.ts';
 
 /** What a server has to know of a key. */
 export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256' | 'perMinute' | 'perDay'>;
@@ -31,6 +40,7 @@ export class KeyRegistry {
   #byHash = new Map<string, KnownKey>();
   /** What was read of each file, so that only those that changed are read again. */
   #seen = new Map<string, Seen>();
+  #folder: string | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
   #unknownAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
@@ -65,7 +75,11 @@ export class KeyRegistry {
     if (isOlder(this.#readAt, now, FRESH_MS)) await this.#read(now);
     const known = this.#byHash.get(sha256);
     // Only a reading that began after the question can say that there is no such key: it may just have been made.
-    if (known || this.#done > before || !isOlder(this.#unknownAt, now, UNKNOWN_MS)) return known;
+    if (known || this.#done > before) return known;
+    // Often asked it looks only whether a key was made or revoked since.
+    if (!isOlder(this.#unknownAt, now, UNKNOWN_MS) && (await this.#folderVersion()) === this.#folder) {
+      return undefined;
+    }
     this.#unknownAt = now;
     await this.#reading;
     await this.#read(now);
@@ -81,6 +95,7 @@ export class KeyRegistry {
 
   async #readAll(now: number): Promise<void> {
     const number = ++this.#begun;
+    const folder = await this.#folderVersion();
     const names = await keyNames(this.#directory, this.#files);
     const seen = new Map<string, Seen>();
     await Promise.all(
@@ -89,6 +104,7 @@ export class KeyRegistry {
         if (one) seen.set(name, one);
       }),
     );
+    this.#folder = folder;
     this.#seen = seen;
     this.#byHash = new Map();
     for (const { key } of seen.values()) if (key) this.#byHash.set(key.sha256, key);
@@ -119,6 +135,15 @@ export class KeyRegistry {
       if (!(error instanceof StoreDamagedError)) throw error;
       this.#warn(name, error);
       return { version, key: undefined };
+    }
+  }
+
+  /** Another one when a key's file was made or removed: its names are what a directory holds. */
+  async #folderVersion(): Promise<string | undefined> {
+    try {
+      return await this.#files.version(keyFolder(this.#directory));
+    } catch {
+      return undefined;
     }
   }
 

@@ -86,7 +86,7 @@ export async function createKey(
   const key = minted ?? mintKey(random);
   const created = new Date(clock.now()).toISOString();
   const stored: StoredKey = { ...parsed.data, sha256: hashKey(key), created };
-  const folder = join(resolve(directory), KEYS);
+  const folder = keyFolder(directory);
   const temporary = join(folder, `${name}.new-${Buffer.from(random(8)).toString('hex')}`);
   try {
     await ensureDirectory(files, folder);
@@ -136,7 +136,7 @@ export async function listKeys(directory: string, files: Files = realFiles): Pro
  */
 export async function revokeKey(directory: string, name: string, files: Files = realFiles): Promise<void> {
   const names = await keyNames(directory, files);
-  const folder = join(resolve(directory), KEYS);
+  const folder = keyFolder(directory);
   try {
     // Only a name that was listed becomes part of a path.
     if (!names.includes(name)) throw noKey(name, names);
@@ -162,7 +162,7 @@ export const hashKey = (key: string): string => createHash('sha256').update(key)
 /** The names of the keys there are, sorted. */
 export async function keyNames(directory: string, files: Files = realFiles): Promise<string[]> {
   try {
-    const found = await files.readdir(join(resolve(directory), KEYS));
+    const found = await files.readdir(keyFolder(directory));
     const names = found
       .filter((file) => file.endsWith('.json'))
       .map((file) => file.slice(0, -'.json'.length));
@@ -173,9 +173,10 @@ export async function keyNames(directory: string, files: Files = realFiles): Pro
   }
 }
 
-/** Where a key is kept. */
+/** Where the keys are kept, and each of them. */
+export const keyFolder = (directory: string): string => join(resolve(directory), KEYS);
 export const keyPath = (directory: string, name: string): string =>
-  join(resolve(directory), KEYS, `${name}.json`);
+  join(keyFolder(directory), `${name}.json`);
 
 /** One key; undefined where it was revoked meanwhile. */
 export async function readKey(

@@ -8,6 +8,9 @@ import { visible } from '../output/visible.ts';
 import type { DevKey } from './dev-key.ts';
 import type { ServeOptions } from './options.ts';
 
+/** How much of the log may wait for its reader. */
+const MAX_LOG_BYTES = 2 ** 20;
+
 type Listening = {
   directory: string;
   devKey: DevKey | undefined;
@@ -21,8 +24,12 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
   const { bold, cyan, dim } = console.colours;
   const withLog = options.log ?? (context.stderr.isTTY === true && command.length === 0 && !quiet);
 
+  let hasListened = false;
+  let unlogged = 0;
+
   /** stdout belongs to the command, where there is one. */
   const say = async (event: Record<string, unknown>, text: string) => {
+    hasListened = true;
     try {
       if (command.length > 0) {
         if (!quiet) console.event(event, text);
@@ -69,8 +76,10 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
         { event: 'listening', url, key, ...(faults && { faults }) },
         `pets serve: ${url}, running ${visible(command.join(' '))}${faults ? `\n${describeFaults(faults)}` : ''}`,
       ),
-    /** The last word: where it cannot be written, nobody can be told. */
-    stopped: () => say({ event: 'stopped' }, 'pets serve: stopped').catch(() => {}),
+    /** The last word of one that was heard: where it cannot be written, nobody can be told. */
+    async stopped() {
+      if (hasListened) await say({ event: 'stopped' }, 'pets serve: stopped').catch(() => {});
+    },
     warning: (message: string) => console.notice(message),
     problem(error: unknown) {
       const { message } = explain(error);
@@ -78,6 +87,13 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
     },
     request: withLog
       ? ({ method, url, status, milliseconds }: Answered) => {
+          // A log that nobody reads must not fill the memory.
+          if (context.stderr.writableLength > MAX_LOG_BYTES) {
+            unlogged++;
+            return;
+          }
+          if (unlogged > 0) console.notice(`${unlogged} requests were not logged: the log was not read`);
+          unlogged = 0;
           const request = { method, url, status, milliseconds };
           console.event({ request }, dim(`${method} ${visible(url)} ${status} ${milliseconds} ms`));
         }

@@ -16,12 +16,20 @@ import { type DevKey, ensureDevKey } from './dev-key.ts';
 import { saveLocalProfile } from './local-profile.ts';
 import { DEFAULT_PORT, type ServeOptions } from './options.ts';
 import { runCommand } from './run-command.ts';
+import { createStopper } from './stopper.ts';
 
 /** What a stopping server waits for running requests, in milliseconds; within 10 s it is gone. */
 const GRACE = 8_000;
+const LOG_PATIENCE = 1_000;
 
 /** Serves until a signal, a failure of the store, or the end of the command that it was started for. */
 export async function runServer(options: ServeOptions, runtime: Runtime): Promise<number> {
+  const code = await serveSomewhere(options, runtime);
+  await leaveLog(runtime.context, code);
+  return code;
+}
+
+async function serveSomewhere(options: ServeOptions, runtime: Runtime): Promise<number> {
   const directory = options.ephemeral
     ? await mkdtemp(join(tmpdir(), 'pets-'))
     : (options.data ?? dataDirectory(runtime.context));
@@ -32,11 +40,18 @@ export async function runServer(options: ServeOptions, runtime: Runtime): Promis
   }
 }
 
+/** What nobody reads keeps a process alive for ever: after a second it ends all the same. */
+async function leaveLog({ stderr, sleep, exitNow }: Context, code: number): Promise<void> {
+  if (stderr.writableLength === 0) return;
+  await sleep(LOG_PATIENCE, new AbortController().signal);
+  if (stderr.writableLength > 0) exitNow(code);
+}
+
 async function serveDirectory(directory: string, options: ServeOptions, runtime: Runtime): Promise<number> {
   const { context } = runtime;
   const hasCommand = options.command.length > 0;
   const announcer = createAnnouncer(options, runtime);
-  const stopper = createStopper(runtime, () => {
+  const stopper = createStopper(context, () => {
     // Synchronously: the process ends with the next line.
     if (options.ephemeral) rmSync(directory, { recursive: true, force: true });
   });
@@ -151,34 +166,4 @@ async function serveCommand(
   } finally {
     stopper.listen();
   }
-}
-
-/** The first reason to stop: a signal, or a store that can write no more. */
-function createStopper({ context }: Runtime, discard: () => void) {
-  const failure = new AbortController();
-  const asked = new AbortController();
-  let unlisten = () => {};
-  const stopped = new Promise<void>((resolve, reject) => {
-    asked.signal.addEventListener('abort', () => resolve());
-    failure.signal.addEventListener('abort', () => reject(failure.signal.reason));
-  });
-  // A failure may come before anybody waits for it.
-  stopped.catch(() => {});
-  return {
-    stopped,
-    failure: failure.signal,
-    fail: (error: Error) => failure.abort(error),
-    /** Aborted with the signal that came first. */
-    asked: asked.signal,
-    listen() {
-      unlisten = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
-        if (asked.signal.aborted) {
-          discard();
-          context.exitNow(128 + constants.signals[signal]);
-        }
-        asked.abort(signal);
-      });
-    },
-    unlisten: () => unlisten(),
-  };
 }

@@ -6,41 +6,67 @@ export type Handle = (request: IncomingMessage, response: ServerResponse) => Pro
 /** How many requests of one connection may wait before no more are read from it. */
 const MAX_WAITING = 16;
 
-/** The requests of a connection: the last of them, its answer, and the one before that. */
-type Queue = { length: number; request: IncomingMessage; last: Promise<void>; before: Promise<void> };
+/** The requests of a connection: the last of them, when it is answered, and when the one before it is. */
+type Queue = {
+  length: number;
+  request: IncomingMessage;
+  response: ServerResponse;
+  last: Promise<void>;
+  before: Promise<void>;
+  /** Whether its last request has come: what follows on the connection is none. */
+  isOver: boolean;
+};
 
 /**
- * Handles the requests of a connection one after the other. Node hands over pipelined ones at once; but a list that was
- * sent behind a creation must show it (RFC 9112, 9.3.2), and who sends without reading answers must not fill the memory.
+ * Handles the requests of a connection one after the other, the next when the answer to the last has left. Node hands
+ * over pipelined ones at once; but a list that was sent behind a creation must show it (RFC 9112, 9.3.2), and who sends
+ * without reading answers must not fill the memory.
  */
 export function createTurns(handle: Handle) {
   const queues = new WeakMap<Socket, Queue>();
   const done = Promise.resolve();
 
   async function run(queue: Queue, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request;
+    const hasLeft = new Promise((resolve) => response.once('close', resolve));
     try {
       // Whoever has gone asks for nothing any more.
-      if (!request.socket.destroyed) await handle(request, response);
+      if (socket.destroyed) return;
+      await handle(request, response);
+      await hasLeft;
     } finally {
       queue.length--;
-      if (queue.length === MAX_WAITING) request.socket.resume();
+      if (queue.length === MAX_WAITING) socket.resume();
     }
   }
 
   return {
-    handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
       const { socket } = request;
-      const queue = queues.get(socket) ?? { length: 0, request, last: done, before: done };
+      const queue = queues.get(socket) ?? {
+        length: 0,
+        request,
+        response,
+        last: done,
+        before: done,
+        isOver: false,
+      };
       queues.set(socket, queue);
+      if (queue.isOver) return;
+      if (isLast(request, response)) {
+        queue.isOver = true;
+        response.setHeader('Connection', 'close');
+      }
       queue.length++;
       if (queue.length > MAX_WAITING) socket.pause();
-      queue.request = request;
+      Object.assign(queue, { request, response });
       queue.before = queue.last;
-      const isFirst = queue.length === 1;
-      queue.last = isFirst
-        ? run(queue, request, response)
-        : queue.before.then(() => run(queue, request, response));
-      return queue.last;
+      queue.last =
+        queue.length === 1
+          ? run(queue, request, response)
+          : // Others come first: a connection that has sent a thousand requests gets one answer a round.
+            queue.before.then(nextRound).then(() => run(queue, request, response));
+      await queue.last;
     },
 
     /** Whether nothing waits behind a request that is handled now. */
@@ -49,15 +75,27 @@ export function createTurns(handle: Handle) {
     /**
      * Waits until everything is answered that came whole before the connection broke.
      *
-     * @returns whether an answer is still owed to what broke it
+     * @returns what is owed to what broke it: the answer to a request whose rest it was, an answer of its own, or none
      */
-    async settle(socket: Socket): Promise<boolean> {
+    async settle(socket: Socket): Promise<ServerResponse | 'answer' | 'nothing'> {
       const queue = queues.get(socket);
-      if (queue === undefined) return true;
-      const { request, last, before, length } = queue;
+      if (queue === undefined) return 'answer';
+      const { request, response, last, before, isOver } = queue;
       await (request.complete ? last : before);
-      // The rest of a body whose request is answered breaks it: that answer stands.
-      return request.complete || length > 0;
+      if (!request.complete) return response.headersSent ? 'nothing' : response;
+      // Behind the last request of a connection comes none.
+      return isOver ? 'nothing' : 'answer';
     },
   };
 }
+
+const nextRound = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/**
+ * Whether a connection ends with the answer to this request. Node loses what follows an Upgrade that nobody wants, and
+ * HTTP/1.0 has no chunks: where the next request begins is a guess then (RFC 9112, 6.1).
+ */
+const isLast = ({ headers, httpVersion }: IncomingMessage, response: ServerResponse): boolean =>
+  !response.shouldKeepAlive ||
+  headers.upgrade !== undefined ||
+  (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined);

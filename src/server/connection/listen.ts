@@ -9,6 +9,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { methodNotAllowed } from '../refusals.ts';
 import { allMethods } from '../router.ts';
+import type { ServiceError } from '../service-error.ts';
 import { createTurns, type Handle } from './in-turn.ts';
 import { type ParserError, refusalOf, refuse } from './refuse.ts';
 
@@ -60,26 +61,33 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
   });
   // A client that has sent all it wants may close its side, and still waits for its answers.
   Object.assign(server, { httpAllowHalfOpen: true, maxConnections });
+  // Node would leave out those above a thousand without a word; their size is limited.
+  server.maxHeadersCount = 0;
   server.setTimeout(idleTimeout);
   const broken = new WeakSet<Socket>();
   server.on('request', turns.handle);
   server.on('checkContinue', invite(turns.handle));
   server.on('checkExpectation', turns.handle);
-  server.on('connect', ({ socket }: IncomingMessage) => {
-    // Node has taken its own listeners off, and a socket's error that nobody hears ends the process.
-    socket.on('error', () => socket.destroy());
-    refuse(app, methodNotAllowed('The service', allMethods), socket).finally(() => socket.destroySoon());
-  });
-  server.on('clientError', async (error: ParserError, socket: Socket) => {
+  const refuseInTurn = async (error: ServiceError, socket: Socket) => {
     // What follows the first error on a connection is no request, whatever it looks like.
     if (broken.has(socket)) return;
     broken.add(socket);
     socket.pause();
-    if (error.code !== 'ECONNRESET' && (await turns.settle(socket)) && socket.writable) {
-      await refuse(app, refusalOf(error), socket);
-    }
+    const owed = await turns.settle(socket);
+    // Whoever waits for the rest of that request is told that none comes.
+    if (typeof owed === 'object') socket.once('close', () => owed.req.destroy());
+    if (owed !== 'nothing' && socket.writable) await refuse(app, error, socket, owed);
     // Ended alone, the rest of a request that was refused would still be read, and carried out.
     socket.destroySoon();
+  };
+  server.on('connect', ({ socket }: IncomingMessage) => {
+    // Node has taken its own listeners off, and a socket's error that nobody hears ends the process.
+    socket.on('error', () => socket.destroy());
+    refuseInTurn(methodNotAllowed('The service', allMethods), socket);
+  });
+  server.on('clientError', (error: ParserError, socket: Socket) => {
+    if (error.code === 'ECONNRESET') socket.destroy();
+    else refuseInTurn(refusalOf(error), socket);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { methodNotAllowed } from '../refusals.ts';
@@ -25,20 +25,34 @@ export function refusalOf(error: ParserError): ServiceError {
   return PARSER_ERRORS[error.code ?? ''] ?? INVALID;
 }
 
-/** The line that the parser stopped in, and what is behind it: good requests may stand before. */
+/** From the method on that the parser stopped in: good requests and their bodies may stand before. */
 function lineOf({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParserError): string {
-  const start = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf('\n', bytesParsed - 1) + 1;
+  let start = Math.min(bytesParsed, rawPacket.length);
+  while (start > 0 && /[\w-]/.test(String.fromCharCode(rawPacket[start - 1] ?? 0))) start--;
   return rawPacket.toString('latin1', start);
 }
 
-/** Answers below HTTP's server, with the Error body and the headers of every answer. The connection is over then. */
-export async function refuse(app: App, error: ServiceError, socket: Socket): Promise<void> {
-  const { status, headers, body } = await app.refuse(error, socket.remoteAddress);
-  const lines = Object.entries({
+/**
+ * Answers with the Error body and the headers of every answer: to the request that was broken, or below HTTP's server
+ * where there is none. The connection is over then.
+ */
+export async function refuse(
+  app: App,
+  error: ServiceError,
+  socket: Socket,
+  to: ServerResponse | 'answer',
+): Promise<void> {
+  const { status, headers, body } = await app.refuse(error, socket);
+  const all = {
     ...headers,
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),
     Connection: 'close',
-  }).map(([name, value]) => `${name}: ${value}`);
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  };
+  if (to === 'answer') {
+    const lines = Object.entries({ ...all, Date: new Date().toUTCString() }).map((each) => each.join(': '));
+    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  } else if (!to.headersSent) {
+    to.writeHead(status, all).end(body);
+  }
 }

@@ -9,13 +9,18 @@ import { methodNotAllowed, overLimit, unauthorized } from '../refusals.ts';
 import { sampleShop } from '../sample.ts';
 import { ServiceError } from '../service-error.ts';
 
-// A preference, perhaps with parameters behind it (RFC 7240).
-const CODE = /(?:^|,)\s*code\s*=\s*(?:"([^"]*)"|([^\s,;"]*))/i;
+// Preferences stand between commas, those in quotes not counted; behind each may be parameters (RFC 7240).
+const PREFERENCE = /(?:[^,"]|"(?:[^"\\]|\\.)*")+/g;
+const CODE = /^\s*code\s*=\s*(?:"([^"]*)"|([^\s;"]*))\s*(?:;|$)/i;
 
 /** The status that a request asks for with `Prefer: code=429`; undefined where it asks for none. */
 export function preferredCode(prefer: string | string[] | undefined): string | undefined {
-  const match = prefer === undefined ? null : CODE.exec(String(prefer));
-  return match ? (match[1] ?? match[2]) : undefined;
+  if (prefer === undefined) return undefined;
+  for (const preference of String(prefer).match(PREFERENCE) ?? []) {
+    const match = CODE.exec(preference);
+    if (match) return match[1] ?? match[2];
+  }
+  return undefined;
 }
 
 /** What an answer that was asked for is made of. */

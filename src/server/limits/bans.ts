@@ -66,7 +66,8 @@ export function createBans(
         refusals.set(caller, known);
         return undefined;
       }
-      refusals.delete(caller);
+      // The window's first refusal stays it: what is sent on behind the ban counts at once.
+      refusals.set(caller, { ...known, counted: [] });
       const until = now + milliseconds;
       banned.set(caller, until);
       const living = new Map([...banned].filter(([, end]) => end > now));

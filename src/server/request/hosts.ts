@@ -3,7 +3,7 @@ import { ServiceError } from '../service-error.ts';
 import { countHeader } from './count-header.ts';
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i;
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1)$/i;
+const LOOPBACK = /^(localhost|(::ffff:)?127(\.\d{1,3}){3}|\[::1\]|::1)$/i;
 
 /** Whether an address that is listened on is this machine's own. */
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);

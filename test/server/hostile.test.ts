@@ -1,0 +1,178 @@
+import { connect } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { plans } from '../../src/contract/plans.ts';
+import { expectError, sendRaw } from '../helpers/raw-client.ts';
+import { AUTH, atLoopback, get, HOST, JSON_TYPE, REX } from '../helpers/raw-requests.ts';
+import { start } from '../helpers/service.ts';
+import { MemoryStore } from '../helpers/store-memory.ts';
+
+// What strangers have found: each of these once did harm.
+
+const open = (method: string, target: string, rest = '\r\n') =>
+  `${method} ${target} HTTP/1.1\r\n${HOST}${AUTH}${rest}`;
+const add = (body = REX) =>
+  open('POST', '/v1/pets', `${JSON_TYPE}Content-Length: ${body.length}\r\n\r\n${body}`);
+const rich = { ...atLoopback, quota: plans.enterprise };
+
+describe('a client that sends and does not read', () => {
+  test('is answered no further than it reads, however much it has sent', async () => {
+    const store = new MemoryStore();
+    let lists = 0;
+    const page = [`"${'x'.repeat(1_000_000)}"`];
+    store.list = async () => {
+      lists++;
+      return { pets: page };
+    };
+    const { listening } = await start({ ...rich, store });
+    const socket = connect(listening.port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.pause();
+    await new Promise((resolve) => socket.write(open('GET', '/v1/pets').repeat(500), resolve));
+    // A good client is answered meanwhile, again and again: what the other has sent was read long ago.
+    for (let i = 0; i < 20; i++)
+      expect((await sendRaw(listening.port, get('/healthz')))[0]?.status).toBe(200);
+    expect(lists).toBeLessThan(30);
+    socket.resume();
+    await expect.poll(() => lists, { timeout: 10_000 }).toBe(500);
+  });
+
+  test('hinders nobody else: a request on another connection comes in between', async () => {
+    const { listening, answered } = await start(atLoopback);
+    const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}\r\n`.repeat(3_000);
+    const sockets = Array.from({ length: 4 }, () => connect(listening.port, '127.0.0.1'));
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    for (const socket of sockets) socket.resume().write(flood);
+    await expect.poll(() => answered.length).toBeGreaterThan(100);
+    const before = answered.length;
+    expect((await sendRaw(listening.port, get('/v1/pets?limit=7')))[0]?.status).toBe(200);
+    const at = answered.findIndex(({ url }) => url === '/v1/pets?limit=7');
+    // Not behind the twelve thousand.
+    expect(at - before).toBeLessThan(4_000);
+    expect(answered.length).toBeLessThan(11_000);
+  });
+});
+
+describe('an answer of its own comes behind those that are owed', () => {
+  test.each([
+    ['CONNECT', `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`, 405],
+    ['no HTTP', '\0\r\n\r\n', 400],
+    ['an unknown method', `FOO /v1/pets HTTP/1.1\r\n${HOST}\r\n`, 405],
+    ['headers of 9 KiB', open('GET', '/v1/pets', `X: ${'x'.repeat(9_216)}\r\n\r\n`), 431],
+    ['two lengths', open('POST', '/v1/pets', 'Content-Length: 1\r\nContent-Length: 2\r\n\r\n'), 400],
+  ])('%s', async (_name, bytes, status) => {
+    const { listening, store, answered } = await start(rich);
+    const good = add() + open('GET', '/v1/pets').repeat(3) + add();
+    const answers = await sendRaw(listening.port, good + bytes + add());
+    expect(answers.map((each) => each.status)).toEqual([201, 200, 200, 200, 201, status]);
+    expect(await store.size()).toBe(2);
+    expect(answered).toHaveLength(5);
+    expect(Date.parse(answers.at(-1)?.headers['date'] ?? '')).not.toBeNaN();
+  });
+});
+
+describe('behind the last request of a connection comes none', () => {
+  test.each([
+    ['Connection: close', open('GET', '/v1/pets', 'Connection: close\r\n\r\n')],
+    ['an Upgrade that nobody wants', open('GET', '/v1/pets', 'Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n')],
+    ['HTTP/1.0', `GET /v1/pets HTTP/1.0\r\n${HOST}${AUTH}\r\n`],
+    [
+      'chunks of HTTP/1.0',
+      `GET /v1/pets HTTP/1.0\r\n${HOST}${AUTH}Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    ],
+  ])('%s', async (_name, bytes) => {
+    for (const behind of [add(), 'nonsense\r\n\r\n', `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`]) {
+      const { listening, store } = await start(atLoopback);
+      const answers = await sendRaw(listening.port, bytes + behind);
+      expect(answers.map(({ status }) => status)).toEqual([200]);
+      expect(answers[0]?.headers['connection']).toBe('close');
+      expect(await store.size()).toBe(0);
+    }
+  });
+
+  test('the body that follows an ignored Upgrade a moment later is no request', async () => {
+    const { listening, store, answered } = await start(atLoopback);
+    const socket = connect(listening.port, '127.0.0.1');
+    const closed = new Promise((resolve) => socket.resume().once('close', resolve));
+    socket.on('error', () => {});
+    const smuggled = add();
+    socket.write(
+      open('GET', '/healthz', 'Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n') +
+        open('POST', '/v1/nope', `Content-Length: ${smuggled.length}\r\n\r\n`),
+    );
+    await expect.poll(() => answered.length).toBe(1);
+    socket.write(smuggled);
+    await closed;
+    expect(await store.size()).toBe(0);
+    expect(answered.map(({ url }) => url)).toEqual(['/healthz']);
+  });
+});
+
+describe('a thousand headers', () => {
+  const many = 'a:\r\n'.repeat(1_020);
+
+  test('hide no second Host, Authorization, Content-Type or Idempotency-Key behind them', async () => {
+    const { listening, store } = await start(atLoopback);
+    for (const hidden of [
+      'Host: evil.example\r\n',
+      'Authorization: Bearer other\r\n',
+      'Content-Type: text/plain\r\n',
+      'Content-Encoding: gzip\r\n',
+      'Idempotency-Key: ""\r\n',
+      'Expect: banana\r\n',
+    ]) {
+      const bytes = `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}Connection: close\r\nContent-Length: ${REX.length}\r\n${many}${hidden}\r\n${REX}`;
+      const [answer] = await sendRaw(listening.port, bytes);
+      expect([400, 415, 417], hidden).toContain(answer?.status);
+    }
+    expect(await store.size()).toBe(0);
+  });
+});
+
+test.each([
+  ['HTTP/0.9', `GET /v1/pets HTTP/0.9\r\n${HOST}${AUTH}\r\n`],
+  ['HTTP/2.0 in plain text', `GET /v1/pets HTTP/2.0\r\n${HOST}${AUTH}Connection: close\r\n\r\n`],
+  [
+    'a coding before the chunks',
+    open(
+      'POST',
+      '/v1/pets',
+      `${JSON_TYPE}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1d\r\n${REX}\r\n0\r\n\r\n`,
+    ),
+  ],
+  [
+    'an empty coding and a length',
+    open(
+      'POST',
+      '/v1/pets',
+      `${JSON_TYPE}Connection: close\r\nTransfer-Encoding:\r\nContent-Length: 29\r\n\r\n${REX}`,
+    ),
+  ],
+])('%s is 400', async (_name, bytes) => {
+  const { listening, store } = await start(atLoopback);
+  const answers = await sendRaw(listening.port, bytes);
+  expectError(answers[0], 400, 'invalid_request');
+  expect(answers).toHaveLength(1);
+  expect(await store.size()).toBe(0);
+});
+
+test('who does not end a body is told of its own limit, with the 408', async () => {
+  const limits = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 };
+  const { listening } = await start({ ...atLoopback, limits, quota: { perMinute: 777, perDay: 10_000 } });
+  const [answer] = await sendRaw(listening.port, add().slice(0, -5));
+  expectError(answer, 408, 'request_timeout');
+  expect(answer?.headers).toMatchObject({ 'x-ratelimit-limit': '777', 'x-ratelimit-remaining': '776' });
+});
+
+test('a client that has gone does not keep what it has sent', async () => {
+  const { listening, store } = await start(rich);
+  for (let i = 0; i < 20; i++) {
+    const socket = connect(listening.port, '127.0.0.1', () => {
+      socket.write(add().repeat(50), () => socket.resetAndDestroy());
+    });
+    await new Promise((resolve) => socket.once('close', resolve));
+  }
+  expect((await sendRaw(listening.port, get('/v1/pets')))[0]?.status).toBe(200);
+  expect(await store.size()).toBeLessThanOrEqual(1_000);
+});
