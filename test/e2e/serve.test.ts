@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, type Served, serve } from '../helpers/pets.ts';
 
@@ -160,4 +162,23 @@ test.each([
   const { code, stderr } = await (await freshMachine()).pets(['serve', '--ephemeral', ...args]);
   expect(code).toBe(2);
   expect(stderr).toContain(says);
+});
+
+test('a log that nobody reads does not fill the memory, nor keep the service from ending', async () => {
+  const machine = await freshMachine();
+  const child = machine.start(['serve', '--json', '--port', '0', '--ephemeral', '--no-profile', '--log']);
+  const [line] = await once(child.stdout?.setEncoding('utf8') as Readable, 'data');
+  const { url, key } = JSON.parse(line);
+  child.stderr?.pause();
+  const path = `/pets?${'x'.repeat(4_000)}`;
+  for (let i = 0; i < 20; i++) {
+    await Promise.all(
+      Array.from({ length: 40 }, () => fetch(url + path, { headers: { Authorization: `Bearer ${key}` } })),
+    );
+  }
+  const ended = once(child, 'exit');
+  const asked = performance.now();
+  child.kill('SIGTERM');
+  expect(await ended).toEqual([0, null]);
+  expect(performance.now() - asked).toBeLessThan(5_000);
 });

@@ -134,6 +134,15 @@ describe('D9 a key that sends on after a 429', () => {
     expect(await codes(1)).toEqual(['ok']);
   });
 
+  test('counts on from the window’s first refusal when a short ban ends within that window', async () => {
+    const { clock, codes } = await overLimit({ bans: { after: 3, milliseconds: 4_000 } });
+    await codes(1);
+    clock.advance(2_000);
+    expect(await codes(3)).toEqual([...times(2, 'rate_limited'), 'key_banned']);
+    clock.advance(4_000);
+    expect(await codes(3)).toEqual([...times(2, 'rate_limited'), 'key_banned']);
+  });
+
   test('hinders no other key, and is not banned by who has not got it', async () => {
     const { clock, key, call, codes } = await overLimit();
     await codes(1);

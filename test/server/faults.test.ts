@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { operations } from '../../src/contract/operations.ts';
 import { faultOf } from '../../src/server/faults/draw.ts';
 import { sampleShop } from '../../src/server/sample.ts';
@@ -133,6 +133,29 @@ describe('--latency', () => {
   });
 });
 
+test('as many answers as there are connections are held back without a word', async () => {
+  const warnings: Error[] = [];
+  const listener = (warning: Error) => warnings.push(warning);
+  process.on('warning', listener);
+  onTestFinished(() => void process.off('warning', listener));
+  const held = gate();
+  const service = await startReal({
+    faults: { latency: { min: 60_000, max: 60_000 }, seed: 1 },
+    sleep: (_milliseconds, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+        held.open();
+      }),
+  });
+  const answers = Promise.all(Array.from({ length: 30 }, () => service.call('/pets')));
+  await held.opened;
+  await expect.poll(async () => (await service.call('/../healthz')).status).toBe(200);
+  await service.restart();
+  expect((await answers).map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 200));
+  await new Promise(setImmediate);
+  expect(warnings).toEqual([]);
+});
+
 describe('Prefer: code=NNN', () => {
   test.each(
     Object.entries(operations).flatMap(([name, { method, path, errors, success }]) =>
@@ -166,20 +189,26 @@ describe('Prefer: code=NNN', () => {
     'respond-async, code=503',
     'code=503; foo=bar',
     'wait=10 , code = 503',
+    'x="a, b", code=503',
   ])('is understood as %s', async (value) => {
     const { call } = await start();
     expect((await call('/v1/pets', prefer(value))).status).toBe(503);
   });
 
-  test.each(['return=minimal', 'respond-async', 'barcode=503', 'return="code=503"'])(
-    'other preferences are nobody’s business: %s',
-    async (value) => {
-      const { call } = await start();
-      const answer = await call('/v1/pets', prefer(value));
-      expect(answer.status).toBe(200);
-      expect(answer.headers.has('preference-applied')).toBe(false);
-    },
-  );
+  test.each([
+    'return=minimal',
+    'respond-async',
+    'barcode=503',
+    'return="code=503"',
+    'x="a, code=503"',
+    'x="\\", code=503"',
+    'codes=503',
+  ])('other preferences are nobody’s business: %s', async (value) => {
+    const { call } = await start();
+    const answer = await call('/v1/pets', prefer(value));
+    expect(answer.status).toBe(200);
+    expect(answer.headers.has('preference-applied')).toBe(false);
+  });
 
   test.each(['418', '201', '20', '', '4290', 'toString', '-1'])(
     'a status that the operation cannot have is 400, and says which there are: %j',

@@ -57,6 +57,7 @@ describe('the Host header', () => {
     expect(namesFor('0.0.0.0', [])).toBeUndefined();
     expect(namesFor('192.0.2.7', ['shop.example'])).toEqual(new Set(['192.0.2.7', 'shop.example']));
     expect(namesFor('::1', ['Shop.Example'])).toEqual(new Set(['[::1]', 'shop.example']));
+    expect(namesFor('::ffff:127.0.0.1', [])).toBeDefined();
   });
 
   test('may be a name that was allowed', async () => {
