@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
+import { petStatuses } from '../../../src/contract/schemas.ts';
+import type { Addition } from '../../../src/store/store.ts';
+
+/** A body, and what comes of it: an animal, or a refusal. */
+export type Body = { bytes: Buffer; pet?: Addition['pet']; refused?: 400 | 413 };
+
+/** A JSON text, with the value that it stands for; without one it is no such value. */
+type Text<Value> = { text: string; value?: Value };
+
+const MAX_BYTES = 65_536;
+/** Of arrays in an animal, which is one level itself. */
+const MAX_NESTED = 31;
+
+/** Mostly the first. */
+export const mostly = <Good, Bad = Good>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
+  fc.oneof({ arbitrary: good, weight: 12 }, { arbitrary: bad, weight: 1 });
+
+const codeUnits = fc.array(fc.nat(0xffff), { maxLength: 12 }).map((units) => String.fromCharCode(...units));
+const exotic = fc.constantFrom('', ' ', '\0', '\ud800', '😀'.repeat(40), '"\\', '__proto__', 'x'.repeat(600));
+/** As its own text, or all of it in escapes. */
+const written = (value: string, isEscaped: boolean) =>
+  isEscaped
+    ? `"${value.replace(/./gs, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}"`
+    : JSON.stringify(value);
+const name: fc.Arbitrary<Text<string>> = mostly(
+  fc
+    .tuple(
+      fc.oneof(fc.constantFrom('Rex', 'Ada'), fc.string({ unit: 'binary' }), codeUnits, exotic),
+      fc.boolean(),
+    )
+    .map(([value, isEscaped]) => ({ text: written(value, isEscaped), value })),
+  fc.constantFrom('null', '7', '["Rex"]', '"a\nb"', '"\\x"', "'Rex'", '').map((text) => ({ text })),
+);
+
+const numbers = { '-0': 0n, '3.0': 3n, '1e3': 1000n, '100e-2': 1n, '-9.0E+0': -9n } as const;
+const categoryId: fc.Arbitrary<Text<bigint>> = mostly(
+  fc.oneof(
+    fc
+      .oneof(fc.bigInt({ min: 0n, max: 9n }), fc.bigInt({ min: INT64_MIN, max: INT64_MAX }))
+      .map((value) => ({ text: `${value}`, value })),
+    fc.constantFrom(...Object.entries(numbers)).map(([text, value]) => ({ text, value })),
+  ),
+  fc
+    .constantFrom(
+      `${INT64_MAX + 1n}`,
+      `${INT64_MIN - 1n}`,
+      '9'.repeat(400),
+      '1.5',
+      '1e-1',
+      '1e999999999',
+      '1e',
+      '01',
+    )
+    .map((text) => ({ text })),
+);
+
+const status: fc.Arbitrary<Text<Addition['pet']['status']>> = mostly(
+  fc.oneof(
+    fc.constant({ text: '', value: 'available' as const }),
+    fc.constantFrom(...petStatuses).map((value) => ({ text: `"${value}"`, value })),
+  ),
+  fc.constantFrom('"gone"', '"AVAILABLE"', '""', 'null', '1', '[]').map((text) => ({ text })),
+);
+
+/** Fields that change nothing, and some that cannot be read. They stand first: the last of two equal names wins. */
+const more: fc.Arbitrary<Text<true>> = mostly(
+  fc
+    .oneof(
+      fc.constantFrom(
+        '',
+        '"id":7',
+        '"categoryId":"first"',
+        '"__proto__":{"status":"sold"}',
+        '"n":1e400',
+        '"":[]',
+      ),
+      fc.json({ maxDepth: 3 }).map((json) => `"more":${json}`),
+      fc
+        .integer({ min: 1, max: MAX_NESTED })
+        .map((depth) => `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`),
+    )
+    .map((text) => ({ text, value: true })),
+  fc
+    .oneof(
+      fc
+        .integer({ min: MAX_NESTED + 1, max: 9_000 })
+        .map((depth) => `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`),
+      fc.constantFrom('"open":[', '"comment":/* */1', ',', '"n":NaN', '{}'),
+    )
+    .map((text) => ({ text })),
+);
+
+const newPet: fc.Arbitrary<Text<Addition['pet']>> = fc
+  .record({ more, name, categoryId, status })
+  .map(({ more, name, categoryId, status }) => {
+    const fields = { name: name.text, categoryId: categoryId.text, status: status.text };
+    const texts = Object.entries(fields).flatMap(([key, text]) => (text === '' ? [] : `"${key}":${text}`));
+    const text = `{${[...(more.text === '' ? [] : [more.text]), ...texts].join(',')}}`;
+    const isGood = more.value && name.value !== undefined && categoryId.value !== undefined && status.value;
+    return isGood
+      ? {
+          text,
+          value: { name: name.value, categoryId: categoryId.value, status: status.value } as Addition['pet'],
+        }
+      : { text };
+  });
+
+/** What is done to a text on its way: it stays what it is, or is no document any more. */
+type Way = { bytes: (text: string) => Buffer; refused?: 400 | 413 };
+const padded = (length: number) => (text: string) => {
+  const bytes = Buffer.from(text);
+  return Buffer.concat([bytes, Buffer.alloc(Math.max(0, length - bytes.length), ' ')]);
+};
+const way: fc.Arbitrary<Way> = mostly<Way, Way>(
+  fc.constantFrom<Way[]>(
+    { bytes: (text) => Buffer.from(text) },
+    { bytes: (text) => Buffer.from(` \t\r\n${text}\n`) },
+    { bytes: (text) => Buffer.from(`\ufeff${text}`) },
+  ),
+  fc.oneof(
+    fc
+      .nat(0xffff)
+      .map<Way>((at) => ({ bytes: (text) => Buffer.from(text.slice(0, at % text.length)), refused: 400 })),
+    fc.constantFrom<Way[]>(
+      { bytes: padded(MAX_BYTES) },
+      { bytes: padded(MAX_BYTES + 1), refused: 413 },
+      { bytes: padded(MAX_BYTES + 4_000), refused: 413 },
+      { bytes: () => Buffer.alloc(0), refused: 400 },
+      { bytes: (text) => Buffer.from(text, 'utf16le'), refused: 400 },
+      { bytes: (text) => Buffer.from(text.replace('{', '{"\xff":1,'), 'latin1'), refused: 400 },
+      { bytes: (text) => Buffer.from(text + text), refused: 400 },
+      { bytes: (text) => Buffer.from(`[${text}]`), refused: 400 },
+    ),
+    fc.json().map<Way>((json) => ({ bytes: () => Buffer.from(json), refused: 400 })),
+    fc.uint8Array({ maxLength: 60 }).map<Way>((bytes) => ({ bytes: () => Buffer.from(bytes), refused: 400 })),
+  ),
+);
+
+/** The body of a creation, in every shape. */
+export const body: fc.Arbitrary<Body> = fc.tuple(newPet, way).map(([{ text, value }, { bytes, refused }]) => {
+  if (refused !== undefined) return { bytes: bytes(text), refused };
+  return value === undefined ? { bytes: bytes(text), refused: 400 } : { bytes: bytes(text), pet: value };
+});

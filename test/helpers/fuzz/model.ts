@@ -1,0 +1,170 @@
+import { isDeepStrictEqual } from 'node:util';
+import { expect } from 'vitest';
+import { parseJson } from '../../../src/contract/json.ts';
+import { operations } from '../../../src/contract/operations.ts';
+import type { Quota } from '../../../src/contract/plans.ts';
+import { petJson } from '../../../src/contract/schemas.ts';
+import type { Addition } from '../../../src/store/store.ts';
+import type { RawAnswer } from '../raw-client.ts';
+import type { FuzzedRequest } from './requests.ts';
+
+/** A request with its answer. */
+export type Exchange = { request: FuzzedRequest; answer: RawAnswer };
+
+type Account = {
+  minute: number;
+  day: number;
+  usedOfMinute: number;
+  usedOfDay: number;
+  bannedUntil: number;
+  refusals: number[];
+};
+type Creation = { pet: Addition['pet']; body: string; at: number };
+type Created = {
+  answer: RawAnswer;
+  flight: number;
+  pet: Addition['pet'];
+  /** Caller and idempotency key. */
+  name: string | undefined;
+};
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
+
+/**
+ * What the service must have done, told from its answers alone. They come in waves: those of one wave were under way
+ * together, so nothing here asks for their order but that of a connection.
+ */
+export class Model {
+  /** Every animal that was promised, by its id. */
+  readonly pets = new Map<bigint, string>();
+  readonly #quotas: Readonly<Record<string, Quota>>;
+  readonly #banAfter: number;
+  readonly #accounts = new Map<string, Account>();
+  readonly #creations = new Map<string, Creation>();
+
+  constructor(quotas: Readonly<Record<string, Quota>>, banAfter: number) {
+    this.#quotas = quotas;
+    this.#banAfter = banAfter;
+  }
+
+  /** Holds the answers of a wave, by the connection that they came over, against everything before. */
+  accept(flights: readonly (readonly Exchange[])[], now: number): void {
+    const exchanges = flights.flat();
+    for (const [caller, quota] of Object.entries(this.#quotas)) {
+      const counted = exchanges.filter(
+        ({ request, answer }) => request.counts === caller && answer.status !== 503,
+      );
+      this.#acceptCounted(
+        caller,
+        quota,
+        counted.map(({ answer }) => answer),
+        now,
+      );
+    }
+    const before = this.pets.size;
+    this.#acceptCreated(flights, now);
+    for (const exchange of exchanges) this.#acceptRead(exchange, before, now);
+  }
+
+  /** Exactly as many pass as the limit leaves, each is told what is left, and a refusal keeps its promise. */
+  #acceptCounted(caller: string, quota: Quota, answers: readonly RawAnswer[], now: number): void {
+    const account = this.#accountAt(caller, now);
+    const left = Math.min(quota.perMinute - account.usedOfMinute, quota.perDay - account.usedOfDay);
+    const passed = answers.filter(({ status }) => status !== 429);
+    const expected = Math.min(answers.length, now < account.bannedUntil ? 0 : left);
+    expect(passed.length, `answers to ${caller} within its limit`).toBe(expected);
+    const told = passed.map(({ headers }) => Number(headers['x-ratelimit-remaining']));
+    expect(
+      told.sort((a, b) => b - a),
+      `what ${caller} is told to have left`,
+    ).toEqual(passed.map((_, i) => left - 1 - i));
+    account.usedOfMinute += passed.length;
+    account.usedOfDay += passed.length;
+    const refused = answers.filter(({ status }) => status === 429);
+    account.refusals.push(...refused.map(() => now));
+    for (const { headers, body } of refused) {
+      const retryAt = now + Number(headers['retry-after']) * SECOND;
+      if (body.includes('"key_banned"')) {
+        const recent = account.refusals.filter((at) => now - at < MINUTE || at < account.bannedUntil);
+        expect(recent.length, `refusals of ${caller} before its ban`).toBeGreaterThanOrEqual(this.#banAfter);
+        account.bannedUntil = Math.max(account.bannedUntil, retryAt);
+      } else if (body !== '') expect(retryAt % MINUTE, 'the instant to retry at').toBe(0);
+    }
+  }
+
+  #accountAt(caller: string, now: number): Account {
+    const [minute, day] = [Math.floor(now / MINUTE), Math.floor(now / DAY)];
+    const fresh = { minute, day, usedOfMinute: 0, usedOfDay: 0, bannedUntil: 0, refusals: [] };
+    const account = this.#accounts.get(caller) ?? fresh;
+    this.#accounts.set(caller, account);
+    if (account.minute !== minute) Object.assign(account, { minute, usedOfMinute: 0 });
+    if (account.day !== day) Object.assign(account, { day, usedOfDay: 0 });
+    return account;
+  }
+
+  #acceptCreated(flights: readonly (readonly Exchange[])[], now: number): void {
+    const created = flights.flatMap((exchanges, flight) =>
+      exchanges.flatMap((each) => asCreated(each, flight)),
+    );
+    const last = BigInt(this.pets.size);
+    const isReplay = ({ answer }: Created) => answer.headers['idempotency-replayed'] === 'true';
+    for (const each of created.filter((each) => each.answer.status === 201 && !isReplay(each))) {
+      this.#acceptAdded(each, now);
+    }
+    const ids = [...this.pets.keys()].filter((id) => id > last).sort((a, b) => Number(a - b));
+    expect(ids, 'ids behind the last one, without a gap').toEqual(ids.map((_, i) => last + BigInt(i + 1)));
+    expect(BigInt(this.pets.size), 'no id twice').toBe(last + BigInt(ids.length));
+    for (const each of created.filter((each) => each.answer.status !== 201 || isReplay(each))) {
+      this.#acceptRepeated(each, created);
+    }
+  }
+
+  /** A new animal is the one that was sent, under an id of its own and an idempotency key that was free. */
+  #acceptAdded({ answer, pet, name }: Created, now: number): void {
+    const { id } = parseJson(answer.body) as { id: number };
+    expect(this.pets.has(BigInt(id)), `id ${id} was given before`).toBe(false);
+    expect(answer.body).toBe(petJson({ id: BigInt(id), ...pet }));
+    this.pets.set(BigInt(id), answer.body);
+    if (name === undefined) return;
+    const known = this.#creations.get(name);
+    expect(known === undefined || now - known.at >= DAY, `${name} was added before`).toBe(true);
+    this.#creations.set(name, { pet, body: answer.body, at: now });
+  }
+
+  /** A repetition gets the first animal; another body under the same key, or a race, gets none. */
+  #acceptRepeated({ answer, pet, name, flight }: Created, wave: readonly Created[]): void {
+    const known = this.#creations.get(name ?? '');
+    if (answer.status === 409) {
+      const isRace = wave.some((other) => other.name === name && other.flight !== flight);
+      expect(isRace, `${name} is in flight elsewhere`).toBe(true);
+    } else {
+      expect(known, `a first creation as ${name}`).toBeDefined();
+      expect(isDeepStrictEqual(known?.pet, pet), `${name} comes with the same animal`).toBe(
+        answer.status === 201,
+      );
+      if (answer.status === 201) expect(answer.body).toBe(known?.body);
+    }
+  }
+
+  /** An animal is served as it was promised, from then on until the operation is removed. */
+  #acceptRead({ request, answer }: Exchange, before: number, now: number): void {
+    if (request.reads === undefined || ![200, 404, 410].includes(answer.status)) return;
+    const isRemoved = now >= operations.getPet.deprecated.sunset.getTime();
+    const isKnown = request.reads > 0n && request.reads <= BigInt(before);
+    const promised = this.pets.get(request.reads);
+    if (isRemoved) expect(answer.status).toBe(410);
+    else if (isKnown) expect(answer.status).toBe(200);
+    else expect(answer.status).not.toBe(410);
+    if (answer.status === 200) expect(promised, `animal ${request.reads}`).toBeDefined();
+    if (answer.status === 200 && request.method !== 'HEAD') expect(answer.body).toBe(promised);
+  }
+}
+
+function asCreated({ request, answer }: Exchange, flight: number): Created[] {
+  if (!request.creates || ![201, 409, 422].includes(answer.status)) return [];
+  const { caller, key, pet } = request.creates;
+  const name = key === undefined ? undefined : `${caller} ${key}`;
+  return [{ answer, flight, pet, name }];
+}

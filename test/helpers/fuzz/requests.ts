@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import { errorCodes } from '../../../src/contract/error-codes.ts';
+import { type OperationName, operations } from '../../../src/contract/operations.ts';
+import type { Addition } from '../../../src/store/store.ts';
+import { type Frame, type Parts, partsOf } from './parts.ts';
+import { legible } from './wire.ts';
+
+/** A request, and what may come of it whatever came before. */
+export type FuzzedRequest = {
+  bytes: Buffer;
+  method: string;
+  path: string;
+  operation?: OperationName;
+  /** What it may be answered with, beside 429 and 503 where it counts. */
+  statuses: readonly number[];
+  /** The API key whose limit it counts against. */
+  counts?: string;
+  creates?: { pet: Addition['pet']; caller: string; key?: string };
+  /** The animal that it asks for. */
+  reads?: bigint;
+  /** Whether the answer is the one that it prefers. */
+  isPreferred: boolean;
+  /** Whether its answer may be the last of the connection. */
+  mayEnd: boolean;
+};
+
+/** Requests of these API keys, shown as their bytes. */
+export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
+  partsOf(keys).map(assemble);
+
+/** The same without its end. Where an Upgrade was ignored, Node does not see the end: there a time limit answers. */
+export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
+  fc
+    .tuple(
+      requestOf(keys).filter(({ bytes }) => !bytes.includes('Upgrade:')),
+      fc.nat(0xffff),
+    )
+    .map(([{ creates: _, ...request }, at]) =>
+      shown({
+        ...request,
+        bytes: request.bytes.subarray(0, 1 + (at % (request.bytes.length - 1))),
+        // One that is refused by its headers needs no end.
+        statuses: [400, ...request.statuses.filter((status) => status !== 201 || request.isPreferred)],
+        mayEnd: true,
+      }),
+    );
+
+function assemble(parts: Parts): FuzzedRequest {
+  const { method, place, version, prefer, idempotency, authorization, body, connection } = parts;
+  const name = place.methods[method.text];
+  const operation = name === 'page' ? undefined : name;
+  const isParsed = method.refused === undefined && parts.rest.refused === undefined;
+  const asksApi = isParsed && place.isApi && method.text !== 'OPTIONS';
+  const prefers = asksApi && prefer.code !== undefined;
+  const statuses = isParsed ? judge(parts) : [method.refused, parts.rest.refused].filter(isStatus);
+  const caller = authorization.key;
+  const request: FuzzedRequest = {
+    bytes: render(parts),
+    method: method.text,
+    path: place.text,
+    statuses,
+    isPreferred: prefers && statuses.length === 1 && statuses[0] === preferred(operation, prefer.code),
+    mayEnd:
+      !isParsed ||
+      version === '1.0' ||
+      /close|Upgrade/.test(connection) ||
+      parts.expectation.text.includes('100'),
+    ...(operation && { operation }),
+    ...(caller !== undefined && asksApi && !prefers && !parts.host.refused && { counts: caller }),
+  };
+  if (statuses.includes(201) && !prefers && body.pet && caller !== undefined) {
+    const { key } = idempotency;
+    request.creates = { pet: body.pet, caller, ...(key !== undefined && { key }) };
+  }
+  if (statuses.includes(200) && !prefers && place.reads !== undefined) request.reads = place.reads;
+  return shown(request);
+}
+
+/** Every status that may come of what Node's parser takes: all that is wrong with it, or else its success. */
+function judge(parts: Parts): number[] {
+  const { method, place, query, host, authorization, prefer } = parts;
+  const name = place.methods[method.text];
+  const operation = name === 'page' ? undefined : name;
+  const isOptions = method.text === 'OPTIONS';
+  const prefers = place.isApi && !isOptions && prefer.code !== undefined;
+  const problems = [host.refused, place.refused, query.refused];
+  if (place.refused === undefined && name === undefined && !isOptions) problems.push(405);
+  if (place.isApi && !isOptions) problems.push(authorization.refused);
+  if (operation && !prefers) {
+    problems.push(place.refusedByOperation, parts.expectation.refused);
+    if (operation === 'listPets') problems.push(query.refusedByList);
+    if (operation === 'createPet')
+      problems.push(parts.type.refused, parts.idempotency.refused, parts.body.refused);
+  }
+  const refusals = problems.filter(isStatus);
+  // OPTIONS needs no key, but a wrong one may be refused.
+  const stranger = isOptions && place.isApi ? [authorization.refused].filter(isStatus) : [];
+  if (refusals.length > 0) return [...refusals, ...stranger];
+  if (isOptions) return [204, ...stranger];
+  if (operation === undefined) return [200];
+  if (prefers) return [preferred(operation, prefer.code) ?? 400];
+  const { success } = operations[operation];
+  if (operation === 'createPet') return [success.status, 409, 422];
+  return operation === 'getPet' ? [success.status, 404, 410] : [success.status];
+}
+
+const isStatus = (status: number | undefined): status is number => status !== undefined;
+
+/** The status that a preference is about, where it is one that can be had. */
+function preferred(operation: OperationName | undefined, code: string | undefined): number | undefined {
+  const possible: number[] = Object.values(errorCodes);
+  if (operation) possible.push(operations[operation].success.status);
+  return possible.find((status) => String(status) === code);
+}
+
+function render({ method, place, query, version, hasBody, frame, body, ...parts }: Parts): Buffer {
+  const { host, authorization, type, idempotency, prefer, expectation, rest, connection } = parts;
+  const head = [host, authorization, type, idempotency, prefer, expectation, rest]
+    .map(({ text }) => text)
+    .join('');
+  // HTTP/1.0 has no chunks, and keeps no connection.
+  const isOld = version === '1.0';
+  const target = method.text === 'CONNECT' ? 'a.example:443' : place.text + query.text;
+  return Buffer.concat([
+    Buffer.from(`${method.text} ${target} HTTP/${version}\r\n${head}${isOld ? '' : connection}`, 'latin1'),
+    hasBody || method.text === 'POST' ? framed(body.bytes, isOld ? 'length' : frame) : Buffer.from('\r\n'),
+  ]);
+}
+
+function framed(bytes: Buffer, frame: Frame): Buffer {
+  if (frame === 'length')
+    return Buffer.concat([Buffer.from(`Content-Length: ${bytes.length}\r\n\r\n`), bytes]);
+  const pieces: Buffer[] = [Buffer.from('Transfer-Encoding: chunked\r\n\r\n')];
+  for (let at = 0, i = 0; at < bytes.length; i++) {
+    // A large body in chunks of a byte would measure the patience of the test.
+    const size = Math.max(frame.sizes[i % frame.sizes.length] ?? 1, bytes.length >> 7);
+    const chunk = bytes.subarray(at, at + size);
+    pieces.push(
+      Buffer.from(`${chunk.length.toString(16)}${frame.extension}\r\n`),
+      chunk,
+      Buffer.from('\r\n'),
+    );
+    at += size;
+  }
+  return Buffer.concat([...pieces, Buffer.from(`0\r\n${frame.trailer}\r\n`)]);
+}
+
+/** What fast-check prints of a request that fails. */
+const shown = (request: FuzzedRequest): FuzzedRequest =>
+  Object.defineProperty(request, fc.toStringMethod, { value: () => legible(request.bytes) });

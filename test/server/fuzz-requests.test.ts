@@ -1,0 +1,219 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
+import { operations } from '../../src/contract/operations.ts';
+import { plans } from '../../src/contract/plans.ts';
+import { conformance } from '../helpers/conformance.ts';
+import { document } from '../helpers/description.ts';
+import { type Exchange, Model } from '../helpers/fuzz/model.ts';
+import { cutRequestOf, type FuzzedRequest, requestOf } from '../helpers/fuzz/requests.ts';
+import { Connection, heap, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
+import { expectRateLimit, type RawAnswer } from '../helpers/raw-client.ts';
+import { MemoryStore } from '../helpers/store-memory.ts';
+
+// Any requests at all, in any company: each gets its one answer, and the answers agree with each other.
+
+const REQUESTS = Number(process.env['PETS_FUZZ_REQUESTS'] ?? 4_000);
+/** What an error's body begins with: one that Node's parser makes of a HEAD has it too. */
+const BRACE = 0x7b;
+const RUNS_AT_A_TIME = 20;
+/** What may be kept, of any number of requests. */
+const MEGABYTES = 6;
+
+const LIMITED = ['pets_limited', 'pets_limited_too'];
+/** Of requests that are cut: nobody can say whether they count. */
+const UNLIMITED = 'pets_unlimited';
+const ban = { after: 3, milliseconds: 120_000 };
+
+/** What goes over a connection in one go; over one of those that stay, or one of its own. */
+type Flight = {
+  stays: boolean;
+  requests: FuzzedRequest[];
+  /** A last request that does not end. */
+  cut: FuzzedRequest | undefined;
+  cuts: number[];
+};
+
+const flight: fc.Arbitrary<Flight> = fc
+  .record({
+    stays: fc.boolean(),
+    requests: fc.array(requestOf(LIMITED), { minLength: 1, maxLength: 5, size: 'max' }),
+    cut: fc.option(cutRequestOf([UNLIMITED]), { nil: undefined, freq: 8 }),
+    cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 3, size: 'max' }),
+  })
+  .map(withoutKnown);
+/** Not held yet: nothing is carried out behind an answer that ends a connection, and one that does says so. */
+function withoutKnown({ requests, ...flight }: Flight): Flight {
+  const known = requests.findIndex(({ bytes }) => bytes.includes('100-continue'));
+  if (known === -1) return { ...flight, requests };
+  const isOdd = requests[known]?.bytes.includes('Upgrade:');
+  return {
+    ...flight,
+    requests: isOdd ? requests.slice(0, known) : requests.slice(0, known + 1),
+    cut: undefined,
+    stays: false,
+  };
+}
+const SECONDS = [0, 0, 0, 0, 1, 2, 30, 60, 121, 3_600, 86_399, 86_400];
+const story = fc.record({
+  time: fc.constantFrom('2026-11-20T12:00:00Z', '2026-11-20T23:59:29Z', '2030-12-04T23:58:30Z'),
+  quota: fc.constantFrom(
+    { perMinute: 1_000, perDay: 100_000 },
+    { perMinute: 12, perDay: 100 },
+    { perMinute: 6, perDay: 20 },
+  ),
+  faults: fc.option(fc.record({ failRate: fc.constant(0.1), seed: fc.nat() }), { nil: undefined }),
+  /** Each begins when the one before is answered. */
+  waves: fc.array(
+    fc.record({
+      pause: fc.constantFrom(...SECONDS),
+      flights: fc.array(flight, { minLength: 1, maxLength: 4, size: 'max' }),
+    }),
+    { minLength: 1, maxLength: 6, size: 'max' },
+  ),
+});
+type Story = typeof story extends fc.Arbitrary<infer Value> ? Value : never;
+
+const { violations, describes } = conformance(document);
+
+test(`${REQUESTS} requests are each answered once, as described, and none is lost or added by mistake`, {
+  timeout: REQUESTS * 20 + 60_000,
+}, async () => {
+  const figures = { requests: 0, statuses: new Set<number>() };
+  let warm: number | undefined;
+  while (figures.requests < REQUESTS) {
+    await fc.assert(
+      fc.asyncProperty(story, (story) => play(story, figures)),
+      { numRuns: RUNS_AT_A_TIME, interruptAfterTimeLimit: 30_000, ...replayed() },
+    );
+    warm ??= heap();
+  }
+  expect(heap() - (warm ?? 0), 'bytes kept').toBeLessThan(MEGABYTES * 1_000_000);
+  // The stories must have had something in them.
+  if (REQUESTS >= 2_000) {
+    const met = [200, 201, 204, 400, 401, 404, 405, 410, 413, 415, 417, 421, 422, 429, 431, 503];
+    expect([...figures.statuses]).toEqual(expect.arrayContaining(met));
+  }
+});
+
+async function play(
+  { time, quota, faults, waves }: Story,
+  figures: { requests: number; statuses: Set<number> },
+) {
+  const limited = Object.fromEntries(LIMITED.map((key) => [key, quota]));
+  const quotas = { ...limited, [UNLIMITED]: plans.enterprise };
+  const service = await startFuzzed({ quotas, time, ban, faults, store: (clock) => new MemoryStore(clock) });
+  const model = new Model(limited, ban.after);
+  const lines = new Map<number, Connection>();
+  try {
+    for (const { pause, flights } of waves) {
+      service.clock.advance(pause * 1_000);
+      const exchanges = await Promise.all(flights.map((flight, i) => fly(service.port, lines, i, flight)));
+      for (const { request, answer } of exchanges.flat()) {
+        try {
+          expectSound(request, answer, faults !== undefined);
+        } catch (error) {
+          throw new Error(`${answer.status} to ${legible(request.bytes)}`, { cause: error });
+        }
+        figures.requests++;
+        figures.statuses.add(answer.status);
+      }
+      model.accept(exchanges, service.clock.now());
+      expect(await service.store.size(), 'animals in the store').toBe(model.pets.size);
+    }
+    for (const line of lines.values()) await expectEnd(line);
+    expect(await walk(service.port)).toBe(
+      [...model.pets.keys()]
+        .sort((a, b) => Number(a - b))
+        .map((id) => model.pets.get(id))
+        .join(','),
+    );
+    expect(service.errors, 'failures of the service').toEqual([]);
+  } finally {
+    for (const line of lines.values()) line.reset();
+    await service.stop();
+  }
+}
+
+/** Sends the requests of a flight, and takes an answer for each until one says that it is the last. */
+async function fly(
+  port: number,
+  lines: Map<number, Connection>,
+  i: number,
+  flight: Flight,
+): Promise<Exchange[]> {
+  // Where the service ends the connection by itself, Node may take the client's end for it, and lose the last refusal.
+  const isCut = flight.cut !== undefined && !flight.requests.some(({ mayEnd }) => mayEnd);
+  const requests = isCut ? [...flight.requests, flight.cut as FuzzedRequest] : flight.requests;
+  const kept = flight.stays ? lines.get(i) : undefined;
+  const line = kept ?? new Connection(port);
+  if (flight.stays) lines.set(i, line);
+  // What is sent behind a last answer may reset the connection before that answer is read.
+  const cuts = requests.some(({ mayEnd }) => mayEnd) ? [] : flight.cuts;
+  await line.send(Buffer.concat(requests.map(({ bytes }) => bytes)), cuts);
+  if (isCut) line.end();
+  const exchanges: Exchange[] = [];
+  for (const request of requests) {
+    const answer = await line.receive((behind) => request.method === 'HEAD' && behind[0] !== BRACE);
+    if (!answer) throw new Error(`no answer to ${legible(request.bytes)}`);
+    exchanges.push({ request, answer });
+    if (answer.headers['connection'] === 'close') {
+      if (!request.mayEnd) throw new Error(`the connection ends behind ${legible(request.bytes)}`);
+      break;
+    }
+  }
+  const isOver = exchanges.at(-1)?.answer.headers['connection'] === 'close';
+  if (flight.stays && !isCut && !isOver) return exchanges;
+  lines.delete(flight.stays ? i : -1);
+  if (!isOver) line.end();
+  expect(await line.rest(), 'behind the last answer').toBe('');
+  return exchanges;
+}
+
+/** What holds for every answer, whatever was before it. */
+function expectSound(request: FuzzedRequest, answer: RawAnswer, hasFaults: boolean): void {
+  const { method, path, operation, isPreferred } = request;
+  const { status, headers, body } = answer;
+  const always = request.counts === undefined ? [] : hasFaults ? [429, 503] : [429];
+  expect([...request.statuses, ...always]).toContain(status);
+  expectRateLimit(headers);
+  if (status >= 400 && method !== 'HEAD') {
+    const error = JSON.parse(body);
+    expect(error).toEqual({ code: expect.any(String), message: expect.any(String), status });
+    expect(errorCodes[error.code as ErrorCode]).toBe(status);
+    expect(headers['content-type']).toBe('application/json');
+  }
+  if (method === 'HEAD' && !request.mayEnd) expect(body).toBe('');
+  if (status === 503 && !isPreferred && method !== 'HEAD') expect(body).toContain('"injected_fault"');
+  // Only of who has understood it: what Node's parser refuses is answered with a body.
+  const judged = method === 'HEAD' && body !== '' ? 'GET' : method;
+  // An answer that is preferred may be one that the operation never has by itself.
+  const isOdd =
+    isPreferred && operation && !(operations[operation].errors as readonly number[]).includes(status);
+  if (!operation || !describes(path) || (isOdd && status >= 400)) return;
+  // Not held yet: an end is announced also to a query that is wrong.
+  if ('deprecated' in operations[operation] && request.statuses.includes(400)) return;
+  expect(violations(judged, path, { status, headers: new Headers(headers), text: body })).toEqual([]);
+}
+
+async function expectEnd(line: Connection): Promise<void> {
+  line.end();
+  expect(await line.rest(), 'nobody has asked for').toBe('');
+}
+
+/** Every animal that the service lists, page by page, as their texts. */
+async function walk(port: number): Promise<string> {
+  const line = new Connection(port);
+  const pages: string[] = [];
+  for (let target: string | undefined = '/v1/pets?limit=100'; target !== undefined; ) {
+    const request = `GET ${target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${UNLIMITED}\r\n\r\n`;
+    await line.send(Buffer.from(request), []);
+    const answer = await line.receive(() => false);
+    if (answer?.status === 503) continue;
+    expect(answer?.status, 'the status of a page').toBe(200);
+    pages.push(answer?.body.slice(1, -1) ?? '');
+    target = /<([^>]+)>; rel="next"/.exec(answer?.headers['link'] ?? '')?.[1];
+  }
+  await expectEnd(line);
+  return pages.join(',');
+}
