@@ -1,0 +1,218 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
+import { plans } from '../../src/contract/plans.ts';
+import { petJson } from '../../src/contract/schemas.ts';
+import { Connection, heap, legible, replayed, startFuzzed, takeAnswer } from '../helpers/fuzz/wire.ts';
+import { expectRateLimit, type RawAnswer } from '../helpers/raw-client.ts';
+import { AUTH, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
+import { KEY } from '../helpers/service.ts';
+import { MemoryStore } from '../helpers/store-memory.ts';
+
+// Any bytes at all: what comes back is HTTP, the connection ends, and the next client notices nothing.
+
+const BYTES = Number(process.env['PETS_FUZZ_BYTES'] ?? 1_000);
+/** Sent at once: who waits to be cut off waits with the others. */
+const INPUTS_OF_A_BATCH = 200;
+const BATCHES_AT_A_TIME = 4;
+/** What may be kept, of any number of inputs. */
+const MEGABYTES = 4;
+
+const requests = [
+  get('/v1/pets'),
+  get('/v1/pets/1', 'Idempotency-Key: "k"\r\n'),
+  get('/openapi.json'),
+  `GET /v1/pets?limit=2 HTTP/1.1\r\n${HOST}${AUTH}\r\n`,
+  `HEAD /healthz HTTP/1.1\r\n${HOST}\r\n`,
+  `OPTIONS /v1/pets HTTP/1.1\r\n${HOST}Origin: https://a.example\r\n\r\n`,
+  `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}Content-Length: ${REX.length}\r\n\r\n${REX}`,
+  `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}Expect: 100-continue\r\nContent-Length: ${REX.length}\r\n\r\n${REX}`,
+  `GET /v1/store/orders HTTP/1.1\r\n${HOST}\r\n`,
+  post(`{"name":"${'x'.repeat(300)}"}`).toString('latin1'),
+  post(' '.repeat(66_000)).toString('latin1'),
+  chunked(`1d\r\n${REX}\r\n0\r\n\r\n`),
+  chunked(`5;x="y"\r\n${REX.slice(0, 5)}\r\n18\r\n${REX.slice(5)}\r\n0\r\nX-Trailer: 1\r\n\r\n`),
+];
+const fragments = [
+  ...['\r\n', '\n', '\r', '\0', ' ', '\t', ':', '\r\n\r\n', '0\r\n\r\n', 'ffffffffffffffff\r\n', '-1\r\n'],
+  ...[HOST, AUTH, 'Host: evil.example\r\n', 'Authorization: Bearer \xff\r\n', ' folded\r\n', 'X : y\r\n'],
+  ...['Content-Length: 0\r\n', 'Content-Length: 99999999999999999999\r\n', 'Content-Length: -1\r\n'],
+  ...['Transfer-Encoding: chunked\r\n', 'Transfer-Encoding: gzip, chunked\r\n', 'Connection: keep-alive\r\n'],
+  ...[
+    'Upgrade: h2c\r\nConnection: Upgrade\r\n',
+    'CONNECT a:1 HTTP/1.1\r\n',
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  ],
+  ...[
+    'GET ',
+    'POST ',
+    ' HTTP/1.1\r\n',
+    ' HTTP/1.0\r\n',
+    ' HTTP/0.9\r\n',
+    '/v1/pets',
+    '/%',
+    '%00',
+    '\u0016\u0003\u0001',
+  ],
+];
+
+const latin1 = (text: string) => Buffer.from(text, 'latin1');
+const piece = fc.oneof(
+  { arbitrary: fc.constantFrom(...requests).map(latin1), weight: 6 },
+  { arbitrary: fc.constantFrom(...fragments).map(latin1), weight: 2 },
+  { arbitrary: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)), weight: 1 },
+  {
+    arbitrary: fc
+      .tuple(
+        fc.constantFrom('x', '\0', '\n', '9', '[', 'X: y\r\n', 'GET / '),
+        fc.integer({ min: 1, max: 20_000 }),
+      )
+      .map(([text, length]) => latin1(text.repeat(length).slice(0, length))),
+    weight: 1,
+  },
+);
+
+/** Where something happens, as a share of the bytes from 0 to 1. */
+const share = fc.double({ min: 0, max: 1, noNaN: true });
+type Mutation = (bytes: Buffer) => Buffer;
+const at = (bytes: Buffer, where: number) => Math.floor(where * bytes.length);
+const mutation: fc.Arbitrary<Mutation> = fc.oneof(
+  fc.tuple(share, fc.nat(7)).map<Mutation>(([where, bit]) => (bytes) => {
+    const copy = Buffer.from(bytes);
+    const i = at(bytes, where);
+    if (i < copy.length) copy[i] = (copy[i] ?? 0) ^ (1 << bit);
+    return copy;
+  }),
+  fc.tuple(share, piece).map<Mutation>(([where, more]) => (bytes) => {
+    const i = at(bytes, where);
+    return Buffer.concat([bytes.subarray(0, i), more, bytes.subarray(i)]);
+  }),
+  // Leaves a part out, and puts it elsewhere: at the end, or nowhere.
+  fc.tuple(share, share, fc.boolean()).map<Mutation>(([one, other, isKept]) => (bytes) => {
+    const [from, to] = [at(bytes, Math.min(one, other)), at(bytes, Math.max(one, other))];
+    const left = [bytes.subarray(0, from), bytes.subarray(to)];
+    return Buffer.concat(isKept ? [...left, bytes.subarray(from, to)] : left);
+  }),
+  share.map<Mutation>((where) => (bytes) => bytes.subarray(0, at(bytes, where))),
+);
+
+/** Bytes in writes, and how the client goes: it closes its side, waits for the end, or cuts the connection. */
+type Input = { bytes: Buffer; cuts: readonly number[]; ending: 'halfClose' | 'wait' | 'reset' };
+const input: fc.Arbitrary<Input> = fc
+  .record({
+    pieces: fc.array(piece, { minLength: 1, maxLength: 5, size: 'max' }),
+    mutations: fc.array(mutation, { maxLength: 4, size: 'max' }),
+    cuts: fc.array(share, { maxLength: 4, size: 'max' }),
+    ending: fc.constantFrom<Input['ending'][]>(
+      'halfClose',
+      'halfClose',
+      'halfClose',
+      'halfClose',
+      'reset',
+      'wait',
+    ),
+  })
+  .map(({ pieces, mutations, ...rest }) => {
+    const bytes = mutations.reduce<Buffer>((before, mutate) => mutate(before), Buffer.concat(pieces));
+    return Object.defineProperty({ bytes, ...rest }, fc.toStringMethod, {
+      value: () => `${rest.ending} at ${rest.cuts} of ${legible(bytes)}`,
+    });
+  });
+
+test(`${BYTES} inputs of bytes get answers of HTTP or none, and leave nothing behind`, {
+  timeout: BYTES * 50 + 60_000,
+}, async () => {
+  const figures = { inputs: 0, statuses: new Set<number>() };
+  const service = await startFuzzed({
+    quotas: { [KEY]: plans.enterprise },
+    store: (clock) => Object.assign(new MemoryStore(clock), { add: forget }),
+    limits: impatient,
+  });
+  const before = sockets();
+  let warm: number | undefined;
+  try {
+    while (figures.inputs < BYTES) {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(input, { minLength: 1, maxLength: INPUTS_OF_A_BATCH, size: 'max' }),
+          async (batch) => {
+            await Promise.all(batch.map((each) => play(service.port, each, figures.statuses)));
+            await expect.poll(() => ask(service.port), { message: 'the status of a good request' }).toBe(200);
+            expect(service.errors, 'failures of the service').toEqual([]);
+            await expect.poll(sockets, { interval: 2 }).toBe(before);
+            figures.inputs += batch.length;
+          },
+        ),
+        { numRuns: BATCHES_AT_A_TIME, interruptAfterTimeLimit: 30_000, ...replayed() },
+      );
+      warm ??= heap();
+    }
+    expect(heap() - (warm ?? 0), 'bytes kept').toBeLessThan(MEGABYTES * 1_000_000);
+  } finally {
+    await service.stop();
+  }
+  // The inputs must have had something in them.
+  if (BYTES >= 1_000) {
+    expect([...figures.statuses]).toEqual(expect.arrayContaining([200, 201, 204, 400, 401, 404, 405, 413]));
+  }
+});
+
+// Seconds long in earnest. Node adds a second to the time of its own for a connection that stays: without one the idle
+// time ends it.
+const impatient = {
+  ...{ headersTimeout: 200, requestTimeout: 250, keepAliveTimeout: 0 },
+  ...{ idleTimeout: 300, connectionsCheckingInterval: 10 },
+};
+
+/** Adds nothing, so that what grows is the service itself. */
+const forget: MemoryStore['add'] = async ({ pet }) => ({ kind: 'added', pet: petJson({ ...pet, id: 1n }) });
+
+async function play(port: number, { bytes, cuts, ending }: Input, statuses: Set<number>): Promise<void> {
+  const line = new Connection(port);
+  await line.send(bytes, cuts);
+  if (ending === 'reset') return line.reset();
+  if (ending === 'halfClose') line.end();
+  const answers = answersIn(Buffer.from(await line.rest(), 'latin1'));
+  // As many as there are ends of headers, and one to what follows.
+  const ends = bytes.toString('latin1').match(/\n(?=\r?\n)/g)?.length ?? 0;
+  expect(answers.length, 'answers').toBeLessThanOrEqual(ends + 1);
+  for (const [i, answer] of answers.entries()) {
+    statuses.add(answer.status);
+    expectSound(answer);
+    const isLast = i === answers.length - 1;
+    expect(answer.headers['connection'] === 'close' && !isLast, 'an answer behind the last').toBe(false);
+  }
+}
+
+/** @throws Error for half an answer, and for what is none */
+function answersIn(bytes: Buffer): RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  for (let rest = bytes; rest.length > 0; ) {
+    // Nobody knows what was understood as a HEAD: its answer is followed by the next one, or by nothing.
+    const taken = takeAnswer(rest, (behind) => !/^[{[]/.test(behind.toString('latin1', 0, 1)));
+    if (!taken) throw new Error(`half an answer: ${legible(rest)}`);
+    if (taken.answer.status >= 200) answers.push(taken.answer);
+    rest = taken.rest;
+  }
+  return answers;
+}
+
+function expectSound({ status, headers, body }: RawAnswer): void {
+  expect(status).toBeLessThan(500);
+  expectRateLimit(headers);
+  if (status < 400 || body === '') return;
+  const error = JSON.parse(body);
+  expect(error).toEqual({ code: expect.any(String), message: expect.any(String), status });
+  expect(errorCodes[error.code as ErrorCode]).toBe(status);
+  expect(headers['content-type']).toBe('application/json');
+}
+
+async function ask(port: number): Promise<number | undefined> {
+  const line = new Connection(port);
+  await line.send(latin1(get('/v1/pets')), []);
+  const answer = await line.receive(() => false);
+  line.reset();
+  return answer?.status;
+}
+
+const sockets = () => process.getActiveResourcesInfo().filter((name) => name.startsWith('TCP')).length;
