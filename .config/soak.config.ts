@@ -2,7 +2,13 @@
 import { defineConfig, mergeConfig } from 'vitest/config';
 import base from './vitest.config.ts';
 
-const figures = { PETS_POWER_LOSS_SEEDS: '200000', PETS_BIT_FLIPS: '20000', PETS_KILLS: '200' };
+const figures = {
+  PETS_POWER_LOSS_SEEDS: '200000',
+  PETS_BIT_FLIPS: '20000',
+  PETS_KILLS: '200',
+  PETS_FUZZ_REQUESTS: '100000',
+  PETS_FUZZ_BYTES: '20000',
+};
 
 export default mergeConfig(
   base,
