@@ -4,7 +4,7 @@ import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
 import { type AdmissionOptions, createAdmission, type Exchange } from './caller/admission.ts';
-import { authenticate, type Caller } from './caller/auth.ts';
+import type { Caller } from './caller/auth.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { type Fault, type FaultOptions, faultOf } from './faults/draw.ts';
 import { preferredAnswer, preferredCode } from './faults/prefer.ts';
@@ -48,7 +48,7 @@ export type App = {
 };
 
 export function createApp(options: AppOptions): App {
-  const { store, keys, clock, cors = [] } = options;
+  const { store, clock, cors = [] } = options;
   const admission = createAdmission(options);
   const root = createRoot(store);
   let requests = 0;
@@ -103,8 +103,10 @@ export function createApp(options: AppOptions): App {
 
   /** The methods of a resource, for anybody and uncounted (design D15). */
   async function describeResource(request: IncomingMessage, exchange: Exchange): Promise<Answer> {
-    const caller = await authenticate(request, keys).catch(() => undefined);
-    if (caller) await admission.greet(caller, exchange);
+    // It needs no key; but a wrong one counts as it does anywhere.
+    if (request.headers.authorization) {
+      await admission.greet(await admission.identify(request, exchange), exchange);
+    }
     const { path, segments } = parseTarget(request.url ?? '');
     const resource = findResource(segments);
     if (resource === undefined) throw nothingAt(path);
@@ -124,8 +126,11 @@ export function createApp(options: AppOptions): App {
     const window = exchange.window ?? (await admission.strangersWindow(request.socket.remoteAddress));
     if (fault.latency > 0) {
       // What is held back on purpose is not idle.
-      request.socket.setTimeout(0);
+      const { socket } = request;
+      const { timeout = 0 } = socket;
+      socket.setTimeout(0);
       await options.sleep?.(fault.latency);
+      socket.setTimeout(timeout);
     }
     running.delete(request.socket);
     // The rest of the request may have been refused meanwhile, and that was its answer.

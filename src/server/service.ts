@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
@@ -67,13 +68,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     if (seeded) await store.seed(await seed());
     const keys = new KeyRegistry(directory, { onWarning });
     const bans = await rememberBans(options);
+    // 127.1 is this machine too, and what a name stands for only the system knows.
+    const { address } = await lookup(host);
     const app = createApp({
       store,
       keys: keyDirectory(keys, clock),
       limiter: createMemoryLimiter(clock, bans),
       strangers: createMemoryLimiter(clock),
-      limitFailedKeys: options.limitFailedKeys || !isLoopback(host),
-      hosts: namesFor(host, options.allowHosts),
+      limitFailedKeys: options.limitFailedKeys || !isLoopback(address),
+      hosts: namesFor({ host, address }, options.allowHosts),
       cors,
       faults,
       sleep: (milliseconds) => options.sleep(milliseconds, stopping.signal).catch(() => {}),

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import * as z from 'zod/mini';
 import type { Clock } from '../contract/clock.ts';
@@ -157,7 +157,7 @@ export function quotaOf({
 }
 
 /** What the store keeps of a key: its SHA-256, hexadecimal. */
-export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');
+export const hashKey = (key: string): string => hash('sha256', key);
 
 /** The names of the keys there are, sorted. */
 export async function keyNames(directory: string, files: Files = realFiles): Promise<string[]> {

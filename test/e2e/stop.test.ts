@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -194,15 +194,15 @@ describe('a service that is told to stop', () => {
   });
 
   test('ends an answer that is read slowly', async () => {
-    const service = await serve(await freshMachine(), ['--ephemeral', '--plan', 'enterprise']);
-    const headers = { Authorization: `Bearer ${service.key}`, 'Content-Type': 'application/json' };
-    const body = JSON.stringify({ name: 'x'.repeat(60_000), categoryId: 1 });
-    await Promise.all(
-      Array.from({ length: 100 }, () => fetch(`${service.url}/pets`, { method: 'POST', headers, body })),
-    );
+    const machine = await freshMachine();
+    const seed = join(machine.home, 'orders.json');
+    // More than the buffers between the two take.
+    const orders = Array.from({ length: 8_000 }, (_, id) => ({ id, note: 'x'.repeat(1_000) }));
+    await writeFile(seed, JSON.stringify({ pets: [], orders }));
+    const service = await serve(machine, ['--ephemeral', '--seed', seed]);
     const { socket, answer } = await openConnection(service);
     socket.write(
-      `GET /v1/pets?limit=100 HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nAuthorization: Bearer ${service.key}\r\n\r\n`,
+      `GET /v1/store/orders HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nAuthorization: Bearer ${service.key}\r\n\r\n`,
     );
     await once(socket, 'data');
     socket.pause();
@@ -212,7 +212,7 @@ describe('a service that is told to stop', () => {
     // Longer than the service waits before it closes what is idle.
     await new Promise((resolve) => setTimeout(resolve, 300));
     socket.resume();
-    expect(JSON.parse((await answer())?.body ?? '')).toHaveLength(100);
+    expect(JSON.parse((await answer())?.body ?? '')).toHaveLength(8_000);
     expect(await ended).toEqual({ code: 0, signal: null });
   });
 

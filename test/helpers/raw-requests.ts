@@ -21,4 +21,6 @@ export const post = (body: string | Buffer, headers = JSON_TYPE) =>
 export const chunked = (rest: string) =>
   `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}${CLOSE}Transfer-Encoding: chunked\r\n\r\n${rest}`;
 
-export const atLoopback: ServiceOptions = { hosts: namesFor('127.0.0.1', []) };
+export const atLoopback: ServiceOptions = {
+  hosts: namesFor({ host: '127.0.0.1', address: '127.0.0.1' }, []),
+};

@@ -34,6 +34,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     clock,
     key,
     warnings,
+    port: () => service.port,
     directory: options.directory,
     makeKey,
     plan: plans.free,

@@ -199,6 +199,10 @@ describe('D9 a key that sends on after a 429', () => {
     await never.codes(1);
     never.clock.advance(1_000);
     expect(await never.codes(200)).toEqual(times(200, 'rate_limited'));
+    const rule = { after: 0, milliseconds: 5_000 };
+    expect(
+      createBans(rule, never.clock, new Map([['key', never.clock.now() + 1]])).until('key'),
+    ).toBeUndefined();
   });
 
   test('is banned by what many connections send at once, exactly from the 10th on', async () => {

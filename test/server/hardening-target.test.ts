@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { namesFor } from '../../src/server/request/hosts.ts';
 import { expectError, expectRateLimit, sendRaw } from '../helpers/raw-client.ts';
 import { AUTH, atLoopback, CLOSE, get, HOST } from '../helpers/raw-requests.ts';
+import { startReal } from '../helpers/real-service.ts';
 import { start } from '../helpers/service.ts';
 
 // The list of what a hostile client tries, sent as bytes: every attack fails, and its answer is as good as any other.
@@ -53,15 +54,33 @@ describe('the Host header', () => {
     },
   );
 
-  test('is any name where the service is not bound to loopback, unless names were allowed', () => {
-    expect(namesFor('0.0.0.0', [])).toBeUndefined();
-    expect(namesFor('192.0.2.7', ['shop.example'])).toEqual(new Set(['192.0.2.7', 'shop.example']));
-    expect(namesFor('::1', ['Shop.Example'])).toEqual(new Set(['[::1]', 'shop.example']));
-    expect(namesFor('::ffff:127.0.0.1', [])).toBeDefined();
+  test.each([
+    ['0.0.0.0', '0.0.0.0', [], undefined],
+    ['::', '::', [], undefined],
+    ['192.0.2.7', '192.0.2.7', ['shop.example'], ['192.0.2.7', 'shop.example']],
+    ['::1', '::1', ['Shop.Example'], ['[::1]', 'shop.example']],
+    ['127.1', '127.0.0.1', [], ['127.1', '127.0.0.1']],
+    ['0:0:0:0:0:0:0:1', '::1', [], ['[0:0:0:0:0:0:0:1]', '[::1]']],
+    ['::ffff:127.0.0.1', '::ffff:127.0.0.1', [], ['[::ffff:127.0.0.1]', '[::ffff:7f00:1]']],
+    ['Ada.Local', '127.0.1.1', [], ['ada.local']],
+  ])('bound to %s (%s), with %j allowed: the names are %j', (host, address, allowed, names) => {
+    expect(namesFor({ host, address }, allowed)).toEqual(names && new Set(names));
   });
 
+  test.each(['127.1', '2130706433', 'localhost'])(
+    'a service at %s answers to no foreign name',
+    async (host) => {
+      const service = await startReal({ host });
+      const bytes = `GET /healthz HTTP/1.1\r\nHost: evil.example\r\n${CLOSE}\r\n`;
+      expect((await sendRaw(service.port(), bytes))[0]?.status).toBe(421);
+      expect((await service.call('/pets')).status).toBe(200);
+    },
+  );
+
   test('may be a name that was allowed', async () => {
-    const { listening } = await start({ hosts: namesFor('127.0.0.1', ['shop.test']) });
+    const { listening } = await start({
+      hosts: namesFor({ host: '127.0.0.1', address: '127.0.0.1' }, ['shop.test']),
+    });
     expect((await sendRaw(listening.port, withHosts('Host: shop.test:80\r\n')))[0]?.status).toBe(200);
     expect((await sendRaw(listening.port, withHosts('Host: other.test\r\n')))[0]?.status).toBe(421);
   });

@@ -1,6 +1,9 @@
 import { connect } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
+import { listen } from '../../src/server/connection/listen.ts';
 import { expectError, sendRaw } from '../helpers/raw-client.ts';
 import { AUTH, atLoopback, get, HOST, JSON_TYPE, REX } from '../helpers/raw-requests.ts';
 import { start } from '../helpers/service.ts';
@@ -107,6 +110,91 @@ describe('behind the last request of a connection comes none', () => {
     expect(await store.size()).toBe(0);
     expect(answered.map(({ url }) => url)).toEqual(['/healthz']);
   });
+});
+
+test('behind an expectation that was refused comes none, though the body was sent', async () => {
+  const { listening, store } = await start(rich);
+  const refused = `Content-Type: text/plain\r\nExpect: 100-continue\r\nContent-Length: ${REX.length}\r\n\r\n${REX}`;
+  const answers = await sendRaw(listening.port, open('POST', '/v1/pets', refused) + add());
+  expect(answers.map(({ status }) => status)).toEqual([415]);
+  expect(await store.size()).toBe(0);
+});
+
+describe('a service that is to stop', () => {
+  test('does, though somebody leaves a CONNECT behind answers that are not read', async () => {
+    const store = new MemoryStore();
+    store.list = async () => ({ pets: [`"${'x'.repeat(8_000_000)}"`] });
+    const { listening, answered } = await start({ ...rich, store });
+    const socket = connect(listening.port, '127.0.0.1').pause();
+    onTestFinished(() => void socket.destroy());
+    socket.write(`${open('GET', '/v1/pets').repeat(3)}CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`);
+    await expect.poll(() => answered.length).toBeGreaterThan(0);
+    const began = performance.now();
+    await listening.stop(100);
+    expect(performance.now() - began).toBeLessThan(3_000);
+  });
+
+  test('answers no more than one further request of each connection that never ceases', async () => {
+    const { listening, answered } = await start(atLoopback);
+    const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}\r\n`.repeat(2_000);
+    const sockets = Array.from({ length: 4 }, () => connect(listening.port, '127.0.0.1'));
+    for (const socket of sockets) {
+      socket.on('error', () => {}).resume();
+      onTestFinished(() => void socket.destroy());
+      let left = 200;
+      const pour = () => void (socket.destroyed || left-- === 0 || socket.write(flood, pour));
+      pour();
+    }
+    await expect.poll(() => answered.length).toBeGreaterThan(500);
+    const began = performance.now();
+    await listening.stop(8_000);
+    expect(performance.now() - began).toBeLessThan(4_000);
+  });
+
+  test('leaves nothing of itself in memory', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const runOnce = async () => {
+      const app = { handle: async () => {}, refuse: async () => ({ status: 400, headers: {}, body: '' }) };
+      const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+      await listening.stop(0);
+      return new WeakRef(app);
+    };
+    const stopped: WeakRef<object>[] = [];
+    for (let i = 0; i < 10; i++) stopped.push(await runOnce());
+    const inMemory = () => {
+      collect();
+      return stopped.filter((each) => each.deref() !== undefined).length;
+    };
+    // The last of a kind is often held by what ran last.
+    await expect.poll(inMemory).toBeLessThanOrEqual(2);
+  });
+});
+
+test('OPTIONS is no way around the count of failed keys, and tells no good one from a bad one for nothing', async () => {
+  const { call, listening } = await start({ ...atLoopback, limitFailedKeys: true });
+  const options = (authorization: string) =>
+    call('/v1/pets', { method: 'OPTIONS', headers: { Authorization: authorization } });
+  for (let i = 0; i < 60; i++) expect((await options(`Bearer guess-${i}`)).status).toBe(401);
+  expect((await options('Bearer guess')).status).toBe(429);
+  expect((await options('')).status).toBe(204);
+  expect((await call('/v1/pets', { method: 'OPTIONS' })).headers.get('idempotency-supported')).toBe('true');
+  const twice = `OPTIONS /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${AUTH}Connection: close\r\n\r\n`;
+  expect((await sendRaw(listening.port, twice))[0]?.status).toBe(429);
+});
+
+test('what --latency holds back is not idle, and what is idle behind it is', async () => {
+  const { call, listening } = await start({
+    ...atLoopback,
+    limits: { idleTimeout: 100, keepAliveTimeout: 60_000 },
+    faults: { latency: { min: 300, max: 300 }, seed: 1 },
+    sleep: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)),
+  });
+  expect((await call('/v1/pets')).status).toBe(200);
+  const began = performance.now();
+  // Kept open by the client, and read by nobody: it ends by itself.
+  expect(await sendRaw(listening.port, open('GET', '/v1/pets', 'X: unread\r\n'))).toHaveLength(0);
+  expect(performance.now() - began).toBeLessThan(5_000);
 });
 
 describe('a thousand headers', () => {

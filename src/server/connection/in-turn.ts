@@ -25,18 +25,21 @@ type Queue = {
 export function createTurns(handle: Handle) {
   const queues = new WeakMap<Socket, Queue>();
   const done = Promise.resolve();
+  let isStopping = false;
 
   async function run(queue: Queue, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { socket } = request;
     const hasLeft = new Promise((resolve) => response.once('close', resolve));
     try {
-      // Whoever has gone asks for nothing any more.
-      if (socket.destroyed) return;
+      // Who has gone asks for nothing any more, and who was told that the connection ends gets no further answer.
+      if (!socket.writable) return;
       await handle(request, response);
       await hasLeft;
     } finally {
       queue.length--;
-      if (queue.length === MAX_WAITING) socket.resume();
+      // Node reads on when it lays a request aside that is answered.
+      if (queue.isOver || queue.length > MAX_WAITING) socket.pause();
+      else if (queue.length === MAX_WAITING) socket.resume();
     }
   }
 
@@ -52,8 +55,11 @@ export function createTurns(handle: Handle) {
         isOver: false,
       };
       queues.set(socket, queue);
-      if (queue.isOver) return;
-      if (isLast(request, response)) {
+      if (queue.isOver) {
+        socket.pause();
+        return;
+      }
+      if (isStopping || endsConnection(request, response)) {
         queue.isOver = true;
         response.setHeader('Connection', 'close');
       }
@@ -67,6 +73,11 @@ export function createTurns(handle: Handle) {
           : // Others come first: a connection that has sent a thousand requests gets one answer a round.
             queue.before.then(nextRound).then(() => run(queue, request, response));
       await queue.last;
+    },
+
+    /** From here on every request is the last of its connection. */
+    stop() {
+      isStopping = true;
     },
 
     /** Whether nothing waits behind a request that is handled now. */
@@ -95,7 +106,7 @@ const nextRound = () => new Promise<void>((resolve) => setImmediate(resolve));
  * Whether a connection ends with the answer to this request. Node loses what follows an Upgrade that nobody wants, and
  * HTTP/1.0 has no chunks: where the next request begins is a guess then (RFC 9112, 6.1).
  */
-const isLast = ({ headers, httpVersion }: IncomingMessage, response: ServerResponse): boolean =>
+const endsConnection = ({ headers, httpVersion }: IncomingMessage, response: ServerResponse): boolean =>
   !response.shouldKeepAlive ||
   headers.upgrade !== undefined ||
   (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined);

@@ -81,8 +81,8 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     socket.destroySoon();
   };
   server.on('connect', ({ socket }: IncomingMessage) => {
-    // Node has taken its own listeners off, and a socket's error that nobody hears ends the process.
-    socket.on('error', () => socket.destroy());
+    // Node has taken its own listeners off: an error that nobody hears ends the process, and nobody ends what idles.
+    for (const event of ['error', 'timeout']) socket.on(event, () => socket.destroy());
     refuseInTurn(methodNotAllowed('The service', allMethods), socket);
   });
   server.on('clientError', (error: ParserError, socket: Socket) => {
@@ -99,6 +99,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     port: address.port,
     stop(grace) {
       isStopping = true;
+      turns.stop();
       return stop(server, sockets, grace);
     },
   };
@@ -129,7 +130,10 @@ function reachable(host: string): string {
 
 function stop(server: Server, sockets: ReadonlySet<Socket>, graceMilliseconds: number): Promise<void> {
   return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), graceMilliseconds);
+    const cut = setTimeout(() => {
+      // Node's own list leaves out what was a CONNECT.
+      for (const socket of sockets) socket.destroy();
+    }, graceMilliseconds);
     // Not at once: what is on its way to an idle connection is still answered.
     const sweep = setInterval(() => {
       // Node does not count as idle what has never sent a byte, as browsers open connections to have them.
@@ -141,6 +145,8 @@ function stop(server: Server, sockets: ReadonlySet<Socket>, graceMilliseconds: n
     NetServer.prototype.close.call(server, () => {
       clearTimeout(cut);
       clearInterval(sweep);
+      // Nothing is left to watch: the timer of that watch would keep the service in memory.
+      server.close();
       resolve();
     });
   });

@@ -48,7 +48,7 @@ export function createBans(
   known: ReadonlyMap<string, number> = new Map(),
   save: SaveBans = async () => {},
 ): Bans {
-  const banned = new Map(known);
+  const banned = new Map(after === 0 ? [] : known);
   const refusals = new Map<string, Refusals>();
   let saved = Promise.resolve();
 

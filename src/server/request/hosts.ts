@@ -1,21 +1,32 @@
 import type { IncomingMessage } from 'node:http';
+import { BlockList, isIPv6 } from 'node:net';
 import { ServiceError } from '../service-error.ts';
 import { countHeader } from './count-header.ts';
 
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i;
-const LOOPBACK = /^(localhost|(::ffff:)?127(\.\d{1,3}){3}|\[::1\]|::1)$/i;
+const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i;
 
-/** Whether an address that is listened on is this machine's own. */
-export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8);
+loopback.addAddress('::1', 'ipv6');
+
+/** Whether an IP address, in whatever spelling, is this machine's own. */
+export const isLoopback = (address: string): boolean =>
+  loopback.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 
 /**
- * The names that the service answers to, lower case: undefined for every name. A page of a foreign site, whose name was
+ * The names that the service answers to, lower case: undefined for every name. `host` is what was asked for, `address`
+ * what it stands for. A page of a foreign site, whose name was
  * bound to this machine (DNS rebinding), gets nothing from a service at loopback.
  */
-export function namesFor(host: string, allowed: readonly string[]): ReadonlySet<string> | undefined {
-  if (!isLoopback(host) && allowed.length === 0) return undefined;
+export function namesFor(
+  { host, address }: { host: string; address: string },
+  allowed: readonly string[],
+): ReadonlySet<string> | undefined {
+  if (!isLoopback(address) && allowed.length === 0) return undefined;
   const bound = host.includes(':') ? `[${host}]` : host;
-  return new Set([bound, ...allowed].map((name) => name.toLowerCase()));
+  // As it was typed, and as whoever reads it from a URL spells it.
+  return new Set([bound, new URL(`http://${bound}`).hostname, ...allowed].map((name) => name.toLowerCase()));
 }
 
 /**
@@ -32,7 +43,7 @@ export function checkHost(request: IncomingMessage, names: ReadonlySet<string> |
       'The request must have exactly one Host header, a name or an address',
     );
   }
-  if (names === undefined || names.has(name) || LOOPBACK.test(name)) return;
+  if (names === undefined || names.has(name) || LOOPBACK_NAME.test(name)) return;
   throw new ServiceError(
     'misdirected_request',
     `This service does not answer for ${name}: pets serve --allow-host ${name} makes it`,
