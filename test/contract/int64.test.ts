@@ -83,7 +83,8 @@ describe('the schemas', () => {
   test('int64 takes every integer in every form', () => {
     const forms = (value: bigint, zeros: number) => [
       `${value}.${'0'.repeat(zeros + 1)}`,
-      `${value}${'0'.repeat(zeros)}e-${zeros}`,
+      // JSON has no zeros in front: 0 cannot be made longer.
+      value === 0n ? '0e-1' : `${value}${'0'.repeat(zeros)}e-${zeros}`,
       `${value}e+0`,
     ];
     fc.assert(
