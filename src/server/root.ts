@@ -5,7 +5,7 @@ import type { Answer } from './handlers.ts';
 import { methodNotAllowed } from './refusals.ts';
 import { ServiceError } from './service-error.ts';
 
-const METHODS = 'GET, HEAD';
+const METHODS = 'GET, HEAD, OPTIONS';
 
 /** What stands at the root, outside the API: for anybody, and uncounted. */
 export function createRoot(store: Store): (method: string, path: string) => Promise<Answer> {

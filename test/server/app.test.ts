@@ -140,3 +140,42 @@ test('stopping answers the request that runs, and takes no other', async () => {
   // Not the five seconds of an idle connection.
   expect(performance.now() - released).toBeLessThan(2_000);
 });
+
+test.each([
+  ['/v1x/pets', 404],
+  ['/v1?limit=1', 401],
+  ['/v1', 401],
+  ['/', 404],
+  ['/v2/pets', 404],
+])('%s without a key is %i: only what is under the version needs one', async (path, status) => {
+  const { call } = await start();
+  expect((await call(path, { headers: { Authorization: '' } })).status).toBe(status);
+});
+
+test.each(['/healthz', '/openapi.json'])('%s has GET, HEAD and OPTIONS', async (path) => {
+  const { call } = await start();
+  const options = await call(path, { method: 'OPTIONS' });
+  expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS']);
+  expect((await call(path, { method: 'HEAD' })).status).toBe(200);
+  const put = await call(path, { method: 'PUT', body: '{}' });
+  expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+});
+
+test.each([`bearer ${KEY}`, `BEARER   ${KEY}`, `Bearer ${KEY} `])(
+  'the credential %j is the key',
+  async (value) => {
+    const { call } = await start();
+    expect((await call('/v1/pets', { headers: { Authorization: value } })).status).toBe(200);
+  },
+);
+
+test('what is told of a request has the time that it took', async () => {
+  const store = new MemoryStore();
+  const { clock, answered, call } = await start({ store });
+  store.list = async () => {
+    clock.advance(1_234);
+    return { pets: [] };
+  };
+  await call('/v1/pets');
+  expect(answered).toEqual([{ method: 'GET', url: '/v1/pets', status: 200, milliseconds: 1_234 }]);
+});

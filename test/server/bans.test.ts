@@ -5,6 +5,7 @@ import { addRefusal, createBans, type Refusals } from '../../src/server/limits/b
 import { createMemoryLimiter } from '../../src/server/limits/limiter.ts';
 import { hashKey } from '../../src/store/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
+import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';
 
 describe('which refused requests count', () => {
@@ -221,6 +222,23 @@ describe('D9 a key that sends on after a 429', () => {
     clock.advance(1_000);
     expect(await codes(11)).toEqual([...times(9, 'rate_limited'), 'key_banned', 'key_banned']);
     expect(warnings).toEqual([expect.stringContaining(join(directory, 'bans.json'))]);
+  });
+
+  test('is in the file with all others, however slow the writing is', async () => {
+    const clock = manualClock();
+    const saved: string[][] = [];
+    const first = gate();
+    const bans = createBans({ after: 1, milliseconds: 1_000 }, clock, new Map(), async (all) => {
+      if (saved.length === 0 && all.size === 1) await first.opened;
+      saved.push([...all.keys()]);
+    });
+    for (const caller of ['a', 'b']) await bans.refused(caller, 60_000);
+    clock.advance(1_000);
+    const both = Promise.all([bans.refused('a', 60_000), bans.refused('b', 60_000)]);
+    await new Promise(setImmediate);
+    first.open();
+    await both;
+    expect(saved).toEqual([['a'], ['a', 'b']]);
   });
 
   test('is told to the limiter, and what is over is not saved again', async () => {

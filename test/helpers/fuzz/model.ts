@@ -86,7 +86,9 @@ export class Model {
     account.refusals.push(...refused.map(() => now));
     for (const { headers, body } of refused) {
       const retryAt = now + Number(headers['retry-after']) * SECOND;
-      if (body.includes('"key_banned"')) {
+      // The answer to a HEAD says it by its time alone: no window but the day's has more than a minute left.
+      const isBan = body === '' ? retryAt - now > MINUTE && retryAt % DAY > 0 : body.includes('"key_banned"');
+      if (isBan) {
         const recent = account.refusals.filter((at) => now - at < MINUTE || at < account.bannedUntil);
         expect(recent.length, `refusals of ${caller} before its ban`).toBeGreaterThanOrEqual(this.#banAfter);
         account.bannedUntil = Math.max(account.bannedUntil, retryAt);
