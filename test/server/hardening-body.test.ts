@@ -123,6 +123,13 @@ describe('Expect', () => {
     },
   );
 
+  test('asks for the body of the last request too, and says that it was the last', async () => {
+    const { listening } = await start(atLoopback);
+    const answers = await sendRaw(listening.port, expecting(`${JSON_TYPE}Connection: close\r\n`, REX));
+    expect(answers.map(({ status }) => status)).toEqual([100, 201]);
+    expect(answers[1]?.headers['connection']).toBe('close');
+  });
+
   test('anything else is 417', async () => {
     const { listening } = await start(atLoopback);
     const [answer] = await sendRaw(listening.port, get('/v1/pets', 'Expect: banana\r\n'));

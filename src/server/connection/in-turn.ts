@@ -106,7 +106,10 @@ const nextRound = () => new Promise<void>((resolve) => setImmediate(resolve));
  * Whether a connection ends with the answer to this request. Node loses what follows an Upgrade that nobody wants, and
  * HTTP/1.0 has no chunks: where the next request begins is a guess then (RFC 9112, 6.1).
  */
-const endsConnection = ({ headers, httpVersion }: IncomingMessage, response: ServerResponse): boolean =>
+export const endsConnection = (
+  { headers, httpVersion }: IncomingMessage,
+  response: ServerResponse,
+): boolean =>
   !response.shouldKeepAlive ||
   headers.upgrade !== undefined ||
   (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined);

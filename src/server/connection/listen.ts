@@ -10,7 +10,7 @@ import type { App } from '../app.ts';
 import { methodNotAllowed } from '../refusals.ts';
 import { allMethods } from '../router.ts';
 import type { ServiceError } from '../service-error.ts';
-import { createTurns, type Handle } from './in-turn.ts';
+import { createTurns, endsConnection, type Handle } from './in-turn.ts';
 import { type ParserError, refusalOf, refuse } from './refuse.ts';
 
 export type Listening = {
@@ -114,7 +114,7 @@ function invite(handle: Handle): Handle {
     response.setHeader('Connection', 'close');
     request.once('resume', () => {
       if (response.headersSent) return;
-      response.removeHeader('Connection');
+      if (!endsConnection(request, response)) response.removeHeader('Connection');
       response.writeContinue();
     });
     return handle(request, response);
