@@ -27,9 +27,9 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
     const page = await store.list({ limit, status, after: readCursor(cursor, store.secret) });
     const headers: Record<string, string> = {};
     if (page.next !== undefined) {
-      const next = new URLSearchParams({ limit: String(limit) });
-      if (status !== undefined) next.set('status', status);
-      next.set('cursor', encodeCursor(page.next, store.secret));
+      // Nothing of it needs an encoding.
+      const filter = status === undefined ? '' : `&status=${status}`;
+      const next = `limit=${limit}${filter}&cursor=${encodeCursor(page.next, store.secret)}`;
       headers[header.link] = `<${API_PREFIX}${operations.listPets.path}?${next}>; rel="next"`;
     }
     return { status: operations.listPets.success.status, headers, body: `[${page.pets.join(',')}]` };
