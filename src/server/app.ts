@@ -14,7 +14,7 @@ import { checkExpectation } from './request/expect.ts';
 import { checkFrame } from './request/frame.ts';
 import { checkHost } from './request/hosts.ts';
 import { readInput } from './request/input.ts';
-import { parseTarget, type Target } from './request/target.ts';
+import { parsePath, parseQuery, parseTarget, type Target } from './request/target.ts';
 import { deprecationHeaders, rateLimitHeaders } from './response-headers.ts';
 import { createRoot } from './root.ts';
 import { allowedMethods, findResource, type Resource, type Route } from './router.ts';
@@ -61,8 +61,7 @@ export function createApp(options: AppOptions): App {
     const url = request.url ?? '';
     if (!isUnderApi(url)) return root(methodOf(request), parseTarget(url).path);
     if (request.method === 'OPTIONS') return describeResource(request, exchange);
-    const errand = findErrand(request);
-    if ('route' in errand) Object.assign(exchange.headers, deprecationHeaders(errand.route.operation));
+    const errand = findErrand(request, exchange);
     // Who asks comes before what is asked for: a stranger learns nothing, and what a caller gets wrong is counted.
     const caller = await admission.identify(request, exchange);
     const code = preferredCode(request.headers['prefer']);
@@ -156,13 +155,17 @@ export function createApp(options: AppOptions): App {
 }
 
 /** What a request is for, or the 400, 404 or 405 that it gets once its caller is known. */
-function findErrand(request: IncomingMessage): Errand | ServiceError {
+function findErrand(request: IncomingMessage, exchange: Exchange): Errand | ServiceError {
   try {
-    const target = parseTarget(request.url ?? '');
-    const resource = findResource(target.segments);
-    if (resource === undefined) return nothingAt(target.path);
+    const url = request.url ?? '';
+    const path = parsePath(url);
+    const resource = findResource(path.segments);
+    if (resource === undefined) return nothingAt(path.path);
     const route = resource.get(methodOf(request));
-    return route ? { target, resource, route } : methodNotAllowed(target.path, allowedMethods(resource));
+    if (route === undefined) return methodNotAllowed(path.path, allowedMethods(resource));
+    // Before the query is read: each answer of an operation announces its end, also the one to a wrong query.
+    Object.assign(exchange.headers, deprecationHeaders(route.operation));
+    return { target: { ...path, query: parseQuery(url) }, resource, route };
   } catch (error) {
     if (error instanceof ServiceError) return error;
     throw error;

@@ -39,6 +39,8 @@ describe('D12 deprecation', () => {
       ['/v1/pets/4711', {}],
       ['/v1/pets/x', {}],
       ['/v1/pets/1', stranger],
+      ['/v1/pets/1?limit=1&limit=2', {}],
+      ['/v1/pets/1?limit=1&limit=2', stranger],
     ] as const) {
       const { headers } = await call(path, init);
       expect(headers.get('deprecation')).toBe('@1795132800');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseTarget } from '../../src/server/request/target.ts';
 
-describe('parseTarget reads', () => {
+describe('a target is read', () => {
   test.each([
     ['/v1/pets', ['v1', 'pets'], {}],
     ['/v1/pets?', ['v1', 'pets'], {}],
@@ -19,7 +19,7 @@ describe('parseTarget reads', () => {
   });
 });
 
-describe('parseTarget refuses', () => {
+describe('a target is refused', () => {
   test.each([
     ['http://example.com/v1/pets', /must be a path/],
     ['//example.com/v1/pets', /must be a path/],

@@ -1,29 +1,35 @@
 import { ServiceError } from '../service-error.ts';
 
-/** A request target in origin form: decoded path segments, and query parameters by name. */
-export type Target = { path: string; segments: readonly string[]; query: Readonly<Record<string, string>> };
+/** The path of a request target in origin form, and its decoded segments. */
+export type Path = { path: string; segments: readonly string[] };
+
+/** A request target with its query parameters by name. */
+export type Target = Path & { query: Readonly<Record<string, string>> };
 
 /**
- * Reads `/v1/pets?limit=5`. Stricter than the URL class, which mends what a client got wrong.
+ * Reads `/v1/pets` of `/v1/pets?limit=5`. Stricter than the URL class, which mends what a client got wrong.
  *
- * @throws ServiceError `invalid_request` for another form, malformed percent-encoding or a doubled parameter
+ * @throws ServiceError `invalid_request` for another form or malformed percent-encoding
  */
-export function parseTarget(url: string): Target {
+export function parsePath(url: string): Path {
   if (!url.startsWith('/') || url.startsWith('//')) {
     throw new ServiceError('invalid_request', 'The request target must be a path, such as /v1/pets');
   }
   const mark = url.indexOf('?');
   const path = mark === -1 ? url : url.slice(0, mark);
-  return {
-    path,
-    segments: path.slice(1).split('/').map(decode),
-    query: mark === -1 ? {} : parseQuery(url.slice(mark + 1)),
-  };
+  return { path, segments: path.slice(1).split('/').map(decode) };
 }
 
-function parseQuery(text: string): Record<string, string> {
+/**
+ * Reads `limit=5` of `/v1/pets?limit=5`.
+ *
+ * @throws ServiceError `invalid_request` for malformed percent-encoding or a doubled parameter
+ */
+export function parseQuery(url: string): Target['query'] {
   const query: Record<string, string> = Object.create(null);
-  for (const pair of text.split('&')) {
+  const mark = url.indexOf('?');
+  if (mark === -1) return query;
+  for (const pair of url.slice(mark + 1).split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
     const name = decode((equals === -1 ? pair : pair.slice(0, equals)).replaceAll('+', ' '));
@@ -33,6 +39,9 @@ function parseQuery(text: string): Record<string, string> {
   }
   return query;
 }
+
+/** Both. @throws ServiceError `invalid_request` */
+export const parseTarget = (url: string): Target => ({ ...parsePath(url), query: parseQuery(url) });
 
 function decode(text: string): string {
   if (!text.includes('%')) return text;
