@@ -75,6 +75,17 @@ describe('an answer of its own comes behind those that are owed', () => {
   });
 });
 
+test('and comes also to a client that closes its side, behind a body that nobody read', async () => {
+  const { listening } = await start(rich);
+  const unread = open('GET', '/v1/pets', `Content-Length: 65536\r\n\r\n${' '.repeat(65_536)}`);
+  for (const halfClose of [true, false]) {
+    for (let i = 0; i < 10; i++) {
+      const answers = await sendRaw(listening.port, `${add()}${unread}g`, { halfClose });
+      expect(answers.map(({ status }) => status)).toEqual([201, 200, 400]);
+    }
+  }
+});
+
 describe('behind the last request of a connection comes none', () => {
   test.each([
     ['Connection: close', open('GET', '/v1/pets', 'Connection: close\r\n\r\n')],

@@ -73,6 +73,8 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     if (broken.has(socket)) return;
     broken.add(socket);
     socket.pause();
+    // Where the client has closed its side, Node would end the connection behind the last good answer.
+    socket.removeAllListeners('end');
     const owed = await turns.settle(socket);
     // Whoever waits for the rest of that request is told that none comes.
     if (typeof owed === 'object') socket.once('close', () => owed.req.destroy());
