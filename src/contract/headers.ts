@@ -19,3 +19,6 @@ export const header = {
 
 /** What a key may consist of: visible ASCII, so that no key can break out of a header or a message. */
 export const API_KEY_PATTERN = /^[\x21-\x7e]+$/;
+
+/** A name or an address as a Host header has it, without its port. */
+export const HOST_NAME_PATTERN = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/i;

@@ -1,3 +1,4 @@
+import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import { ArgumentError } from '../arguments.ts';
 
 /** Longer than any client waits. */
@@ -24,7 +25,7 @@ export function share(text: string): number {
 
 /** A name as a Host header has it, without a port. */
 export function hostName(text: string): string {
-  if (!/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/i.test(text)) {
+  if (!HOST_NAME_PATTERN.test(text)) {
     throw new ArgumentError('must be a host name or an address, without a port');
   }
   return text.toLowerCase();

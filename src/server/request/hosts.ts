@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
+import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import { ServiceError } from '../service-error.ts';
 import { countHeader } from './count-header.ts';
 
-const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i;
+const PORT = /:\d{1,5}$/;
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i;
 
 const loopback = new BlockList();
@@ -16,8 +17,8 @@ export const isLoopback = (address: string): boolean =>
 
 /**
  * The names that the service answers to, lower case: undefined for every name. `host` is what was asked for, `address`
- * what it stands for. A page of a foreign site, whose name was
- * bound to this machine (DNS rebinding), gets nothing from a service at loopback.
+ * what it stands for. A page of a foreign site, whose name was bound to this machine (DNS rebinding), gets nothing from a
+ * service at loopback.
  */
 export function namesFor(
   { host, address }: { host: string; address: string },
@@ -36,8 +37,8 @@ export function namesFor(
  * @throws ServiceError 400, or 421 for a foreign name
  */
 export function checkHost(request: IncomingMessage, names: ReadonlySet<string> | undefined): void {
-  const name = HOST.exec(request.headers.host ?? '')?.[1]?.toLowerCase();
-  if (name === undefined || countHeader(request, 'host') !== 1) {
+  const name = (request.headers.host ?? '').replace(PORT, '').toLowerCase();
+  if (!HOST_NAME_PATTERN.test(name) || countHeader(request, 'host') !== 1) {
     throw new ServiceError(
       'invalid_request',
       'The request must have exactly one Host header, a name or an address',
