@@ -1,11 +1,12 @@
-import type { Attempted, Client, Deprecated, Wait } from '../client/client.ts';
-import type { OperationName } from '../contract/operations.ts';
+import { join } from 'node:path';
+import type { Client } from '../client/client.ts';
 import { CallError } from './call-error.ts';
 import type { Runtime } from './command.ts';
-import { visible } from './output/visible.ts';
+import { stateDirectory } from './paths.ts';
 import { openProfileFiles } from './profiles/files.ts';
-import { withoutKey } from './profiles/profile.ts';
+import { proxiesFor } from './profiles/proxies.ts';
 import { type Connection, resolveConnection } from './profiles/resolve.ts';
+import { createWaiting, tellAttempt, tellDeprecation } from './tell.ts';
 
 /** Which server and key the options mean. @throws CliError */
 export function connectionFor({ context, globals, console }: Runtime): Connection {
@@ -21,36 +22,53 @@ export function connectionFor({ context, globals, console }: Runtime): Connectio
   return connection;
 }
 
+export type ClientSettings = {
+  /** Where the countdown of a wait is shown, instead of a line of its own; undefined where there is none. */
+  showWait?: (text: string | undefined) => void;
+  /** Sends each request once. */
+  once?: boolean;
+};
+
 /** Runs a piece of work with a client, interruptible by Ctrl-C, and closes the connection behind it. */
 export async function withClient<Result>(
   runtime: Runtime,
   connection: Connection,
   work: (client: Client) => Promise<Result>,
+  { showWait = runtime.console.status, once = false }: ClientSettings = {},
 ): Promise<Result> {
   const { context, globals } = runtime;
-  const [{ createClient }, { createTransport }, { InterruptedError }] = await Promise.all([
+  const { clock, random } = context;
+  const proxies = proxiesFor(connection.baseUrl, context.env);
+  const [
+    { createClient },
+    { createTransport },
+    { InterruptedError },
+    { createKnownService },
+    { createMarks },
+  ] = await Promise.all([
     import('../client/client.ts'),
     import('../client/transport.ts'),
     import('../client/errors.ts'),
+    import('../client/known-service.ts'),
+    import('../client/marks.ts'),
   ]);
   const interrupt = new AbortController();
-  const unsubscribe = context.onSignal(['SIGINT'], () =>
-    interrupt.abort(new InterruptedError('interrupted')),
-  );
-  const transport = createTransport();
+  const unsubscribe = context.onSignal(['SIGINT'], () => interrupt.abort(new InterruptedError()));
+  const transport = createTransport({ clock, proxies });
+  const marks = createMarks(join(stateDirectory(context), 'services'), clock);
   try {
     return await work(
       createClient({
         baseUrl: connection.baseUrl,
         key: connection.key,
+        service: createKnownService(connection, marks, clock),
         transport,
-        clock: context.clock,
-        sleep: context.sleep,
-        random: context.random,
+        clock,
+        random,
+        ...createWaiting(runtime, showWait),
         signal: interrupt.signal,
         timeoutMilliseconds: globals.timeout * 1_000,
-        maxWaitMilliseconds: globals.retry ? globals.maxWait * 1_000 : undefined,
-        onWait: (wait) => tellWait(runtime, wait),
+        maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
         onDeprecated: (deprecated) => tellDeprecation(runtime, deprecated),
         onAttempted: globals.debug ? (attempted) => tellAttempt(runtime, connection, attempted) : undefined,
       }),
@@ -61,57 +79,4 @@ export async function withClient<Result>(
     unsubscribe();
     await transport.close();
   }
-}
-
-const DAY = 86_400_000;
-
-/** The command that calls an operation, and what to type instead of it. */
-const INSTEAD: Partial<Record<OperationName, { command: string; instead: string }>> = {
-  getPet: { command: 'pets get', instead: ': use pets list --status <status>' },
-};
-
-function tellDeprecation({ console, context }: Runtime, { operation, sunset }: Deprecated): void {
-  const { command, instead } = INSTEAD[operation] ?? { command: 'this operation', instead: '' };
-  const day = sunset?.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
-  const days = sunset && Math.ceil((sunset.getTime() - context.clock.now()) / DAY);
-  if (days === undefined || days > 0) {
-    const when = day === undefined ? '' : ` on ${day} (in ${days} days)`;
-    console.notice(`${command} goes away${when}${instead}`);
-  } else console.notice(`${command} was to go away on ${day}${instead}`);
-}
-
-/** Every wait of a second and more is told: why, how long, until when. */
-function tellWait({ console }: Runtime, { reason, milliseconds, until }: Wait): void {
-  if (milliseconds < 1_000) return;
-  const seconds = Math.ceil(milliseconds / 1_000);
-  const time = new Date(until).toISOString();
-  console.event(
-    { wait: { reason, seconds, until: time } },
-    console.errorColours.dim(`waiting ${seconds} s (${reason}), until ${time.slice(11, 19)} UTC`),
-  );
-}
-
-/** One attempt, with the reply's headers; the key is masked wherever the service may have put it. */
-function tellAttempt({ console }: Runtime, { key }: Connection, attempted: Attempted): void {
-  const { method, url, milliseconds, outcome } = attempted;
-  const mask = (text: unknown) => withoutKey(String(text), key);
-  const told =
-    'failure' in outcome
-      ? { failure: mask(outcome.failure) }
-      : {
-          status: outcome.status,
-          headers: Object.fromEntries(
-            Object.entries(outcome.headers).map(([name, value]) => [mask(name), mask(value)]),
-          ),
-        };
-  const lines =
-    'failure' in told
-      ? [`failed: ${told.failure}`]
-      : [`${told.status}`, ...Object.entries(told.headers).map(([name, value]) => `  ${name}: ${value}`)];
-  console.event(
-    { debug: { method, url: mask(url), milliseconds, ...told } },
-    console.errorColours.dim(
-      [`${method} ${mask(url)} (${milliseconds} ms)`, ...lines].map(visible).join('\n'),
-    ),
-  );
 }

@@ -64,14 +64,7 @@ function kindOf(error: StoreError): Pick<Explanation, 'exitCode' | 'code'> {
 
 function explainCall(error: unknown, connection: Connection | undefined): Explanation | undefined {
   const server = connection ? new URL(connection.baseUrl).host : 'the service';
-  if (error instanceof OutcomeUnknownError) {
-    return {
-      exitCode: exitCodes.network,
-      code: 'outcome_unknown',
-      message: `${server}: the outcome is unknown (${reasonOf(error.cause)}): the animal may have been added`,
-      hint: `look first: pets list --all. Where it is missing, repeat with --idempotency-key ${error.idempotencyKey}`,
-    };
-  }
+  if (error instanceof OutcomeUnknownError) return explainUnknown(error, server, connection);
   if (error instanceof ApiFailure) return explainFailure(error, server, connection);
   if (error instanceof RateLimitError) {
     return {
@@ -79,7 +72,7 @@ function explainCall(error: unknown, connection: Connection | undefined): Explan
       code: error.code ?? 'rate_limited',
       status: 429,
       message: `${server} is rate-limited until ${timeOf(error.until)}: ${error.message}`,
-      hint: 'try again then, or allow a longer wait with --max-wait <seconds>',
+      hint: `try again then, or allow a longer wait with --max-wait <seconds>${error.isAnswer ? '' : '; pets profiles --check asks the service anew'}`,
     };
   }
   if (error instanceof TimeoutError) {
@@ -108,6 +101,26 @@ function explainCall(error: unknown, connection: Connection | undefined): Explan
     };
   }
   return undefined;
+}
+
+/** A creation of which nobody knows whether it was carried out: how to find out, and how to repeat it. */
+function explainUnknown(
+  { cause, idempotencyKey, honoured }: OutcomeUnknownError,
+  server: string,
+  connection: Connection | undefined,
+): Explanation {
+  const isInterrupted = cause instanceof InterruptedError;
+  const profile =
+    connection && connection.keySource !== 'PETS_API_KEY' ? ` --profile ${connection.profile}` : '';
+  const repeat = honoured
+    ? `repeat the same command with --idempotency-key ${idempotencyKey}: within a day that adds no second one`
+    : 'add it again only where it is missing: this service has not shown that it knows a repetition';
+  return {
+    exitCode: isInterrupted ? exitCodes.interrupted : exitCodes.network,
+    code: isInterrupted ? 'interrupted' : 'outcome_unknown',
+    message: `${server}: the outcome is unknown (${reasonOf(cause)}): the animal may have been added`,
+    hint: `look first: pets list --all${profile}. Then ${repeat}`,
+  };
 }
 
 function explainFailure(error: ApiFailure, server: string, connection: Connection | undefined): Explanation {
@@ -144,7 +157,9 @@ const REASONS: Record<string, string> = {
   EHOSTUNREACH: 'the host is unreachable',
   ENETUNREACH: 'the network is unreachable',
   ETIMEDOUT: 'the connection timed out',
+  EPIPE: 'the connection was cut',
   UND_ERR_SOCKET: 'the connection was cut',
+  UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
 };
 
 const reasonOf = (error: unknown): string =>

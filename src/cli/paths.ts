@@ -29,6 +29,9 @@ export const configDirectory = (context: Context): string =>
 /** The local service's inventory, where `--data` names no other. */
 export const dataDirectory = (context: Context): string => join(directory(context, 'data'), 'store');
 
+/** What is known of services, and how far each file of animals is added. */
+export const stateDirectory = (context: Context): string => directory(context, 'state');
+
 function directory({ env, platform, homeDirectory }: Context, place: Place): string {
   const base = env[XDG[place]];
   if (base) return join(base, 'pets');

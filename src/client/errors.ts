@@ -59,26 +59,42 @@ export class ContractError extends ClientError {
 export class RateLimitError extends ClientError {
   readonly until: number;
   readonly code: string | undefined;
+  /** Whether the service has just said so. If not, nothing was sent: an earlier answer, perhaps to another process, has. */
+  readonly isAnswer: boolean;
 
-  constructor(until: number, error: ApiError | undefined) {
-    super(error?.message ?? 'the rate limit is used up');
+  constructor(until: number, answer?: { error: ApiError | undefined }) {
+    super(answer?.error?.message ?? 'the rate limit is used up');
     this.until = until;
-    this.code = error?.code;
+    this.code = answer?.error?.code;
+    this.isAnswer = answer !== undefined;
   }
 }
 
 /**
  * A creation was sent, and its answer is lost, or is a failure of the service: it may have been carried out. `cause` is
- * what happened; with the same idempotency key it can be repeated where the service honours it.
+ * what happened. `honoured` tells whether the service has shown that it honours the idempotency key: there it can be
+ * repeated with the same one.
  */
 export class OutcomeUnknownError extends ClientError {
   readonly idempotencyKey: string;
+  readonly honoured: boolean;
 
-  constructor(cause: unknown, idempotencyKey: string) {
+  constructor(cause: unknown, { idempotencyKey, honoured }: { idempotencyKey: string; honoured: boolean }) {
     super('the outcome is unknown', { cause });
     this.idempotencyKey = idempotencyKey;
+    this.honoured = honoured;
   }
 }
 
-/** Interrupted by the caller's signal. */
-export class InterruptedError extends ClientError {}
+/** Interrupted by the caller's signal. `sent` tells whether the service may have seen the request. */
+export class InterruptedError extends ClientError {
+  readonly sent: boolean;
+
+  constructor({ sent = false } = {}) {
+    super('interrupted');
+    this.sent = sent;
+  }
+}
+
+/** The connection stood, and the request was held back: nothing was sent. */
+export class HeldBackError extends ClientError {}

@@ -3,6 +3,10 @@ export type ReplyHeaders = Readonly<Record<string, string | string[] | undefined
 
 /** A header's text; of a doubled header the first. */
 export function readHeader(headers: ReplyHeaders, name: string): string | undefined {
-  const value = headers[name.toLowerCase()];
-  return Array.isArray(value) ? value[0] : value;
+  return readHeaders(headers, name)[0];
+}
+
+/** Each text of a header that may come several times. */
+export function readHeaders(headers: ReplyHeaders, name: string): readonly string[] {
+  return [headers[name.toLowerCase()] ?? []].flat();
 }

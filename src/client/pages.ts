@@ -1,9 +1,8 @@
-import { header } from '../contract/headers.ts';
 import type { OperationInput } from '../contract/operations.ts';
 import type { Pet } from '../contract/schemas.ts';
-import type { CallResult, Client } from './client.ts';
+import type { CallOptions, CallResult, Client } from './client.ts';
 import { ContractError } from './errors.ts';
-import type { ReplyHeaders } from './headers.ts';
+import { findLink } from './links.ts';
 
 /** `more` tells whether animals follow: a service that sends no links leaves a full page unknown. */
 export type ListedPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
@@ -20,11 +19,12 @@ export async function* listPages(
   client: Client,
   query: OperationInput<'listPets'>['query'],
   pageSize: number,
+  options: Pick<CallOptions, 'paced'> = {},
 ): AsyncGenerator<ListedPage> {
   const seen = new Set<string>();
   let isLinked = false;
   let emptyInARow = 0;
-  let result = await client.call('listPets', { query });
+  let result = await client.call('listPets', { query }, options);
   for (;;) {
     const next = nextLink(result);
     isLinked ||= next !== undefined;
@@ -41,24 +41,11 @@ export async function* listPages(
       throw new ContractError(200, `${emptyInARow} empty pages in a row lead on: not followed`);
     }
     if (seen.has(next.href)) throw new ContractError(200, 'the pages lead in a circle: not followed');
-    result = await client.call('listPets', { query }, { url: next });
+    result = await client.call('listPets', { query }, { ...options, url: next });
   }
 }
 
 function nextLink({ headers, url }: CallResult<'listPets'>): URL | undefined {
   const target = findLink(headers, 'next');
   return target === undefined ? undefined : new URL(target, url);
-}
-
-/** The target of the link with a relation (RFC 8288); several Link headers count as one list. */
-export function findLink(headers: ReplyHeaders, relation: string): string | undefined {
-  const text = [headers[header.link.toLowerCase()] ?? []].flat().join(', ');
-  for (const [, target, parameters = ''] of text.matchAll(
-    /<([^>]*)>((?:\s*;\s*[^,;="\s]+\s*=\s*(?:"[^"]*"|[^",;\s]+))*)/g,
-  )) {
-    const rel = /;\s*rel\s*=\s*(?:"([^"]*)"|([^",;\s]+))/i.exec(parameters);
-    const relations = (rel?.[1] ?? rel?.[2] ?? '').toLowerCase().split(/\s+/);
-    if (relations.includes(relation)) return target;
-  }
-  return undefined;
 }

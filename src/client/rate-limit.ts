@@ -1,38 +1,53 @@
 import { header } from '../contract/headers.ts';
-import { type ReplyHeaders, readHeader } from './headers.ts';
+import { type ReplyHeaders, readHeader, readHeaders } from './headers.ts';
+import { parseHttpDate } from './http-date.ts';
 
 const SECOND = 1_000;
 
 /** Three thousand years: any digit string is valid, but a date must still be able to hold the sum. */
 const LONGEST = 1e14;
 
+/** Above it a Reset is meant in milliseconds: as seconds it would lie three thousand years ahead. */
+const MILLISECONDS_FROM = 1e11;
+
 /**
  * How long the service asks to wait, in milliseconds from now; undefined where it does not say or cannot be
  * understood. Dates are held against the reply's own Date, because the local clock may be wrong.
  */
 export function askedWait(headers: ReplyHeaders, now: number): number | undefined {
-  const serverNow = parseDate(readHeader(headers, 'Date')) ?? now;
-  const wait = retryAfter(headers, serverNow) ?? untilReset(headers, serverNow);
-  return wait === undefined ? undefined : Math.min(wait, LONGEST);
+  return retryAfter(headers, now) ?? untilReset(headers, now);
 }
 
-function retryAfter(headers: ReplyHeaders, serverNow: number): number | undefined {
-  const text = readHeader(headers, header.retryAfter)?.trim();
-  if (text === undefined) return undefined;
-  if (/^\d+$/.test(text)) return Number(text) * SECOND;
-  const date = parseDate(text);
-  return date === undefined ? undefined : Math.max(0, date - serverNow);
+/** What Retry-After says, in either form, in milliseconds from now; of several the longest. */
+export function retryAfter(headers: ReplyHeaders, now: number): number | undefined {
+  const waits = readHeaders(headers, header.retryAfter)
+    .flatMap((text) => (/^[\d\s,.]+$/.test(text) ? text.split(',') : [text]))
+    .map((text) => delayOf(text.trim(), headers, now))
+    .filter((wait) => wait !== undefined);
+  return waits.length === 0 ? undefined : Math.min(Math.max(...waits), LONGEST);
 }
 
-function untilReset(headers: ReplyHeaders, serverNow: number): number | undefined {
-  const text = readHeader(headers, header.rateLimitReset)?.trim();
-  if (text === undefined || !/^\d+$/.test(text)) return undefined;
-  return Math.max(0, Number(text) * SECOND - serverNow);
+/** Fractions are no delay-seconds, but whoever sends 1.5 does not mean less. */
+function delayOf(text: string, headers: ReplyHeaders, now: number): number | undefined {
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * SECOND);
+  const date = parseHttpDate(text, now);
+  return date === undefined ? undefined : Math.max(0, date - serverNow(headers, now));
 }
 
-/** Only what names a day: Date.parse takes a bare number or `-5` for a year. */
-function parseDate(text: string | undefined): number | undefined {
-  if (text === undefined || !/^[A-Za-z]{3,9},? /.test(text)) return undefined;
-  const time = Date.parse(text);
-  return Number.isNaN(time) ? undefined : time;
+/** How long until the window ends that the headers report, in milliseconds from now; of several the longest. */
+export function untilReset(headers: ReplyHeaders, now: number): number | undefined {
+  const resets = readHeaders(headers, header.rateLimitReset)
+    .map((text) => text.trim())
+    .filter((text) => /^\d+$/.test(text))
+    .map(Number)
+    .map((reset) => (reset >= MILLISECONDS_FROM ? reset : reset * SECOND));
+  if (resets.length === 0) return undefined;
+  return Math.min(Math.max(0, Math.max(...resets) - serverNow(headers, now)), LONGEST);
 }
+
+/** Whether this reply has spent the last request of its window. */
+export const isSpent = (headers: ReplyHeaders): boolean =>
+  readHeaders(headers, header.rateLimitRemaining).some((text) => /^(0+|-\d+)$/.test(text.trim()));
+
+const serverNow = (headers: ReplyHeaders, now: number): number =>
+  parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '', now) ?? now;

@@ -3,9 +3,9 @@ import { describeIssues } from '../contract/issues.ts';
 import { parseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ApiError } from '../contract/schemas.ts';
+import type { Reply } from './attempt.ts';
 import { ApiFailure, ClientError, ContractError, RateLimitError } from './errors.ts';
 import { readHeader } from './headers.ts';
-import type { Reply } from './transport.ts';
 
 /** What a successful reply holds. @throws ContractError */
 export function readValue(operation: Operation, reply: Reply): unknown {
@@ -30,11 +30,16 @@ function readJson(reply: Reply): unknown {
 /** The error that a reply is. `until` is when a refused one may be tried again, in milliseconds since the epoch. */
 export function failureOf(reply: Reply, until: number): ClientError {
   const error = readError(reply);
-  if (reply.status === 429) return new RateLimitError(until, error);
+  if (reply.status === 429) return new RateLimitError(until, { error });
   const speaksForItself = reply.status >= 500 || reply.status === 401 || reply.status === 403;
   if (error !== undefined || speaksForItself) return new ApiFailure(reply.status, error);
-  if (reply.status >= 300 && reply.status < 400) {
-    return new ContractError(reply.status, `the service redirects, which is not followed (${reply.status})`);
+  if (isRedirect(reply)) {
+    const where = readHeader(reply.headers, 'Location');
+    const to = where === undefined ? '' : ` to ${where}`;
+    return new ContractError(
+      reply.status,
+      `the service redirects${to}, which is not followed (${reply.status})`,
+    );
   }
   return new ContractError(
     reply.status,
@@ -42,7 +47,8 @@ export function failureOf(reply: Reply, until: number): ClientError {
   );
 }
 
-function readError(reply: Reply): ApiError | undefined {
+/** The Error body of a reply; undefined where it has none. */
+export function readError(reply: Reply): ApiError | undefined {
   try {
     const result = z.safeParse(ApiError, readJson(reply));
     return result.success ? result.data : undefined;
@@ -57,3 +63,5 @@ function otherType(reply: Reply): string {
   const type = readHeader(reply.headers, 'Content-Type')?.split(';')[0]?.trim();
   return type === undefined || type === 'application/json' ? '' : ` but ${type}`;
 }
+
+const isRedirect = ({ status }: Reply): boolean => [301, 302, 303, 307, 308].includes(status);

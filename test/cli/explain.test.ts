@@ -31,7 +31,7 @@ test.each([
   [new CliError('none', { code: 'no_key', exitCode: 4 }), 4, 'no_key', 'none', undefined],
   [fileError('read', '/a', errno('EACCES')), 1, 'file_error', 'cannot read /a: permission denied', undefined],
   [new StoreError('damaged', 'restore it'), 1, 'store_error', 'damaged', 'restore it'],
-  [new InterruptedError('interrupted'), 130, 'interrupted', 'interrupted', undefined],
+  [new InterruptedError(), 130, 'interrupted', 'interrupted', undefined],
   [new OutputError(errno('ENOSPC')), 1, 'output_error', 'cannot write the output', undefined],
   [failure(400), 1, 'a_code', 'api.example.com: why', undefined],
   [failure(401), 4, 'a_code', 'rejected the key (key …k2mX from profile staging)', '--profile staging'],

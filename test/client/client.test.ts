@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type ClientOptions, createClient, type Wait } from '../../src/client/client.ts';
+import { type ClientOptions, createClient } from '../../src/client/client.ts';
 import {
   ApiFailure,
   ContractError,
@@ -9,7 +9,10 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../../src/client/errors.ts';
+import { createKnownService } from '../../src/client/known-service.ts';
+import { createOwnMarks } from '../../src/client/marks.ts';
 import { listPages } from '../../src/client/pages.ts';
+import type { Wait } from '../../src/client/sender.ts';
 import { createTransport } from '../../src/client/transport.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
@@ -19,14 +22,15 @@ const ERROR = { code: 'rate_limited', message: 'too many', status: 429 };
 
 async function connect(handler: Handler, options: Partial<ClientOptions> = {}) {
   const server = await scriptedServer(handler);
-  const transport = createTransport();
-  onTestFinished(() => transport.close());
   const clock = manualClock();
+  const transport = createTransport({ clock });
+  onTestFinished(() => transport.close());
   const waits: Wait[] = [];
   const slept: number[] = [];
   const client = createClient({
     baseUrl: server.url,
     key: 'pets_key',
+    service: createKnownService({ baseUrl: server.url, key: 'pets_key' }, createOwnMarks(), clock),
     transport,
     clock,
     async sleep(milliseconds, signal) {

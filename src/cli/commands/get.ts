@@ -1,5 +1,5 @@
 import type { Client } from '../../client/client.ts';
-import { ApiFailure } from '../../client/errors.ts';
+import { ApiFailure, ContractError } from '../../client/errors.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { Pet } from '../../contract/schemas.ts';
 import { int64Argument } from '../arguments.ts';
@@ -45,7 +45,7 @@ async function findAll(
   const pets: (Pet | undefined)[] = [];
   for (const petId of ids) {
     try {
-      pets.push((await client.call('getPet', { params: { petId } })).value);
+      pets.push(await getOne(client, petId));
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error;
       if (error.status === 410) return lookThrough(client, ids, runtime);
@@ -54,6 +54,12 @@ async function findAll(
     }
   }
   return pets;
+}
+
+async function getOne(client: Client, petId: bigint): Promise<Pet> {
+  const { value: pet } = await client.call('getPet', { params: { petId } });
+  if (pet.id !== petId) throw new ContractError(200, `it was asked for animal ${petId} and sent ${pet.id}`);
+  return pet;
 }
 
 async function lookThrough(

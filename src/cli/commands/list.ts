@@ -37,7 +37,8 @@ export const list: Command<Options> = {
     await withClient(runtime, connection, async (client) => {
       const { listPages } = await import('../../client/pages.ts');
       const size = options.limit ?? (options.all ? pageSize.max : undefined);
-      const pages = listPages(client, { limit: size, status: options.status }, size ?? pageSize.default);
+      const query = { limit: size, status: options.status };
+      const pages = listPages(client, query, size ?? pageSize.default, { paced: options.all === true });
       const sink = createPetSink(format, runtime.console);
       let count = 0;
       for await (const page of pages) {

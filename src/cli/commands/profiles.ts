@@ -4,7 +4,7 @@ import type { Command, Runtime } from '../command.ts';
 import { withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
-import { openProfileFiles } from '../profiles/files.ts';
+import { openProfileFiles, type ProfileFiles } from '../profiles/files.ts';
 import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
 import { allowsHttp, checkProtocol, chooseProfile } from '../profiles/resolve.ts';
 
@@ -39,7 +39,7 @@ export const profiles: Command<{ check?: boolean }> = {
     });
     const rows: Row[] = [];
     for (const profile of profileNames) {
-      const stored = files.read(profile);
+      const stored = readOrTell(runtime, files, profile);
       const row: Row = {
         profile,
         baseUrl: stored?.baseUrl ?? null,
@@ -54,6 +54,17 @@ export const profiles: Command<{ check?: boolean }> = {
   },
 };
 
+/** A damaged file of one profile hides none of the others. */
+function readOrTell({ console }: Runtime, files: ProfileFiles, profile: ProfileName): Profile | undefined {
+  try {
+    return files.read(profile);
+  } catch (error) {
+    const { message, hint } = explain(error);
+    console.notice(hint === undefined ? message : `${message}: ${hint}`);
+    return undefined;
+  }
+}
+
 async function ask(runtime: Runtime, profile: ProfileName, stored: Profile): Promise<Check> {
   try {
     checkProtocol(stored.baseUrl, stored.allowHttp === true || allowsHttp(runtime.context.env), profile);
@@ -63,8 +74,11 @@ async function ask(runtime: Runtime, profile: ProfileName, stored: Profile): Pro
       key: stored.key ?? '',
       keySource: `profile ${profile}`,
     };
-    const { headers } = await withClient(runtime, connection, (client) =>
-      client.call('listPets', { query: { limit: 1 } }),
+    const { headers } = await withClient(
+      runtime,
+      connection,
+      (client) => client.call('listPets', { query: { limit: 1 } }, { probe: true }),
+      { once: true },
     );
     return checkOf(headers);
   } catch (error) {

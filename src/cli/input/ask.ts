@@ -34,7 +34,7 @@ async function answerOf(
   stdin.on('data', watch).once('end', end);
   try {
     const answer = await prompt({ input: stdin, output: stderr, signal: ended.signal });
-    if (typeof answer === 'symbol') throw new InterruptedError('interrupted');
+    if (typeof answer === 'symbol') throw new InterruptedError();
     return answer ?? '';
   } finally {
     stdin.off('data', watch).off('end', end);

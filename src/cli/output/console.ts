@@ -21,6 +21,10 @@ export type Console = {
   notice(text: string): void;
   /** A line of an event stream or of debugging on stderr. */
   event(event: Record<string, unknown>, text: string): void;
+  /** Whether `status` shows anything: only a terminal is drawn on again and again. */
+  readonly hasStatus: boolean;
+  /** Shows a line below everything else, in place of the one before; undefined takes it away. */
+  status(text: string | undefined): void;
 };
 
 /** stdout could not be written; EPIPE where the reader has gone. */
@@ -34,15 +38,32 @@ export class OutputError extends Error {
 }
 
 const DEFAULT_COLUMNS = 80;
+const ERASE_LINE = '\x1b[K';
+
+/** A line that is longer than the terminal is wide could not be taken away again. */
+const cut = (text: string, width: number): string =>
+  text.length > width ? `${text.slice(0, Math.max(0, width - 1))}…` : text;
 
 export function createConsole(context: Context, options: { json: boolean; color: ColourMode }): Console {
   const { stdout, stderr, env } = context;
   const errorColours = coloursFor(stderr, env, options.color);
   const isTerminal = stdout.isTTY === true;
+  const hasStatus = stderr.isTTY === true && !options.json && env['TERM'] !== 'dumb';
+  let isStatusShown = false;
+  const status: Console['status'] = (text) => {
+    if (!hasStatus || (text === undefined && !isStatusShown)) return;
+    const width = (stderr.columns ?? DEFAULT_COLUMNS) - 1;
+    stderr.write(`\r${ERASE_LINE}${cut(visible(text ?? ''), width)}`);
+    isStatusShown = text !== undefined;
+  };
   const event: Console['event'] = (value, text) => {
+    status(undefined);
     stderr.write(options.json ? `${visibleJson(stringifyJson(value))}\n` : `${text}\n`);
   };
-  const write = (text: string) => writeAll(stdout, text);
+  const write = (text: string) => {
+    status(undefined);
+    return writeAll(stdout, text);
+  };
   return {
     json: options.json,
     isTerminal,
@@ -54,6 +75,8 @@ export function createConsole(context: Context, options: { json: boolean; color:
       write(
         isTerminal ? `${visibleJson(stringifyJson(value, { indent: 2 }))}\n` : `${stringifyJson(value)}\n`,
       ),
+    hasStatus,
+    status,
     notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`),
     event,
   };

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
+import { ensureDirectory, realFiles } from '../../store/files.ts';
 import { CliError, fileError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -73,7 +74,7 @@ function nextStep(path: string): string {
 async function writeFile(directory: string, name: string, value: Record<string, unknown>): Promise<void> {
   const Conf = await loadConf();
   try {
-    mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
+    await ensureDirectory(realFiles, directory);
     chmodSync(directory, DIRECTORY_MODE);
     const conf = new Conf({
       projectName: 'pets',

@@ -49,4 +49,5 @@ export function isLoopback(url: URL): boolean {
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
 
 /** A text that a service may have put the key into, as it may be shown. */
-export const withoutKey = (text: string, key: string): string => text.replaceAll(key, () => maskKey(key));
+export const withoutKey = (text: string, key: string): string =>
+  [key, encodeURIComponent(key)].reduce((masked, form) => masked.replaceAll(form, () => maskKey(key)), text);

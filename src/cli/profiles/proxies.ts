@@ -1,0 +1,31 @@
+import type { Proxies } from '../../client/dispatcher.ts';
+import { usageError } from '../cli-error.ts';
+import type { Context } from '../context.ts';
+import { isLoopback } from './profile.ts';
+
+/**
+ * The proxies that the environment names, for one base URL; this machine is never reached through one. As everywhere a
+ * name in lower case is stronger, and an empty value is none.
+ *
+ * @throws CliError for an address that is none
+ */
+export function proxiesFor(baseUrl: string, env: Context['env']): Proxies | undefined {
+  if (isLoopback(new URL(baseUrl))) return undefined;
+  const [http, https] = ['http_proxy', 'https_proxy'].map((name) => addressIn(env, name));
+  const except = env['no_proxy'] ?? env['NO_PROXY'];
+  return http || https ? { http, https, except } : undefined;
+}
+
+function addressIn(env: Context['env'], name: string): string | undefined {
+  const variable = env[name] === undefined ? name.toUpperCase() : name;
+  const text = env[variable];
+  if (!text) return undefined;
+  // curl takes a bare host and port too.
+  const address = text.includes('://') ? text : `http://${text}`;
+  if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return address;
+  // Not the value: it may hold a password.
+  throw usageError(
+    `${variable} is not the address of an http proxy`,
+    'such as http://proxy.example.com:3128',
+  );
+}
