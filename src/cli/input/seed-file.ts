@@ -1,20 +1,19 @@
 import { readFile } from 'node:fs/promises';
-import { extname } from 'node:path';
-import { parse as parseCsv } from 'csv-parse/sync';
 import * as z from 'zod/mini';
-import { INT64_MAX, int64, int64Text } from '../../contract/int64.ts';
+import { INT64_MAX, int64 } from '../../contract/int64.ts';
 import { describeIssues } from '../../contract/issues.ts';
 import { parseJson } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
 import { fileError, usageError } from '../cli-error.ts';
-import { unguard } from '../output/csv.ts';
+import { formatOfPath, NotUtf8Error, type RowFormat, readRows } from './rows.ts';
+import { utf8Text } from './text.ts';
 
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
 type SeedPet = z.infer<typeof SeedPet>;
 
 /** A row of the file, and where it stands, as a fault is reported: `line 7`. */
-type Row = { where: string; value: unknown };
+type Row = { where: string } & ({ value: unknown } | { fault: string });
 
 const FAULTS_SHOWN = 20;
 
@@ -25,106 +24,63 @@ const FAULTS_SHOWN = 20;
  * @throws CliError with every fault of the file by its line
  */
 export async function readSeedFile(path: string): Promise<Seed> {
-  const read = READERS[extname(path).toLowerCase()];
-  if (read === undefined) {
+  const format = formatOfPath(path);
+  if (format === undefined) {
     throw usageError(`cannot tell the format of ${path}`, 'name it .json, .ndjson, .jsonl or .csv');
   }
-  const text = decode(
-    path,
-    await readFile(path).catch((error) => Promise.reject(fileError('read', path, error))),
-  );
-  const { rows, orders } = read(text, path);
-  return { pets: withIds(checkRows(rows, path)), orders };
-}
-
-type Reader = (text: string, path: string) => { rows: Row[]; orders: readonly unknown[] };
-
-const READERS: Readonly<Record<string, Reader>> = {
-  '.json': readJson,
-  '.ndjson': readLines,
-  '.jsonl': readLines,
-  '.csv': readCsv,
-};
-
-function decode(path: string, bytes: Buffer): string {
+  const bytes = await readFile(path).catch((error) => Promise.reject(fileError('read', path, error)));
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    throw usageError(`${path} is not UTF-8 text`, 'save it as UTF-8');
+    const document = format === 'json' ? await documentOf(bytes, path) : undefined;
+    const { pets, orders } = document ?? { pets: rowsOf(bytes, format), orders: [] };
+    return { pets: withIds(await checkRows(pets, path)), orders };
+  } catch (error) {
+    if (error instanceof NotUtf8Error) throw usageError(`${path} is not UTF-8 text`, 'save it as UTF-8');
+    throw error;
   }
 }
 
-/** An array of animals, or `{"pets": […], "orders": […]}`. */
-function readJson(text: string, path: string): ReturnType<Reader> {
-  const value = parseOr(text, (why) => usageError(`${path} is not JSON: ${why}`));
-  const { pets, orders } = Array.isArray(value)
-    ? { pets: value, orders: [] }
-    : ((value ?? {}) as Record<string, unknown>);
-  if (!Array.isArray(pets) || !(orders === undefined || Array.isArray(orders))) {
+/** `{"pets": […], "orders": […]}`; undefined for an array, whose rows are read as those of the other formats. */
+async function documentOf(bytes: Uint8Array, path: string) {
+  let text = '';
+  for await (const piece of utf8Text(once(bytes))) text += piece;
+  if (text.trimStart().startsWith('[')) return undefined;
+  const { pets, orders = [] } = (parsed(text, path) ?? {}) as Record<string, unknown>;
+  if (!Array.isArray(pets) || !Array.isArray(orders)) {
     throw usageError(`${path} must hold an array of animals, or an object with arrays "pets" and "orders"`);
   }
-  return { rows: pets.map((each, i) => ({ where: `animal ${i + 1}`, value: each })), orders: orders ?? [] };
+  return { pets: pets.map((value, i): Row => ({ where: `animal ${i + 1}`, value })), orders };
 }
 
-function readLines(text: string, path: string): ReturnType<Reader> {
-  const rows = text
-    .split(/\r?\n/)
-    .map((line, i) => ({ line: i + 1, text: line }))
-    .filter((row) => row.text.trim() !== '')
-    .map(({ line, text: row }) => ({
-      where: `line ${line}`,
-      value: parseOr(row, (why) => usageError(`${path}, line ${line} is not JSON: ${why}`)),
-    }));
-  return { rows, orders: [] };
-}
-
-function readCsv(text: string, path: string): ReturnType<Reader> {
-  let records: { record: Record<string, string>; info: { lines: number } }[];
-  try {
-    records = parseCsv(text, {
-      bom: true,
-      columns: true,
-      info: true,
-      skip_empty_lines: true,
-    }) as typeof records;
-  } catch (error) {
-    throw usageError(`${path} is not CSV: ${(error as Error).message}`);
-  }
-  return {
-    rows: records.map(({ record, info }) => ({ where: `line ${info.lines}`, value: fromCells(record) })),
-    orders: [],
-  };
-}
-
-/** Cells are text: numbers become numbers where they are some, so that a fault is told in the contract's words. */
-function fromCells(record: Record<string, string>): Record<string, unknown> {
-  const value: Record<string, unknown> = {};
-  for (const [name, cell] of Object.entries(record)) {
-    if (name === 'name') value[name] = unguard(cell);
-    else if (cell !== '') value[name] = name === 'status' ? cell : numberOr(cell);
-  }
-  return value;
-}
-
-function numberOr(cell: string): unknown {
-  const result = z.safeParse(int64Text, cell);
-  return result.success ? result.data : cell;
-}
-
-function parseOr(text: string, fault: (why: string) => Error): unknown {
+function parsed(text: string, path: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {
-    throw fault((error as Error).message);
+    throw usageError(`${path} is not JSON: ${(error as Error).message}`);
   }
 }
 
-function checkRows(rows: readonly Row[], path: string): SeedPet[] {
+async function* rowsOf(bytes: Uint8Array, format: RowFormat): AsyncGenerator<Row> {
+  let animals = 0;
+  for await (const row of readRows(once(bytes), format)) {
+    const animal = format === 'json' && 'value' in row ? `, animal ${++animals}` : '';
+    yield { ...row, where: `line ${row.line}${animal}` };
+  }
+}
+
+async function* once(bytes: Uint8Array) {
+  yield bytes;
+}
+
+async function checkRows(rows: Iterable<Row> | AsyncIterable<Row>, path: string): Promise<SeedPet[]> {
   const faults: string[] = [];
   const ids = new Map<bigint, string>();
   const pets: SeedPet[] = [];
-  for (const { where, value } of rows) {
-    const result = z.safeParse(SeedPet, value);
+  for await (const { where, ...row } of rows) {
+    if ('fault' in row) {
+      faults.push(`${path}, ${where}: ${row.fault}`);
+      continue;
+    }
+    const result = z.safeParse(SeedPet, row.value);
     if (!result.success) {
       faults.push(`${path}, ${where}: ${describeIssues(result.error)}`);
       continue;

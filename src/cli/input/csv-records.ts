@@ -1,0 +1,80 @@
+import { type CsvError, parse } from 'csv-parse';
+import { MAX_ROW_BYTES, TOO_LONG } from './read-row.ts';
+import { peek } from './text.ts';
+
+type CsvRecord = { line: number; cells: string[] };
+type CsvFault = { line: number; fault: string };
+
+/** A line that is not blank, with its end. */
+const HEADER = /\S[^\r\n]*[\r\n]/;
+
+/** The parser gives a record away once it has seen a few bytes behind it. */
+const LOOK_AHEAD = 64;
+
+/**
+ * The records of a CSV file that have something in them, the header too, and the line (1-based) on which each begins.
+ * A fault is the last of them: behind a quote that is not where it should be no line is sure to begin a record.
+ */
+export async function* csvRecords(input: AsyncGenerator<string>): AsyncGenerator<CsvRecord | CsvFault> {
+  const { head, texts } = await peek(input, HEADER);
+  const [header = head] = HEADER.exec(head) ?? [];
+  // Spreadsheets write semicolons where the comma is the decimal sign.
+  const delimiter = header.includes(';') && !header.includes(',') ? ';' : ',';
+  let line = 1;
+  let begin = 0;
+  for await (const { records, error, bytes } of parsed(texts, delimiter)) {
+    for (const { cells, end } of records) {
+      if (end - begin > MAX_ROW_BYTES) return yield { line, fault: TOO_LONG };
+      if (cells.some((cell) => cell.trim() !== '')) yield { line, cells };
+      line += 1 + lineEndsIn(cells);
+      begin = end;
+    }
+    if (error !== undefined)
+      return yield { line, fault: `is not CSV: ${FAULTS[error.code] ?? error.message}` };
+    if (bytes - begin > MAX_ROW_BYTES + LOOK_AHEAD)
+      return yield { line, fault: `${TOO_LONG}; a quote may be open since here` };
+  }
+}
+
+const FAULTS: Partial<Record<CsvError['code'], string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'a quote that opens here is never closed',
+  CSV_INVALID_CLOSING_QUOTE: 'text follows a closing quote, or a quote that opens here is not closed',
+  INVALID_OPENING_QUOTE: 'a quote stands inside a cell that is not in quotes',
+};
+
+/** What came of a piece of the text: records and the byte behind each, what ended the parsing, the bytes so far. */
+type Parsed = { records: { cells: string[]; end: number }[]; error: CsvError | undefined; bytes: number };
+
+async function* parsed(texts: AsyncIterable<string>, delimiter: string): AsyncGenerator<Parsed> {
+  let records: Parsed['records'] = [];
+  let bytes = 0;
+  const parser = parse({
+    delimiter,
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    on_record: (cells: string[], info) => {
+      records.push({ cells, end: info.bytes });
+      return null;
+    },
+  });
+  // The callbacks below are told of an error as well.
+  parser.on('error', () => {});
+  const takeParsed = (error: unknown): Parsed => {
+    const taken = { records, error: (error ?? undefined) as CsvError | undefined, bytes };
+    records = [];
+    return taken;
+  };
+  for await (const text of texts) {
+    bytes += Buffer.byteLength(text);
+    yield takeParsed(await new Promise((resolve) => parser.write(text, resolve)));
+  }
+  yield takeParsed(await new Promise((resolve) => parser.end(resolve)));
+}
+
+/** Only cells in quotes have line ends, and all of them: the parser's own count takes a CRLF in quotes for two. */
+function lineEndsIn(cells: readonly string[]): number {
+  let count = 0;
+  for (const cell of cells)
+    if (cell.includes('\n') || cell.includes('\r')) count += cell.match(/\r\n|\n|\r/g)?.length ?? 0;
+  return count;
+}

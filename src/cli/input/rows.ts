@@ -1,0 +1,49 @@
+import { extname } from 'node:path';
+import { csvRows } from './csv-rows.ts';
+import { jsonRows } from './json-rows.ts';
+import { ndjsonRows } from './ndjson-rows.ts';
+import type { ReadRow } from './read-row.ts';
+import { NotUtf8Error, peek, utf8Text } from './text.ts';
+
+export type { ReadRow } from './read-row.ts';
+export { NotUtf8Error } from './text.ts';
+
+/** The forms of a file of animals. */
+export const rowFormats = ['csv', 'ndjson', 'json'] as const;
+export type RowFormat = (typeof rowFormats)[number];
+
+const READERS: Record<RowFormat, (texts: AsyncGenerator<string>) => AsyncGenerator<ReadRow>> = {
+  csv: csvRows,
+  ndjson: ndjsonRows,
+  json: jsonRows,
+};
+
+/** By the extension (.csv .ndjson .jsonl .json, any case); undefined where it tells nothing. */
+export function formatOfPath(path: string): RowFormat | undefined {
+  const name = extname(path).slice(1).toLowerCase();
+  return name === 'jsonl' ? 'ndjson' : rowFormats.find((format) => format === name);
+}
+
+/**
+ * Reads rows one by one, in memory that does not grow with their number. A row with a fault is followed by the next
+ * one where the format lets it be found: behind a quote or an array that does not end, or a row of more than 1 MiB,
+ * there is none.
+ *
+ * @param format undefined: told by the first characters (`[` is json, `{` is ndjson, all else csv)
+ * @throws NotUtf8Error, and what reading the input throws
+ */
+export async function* readRows(
+  input: AsyncIterable<Uint8Array>,
+  format: RowFormat | undefined,
+): AsyncGenerator<ReadRow> {
+  const { head, texts } = await peek(utf8Text(input), /\S./s);
+  // UTF-16 without a byte order mark is UTF-8 by its bytes, but every other one is null.
+  if (/^\s*.?\0/.test(head)) throw new NotUtf8Error('not UTF-8 text');
+  yield* READERS[format ?? formatOfText(head)](texts);
+}
+
+function formatOfText(head: string): RowFormat {
+  const [first] = head.trimStart();
+  if (first === '[') return 'json';
+  return first === '{' ? 'ndjson' : 'csv';
+}
