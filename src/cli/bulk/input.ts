@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import * as z from 'zod/mini';
+import { describeIssues } from '../../contract/issues.ts';
+import { NewPet } from '../../contract/schemas.ts';
+import { fileError, usageError } from '../cli-error.ts';
+import type { Runtime } from '../command.ts';
+import type { Context } from '../context.ts';
+import { formatOfPath, NotUtf8Error, type RowFormat, readRows } from '../input/rows.ts';
+import { visible } from '../output/visible.ts';
+import type { BulkSource, InputRow } from './job-types.ts';
+
+/** An input that was read to its end without a fault; `sha256` is that of its bytes. */
+export type CheckedInput = { source: BulkSource; sha256: string; rows: number };
+
+export type InputOptions = { from: string; format?: RowFormat | undefined };
+
+/** More names of fields that are not sent are not worth a line. */
+const FIELDS_TOLD = 10;
+
+/**
+ * Reads every row before any is sent, and hands the good ones over. Every fault is told on stderr by its line.
+ *
+ * @throws CliError where the input cannot be read or has a fault
+ */
+export async function checkInput(
+  { from, format }: InputOptions,
+  { context, console }: Runtime,
+  take: (row: InputRow) => Promise<void>,
+): Promise<CheckedInput> {
+  const source = await sourceOf(from);
+  const hash = createHash('sha256');
+  const notSent = new Set<string>();
+  let [rows, faults] = [0, 0];
+  const tellFault = (line: number, message: string) => {
+    faults++;
+    const { name } = source;
+    console.event({ fault: { source: name, line, message } }, visible(`${name}, line ${line}: ${message}`));
+  };
+  try {
+    for await (const row of readRows(hashed(bytesOf(source, context), hash), formatFor(source, format))) {
+      if ('fault' in row) {
+        tellFault(row.line, row.fault);
+        continue;
+      }
+      rows++;
+      const parsed = z.safeParse(NewPet, row.value);
+      if (!parsed.success) {
+        tellFault(row.line, describeIssues(parsed.error));
+        continue;
+      }
+      for (const field of Object.keys(row.value as object)) {
+        if (!(field in NewPet.shape) && notSent.size < FIELDS_TOLD) notSent.add(field);
+      }
+      await take({ line: row.line, pet: parsed.data });
+    }
+  } catch (error) {
+    if (error instanceof NotUtf8Error) throw usageError(`${source.name} is not UTF-8 text`, 'save it as UTF-8');
+    throw (error as NodeJS.ErrnoException).syscall ? fileError('read', source.name, error) : error;
+  }
+  if (faults > 0) {
+    const count = faults === 1 ? 'a fault' : `${faults} faults`;
+    throw usageError(`${source.name} has ${count}; nothing was sent`, 'mend the lines that are named above');
+  }
+  if (notSent.size > 0) console.notice(`not sent, the service has no such field: ${[...notSent].join(', ')}`);
+  return { source, sha256: hash.digest('hex'), rows };
+}
+
+async function sourceOf(from: string): Promise<BulkSource> {
+  if (from === '-') return { name: 'standard input', path: undefined };
+  const path = await realpath(from).catch((error) => Promise.reject(fileError('read', from, error)));
+  return { name: from, path };
+}
+
+/** What the name does not tell, the text does; but a name that tells something else is asked about. */
+function formatFor({ name, path }: BulkSource, format: RowFormat | undefined): RowFormat | undefined {
+  if (format !== undefined || path === undefined) return format;
+  const told = formatOfPath(name);
+  if (told === undefined) {
+    throw usageError(`cannot tell the format of ${name}`, 'say it: --format csv, ndjson or json');
+  }
+  return told;
+}
+
+const bytesOf = ({ path }: BulkSource, { stdin }: Context): AsyncIterable<Uint8Array> =>
+  path === undefined ? stdin : createReadStream(path);
+
+async function* hashed(
+  input: AsyncIterable<Uint8Array>,
+  hash: ReturnType<typeof createHash>,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of input) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
