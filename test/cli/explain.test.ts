@@ -10,6 +10,7 @@ import {
   ContractError,
   InterruptedError,
   NetworkError,
+  OutcomeUnknownError,
   RateLimitError,
   TimeoutError,
 } from '../../src/client/errors.ts';
@@ -64,6 +65,40 @@ test.each([
     expect(explanation).toMatchObject({ exitCode: exit, code, message: expect.stringContaining(says) });
     if (hint === undefined) expect(explanation.hint).toBeUndefined();
     else expect(explanation.hint).toContain(hint);
+  },
+);
+
+test.each([
+  [
+    true,
+    'staging',
+    'profile staging',
+    'pets list --all --profile staging. Then repeat the same command with --idempotency-key k-1:',
+  ],
+  [
+    false,
+    'staging',
+    'profile staging',
+    'pets list --all --profile staging. Then add it again only where it is missing',
+  ],
+  [false, 'prod', 'PETS_API_KEY', 'pets list --all. Then add it again only where it is missing'],
+] as const)(
+  'an unknown outcome (honoured: %s, %s, key of %s) says where to look first',
+  (honoured, profile, keySource, hint) => {
+    for (const [cause, exitCode, code, reason] of [
+      [network('ECONNRESET'), 6, 'outcome_unknown', 'the connection was cut'],
+      [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no answer within 0.2 s'],
+      [failure(503), 6, 'outcome_unknown', 'why'],
+      [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
+    ] as const) {
+      const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', honoured });
+      expect(explain(new CallError(error, { ...connection, profile, keySource }))).toMatchObject({
+        exitCode,
+        code,
+        message: `api.example.com: the outcome is unknown (${reason}): the animal may have been added`,
+        hint: expect.stringContaining(`look first: ${hint}`),
+      });
+    }
   },
 );
 

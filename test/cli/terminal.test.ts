@@ -193,17 +193,21 @@ test('--debug tells each attempt with its headers, and the key nowhere, though t
           ),
     ['list', '--debug', '--color', 'never'],
   );
-  expect(stderr.match(/^GET http:\/\/127\.0\.0\.1:\d+\/v1\/pets \(\d+ ms\)$/gm)).toHaveLength(3);
-  expect(stderr).toMatch(/failed: NetworkError/);
-  expect(stderr).toContain('x-echo: …_key');
+  expect(stderr.match(/^GET http:\/\/127\.0\.0\.1:\d+\/v1\/pets$/gm)).toHaveLength(3);
+  expect(stderr.match(/^ {2}> Authorization: Bearer …_key$/gm)).toHaveLength(3);
+  expect(stderr).toMatch(/^failed: NetworkError: .* \(connected \d+ ms, whole \d+ ms\)$/m);
+  expect(stderr.match(/^500 \(connected \d+ ms, first byte \d+ ms, whole \d+ ms\)$/gm)).toHaveLength(2);
+  expect(stderr).toContain('  < x-echo: …_key');
   expect(stdout + stderr).not.toContain('pets_secret_key');
 });
 
-test('a creation whose answer is lost: the outcome is unknown, and what to do about it', async () => {
-  for (const handler of [
-    (request) => request.socket.destroy(),
-    (_, response) => reply(response, 503, { code: 'down', message: 'no', status: 503 }),
-  ] satisfies Handler[]) {
+describe('a creation whose answer is lost: the outcome is unknown, and what to do about it', () => {
+  const cut: Handler = (request) => request.socket.destroy();
+  const down =
+    (headers: Record<string, string>): Handler =>
+    (_, response) =>
+      reply(response, 503, { code: 'down', message: 'no', status: 503 }, headers);
+  const add = async (handler: Handler) => {
     const { code, stderr, stdout, server } = await against(handler, [
       'add',
       'Rex',
@@ -211,15 +215,29 @@ test('a creation whose answer is lost: the outcome is unknown, and what to do ab
       '1',
       '--json',
     ]);
-    expect([code, stdout]).toEqual([6, '']);
-    expect(server.requests).toHaveLength(1);
     const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
-    expect(error.code).toBe('outcome_unknown');
-    expect(error.hint).toContain('pets list --all');
-    expect(`"${/--idempotency-key (\S+)/.exec(error.hint)?.[1]}"`).toBe(
-      server.requests[0]?.headers['idempotency-key'],
-    );
-  }
+    expect([code, stdout, error.code]).toEqual([6, '', 'outcome_unknown']);
+    return {
+      hint: error.hint as string,
+      keys: server.requests.map(({ headers }) => headers['idempotency-key']),
+    };
+  };
+
+  test.each([cut, down({})])(
+    'where the service has not shown that it knows a repetition (%#)',
+    async (handler) => {
+      const { hint, keys } = await add(handler);
+      expect(keys).toHaveLength(1);
+      expect(hint).toMatch(/^look first: pets list --all\. Then add it again only where it is missing/);
+    },
+  );
+
+  test('where it has, the same key adds no second one', async () => {
+    const { hint, keys } = await add(down({ 'Idempotency-Supported': 'true' }));
+    const [key] = /(?<=--idempotency-key )[^ :]+/.exec(hint) ?? [];
+    expect(hint).toMatch(/^look first: pets list --all\. Then repeat the same command/);
+    expect(keys).toEqual([`"${key}"`, `"${key}"`, `"${key}"`]);
+  });
 });
 
 test('a rejected key from the environment is not mended by a login', async () => {

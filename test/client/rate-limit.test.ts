@@ -11,7 +11,9 @@ describe('askedWait, in milliseconds', () => {
     [{ 'retry-after': '5' }, 5_000],
     [{ 'retry-after': ' 5 ' }, 5_000],
     [{ 'retry-after': '0' }, 0],
-    [{ 'retry-after': ['7', '9'] }, 7_000],
+    // Whoever says it twice means the longer one.
+    [{ 'retry-after': ['7', '9'] }, 9_000],
+    [{ 'retry-after': ['9', '7'] }, 9_000],
     [{ 'retry-after': 'Fri, 20 Nov 2026 12:01:30 GMT' }, 90_000],
     [{ 'retry-after': 'Fri, 20 Nov 2026 11:00:00 GMT' }, 0],
     // The service's clock is an hour behind: its date counts against its own.
@@ -24,7 +26,8 @@ describe('askedWait, in milliseconds', () => {
     [{}, undefined],
     [{ 'retry-after': '' }, undefined],
     [{ 'retry-after': '-5' }, undefined],
-    [{ 'retry-after': '1.5' }, undefined],
+    [{ 'retry-after': '1.5' }, 1_500],
+    [{ 'retry-after': '0.0001' }, 1],
     [{ 'retry-after': 'soon' }, undefined],
     [{ 'retry-after': '2027' }, 2_027_000],
     [{ 'x-ratelimit-reset': 'never' }, undefined],
