@@ -48,6 +48,8 @@ export type Client = {
     input: OperationInput<Name>,
     options?: CallOptions,
   ): Promise<CallResult<Name>>;
+  /** Whether the service has shown that it honours the idempotency key: then a creation can be repeated. */
+  honoursIdempotency(): boolean;
 };
 
 export function createClient(options: ClientOptions): Client {
@@ -60,6 +62,7 @@ export function createClient(options: ClientOptions): Client {
   }
 
   return {
+    honoursIdempotency: service.honoursIdempotency,
     async call(name, input, { url: link, idempotencyKey: givenKey, paced = false, probe = false } = {}) {
       const operation: Operation = operations[name];
       const url = link ?? addressOf(options.baseUrl, operation, input);

@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { realpath } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import { fileError, usageError } from '../cli-error.ts';
 import type { Runtime } from '../command.ts';
-import type { Context } from '../context.ts';
 import { formatOfPath, NotUtf8Error, type RowFormat, readRows } from '../input/rows.ts';
 import { visible } from '../output/visible.ts';
 import type { BulkSource, InputRow } from './job-types.ts';
@@ -30,6 +29,7 @@ export async function checkInput(
   take: (row: InputRow) => Promise<void>,
 ): Promise<CheckedInput> {
   const source = await sourceOf(from);
+  const bytes = from === '-' ? context.stdin : createReadStream(from);
   const hash = createHash('sha256');
   const notSent = new Set<string>();
   let [rows, faults] = [0, 0];
@@ -39,7 +39,7 @@ export async function checkInput(
     console.event({ fault: { source: name, line, message } }, visible(`${name}, line ${line}: ${message}`));
   };
   try {
-    for await (const row of readRows(hashed(bytesOf(source, context), hash), formatFor(source, format))) {
+    for await (const row of readRows(hashed(bytes, hash), formatFor(source, format))) {
       if ('fault' in row) {
         tellFault(row.line, row.fault);
         continue;
@@ -56,7 +56,8 @@ export async function checkInput(
       await take({ line: row.line, pet: parsed.data });
     }
   } catch (error) {
-    if (error instanceof NotUtf8Error) throw usageError(`${source.name} is not UTF-8 text`, 'save it as UTF-8');
+    if (error instanceof NotUtf8Error)
+      throw usageError(`${source.name} is not UTF-8 text`, 'save it as UTF-8');
     throw (error as NodeJS.ErrnoException).syscall ? fileError('read', source.name, error) : error;
   }
   if (faults > 0) {
@@ -67,13 +68,18 @@ export async function checkInput(
   return { source, sha256: hash.digest('hex'), rows };
 }
 
+/** Only a file of its own has a path by which a later run knows it: a pipe of the shell has none. */
 async function sourceOf(from: string): Promise<BulkSource> {
   if (from === '-') return { name: 'standard input', path: undefined };
-  const path = await realpath(from).catch((error) => Promise.reject(fileError('read', from, error)));
-  return { name: from, path };
+  try {
+    const isFile = (await stat(from)).isFile();
+    return { name: from, path: isFile ? await realpath(from) : undefined };
+  } catch (error) {
+    throw fileError('read', from, error);
+  }
 }
 
-/** What the name does not tell, the text does; but a name that tells something else is asked about. */
+/** Where there is no name that tells it, the text does. */
 function formatFor({ name, path }: BulkSource, format: RowFormat | undefined): RowFormat | undefined {
   if (format !== undefined || path === undefined) return format;
   const told = formatOfPath(name);
@@ -82,9 +88,6 @@ function formatFor({ name, path }: BulkSource, format: RowFormat | undefined): R
   }
   return told;
 }
-
-const bytesOf = ({ path }: BulkSource, { stdin }: Context): AsyncIterable<Uint8Array> =>
-  path === undefined ? stdin : createReadStream(path);
 
 async function* hashed(
   input: AsyncIterable<Uint8Array>,

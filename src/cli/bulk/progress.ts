@@ -58,7 +58,8 @@ export type ProgressState = {
 
 /** `120/500 rows, 58 a minute, 6 min 33 s left; waiting 12 s …` */
 export function progressText({ done, rows, rate, reason }: ProgressState): string {
-  const speed = rate === undefined ? '' : `, ${Math.round(rate)} a minute, ${durationText((rows - done) / rate)} left`;
+  const speed =
+    rate === undefined ? '' : `, ${Math.round(rate)} a minute, ${durationText((rows - done) / rate)} left`;
   return `${done}/${rows} rows${speed}${reason === undefined ? '' : `; ${reason}`}`;
 }
 

@@ -1,5 +1,5 @@
 import { stringifyJson } from '../../contract/json.ts';
-import type { Runtime } from '../command.ts';
+import type { Console } from '../output/console.ts';
 import { tabSeparated, visibleJson } from '../output/visible.ts';
 import type { InputRow, Job, RowResult } from './job-types.ts';
 
@@ -8,26 +8,48 @@ type Row = InputRow & { result: RowResult | undefined };
 /** So many rows a person still reads; of more only those that were not added. */
 const ROWS_SHOWN = 100;
 
+const PART_CHARACTERS = 65_536;
+
 /** Writes what became of every row, in the input's order and in constant memory. */
-export async function writeResults(runtime: Runtime, job: Job): Promise<void> {
-  const { console } = runtime;
-  if (console.json) await writeJson(runtime, job);
-  else if (console.isTerminal) await writeTable(runtime, job);
-  else for await (const row of job.results()) await console.write(`${cells(row).map(tabSeparated).join('\t')}\n`);
+export async function writeResults(console: Console, job: Job): Promise<void> {
+  if (console.json) await writeJsonArray(console, job.results(), jsonOf);
+  else if (console.isTerminal) await writeTable(console, job);
+  else await writeInParts(console, job.results(), (row) => `${cells(row).map(tabSeparated).join('\t')}\n`);
 }
 
-/** One document, element by element. */
-async function writeJson({ console }: Runtime, job: Job): Promise<void> {
+/** Writes one JSON document, element by element. */
+export async function writeJsonArray<Item>(
+  console: Console,
+  items: AsyncIterable<Item>,
+  toJson: (item: Item) => unknown,
+): Promise<void> {
   const show = console.isTerminal ? visibleJson : (text: string) => text;
-  let separator = '[';
-  for await (const row of job.results()) {
-    await console.write(separator + show(stringifyJson(jsonOf(row))));
+  let separator = '';
+  await console.write('[');
+  await writeInParts(console, items, (item) => {
+    const text = separator + show(stringifyJson(toJson(item)));
     separator = ',\n';
-  }
-  await console.write(separator === '[' ? '[]\n' : ']\n');
+    return text;
+  });
+  await console.write(']\n');
 }
 
-async function writeTable({ console }: Runtime, job: Job): Promise<void> {
+async function writeInParts<Item>(
+  console: Console,
+  items: AsyncIterable<Item>,
+  toText: (item: Item) => string,
+): Promise<void> {
+  let part = '';
+  for await (const item of items) {
+    part += toText(item);
+    if (part.length < PART_CHARACTERS) continue;
+    await console.write(part);
+    part = '';
+  }
+  await console.write(part);
+}
+
+async function writeTable(console: Console, job: Job): Promise<void> {
   const { renderRows } = await import('../output/table.ts');
   const isShort = job.rows <= ROWS_SHOWN;
   const rows: string[][] = [];

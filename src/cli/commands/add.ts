@@ -2,56 +2,104 @@ import { IdempotencyKey } from '../../contract/idempotency-key.ts';
 import { operations } from '../../contract/operations.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
 import { by, int64Argument } from '../arguments.ts';
-import type { Command } from '../command.ts';
+import { usageError } from '../cli-error.ts';
+import type { Command, Runtime } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { type RowFormat, rowFormats } from '../input/rows.ts';
 import { renderPets } from '../output/pets.ts';
 
-type Options = {
-  name: string;
-  category: bigint;
-  status?: PetStatus;
-  idempotencyKey?: string;
-  dryRun?: boolean;
-};
+type Options = One & Partial<Many> & { dryRun?: boolean };
+type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
+type Many = { from: string; format: RowFormat; restart: boolean };
 
 const { shape } = operations.createPet.body;
 
 export const add: Command<Options> = {
   name: 'add',
-  summary: 'add an animal',
+  summary: 'add an animal, or all animals of a file',
   examples: [
     'pets add Rex --category 3',
     "pets add 'Fürst Pückler' --category 2 --status pending",
     'pets add Rex --category 3 --json | jq .id',
+    'pets add --from animals.csv',
   ],
-  arguments: [{ name: '<name>', description: "the animal's name" }],
+  arguments: [{ name: '[name]', description: "the animal's name" }],
   options: [
-    { flags: '--category <id>', description: 'its category', parse: int64Argument, required: true },
+    { flags: '--category <id>', description: 'its category', parse: int64Argument },
     { flags: '--status <status>', description: 'its status (default: available)', parse: by(shape.status) },
     {
       flags: '--idempotency-key <key>',
       description: 'repeat a creation without adding the animal twice',
       parse: by(IdempotencyKey),
     },
+    {
+      flags: '--from <file>',
+      description:
+        'add every animal of a file, or of standard input (-); interrupted, the same command goes on',
+    },
+    {
+      flags: '--format <format>',
+      description: "the file's form, where its name does not tell",
+      choices: rowFormats,
+    },
+    { flags: '--restart', description: 'add every row of the file, whatever earlier runs have added' },
     { flags: '--dry-run', description: 'check and show what would be sent, and send nothing' },
   ],
-  async run({ name, category, status, idempotencyKey, dryRun }, runtime) {
-    const { console } = runtime;
-    const body = { name, categoryId: category, ...(status && { status }) };
-    const connection = connectionFor(runtime);
-    if (dryRun) {
-      console.notice(
-        `nothing is sent: this would be added at ${connection.baseUrl} (profile ${connection.profile})`,
-      );
-      await console.writeJson(body);
-      return exitCodes.ok;
-    }
-    const { value: pet } = await withClient(runtime, connection, (client) =>
-      client.call('createPet', { body }, idempotencyKey ? { idempotencyKey } : {}),
-    );
-    if (console.json) await console.writeJson(pet);
-    else await console.write(await renderPets(console, [pet]));
-    return exitCodes.ok;
+  check(options) {
+    if (options.from === undefined) checkOne(options);
+    else checkMany(options);
+  },
+  async run({ from, ...options }, runtime) {
+    if (from === undefined) return addOne(options as Required<Pick<One, 'name' | 'category'>>, runtime);
+    const { addFrom } = await import('../bulk/run.ts');
+    return addFrom({ from, ...options }, runtime);
   },
 };
+
+const HELP = 'see: pets help add';
+
+function checkOne({ name, category, format, restart }: Options): void {
+  if (format !== undefined || restart) throw usageError('--format and --restart belong to --from', HELP);
+  if (name === undefined) throw usageError('the name is missing: pets add <name> --category <id>', HELP);
+  if (category === undefined)
+    throw usageError('--category is missing: pets add <name> --category <id>', HELP);
+}
+
+function checkMany({ name, category, status, idempotencyKey }: Options): void {
+  const given = {
+    'a name': name,
+    '--category': category,
+    '--status': status,
+    '--idempotency-key': idempotencyKey,
+  };
+  const [excess] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (excess !== undefined) {
+    throw usageError(
+      `${excess} and --from exclude each other`,
+      'put names, categories and statuses into the file',
+    );
+  }
+}
+
+async function addOne(
+  { name, category, status, idempotencyKey, dryRun }: Options & Required<Pick<One, 'name' | 'category'>>,
+  runtime: Runtime,
+): Promise<number> {
+  const { console } = runtime;
+  const body = { name, categoryId: category, ...(status && { status }) };
+  const connection = connectionFor(runtime);
+  if (dryRun) {
+    console.notice(
+      `nothing is sent: this would be added at ${connection.baseUrl} (profile ${connection.profile})`,
+    );
+    await console.writeJson(body);
+    return exitCodes.ok;
+  }
+  const { value: pet } = await withClient(runtime, connection, (client) =>
+    client.call('createPet', { body }, idempotencyKey ? { idempotencyKey } : {}),
+  );
+  if (console.json) await console.writeJson(pet);
+  else await console.write(await renderPets(console, [pet]));
+  return exitCodes.ok;
+}
