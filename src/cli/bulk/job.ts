@@ -1,4 +1,4 @@
-import { rmdir } from 'node:fs/promises';
+import { chmod, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Files, isMissing, realFiles, syncUpward } from '../../store/files.ts';
 import type { Lock } from '../../store/lock.ts';
@@ -60,7 +60,8 @@ async function openLocked({ files, id, lock, spool, sha256, rowsSha256, options 
     const { added = 0, unknown = 0 } = earlier?.states.counts() ?? {};
     const mayAdd = added + unknown < spool.rows;
     if (mayAdd && !restart) await expectUnchanged(files, options, id, spool);
-    if (!earlier) await remove(files, path);
+    if (earlier) await chmod(path, 0o600);
+    else await remove(files, path);
     // The same rows, also where there are some already: those may be damaged.
     await files.rename(spool.path, rows);
     progress ??= await createProgress(files, path, {

@@ -1,4 +1,3 @@
-import { chmod } from 'node:fs/promises';
 import { type Files, isMissing, type OpenFile, writeAll } from '../../store/files.ts';
 import { damagedError, writeError } from './job-errors.ts';
 import { LineReader, linesOf } from './lines.ts';
@@ -137,7 +136,6 @@ export async function loadProgress(files: Files, path: string): Promise<Progress
       return undefined;
     }
     const { end, ...progress } = replayed;
-    await chmod(path, 0o600);
     if ((await file.status()).size > end) await file.truncate(end);
     // Whoever wrote the last line may have been killed before it was synced.
     await file.datasync();
