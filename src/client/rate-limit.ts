@@ -20,9 +20,8 @@ export function askedWait(headers: ReplyHeaders, now: number): number | undefine
 
 /** What Retry-After says, in either form, in milliseconds from now; of several the longest. */
 export function retryAfter(headers: ReplyHeaders, now: number): number | undefined {
-  const waits = readHeaders(headers, header.retryAfter)
-    .flatMap((text) => (/^[\d\s,.]+$/.test(text) ? text.split(',') : [text]))
-    .map((text) => delayOf(text.trim(), headers, now))
+  const waits = readList(headers, header.retryAfter)
+    .map((text) => delayOf(text, headers, now))
     .filter((wait) => wait !== undefined);
   return waits.length === 0 ? undefined : Math.min(Math.max(...waits), LONGEST);
 }
@@ -36,8 +35,7 @@ function delayOf(text: string, headers: ReplyHeaders, now: number): number | und
 
 /** How long until the window ends that the headers report, in milliseconds from now; of several the longest. */
 export function untilReset(headers: ReplyHeaders, now: number): number | undefined {
-  const resets = readHeaders(headers, header.rateLimitReset)
-    .map((text) => text.trim())
+  const resets = readList(headers, header.rateLimitReset)
     .filter((text) => /^\d+$/.test(text))
     .map(Number)
     .map((reset) => (reset >= MILLISECONDS_FROM ? reset : reset * SECOND));
@@ -47,7 +45,12 @@ export function untilReset(headers: ReplyHeaders, now: number): number | undefin
 
 /** Whether this reply has spent the last request of its window. */
 export const isSpent = (headers: ReplyHeaders): boolean =>
-  readHeaders(headers, header.rateLimitRemaining).some((text) => /^(0+|-\d+)$/.test(text.trim()));
+  readList(headers, header.rateLimitRemaining).some((text) => /^(0+|-\d+)$/.test(text));
+
+/** What a header says, each time it does: in lines of its own, or joined into one by what stands in between. */
+const readList = (headers: ReplyHeaders, name: string): string[] =>
+  // The comma in a date does not separate.
+  readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));
 
 const serverNow = (headers: ReplyHeaders, now: number): number =>
   parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '', now) ?? now;

@@ -1,46 +1,146 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
-import { askedWait } from '../../src/client/rate-limit.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { ReplyHeaders } from '../../src/client/headers.ts';
+import { askedWait, isSpent } from '../../src/client/rate-limit.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
 const DATE = 'Fri, 20 Nov 2026 12:00:00 GMT';
+const HOUR_BEHIND = 'Fri, 20 Nov 2026 11:00:00 GMT';
+const HOUR_AHEAD = 'Fri, 20 Nov 2026 13:00:00 GMT';
 const seconds = (time: string) => String(Date.parse(time) / 1_000);
+const after = (...texts: string[]): ReplyHeaders => ({
+  'retry-after': texts.length === 1 ? texts[0] : texts,
+});
+const reset = (...texts: string[]): ReplyHeaders => ({
+  'x-ratelimit-reset': texts.length === 1 ? texts[0] : texts,
+});
+const RESET_45 = reset(seconds('2026-11-20T12:00:45Z'));
+
+type Case = [string, ReplyHeaders, number | undefined];
+
+const delays: Case[] = [
+  ['seconds', after('5'), 5_000],
+  ['with blanks around them', after(' 5 '), 5_000],
+  ['none', after('0'), 0],
+  ['with leading zeros', after('007'), 7_000],
+  ['a fraction, which no delay-seconds is', after('1.5'), 1_500],
+  ['a fraction is rounded up to a millisecond', after('0.0001'), 1],
+  ['what could be a year is seconds', after('2027'), 2_027_000],
+  ['a day', after('86400'), 86_400_000],
+  ['10^10', after('10000000000'), 1e13],
+  ['10^12', after('1000000000000'), 1e14],
+  ['400 digits', after('9'.repeat(400)), 1e14],
+  ['400 zeros', after('0'.repeat(400)), 0],
+  ['doubled: the longest', after('7', '9'), 9_000],
+  ['doubled the other way round', after('9', '7'), 9_000],
+  ['doubled, one of them garbage', after('soon', '9'), 9_000],
+  ['joined by a comma: the longest', after('7, 9,8'), 9_000],
+  ['a number and a date joined', after('7, Fri, 20 Nov 2026 12:01:30 GMT'), 90_000],
+  ['two dates joined', after('Fri, 20 Nov 2026 12:01:30 GMT, Fri, 20 Nov 2026 12:00:10 GMT'), 90_000],
+  ['a list with nothing in it', after(', ,'), undefined],
+];
+
+const garbage = [
+  ...['', ' ', '-5', '-0', '+5', '.5', '5.', '1.2.3', '1e3', '0x10', 'NaN', 'Infinity', 'soon', '5 s'],
+  ...['٥', '5\u00005', '2026-11-20T12:01:00Z', 'Fri, 20 Nov 2026', 'Nov 20 2026', '[object Object]'],
+].map((text): Case => [JSON.stringify(text), after(text), undefined]);
+
+const dates: Case[] = [
+  ['IMF-fixdate', after('Fri, 20 Nov 2026 12:01:30 GMT'), 90_000],
+  ['RFC 850', after('Friday, 20-Nov-26 12:01:30 GMT'), 90_000],
+  ['asctime', after('Fri Nov 20 12:01:30 2026'), 90_000],
+  ['asctime with a day of one digit', after('Tue Dec  1 12:00:00 2026'), 11 * 86_400_000],
+  ['in the past', after('Fri, 20 Nov 2026 11:00:00 GMT'), 0],
+  ['RFC 850, 50 years ahead', after('Friday, 20-Nov-76 12:00:00 GMT'), 1_577_923_200_000],
+  ['RFC 850, more than 50 years ahead is past', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
+  ['a leap second', after('Fri, 20 Nov 2026 12:00:60 GMT'), 59_000],
+  ['year 9999', after('Fri, 31 Dec 9999 23:59:59 GMT'), 1e14],
+  ['year 0099', after('Fri, 31 Dec 0099 23:59:59 GMT'), 0],
+  ['a month that is none', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
+  ['a day that is none', after('Mon, 30 Feb 2026 12:01:30 GMT'), undefined],
+  ['an hour that is none', after('Fri, 20 Nov 2026 24:01:30 GMT'), undefined],
+  ['a minute that is none', after('Fri, 20 Nov 2026 12:60:30 GMT'), undefined],
+  ['a second that is none', after('Fri, 20 Nov 2026 12:00:61 GMT'), undefined],
+  ['of another zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
+  ['cut', after('Fri, 20 Nov 2026 12:01'), undefined],
+];
+
+const clocks: Case[] = [
+  ['a clock an hour behind', { date: HOUR_BEHIND, ...after('Fri, 20 Nov 2026 11:00:20 GMT') }, 20_000],
+  ['a clock an hour ahead', { date: HOUR_AHEAD, ...after('Fri, 20 Nov 2026 13:00:20 GMT') }, 20_000],
+  ['behind, in RFC 850', { date: HOUR_BEHIND, ...after('Friday, 20-Nov-26 11:00:20 GMT') }, 20_000],
+  ['ahead, in asctime', { date: 'Fri Nov 20 13:00:00 2026', ...after('Fri Nov 20 13:00:20 2026') }, 20_000],
+  ['seconds need no clock', { date: HOUR_AHEAD, ...after('20') }, 20_000],
+  ['a Date that is none', { date: 'today', ...after('Fri, 20 Nov 2026 12:00:20 GMT') }, 20_000],
+  ['a Reset, behind', { date: HOUR_BEHIND, ...reset(seconds('2026-11-20T11:00:45Z')) }, 45_000],
+  ['a Reset, ahead', { date: HOUR_AHEAD, ...reset(seconds('2026-11-20T13:00:45Z')) }, 45_000],
+];
+
+const resets: Case[] = [
+  ['in seconds', { date: DATE, ...RESET_45 }, 45_000],
+  ['without Date, by the local clock', RESET_45, 45_000],
+  ['in milliseconds', reset(String(NOW + 45_500)), 45_500],
+  ['past', reset(seconds('2026-11-20T11:59:00Z')), 0],
+  ['0', reset('0'), 0],
+  ['absurd', reset('9'.repeat(30)), 1e14],
+  ['400 digits', reset('9'.repeat(400)), 1e14],
+  ['never', reset('never'), undefined],
+  ['negative', reset('-5'), undefined],
+  ['doubled: the latest', reset(seconds('2026-11-20T12:00:45Z'), seconds('2026-11-20T12:00:05Z')), 45_000],
+  ['joined', reset(`${NOW / 1_000 + 5}, ${NOW / 1_000 + 45}`), 45_000],
+  ['Retry-After is stronger', { ...after('3'), ...RESET_45 }, 3_000],
+  ['but not what cannot be understood', { ...after('soon'), ...RESET_45 }, 45_000],
+  ['neither', {}, undefined],
+];
 
 describe('askedWait, in milliseconds', () => {
-  test.each([
-    [{ 'retry-after': '5' }, 5_000],
-    [{ 'retry-after': ' 5 ' }, 5_000],
-    [{ 'retry-after': '0' }, 0],
-    // Whoever says it twice means the longer one.
-    [{ 'retry-after': ['7', '9'] }, 9_000],
-    [{ 'retry-after': ['9', '7'] }, 9_000],
-    [{ 'retry-after': 'Fri, 20 Nov 2026 12:01:30 GMT' }, 90_000],
-    [{ 'retry-after': 'Fri, 20 Nov 2026 11:00:00 GMT' }, 0],
-    // The service's clock is an hour behind: its date counts against its own.
-    [{ date: 'Fri, 20 Nov 2026 11:00:00 GMT', 'retry-after': 'Fri, 20 Nov 2026 11:00:20 GMT' }, 20_000],
-    [{ date: DATE, 'x-ratelimit-reset': seconds('2026-11-20T12:00:45Z') }, 45_000],
-    [{ date: 'Fri, 20 Nov 2026 11:00:00 GMT', 'x-ratelimit-reset': seconds('2026-11-20T11:00:45Z') }, 45_000],
-    [{ 'retry-after': '3', 'x-ratelimit-reset': seconds('2026-11-20T12:00:45Z') }, 3_000],
-    [{ 'retry-after': 'soon', 'x-ratelimit-reset': seconds('2026-11-20T12:00:45Z') }, 45_000],
-    [{ 'x-ratelimit-reset': seconds('2026-11-20T11:59:00Z') }, 0],
-    [{}, undefined],
-    [{ 'retry-after': '' }, undefined],
-    [{ 'retry-after': '-5' }, undefined],
-    [{ 'retry-after': '1.5' }, 1_500],
-    [{ 'retry-after': '0.0001' }, 1],
-    [{ 'retry-after': 'soon' }, undefined],
-    [{ 'retry-after': '2027' }, 2_027_000],
-    [{ 'x-ratelimit-reset': 'never' }, undefined],
-    [{ 'retry-after': '9'.repeat(400) }, 1e14],
-  ])('%j: %s', (headers, wait) => expect(askedWait(headers, NOW)).toBe(wait));
+  describe.each([
+    ['Retry-After', [...delays, ...garbage]],
+    ['an HTTP-date', dates],
+    ["the service's own clock", clocks],
+    ['X-RateLimit-Reset', resets],
+  ])('%s', (_, cases) => {
+    test.each(cases)('%s: %j is %s', (_name, headers, wait) => expect(askedWait(headers, NOW)).toBe(wait));
+  });
+
+  test('dates are UTC, wherever the machine stands', () => {
+    const { TZ } = process.env;
+    onTestFinished(() => {
+      if (TZ === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = TZ;
+    });
+    process.env['TZ'] = 'America/New_York';
+    expect(new Date(NOW).getHours()).toBe(7);
+    for (const [name, headers, wait] of [...dates, ...clocks])
+      expect(askedWait(headers, NOW), name).toBe(wait);
+  });
 
   test('never throws and is never negative, whatever the headers hold', () => {
+    const texts = fc.oneof(fc.string(), fc.array(fc.string(), { maxLength: 3 }), fc.constant(undefined));
     fc.assert(
-      fc.property(fc.string(), fc.string(), fc.string(), (retryAfter, reset, date) => {
-        const wait = askedWait({ 'retry-after': retryAfter, 'x-ratelimit-reset': reset, date }, NOW) ?? 0;
+      fc.property(texts, texts, texts, (retryAfter, ends, date) => {
+        const wait = askedWait({ 'retry-after': retryAfter, 'x-ratelimit-reset': ends, date }, NOW) ?? 0;
         expect(wait).toBeGreaterThanOrEqual(0);
         expect(wait).toBeLessThanOrEqual(1e14);
       }),
     );
   });
+});
+
+test.each<[string | string[] | undefined, boolean]>([
+  ['0', true],
+  [' 0 ', true],
+  ['00', true],
+  ['-1', true],
+  [['7', '0'], true],
+  ['7, 0', true],
+  ['1', false],
+  ['10', false],
+  ['0.5', false],
+  ['', false],
+  ['none', false],
+  [[], false],
+  [undefined, false],
+])('X-RateLimit-Remaining %j has spent the window: %s', (remaining, spent) => {
+  expect(isSpent({ 'x-ratelimit-remaining': remaining })).toBe(spent);
 });
