@@ -1,12 +1,12 @@
 import { type CsvError, parse } from 'csv-parse';
 import { MAX_ROW_BYTES, TOO_LONG } from './read-row.ts';
-import { peek } from './text.ts';
+import { readHead, startingWith } from './text.ts';
 
 type CsvRecord = { line: number; cells: string[] };
 type CsvFault = { line: number; fault: string };
 
-/** A line that is not blank, with its end. */
-const HEADER = /\S[^\r\n]*[\r\n]/;
+/** A line that is not blank, with its end, behind blank ones. */
+const HEADER = /^\s*\S[^\r\n]*[\r\n]/;
 
 /** The parser gives a record away once it has seen a few bytes behind it. */
 const LOOK_AHEAD = 64;
@@ -15,14 +15,17 @@ const LOOK_AHEAD = 64;
  * The records of a CSV file that have something in them, the header too, and the line (1-based) on which each begins.
  * A fault is the last of them: behind a quote that is not where it should be no line is sure to begin a record.
  */
-export async function* csvRecords(input: AsyncGenerator<string>): AsyncGenerator<CsvRecord | CsvFault> {
-  const { head, texts } = await peek(input, HEADER);
-  const [header = head] = HEADER.exec(head) ?? [];
+export async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator<CsvRecord | CsvFault> {
+  const head = await readHead(texts, HEADER);
+  const header = head.trimStart();
   // Spreadsheets write semicolons where the comma is the decimal sign.
-  const delimiter = header.includes(';') && !header.includes(',') ? ';' : ',';
-  let line = 1;
+  const [names = ''] = header.split(/[\r\n]/, 1);
+  const delimiter = names.includes(';') && !names.includes(',') ? ';' : ',';
+  // The parser gets no blank lines before the header: it takes time over records that are longer than the first.
+  const blank = head.slice(0, head.length - header.length);
+  let line = 1 + lineEndsIn([blank]);
   let begin = 0;
-  for await (const { records, error, bytes } of parsed(texts, delimiter)) {
+  for await (const { records, error, bytes } of parsed(startingWith(header, texts), delimiter)) {
     for (const { cells, end } of records) {
       if (end - begin > MAX_ROW_BYTES) return yield { line, fault: TOO_LONG };
       if (cells.some((cell) => cell.trim() !== '')) yield { line, cells };

@@ -3,7 +3,7 @@ import { csvRows } from './csv-rows.ts';
 import { jsonRows } from './json-rows.ts';
 import { ndjsonRows } from './ndjson-rows.ts';
 import type { ReadRow } from './read-row.ts';
-import { NotUtf8Error, peek, utf8Text } from './text.ts';
+import { NotUtf8Error, readHead, startingWith, utf8Text } from './text.ts';
 
 export type { ReadRow } from './read-row.ts';
 export { NotUtf8Error } from './text.ts';
@@ -36,10 +36,16 @@ export async function* readRows(
   input: AsyncIterable<Uint8Array>,
   format: RowFormat | undefined,
 ): AsyncGenerator<ReadRow> {
-  const { head, texts } = await peek(utf8Text(input), /\S./s);
-  // UTF-16 without a byte order mark is UTF-8 by its bytes, but every other one is null.
-  if (/^\s*.?\0/.test(head)) throw new NotUtf8Error('not UTF-8 text');
-  yield* READERS[format ?? formatOfText(head)](texts);
+  const texts = utf8Text(input);
+  try {
+    const head = await readHead(texts, /\S./s);
+    // UTF-16 without a byte order mark is UTF-8 by its bytes, but every other one is null.
+    if (/^\s*.?\0/.test(head)) throw new NotUtf8Error('not UTF-8 text');
+    yield* READERS[format ?? formatOfText(head)](startingWith(head, texts));
+  } finally {
+    // A reading that ends early leaves no file open.
+    await texts.return(undefined);
+  }
 }
 
 function formatOfText(head: string): RowFormat {

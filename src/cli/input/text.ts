@@ -26,26 +26,19 @@ export async function* utf8Text(input: AsyncIterable<Uint8Array>): AsyncGenerato
   yield decode();
 }
 
-/** What a text begins with, read until `enough` matches it, and the whole text still to be read. */
-export async function peek(
-  texts: AsyncGenerator<string>,
-  enough: RegExp,
-): Promise<{ head: string; texts: AsyncGenerator<string> }> {
+/** Takes of a text what it begins with, until `enough` matches that. */
+export async function readHead(texts: AsyncGenerator<string>, enough: RegExp): Promise<string> {
   let head = '';
   while (head.length < MAX_ROW_BYTES && !enough.test(head)) {
     const next = await texts.next();
     if (next.done) break;
     head += next.value;
   }
-  return { head, texts: startingWith(head, texts) };
+  return head;
 }
 
-async function* startingWith(head: string, rest: AsyncGenerator<string>): AsyncGenerator<string> {
-  try {
-    yield head;
-    yield* rest;
-  } finally {
-    // A reader that stops at the head leaves no file open.
-    await rest.return(undefined);
-  }
+/** A text that was looked into, whole again. */
+export async function* startingWith(head: string, rest: AsyncGenerator<string>): AsyncGenerator<string> {
+  yield head;
+  yield* rest;
 }

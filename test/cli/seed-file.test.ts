@@ -1,0 +1,125 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CliError } from '../../src/cli/cli-error.ts';
+import { readSeedFile } from '../../src/cli/input/seed-file.ts';
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'pets-seed-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+async function seedOf(name: string, content: string | Uint8Array) {
+  const path = join(directory, name);
+  await writeFile(path, content);
+  return readSeedFile(path);
+}
+
+async function refusalOf(name: string, content: string | Uint8Array) {
+  const error = await seedOf(name, content).catch((caught) => caught);
+  expect(error).toBeInstanceOf(CliError);
+  return { ...error, message: error.message.replaceAll(join(directory, name), 'FILE') };
+}
+
+const rex = { name: 'Rex', categoryId: 9007199254740993n, status: 'available' };
+const bella = { name: 'Bella', categoryId: 2n, status: 'sold' };
+
+describe('the same animals from every format: ids are kept, and others follow the largest', () => {
+  const pets = [
+    { id: 5n, ...bella },
+    { id: 9n, ...rex },
+    { id: 10n, ...rex },
+  ];
+  const [rexJson, bellaJson, ninthJson] = [
+    '{"name":"Rex","categoryId":9007199254740993}',
+    '{"id":5,"name":"Bella","categoryId":2,"status":"sold","x":[1]}',
+    '{"id":9,"name":"Rex","categoryId":9007199254740993,"status":"available"}',
+  ];
+  const all = [rexJson, bellaJson, ninthJson];
+  test.each([
+    [
+      'a.csv',
+      'name,category,status,id\nRex,9007199254740993,,\nBella,2,sold,5\nRex,9007199254740993,available,9',
+    ],
+    [
+      'a.CSV',
+      '\ufeffid;name;categoryId;status\r\n;Rex;9007199254740993;\r\n5;Bella;2;sold\r\n9;Rex;9007199254740993;',
+    ],
+    ['a.ndjson', all.join('\n')],
+    ['a.jsonl', all.join('\r\n\r\n')],
+    ['a.json', `\ufeff\n[${all.join(',\n')}]\n`],
+    ['a.json', `\ufeff\n{"pets":[${all.join(',\n')}]}\n`],
+  ])('%s %j', async (name, content) => {
+    expect(await seedOf(name, content)).toEqual({ pets, orders: [] });
+  });
+
+  test('orders come with animals of a document', async () => {
+    const seed = await seedOf('b.json', `{"orders":[{"id":9007199254740993},7],"pets":[${bellaJson}]}`);
+    expect(seed).toEqual({ pets: [{ id: 5n, ...bella }], orders: [{ id: 9007199254740993n }, 7] });
+  });
+
+  test.each(['a.csv', 'a.ndjson'])('an empty %s has none', async (name) => {
+    expect(await seedOf(name, '')).toEqual({ pets: [], orders: [] });
+  });
+});
+
+describe('faults are told by line, those of the reading and of the contract alike', () => {
+  test.each([
+    [
+      'a.csv',
+      'name,category,id\n"R\r\nex",1,1\nRex\n\nRex,x,\nRex,1,1\nRex,1,2\n"Rex',
+      [
+        'FILE, line 4: has 1 cells, and the header 3',
+        'FILE, line 6: categoryId must be an integer from -9223372036854775808 to 9223372036854775807',
+        'FILE, line 7: id 1 stands at line 2 already',
+        'FILE, line 9: is not CSV: a quote that opens here is never closed',
+      ],
+    ],
+    [
+      'a.ndjson',
+      '\n{"name":\n{"name":"Rex"}\n',
+      ['FILE, line 2: is not JSON: Unexpected end of JSON input', 'FILE, line 3: categoryId is required'],
+    ],
+    [
+      'a.json',
+      '[\n{"name":"Rex","categoryId":1},\n\n{"name":"Rex"},\n7] x',
+      [
+        'FILE, line 4, animal 2: categoryId is required',
+        'FILE, line 5, animal 3: must be a JSON object',
+        'FILE, line 5: is not JSON: text behind the array',
+      ],
+    ],
+    ['a.json', '{"pets":[{"name":"Rex"}]}', ['FILE, animal 1: categoryId is required']],
+  ])('%s %j', async (name, content, faults) => {
+    const hint = 'mend these lines; nothing was added';
+    expect(await refusalOf(name, content)).toMatchObject({ message: faults.join('; '), exitCode: 2, hint });
+  });
+});
+
+test.each([
+  ['a.csv', Buffer.from('name,category\nF\xfcrst,1\n', 'latin1')],
+  ['a.ndjson', Buffer.from('\ufeff{}', 'utf16le')],
+  ['a.json', Buffer.from('["\xfc"]', 'latin1')],
+  ['a.json', Buffer.from('{"pets":["\xfc"]}', 'latin1')],
+])('%s that is not UTF-8 is refused by its name', async (name, bytes) => {
+  expect(await refusalOf(name, bytes)).toMatchObject({
+    message: 'FILE is not UTF-8 text',
+    exitCode: 2,
+    hint: 'save it as UTF-8',
+  });
+});
+
+test.each([
+  ['', 'FILE is not JSON: Unexpected end of JSON input'],
+  ['{"pets":[', 'FILE is not JSON: Unexpected end of JSON input'],
+  ['null', 'FILE must hold an array of animals, or an object with arrays "pets" and "orders"'],
+  ['{"orders":[]}', 'FILE must hold an array of animals, or an object with arrays "pets" and "orders"'],
+  [
+    '{"pets":[],"orders":{}}',
+    'FILE must hold an array of animals, or an object with arrays "pets" and "orders"',
+  ],
+])('a document %j is refused', async (content, message) => {
+  expect(await refusalOf('a.json', content)).toMatchObject({ message, exitCode: 2 });
+});
