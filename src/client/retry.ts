@@ -116,7 +116,8 @@ function mayRepeat(outcome: Outcome, { repeatable, honoured }: RetryState): bool
 }
 
 /** A certificate that is refused now is refused again. */
-const isTemporary = (failure: NetworkError): boolean => !/CERT|TLS|SSL|SIGNATURE/.test(failure.code ?? '');
+const isTemporary = ({ code = '' }: NetworkError): boolean =>
+  !/CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|^INVALID_|PATH_LENGTH/.test(code);
 
 function within(state: RetryState, wait: number, reason: WaitReason): RetryDecision {
   const cost = costOf(wait, reason === 'rate limit' ? state : { ...state, paced: false });
