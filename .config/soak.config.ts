@@ -8,6 +8,9 @@ const figures = {
   PETS_KILLS: '200',
   PETS_FUZZ_REQUESTS: '100000',
   PETS_FUZZ_BYTES: '20000',
+  PETS_COOL_DOWN_SECONDS: '120',
+  PETS_BULK_ROWS: '500',
+  PETS_BULK_KILLS: '20',
 };
 
 export default mergeConfig(

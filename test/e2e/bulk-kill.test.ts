@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { freshMachine } from '../helpers/pets.ts';
+import { startReal } from '../helpers/real-service.ts';
+import { report } from '../helpers/report.ts';
+
+// `npm run soak` adds more rows, and kills more often.
+const ROWS = Number(process.env['PETS_BULK_ROWS'] ?? 60);
+const KILLS = Number(process.env['PETS_BULK_KILLS'] ?? 4);
+
+test(
+  `${ROWS} rows, killed ${KILLS} times with -9 and run again: every row is there exactly once`,
+  async () => {
+    let answered = 0;
+    let onEach = () => {};
+    const service = await startReal({
+      clock: { now: () => Date.now() },
+      sleep: (milliseconds) => sleep(milliseconds),
+      // So that a kill meets requests that were received and not yet answered.
+      faults: { latency: { min: 0, max: 4 }, seed: 1 },
+      onAnswered: ({ method }) => {
+        if (method === 'POST') answered++;
+        onEach();
+      },
+    });
+    const key = await service.makeKey({ name: 'bulk', plan: 'enterprise' });
+    const machine = await freshMachine();
+    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${service.port()}/v1`, key });
+    const names = Array.from({ length: ROWS }, (_, i) => `animal ${i + 1}`);
+    await writeFile(
+      join(machine.home, 'animals.csv'),
+      `name,category\n${names.map((name) => `${name},7\n`).join('')}`,
+    );
+    const args = ['add', '--from', 'animals.csv', '--json'];
+
+    let doubts = 0;
+    for (let kill = 0; kill < KILLS; kill++) {
+      const child = machine.start(args, { stdin: '' });
+      child.stdout?.resume();
+      child.stderr?.resume();
+      const until = answered + 1 + Math.floor(Math.random() * ((2 * ROWS) / (KILLS + 1) - 1));
+      await new Promise<void>((resolve) => {
+        onEach = () => answered >= until && resolve();
+        child.once('exit', () => resolve());
+      });
+      await sleep(Math.random() * 6);
+      child.kill('SIGKILL');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+      if (await isInDoubt(machine.home)) doubts++;
+    }
+    const { code, stdout, stderr } = await machine.pets(args);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+
+    const results = JSON.parse(stdout) as { result: string; pet: { id: number; name: string } }[];
+    const listed = await machine.pets(['list', '--all', '--json']);
+    const pets = JSON.parse(listed.stdout) as { id: number; name: string }[];
+    report({ rows: ROWS, kills: KILLS, 'rows in doubt': doubts, animals: pets.length });
+    expect(pets.map(({ name }) => name).sort()).toEqual([...names].sort());
+    expect(results.map(({ result, pet }) => [result, pet.id, pet.name])).toEqual(
+      names.map((name) => ['added', pets.find((pet) => pet.name === name)?.id, name]),
+    );
+  },
+  KILLS * 10_000 + 60_000,
+);
+
+/** Whether the last thing that is known of a row is that it was sent. */
+async function isInDoubt(home: string): Promise<boolean> {
+  const directory = join(home, '.local', 'state', 'pets', 'bulk');
+  const file = (await readdir(directory, { recursive: true })).find((name) =>
+    name.endsWith('progress.ndjson'),
+  );
+  if (file === undefined) return false;
+  const lines = (await readFile(join(directory, file), 'utf8')).trimEnd().split('\n');
+  return lines.at(-1)?.includes('"sending"') === true;
+}
