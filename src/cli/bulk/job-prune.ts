@@ -16,13 +16,13 @@ const TAIL_BYTES = 200;
 /**
  * Removes what nobody needs any more: jobs that were finished 30 days ago, what a kill left of spools a day ago, and
  * the paths of jobs that are gone. `now` is in milliseconds since 1970. A job that is not finished stays, as does one
- * that a process has. Never fails: what cannot be removed is left.
+ * that a process has, and `spool`, the caller's own. Never fails: what cannot be removed is left.
  */
-export async function prune(files: Files, directory: string, now: number): Promise<void> {
+export async function prune(files: Files, directory: string, now: number, spool: string): Promise<void> {
   const names = await files.readdir(directory).catch(() => []);
   for (const name of names) {
     const path = join(directory, name);
-    if (SPOOL.test(name)) await removeOld(files, path, now - DAY_MS);
+    if (SPOOL.test(name) && path !== spool) await removeOld(files, path, now - DAY_MS);
     if (JOB_ID.test(name)) await pruneJob(files, path, now).catch(() => {});
   }
   const jobs = new Set(await files.readdir(directory).catch(() => names));
@@ -35,12 +35,14 @@ export async function prune(files: Files, directory: string, now: number): Promi
 }
 
 async function pruneJob(files: Files, directory: string, now: number): Promise<void> {
-  if (!(await isOver(files, directory, now))) return;
+  // Taking the lock changes it.
+  const { mtimeMs } = await lstat(directory);
+  if (!(await isOver(files, directory, mtimeMs, now))) return;
   const lock = await lockExistingJob(directory, '');
   if (!lock) return;
   try {
     // Another process may have had it until just now.
-    if (await isOver(files, directory, now)) {
+    if (await isOver(files, directory, mtimeMs, now)) {
       // In this order: rows without progress are of no job, progress without rows still says what was added.
       await removeFile(files, join(directory, PROGRESS));
       await removeFile(files, join(directory, ROWS));
@@ -51,14 +53,14 @@ async function pruneJob(files: Files, directory: string, now: number): Promise<v
   await rmdir(directory);
 }
 
-/** Whether the job was finished 30 days ago, or none was begun in the directory for a day. */
-async function isOver(files: Files, directory: string, now: number): Promise<boolean> {
+/** Whether the job was finished 30 days ago, or none was begun in the directory since `changed`, a day ago. */
+async function isOver(files: Files, directory: string, changed: number, now: number): Promise<boolean> {
   let last: string;
   try {
     last = await lastLine(files, join(directory, PROGRESS));
   } catch (error) {
     if (!isMissing(error)) throw error;
-    return (await lstat(directory)).mtimeMs < now - DAY_MS;
+    return changed < now - DAY_MS;
   }
   const event = decodeEvent(last);
   return event?.status === 'finished' && Date.parse(event.at) < now - REMEMBERED_MS;

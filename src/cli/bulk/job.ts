@@ -22,7 +22,7 @@ export async function openJob(spool: SpoolFile, sha256: string, options: BulkOpt
   const { directory, files = realFiles, clock } = options;
   try {
     const rowsSha256 = await spool.complete();
-    await prune(files, directory, clock.now());
+    await prune(files, directory, clock.now(), spool.path);
     const id = jobIdOf(options.baseUrl, sha256);
     const lock = await lockJob(files, join(directory, id), options.source.name);
     try {

@@ -1,4 +1,4 @@
-import { type Files, isMissing, type OpenFile, writeAll } from '../../store/files.ts';
+import { type Files, isMissing, type OpenFile, readAll, writeAll } from '../../store/files.ts';
 import { damagedError, writeError } from './job-errors.ts';
 import { LineReader, linesOf } from './lines.ts';
 import {
@@ -135,10 +135,9 @@ export async function loadProgress(files: Files, path: string): Promise<Progress
       await file.close();
       return undefined;
     }
-    const { end, ...progress } = replayed;
+    const { last, end, ...progress } = replayed;
     if ((await file.status()).size > end) await file.truncate(end);
-    // Whoever wrote the last line may have been killed before it was synced.
-    await file.datasync();
+    await rewrite(file, last, end);
     return { ...progress, file: new ProgressFile(path, file, end) };
   } catch (error) {
     await file.close();
@@ -146,7 +145,19 @@ export async function loadProgress(files: Files, path: string): Promise<Progress
   }
 }
 
-type Replayed = Omit<Progress, 'file'> & { end: number };
+/**
+ * Writes what stands there once more, and syncs it: whoever wrote it may have been killed before the sync, and after a
+ * sync that failed a system may take for written what is not.
+ */
+async function rewrite(file: OpenFile, from: number, end: number): Promise<void> {
+  const bytes = Buffer.alloc(end - from);
+  await readAll(file, bytes, from);
+  await writeAll(file, bytes, from);
+  await file.datasync();
+}
+
+/** `last` is where the last whole line begins, `end` where it ends. */
+type Replayed = Omit<Progress, 'file'> & { last: number; end: number };
 
 async function replay(file: OpenFile, path: string): Promise<Replayed | undefined> {
   let replayed: Replayed | undefined;
@@ -162,7 +173,7 @@ async function replay(file: OpenFile, path: string): Promise<Replayed | undefine
     const end = offset + bytes.length + 1;
     if (!replayed) {
       const header = decodeHeader(text, path);
-      replayed = { header, states: new RowStates(header.rows), finishedAt: undefined, end };
+      replayed = { header, states: new RowStates(header.rows), finishedAt: undefined, last: 0, end };
       continue;
     }
     const event = decodeEvent(text);
@@ -170,6 +181,7 @@ async function replay(file: OpenFile, path: string): Promise<Replayed | undefine
       throw damagedError(path, number, 'it is not what pets writes there');
     }
     apply(replayed, event, offset);
+    replayed.last = offset;
     replayed.end = end;
   }
   return replayed;

@@ -1,0 +1,168 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Job } from '../../src/cli/bulk/job-types.ts';
+import { type Bulk, bulk } from '../helpers/bulk.ts';
+import { addAll, animals, failed, HASH } from '../helpers/bulk-rows.ts';
+
+const refusalOf = (opening: Promise<Job>) =>
+  opening.then(
+    () => undefined,
+    ({ code, exitCode, message, hint }) => ({ code, exitCode, message, hint }),
+  );
+
+/** Adds the first rows of a file, and stops. */
+async function stopAfter({ open }: Bulk, pets: Parameters<Bulk['open']>[0], row: number): Promise<void> {
+  const job = await open(pets);
+  await addAll(job, row);
+  await job.close();
+}
+
+describe('a file that was changed', () => {
+  it('before its run had ended is refused, until it is put back', async () => {
+    const store = await bulk();
+    await stopAfter(store, animals(5), 2);
+    for (const pets of [animals(6), animals(5, 10), animals(1)]) {
+      expect(await refusalOf(store.open(pets))).toEqual({
+        code: 'file_changed',
+        exitCode: 1,
+        message:
+          'animals.csv has changed since the run of 2026-11-20 12:00 UTC, which stopped after 2 of 5 rows',
+        hint: 'put it back as it was, or add every row of the input anew: --restart',
+      });
+    }
+    expect(await store.jobs()).toHaveLength(1);
+    expect((await store.open(animals(5))).counts()).toMatchObject({ added: 2, left: 3 });
+  });
+
+  it('before its run had ended is refused where only one row is in doubt', async () => {
+    const store = await bulk();
+    const job = await store.open(animals(2));
+    await job.sending(1, { apiKeyHash: HASH });
+    await job.close();
+    expect(await refusalOf(store.open(animals(3)))).toMatchObject({ code: 'file_changed' });
+  });
+
+  it('is a new one where nothing of it was sent or added', async () => {
+    const store = await bulk();
+    await (await store.open(animals(5))).close();
+    await (await store.open(animals(6))).close();
+    const failing = await store.open(animals(2));
+    for (const row of [1, 2]) await failing.settle(row, failed());
+    await failing.finish();
+    await failing.close();
+    expect((await store.open(animals(3))).counts().left).toBe(3);
+  });
+
+  type Case = [what: string, pets: ReturnType<typeof animals>, begins: string | undefined];
+  it.each<Case>([
+    ['has more rows behind the old', animals(7), 'all 5 rows'],
+    ['has fewer', animals(3), '3 rows'],
+    ['begins with one of them', [...animals(1), ...animals(3, 20)], '1 row'],
+    ['has them behind others', [...animals(1, 20), ...animals(5)], undefined],
+    ['has others', animals(5, 20), undefined],
+    [
+      'has one with another category',
+      [{ name: 'Animal 1', categoryId: 2n ** 53n }, ...animals(4, 1)],
+      undefined,
+    ],
+    ['has one with a status', animals(5).map((pet) => ({ ...pet, status: 'sold' as const })), undefined],
+  ])('behind its run, and %s', async (_, pets, begins) => {
+    const store = await bulk();
+    await store.run(animals(5));
+    const opened = refusalOf(store.open(pets));
+    expect(await opened).toEqual(
+      begins && {
+        code: 'file_changed',
+        exitCode: 1,
+        message: `animals.csv begins with ${begins} of the run of 2026-11-20 12:00 UTC, which added 5 of 5`,
+        hint: 'take those out that are added, or add every row of the input anew: --restart',
+      },
+    );
+  });
+
+  it('is compared by its rows, not by where they stand', async () => {
+    const store = await bulk();
+    await store.run(animals(3));
+    const { createSpool } = await import('../../src/cli/bulk/spool.ts');
+    const { openJob } = await import('../../src/cli/bulk/job.ts');
+    const spool = await createSpool(store.options);
+    for (const pet of animals(4)) await spool.write({ line: 900, pet });
+    expect(await refusalOf(openJob(spool, 'f'.repeat(64), store.options))).toMatchObject({
+      message: expect.stringContaining('begins with all 3 rows'),
+    });
+  });
+
+  it('is added as it is with --restart, and is from then on the one that is compared', async () => {
+    const store = await bulk();
+    await stopAfter(store, animals(5), 2);
+    const job = await store.open(animals(6), { restart: true });
+    expect(job.counts().left).toBe(6);
+    await addAll(job, 1);
+    await job.close();
+    expect(await refusalOf(store.open(animals(7)))).toMatchObject({
+      message: expect.stringContaining('stopped after 1 of 6 rows'),
+    });
+    // The old one is unfinished too; what both begin with would be added twice.
+    expect(await refusalOf(store.open(animals(5)))).toMatchObject({ code: 'file_changed' });
+  });
+
+  it('does not hinder one that is finished, nor make it the last', async () => {
+    const store = await bulk();
+    await store.run(animals(5));
+    await stopAfter(store, animals(5, 20), 1);
+    const done = await store.open(animals(5));
+    expect(done.counts()).toMatchObject({ added: 5, left: 0 });
+    await done.close();
+    expect(await refusalOf(store.open(animals(6, 20)))).toMatchObject({
+      message: expect.stringContaining('stopped after 1 of 5 rows'),
+    });
+  });
+
+  it('is another for another path, another service and standard input', async () => {
+    const store = await bulk();
+    await stopAfter(store, animals(5), 2);
+    const others = [
+      { source: { name: 'animals.csv', path: '/elsewhere/animals.csv' } },
+      { source: { name: '-', path: undefined } },
+    ];
+    for (const more of others) {
+      const job = await store.open(animals(6), more);
+      await job.close();
+    }
+    expect(
+      await refusalOf(store.open(animals(6), { baseUrl: 'https://api.example.com/v1' })),
+    ).toBeUndefined();
+  });
+
+  it('is refused as running where its rows of before are being added', async () => {
+    const store = await bulk();
+    await addAll(await store.open(animals(5)), 1);
+    expect(await refusalOf(store.open(animals(6)))).toMatchObject({
+      code: 'already_running',
+      message: `animals.csv is being added by process ${process.pid} already`,
+    });
+  });
+
+  it('is refused where what it held before cannot be read', async () => {
+    const store = await bulk();
+    await store.run(animals(5));
+    const rows = join((await store.jobs())[0] ?? '', 'rows.ndjson');
+    await writeFile(rows, '{"line":2}\n');
+    expect(await refusalOf(store.open(animals(6)))).toMatchObject({ code: 'damaged_file' });
+    await rm(rows);
+    expect(await refusalOf(store.open(animals(6)))).toMatchObject({
+      code: 'file_error',
+      message: `cannot read ${rows}: it does not exist`,
+      hint: expect.stringContaining('--restart'),
+    });
+    expect((await store.open(animals(6), { restart: true })).counts().left).toBe(6);
+  });
+
+  it('is a new one where all that was known of it is gone', async () => {
+    const store = await bulk();
+    await store.run(animals(5));
+    await rm((await store.jobs())[0] ?? '', { recursive: true });
+    expect((await store.open(animals(6))).counts().left).toBe(6);
+  });
+});
