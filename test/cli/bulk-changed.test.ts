@@ -1,7 +1,9 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { openJob } from '../../src/cli/bulk/job.ts';
 import type { Job } from '../../src/cli/bulk/job-types.ts';
+import { createSpool } from '../../src/cli/bulk/spool.ts';
 import { type Bulk, bulk } from '../helpers/bulk.ts';
 import { addAll, animals, failed, HASH } from '../helpers/bulk-rows.ts';
 
@@ -84,8 +86,6 @@ describe('a file that was changed', () => {
   it('is compared by its rows, not by where they stand', async () => {
     const store = await bulk();
     await store.run(animals(3));
-    const { createSpool } = await import('../../src/cli/bulk/spool.ts');
-    const { openJob } = await import('../../src/cli/bulk/job.ts');
     const spool = await createSpool(store.options);
     for (const pet of animals(4)) await spool.write({ line: 900, pet });
     expect(await refusalOf(openJob(spool, 'f'.repeat(64), store.options))).toMatchObject({

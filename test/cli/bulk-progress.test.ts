@@ -9,6 +9,7 @@ import { rowStates } from '../../src/cli/bulk/row-states.ts';
 import { type Bulk, bulk, collect } from '../helpers/bulk.ts';
 import { progressOf, simulateBulkPowerLoss } from '../helpers/bulk-power-loss.ts';
 import { added, animals, failed, HASH } from '../helpers/bulk-rows.ts';
+import { interceptFiles } from '../helpers/store-faults.ts';
 
 const NEWLINE = 0x0a;
 const stateOf: Record<string, number> = { ...rowStates, sending: rowStates.doubt };
@@ -118,7 +119,6 @@ describe('progress', () => {
   it('that stands on the disk is synced before a row in doubt is sent again', async () => {
     const store = await bulk();
     await eventful(store);
-    const { interceptFiles } = await import('../helpers/store-faults.ts');
     const calls: string[] = [];
     const files = interceptFiles((name, path) => void (path.endsWith('progress.ndjson') && calls.push(name)));
     await store.open(animals(5), { files });
