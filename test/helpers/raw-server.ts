@@ -2,7 +2,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 /** A server below HTTP, on a free loopback port: the handler has the socket. Gone behind the test. */
-export async function rawServer(handler: (socket: Socket) => void): Promise<{ url: string; port: number }> {
+export async function rawServer(
+  handler: (socket: Socket) => void,
+): Promise<{ url: string; port: number; stop(): void }> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -15,7 +17,14 @@ export async function rawServer(handler: (socket: Socket) => void): Promise<{ ur
     await new Promise((resolve) => server.close(resolve));
   });
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/v1`, port };
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    port,
+    /** Nobody listens any more; what is connected stays. */
+    stop() {
+      server.close();
+    },
+  };
 }
 
 /** A port that nothing listens on: one that was free a moment ago. */

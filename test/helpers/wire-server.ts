@@ -1,0 +1,73 @@
+import type { Socket } from 'node:net';
+import { rawServer } from './raw-server.ts';
+
+/** A request as it came over the wire; the names of its headers are in lower case. */
+export type WireRequest = { line: string; headers: Record<string, string>; body: string };
+
+/** What a server does with a request that it has read; `count` is 1 for the first. */
+export type Act = (socket: Socket, count: number, request: WireRequest) => void;
+
+export type WireServer = {
+  url: string;
+  port: number;
+  /** Every request that arrived whole, in order. */
+  requests: WireRequest[];
+  connections(): number;
+};
+
+/** A server below HTTP: it reads requests, and answers each with whatever bytes, or none. */
+export async function wireServer(
+  act: Act,
+  onConnect: (socket: Socket, count: number) => void = () => {},
+): Promise<WireServer> {
+  const requests: WireRequest[] = [];
+  let connections = 0;
+  const server = await rawServer((socket) => {
+    onConnect(socket, ++connections);
+    let bytes = '';
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      if (socket.destroyed) return;
+      bytes += chunk;
+      for (let read = readRequest(bytes); read !== undefined; read = readRequest(bytes)) {
+        bytes = read.rest;
+        requests.push(read.request);
+        act(socket, requests.length, read.request);
+      }
+    });
+  });
+  return { ...server, requests, connections: () => connections };
+}
+
+function readRequest(bytes: string): { request: WireRequest; rest: string } | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  const [line = '', ...fields] = bytes.slice(0, end).split('\r\n');
+  const headers = Object.fromEntries(
+    fields.map((field) => {
+      const colon = field.indexOf(':');
+      return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()];
+    }),
+  );
+  const length = Number(headers['content-length'] ?? 0);
+  const rest = bytes.slice(end + 4);
+  return rest.length < length
+    ? undefined
+    : { request: { line, headers, body: rest.slice(0, length) }, rest: rest.slice(length) };
+}
+
+/** The text of an answer with a length; a body that is no text is written as JSON. */
+export function answer(status: number, body: unknown, headers: Record<string, string> = {}): string {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const fields = {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(text),
+    ...headers,
+  };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n${text}`;
+}
+
+/** Cuts a connection so that the other side sees a reset. */
+export const reset = (socket: Socket): void => {
+  socket.resetAndDestroy();
+};
