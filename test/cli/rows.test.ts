@@ -359,18 +359,28 @@ test.each([
   expect(inShort(await rowsOf(undefined, ...bytesOf(text)))).toEqual(rows);
 });
 
-describe('what is not UTF-8 is refused', () => {
-  const text = 'name,category\nFürst,1\n';
+describe('what is not UTF-8 is refused, and its source closed', () => {
+  const text = 'name,category\nRex,1\n';
   test.each([
-    ['Latin-1', Buffer.from(text, 'latin1')],
+    ['Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1')],
     ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le')],
     ['UTF-16', Buffer.from(text, 'utf16le')],
     ['UTF-16, big-endian', Buffer.from(text, 'utf16le').swap16()],
     ['UTF-16 behind a line end', Buffer.from('\r\n[]', 'utf16le')],
-    ['a character that ends in its middle', Buffer.from('name,category\nRex,1\n🐈').subarray(0, -1)],
+    ['a character that ends in its middle', Buffer.from(`${text}🐈`).subarray(0, -1)],
   ])('%s', async (_, bytes) => {
-    await expect(rowsOf(undefined, bytes)).rejects.toThrow(NotUtf8Error);
-    await expect(rowsOf(undefined, ...bytesOf(bytes))).rejects.toThrow(NotUtf8Error);
+    for (const chunks of [[bytes], bytesOf(bytes)]) {
+      let isClosed = false;
+      async function* source() {
+        try {
+          yield* chunks;
+        } finally {
+          isClosed = true;
+        }
+      }
+      await expect(readAll(source(), undefined)).rejects.toThrow(NotUtf8Error);
+      expect(isClosed).toBe(true);
+    }
   });
 });
 

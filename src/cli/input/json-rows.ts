@@ -74,7 +74,7 @@ class Nesting {
       else if (char === QUOTE) this.#inString = false;
     } else if (char === QUOTE) this.#inString = true;
     else if (char === OPEN_OBJECT || char === OPEN_ARRAY) this.#depth++;
-    else if (this.#depth > 0 && (char === CLOSE_OBJECT || char === CLOSE_ARRAY)) this.#depth--;
+    else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) this.#depth--;
     this.isOpen = this.#inString || this.#depth > 0;
   }
 }
