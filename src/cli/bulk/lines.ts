@@ -2,6 +2,8 @@ import { type OpenFile, readAll } from '../../store/files.ts';
 
 const NEWLINE = 0x0a;
 const CHUNK_BYTES = 2 ** 18;
+// Small: rows that were tried again have their results far from those of their neighbours.
+const WINDOW_BYTES = 2 ** 14;
 
 /** A line without its newline; `bytes` are good until the next is asked for. `number` counts from 1. */
 export type Line = { bytes: Buffer; offset: number; number: number; hasNewline: boolean };
@@ -38,7 +40,7 @@ export async function* linesOf(file: OpenFile): AsyncGenerator<Line> {
  */
 export class LineReader {
   #file: OpenFile;
-  #window = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  #window = Buffer.allocUnsafeSlow(WINDOW_BYTES);
   #from = 0;
   #filled = 0;
 
