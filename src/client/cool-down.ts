@@ -24,11 +24,9 @@ export function createCoolDown(marks: Marks, group: string, clock: Clock): CoolD
   const deadlines = () => marks.list(group).map((name) => ({ name, deadline: deadlineOf(name) }));
   return {
     until: () =>
-      Math.max(
+      deadlines().reduce(
+        (latest, { deadline }) => (isInForce(deadline) ? Math.max(latest, deadline) : latest),
         0,
-        ...deadlines()
-          .map(({ deadline }) => deadline)
-          .filter(isInForce),
       ),
     note(deadline) {
       for (const each of deadlines()) if (!isInForce(each.deadline)) marks.remove(group, each.name);
