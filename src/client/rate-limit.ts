@@ -43,6 +43,16 @@ export function untilReset(headers: ReplyHeaders, now: number): number | undefin
   return Math.min(Math.max(0, Math.max(...resets) - serverNow(headers, now)), LONGEST);
 }
 
+/** The window that the headers report; undefined where they report none. `reset` is in seconds since the epoch. */
+export function readQuota(
+  headers: ReplyHeaders,
+): { limit: number; remaining: number; reset: number } | undefined {
+  const [limit, remaining, reset] = [header.rateLimit, header.rateLimitRemaining, header.rateLimitReset].map(
+    (name) => Number(readHeader(headers, name)),
+  ) as [number, number, number];
+  return [limit, remaining, reset].every(Number.isSafeInteger) ? { limit, remaining, reset } : undefined;
+}
+
 /** Whether this reply has spent the last request of its window. */
 export const isSpent = (headers: ReplyHeaders): boolean =>
   readList(headers, header.rateLimitRemaining).some((text) => /^(0+|-\d+)$/.test(text));

@@ -3,15 +3,18 @@ import type { RowCounts } from './job-types.ts';
 
 /** Without a terminal a plain line now and then is enough. */
 const LINE_EVERY = 15_000;
-const BAR_COLUMNS = 20;
+const BAR_COLUMNS = 16;
 
 /** Shows how far the adding of an input is: a bar on a terminal, a line now and then elsewhere. */
 export type Progress = {
-  show(): void;
+  /** `quota` is what the service says of its window. */
+  show(quota?: Quota): void;
   /** Why it stands still at the moment. */
   pause(reason: string | undefined): void;
   end(): void;
 };
+
+export type Quota = { limit: number; remaining: number };
 
 /** `counts` tells how far it is. */
 export function createProgress({ console, context }: Runtime, counts: () => RowCounts): Progress {
@@ -20,19 +23,24 @@ export function createProgress({ console, context }: Runtime, counts: () => RowC
   const atStart = doneOf(counts());
   let toldAt = started;
   let reason: string | undefined;
+  let quota: Quota | undefined;
 
   const state = (): ProgressState => {
     const { left } = counts();
     const done = doneOf(counts());
     const minutes = (clock.now() - started) / 60_000;
     // A rate of the first moments says nothing.
-    const rate = minutes > 1 / 60 && done > atStart ? (done - atStart) / minutes : undefined;
+    const measured = minutes > 1 / 60 && done > atStart ? (done - atStart) / minutes : undefined;
+    // What is left of this window may go fast; all that is behind it goes as fast as the limit lets it.
+    const limit = quota !== undefined && left > quota.remaining ? quota.limit : Number.POSITIVE_INFINITY;
+    const rate = measured && Math.min(measured, limit);
     return { done, rows: done + left, rate, reason };
   };
   const draw = () => console.status(`${barOf(state())} ${progressText(state())}`);
 
   return {
-    show() {
+    show(latest) {
+      quota = latest ?? quota;
       if (console.hasStatus) draw();
       else if (clock.now() - toldAt >= LINE_EVERY) {
         toldAt = clock.now();
@@ -56,11 +64,10 @@ export type ProgressState = {
   reason: string | undefined;
 };
 
-/** `120/500 rows, 58 a minute, 6 min 33 s left; waiting 12 s …` */
+/** `120/500; waiting 12 s …; 58 a minute, 6 min 33 s left` */
 export function progressText({ done, rows, rate, reason }: ProgressState): string {
-  const speed =
-    rate === undefined ? '' : `, ${Math.round(rate)} a minute, ${durationText((rows - done) / rate)} left`;
-  return `${done}/${rows} rows${speed}${reason === undefined ? '' : `; ${reason}`}`;
+  const speed = rate && `${Math.round(rate)} a minute, ${durationText((rows - done) / rate)} left`;
+  return [`${done}/${rows}`, reason, speed].filter(Boolean).join('; ');
 }
 
 const barOf = ({ done, rows }: ProgressState): string => {

@@ -1,9 +1,11 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
+import { readQuota } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { hashKey } from '../../store/keys.ts';
 import { withoutKey } from '../profiles/profile.ts';
 import type { Doubt, Job, RowResult } from './job-types.ts';
+import type { Quota } from './progress.ts';
 
 const HOUR = 3_600_000;
 
@@ -13,7 +15,13 @@ const REPEATABLE_FOR = 23 * HOUR;
 /** What a service says of one row; any other failure is one of the whole input. */
 const ROW_STATUSES: readonly number[] = [400, 413, 422];
 
-export type SendOptions = { client: Client; job: Job; apiKey: string; clock: Clock; onSettled(): void };
+export type SendOptions = {
+  client: Client;
+  job: Job;
+  apiKey: string;
+  clock: Clock;
+  onSettled(quota?: Quota): void;
+};
 
 /**
  * Sends what is left of a job, row by row. A failure that is not the row's own stops it: the rows behind would meet
@@ -35,15 +43,21 @@ export async function sendRows({ client, job, apiKey, clock, onSettled }: SendOp
       continue;
     }
     await job.sending(row, { apiKeyHash });
+    let quota: Quota | undefined;
     try {
-      const { value } = await client.call('createPet', { body: pet }, { idempotencyKey, paced: true });
+      const { value, headers } = await client.call(
+        'createPet',
+        { body: pet },
+        { idempotencyKey, paced: true },
+      );
       await job.settle(row, { status: 'added', pet: value });
+      quota = readQuota(headers);
     } catch (error) {
       const result = resultOf(error, apiKey);
       if (result !== undefined) await job.settle(row, result);
       if (result?.status !== 'failed') throw error;
     }
-    onSettled();
+    onSettled(quota);
   }
   await job.finish();
 }

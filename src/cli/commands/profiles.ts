@@ -1,5 +1,5 @@
-import { type ReplyHeaders, readHeader } from '../../client/headers.ts';
-import { header } from '../../contract/headers.ts';
+import type { ReplyHeaders } from '../../client/headers.ts';
+import { readQuota } from '../../client/rate-limit.ts';
 import type { Command, Runtime } from '../command.ts';
 import { withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -87,10 +87,9 @@ async function ask(runtime: Runtime, profile: ProfileName, stored: Profile): Pro
 }
 
 function checkOf(headers: ReplyHeaders): Check {
-  const [limit, remaining, reset] = [header.rateLimit, header.rateLimitRemaining, header.rateLimitReset].map(
-    (name) => Number(readHeader(headers, name)),
-  );
-  if (!isCount(limit) || !isCount(remaining) || !isCount(reset)) return { ok: true, message: 'valid' };
+  const quota = readQuota(headers);
+  if (quota === undefined) return { ok: true, message: 'valid' };
+  const { limit, remaining, reset } = quota;
   const time = new Date(reset * 1_000);
   const until = Number.isNaN(time.getTime()) ? undefined : time.toISOString();
   return {
@@ -101,8 +100,6 @@ function checkOf(headers: ReplyHeaders): Check {
     ...(until && { reset: until }),
   };
 }
-
-const isCount = (value: number | undefined): value is number => Number.isSafeInteger(value);
 
 async function render({ console }: Runtime, rows: readonly Row[], withCheck: boolean): Promise<string> {
   const { renderRows } = await import('../output/table.ts');

@@ -40,6 +40,9 @@ export class OutputError extends Error {
 const DEFAULT_COLUMNS = 80;
 const ERASE_LINE = '\x1b[K';
 
+/** The terminal itself writes ^C behind the line, which must not go on in the next one. */
+const ROOM_FOR_ECHO = 3;
+
 /** A line that is longer than the terminal is wide could not be taken away again. */
 const cut = (text: string, width: number): string =>
   text.length > width ? `${text.slice(0, Math.max(0, width - 1))}…` : text;
@@ -52,7 +55,7 @@ export function createConsole(context: Context, options: { json: boolean; color:
   let isStatusShown = false;
   const status: Console['status'] = (text) => {
     if (!hasStatus || (text === undefined && !isStatusShown)) return;
-    const width = (stderr.columns ?? DEFAULT_COLUMNS) - 1;
+    const width = (stderr.columns ?? DEFAULT_COLUMNS) - ROOM_FOR_ECHO;
     stderr.write(`\r${ERASE_LINE}${cut(visible(text ?? ''), width)}`);
     isStatusShown = text !== undefined;
   };
