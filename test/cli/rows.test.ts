@@ -76,6 +76,13 @@ const CSV: Case[] = [
       [6, rex],
     ],
   ],
+  [
+    'name,categoryId\n"a\rb",1\nRex,1\n',
+    [
+      [2, { ...rex, name: 'a\rb' }],
+      [4, rex],
+    ],
+  ],
   ['"na\nme",name,categoryId\n,Rex,1\n', [[3, rex]]],
   ['categoryId,status,name\n1,sold,Rex\n', [[2, { ...rex, status: 'sold' }]]],
   [' NAME ,"Category",Status\nRex,1,sold\n', [[2, { ...rex, status: 'sold' }]]],
@@ -121,10 +128,10 @@ const CSV: Case[] = [
   [
     'name,category\nRex\nRex,1\nRex,1,2\n"R\nex",1,\nRex,1',
     [
-      [2, 'has 1 cells, and the header 2'],
+      [2, 'the header has 2 columns, and this row 1'],
       [3, rex],
-      [4, 'has 3 cells, and the header 2'],
-      [5, 'has 3 cells, and the header 2'],
+      [4, 'the header has 2 columns, and this row 3'],
+      [5, 'the header has 2 columns, and this row 3'],
       [7, rex],
     ],
   ],

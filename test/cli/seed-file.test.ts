@@ -71,7 +71,7 @@ describe('faults are told by line, those of the reading and of the contract alik
       'a.csv',
       'name,category,id\n"R\r\nex",1,1\nRex\n\nRex,x,\nRex,1,1\nRex,1,2\n"Rex',
       [
-        'FILE, line 4: has 1 cells, and the header 3',
+        'FILE, line 4: the header has 3 columns, and this row 1',
         'FILE, line 6: categoryId must be an integer from -9223372036854775808 to 9223372036854775807',
         'FILE, line 7: id 1 stands at line 2 already',
         'FILE, line 9: is not CSV: a quote that opens here is never closed',

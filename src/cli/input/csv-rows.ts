@@ -53,7 +53,7 @@ function rowOf(
   { line, cells }: { line: number; cells: readonly string[] },
 ): ReadRow {
   if (cells.length !== columns.length)
-    return { line, fault: `has ${cells.length} cells, and the header ${columns.length}` };
+    return { line, fault: `the header has ${columns.length} columns, and this row ${cells.length}` };
   const fields: [string, unknown][] = [];
   for (const [i, name] of columns.entries()) {
     const cell = cells[i] ?? '';
