@@ -94,7 +94,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     const code = codeOf(error);
     const message = error.message || String(code ?? error);
-    this.#end({ failure: new NetworkError(message, { code, sent: this.#sent, cause: error }) });
+    // Undici's word for a proxy's 407, behind which nothing was passed on, and for what it does not send itself.
+    const sent = this.#sent && code !== 'UND_ERR_INVALID_ARG';
+    this.#end({ failure: new NetworkError(message, { code, sent, cause: error }) });
   }
 
   #fail(failure: ClientError): void {

@@ -115,9 +115,9 @@ function mayRepeat(outcome: Outcome, { repeatable, honoured }: RetryState): bool
   return failure instanceof TimeoutError && (safe || !failure.sent);
 }
 
-/** A certificate that is refused now is refused again. */
+/** A certificate that is refused now is refused again, and so is a proxy's missing password. */
 const isTemporary = ({ code = '' }: NetworkError): boolean =>
-  !/CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|^INVALID_|PATH_LENGTH/.test(code);
+  !/CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH/.test(code);
 
 function within(state: RetryState, wait: number, reason: WaitReason): RetryDecision {
   const cost = costOf(wait, reason === 'rate limit' ? state : { ...state, paced: false });

@@ -1,0 +1,37 @@
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+const DIRECTORY = join(import.meta.dirname, 'tls');
+
+/** The authority that has signed every certificate but the self-signed one; see tls/make.sh. */
+export const AUTHORITY = join(DIRECTORY, 'ca.pem');
+
+export type Certificate = 'localhost' | 'self-signed' | 'expired' | 'other-host';
+
+/** A service behind TLS on a free loopback port that answers every GET with an empty list, every POST with an animal. */
+export async function tlsServer(certificate: Certificate) {
+  const [key, cert] = await Promise.all(
+    ['server.key', `${certificate}.pem`].map((name) => readFile(join(DIRECTORY, name))),
+  );
+  const requests: string[] = [];
+  const authorizations: (string | undefined)[] = [];
+  let connections = 0;
+  const server = createServer({ key, cert }, (request, response) => {
+    requests.push(`${request.method} ${request.url}`);
+    authorizations.push(request.headers.authorization);
+    const isRead = request.method === 'GET';
+    response.writeHead(isRead ? 200 : 201, { 'Content-Type': 'application/json' });
+    response.end(isRead ? '[]' : '{"id":1,"name":"Rex","categoryId":3}');
+  });
+  server.on('connection', () => connections++);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { port, requests, authorizations, connections: () => connections };
+}
