@@ -109,18 +109,23 @@ function explainUnknown(
   server: string,
   connection: Connection | undefined,
 ): Explanation {
-  const isInterrupted = cause instanceof InterruptedError;
   const profile =
     connection && connection.keySource !== 'PETS_API_KEY' ? ` --profile ${connection.profile}` : '';
   const repeat = honoured
     ? `repeat the same command with --idempotency-key ${idempotencyKey}: within a day that adds no second one`
     : 'add it again only where it is missing: this service has not shown that it knows a repetition';
   return {
-    exitCode: isInterrupted ? exitCodes.interrupted : exitCodes.network,
-    code: isInterrupted ? 'interrupted' : 'outcome_unknown',
+    ...kindOfUnknown(cause),
     message: `${server}: the outcome is unknown (${reasonOf(cause)}): the animal may have been added`,
     hint: `look first: pets list --all${profile}. Then ${repeat}`,
   };
+}
+
+function kindOfUnknown(cause: unknown): Pick<Explanation, 'exitCode' | 'code'> {
+  if (cause instanceof InterruptedError) return { exitCode: exitCodes.interrupted, code: 'interrupted' };
+  // There is an answer, and it tells nothing.
+  if (cause instanceof ContractError) return { exitCode: exitCodes.service, code: 'contract_error' };
+  return { exitCode: exitCodes.network, code: 'outcome_unknown' };
 }
 
 function explainFailure(error: ApiFailure, server: string, connection: Connection | undefined): Explanation {

@@ -46,7 +46,7 @@ describe('a seed file with faults is refused by line, and nothing is added', () 
     ['a.csv', 'name,categoryId\r\nRex,1e3\r\n', ['line 2', 'categoryId must be an integer']],
     ['a.csv', 'name,categoryId\r\nRex,1,2\r\n', ['line 2']],
     ['a.csv', 'name,categoryId\r\n"Rex,1\r\n', ['not CSV']],
-    ['a.csv', 'nom,category\r\nRex,1\r\n', ['line 2', 'name is required']],
+    ['a.csv', 'nom,category\r\nRex,1\r\n', ['line 1', 'there is no column name']],
     ['a.csv', 'id,name,categoryId,status\r\n1,A,1,lost\r\n', ['line 2', 'status must be one of']],
     ['a.csv', 'id,name,categoryId\r\n1,"two\r\nlines",1\r\n1,B,1\r\n', ['line 4', 'id 1']],
     ['a.txt', rex, ['.json, .ndjson, .jsonl or .csv']],

@@ -55,7 +55,7 @@ describe('a damaged profile is named, and left as it is', () => {
     expect(await readFile(path, 'utf8')).toBe(text);
   });
 
-  test.each([['list'], ['logout'], ['profiles']])('a directory in its place: pets %s', async (command) => {
+  test.each([['list'], ['logout']])('a directory in its place: pets %s', async (command) => {
     const machine = await freshMachine();
     await mkdir(join(machine.configDirectory, 'prod.json'), { recursive: true });
     await expectRefusal(machine, [command], {
@@ -63,6 +63,18 @@ describe('a damaged profile is named, and left as it is', () => {
       code: 'file_error',
       says: [join(machine.configDirectory, 'prod.json'), 'it is a directory'],
     });
+  });
+
+  test('pets profiles shows the others', async () => {
+    const machine = await freshMachine();
+    await machine.saveProfile('staging', { baseUrl: 'https://staging.example/v1' });
+    await writeFile(join(machine.configDirectory, 'prod.json'), '{');
+    const { code, stdout, stderr } = await machine.pets(['profiles']);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: 'prod\tdamaged\t-\tdefault\nstaging\thttps://staging.example/v1\t-\t\nlocal\t-\t-\t\n',
+    });
+    expect(stderr).toContain(`${join(machine.configDirectory, 'prod.json')} is damaged`);
   });
 
   test.each([

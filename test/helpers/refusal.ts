@@ -1,4 +1,4 @@
-import { lstat, readdir, readFile } from 'node:fs/promises';
+import { lstat, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Machine, Ran, RunOptions } from './pets.ts';
@@ -21,7 +21,7 @@ export async function expectRefusal(
   args: readonly string[],
   { exit, code, says, ...options }: Refusal,
 ): Promise<void> {
-  const before = await snapshot(machine.home);
+  const before = await kept(machine);
   for (const form of ['human', 'json'] as const) {
     const ran = await machine.pets(form === 'json' ? ['--json', ...args] : args, options);
     expectDecent(ran);
@@ -34,8 +34,17 @@ export async function expectRefusal(
       expect(error).toEqual(expect.objectContaining({ code: code ?? expect.any(String), exitCode: exit }));
       for (const words of says) expect(`${error.message}\n${error.hint}`).toContain(words);
     }
-    expect(await snapshot(machine.home), `${form}: nothing is changed`).toEqual(before);
+    expect(await kept(machine), `${form}: nothing is changed`).toEqual(before);
   }
+}
+
+/** What a refused command must leave as it was. What it has learned of the service goes, so that the next one asks anew. */
+async function kept({ home }: Machine): Promise<Record<string, string>> {
+  const state = join('.local', 'state');
+  const entries = Object.entries(await snapshot(home));
+  expect(JSON.stringify(entries.filter(([name]) => name.startsWith(state)))).not.toContain(CANARY);
+  await rm(join(home, state, 'pets', 'services'), { recursive: true, force: true });
+  return Object.fromEntries(entries.filter(([name]) => !state.startsWith(name) && !name.startsWith(state)));
 }
 
 /** What no output may have: a stack, a path into the program, a key. */

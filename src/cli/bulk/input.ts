@@ -6,7 +6,8 @@ import { describeIssues } from '../../contract/issues.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import { fileError, usageError } from '../cli-error.ts';
 import type { Runtime } from '../command.ts';
-import { formatOfPath, NotUtf8Error, type RowFormat, readRows } from '../input/rows.ts';
+import type { RowFormat } from '../input/row-formats.ts';
+import { formatOfPath, NotUtf8Error, readRows } from '../input/rows.ts';
 import { visible } from '../output/visible.ts';
 import type { BulkSource, InputRow } from './job-types.ts';
 

@@ -6,7 +6,7 @@ import { usageError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { type RowFormat, rowFormats } from '../input/rows.ts';
+import { type RowFormat, rowFormats } from '../input/row-formats.ts';
 import { renderPets } from '../output/pets.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };

@@ -14,6 +14,8 @@ type Row = {
   /** Masked. */
   key: string | null;
   default: boolean;
+  /** Its file cannot be read. */
+  damaged?: true;
   check?: Check;
 };
 
@@ -40,6 +42,11 @@ export const profiles: Command<{ check?: boolean }> = {
     const rows: Row[] = [];
     for (const profile of profileNames) {
       const stored = readOrTell(runtime, files, profile);
+      if (stored === 'damaged') {
+        const isDefault = profile === defaultProfile;
+        rows.push({ profile, baseUrl: null, key: null, default: isDefault, damaged: true });
+        continue;
+      }
       const row: Row = {
         profile,
         baseUrl: stored?.baseUrl ?? null,
@@ -55,13 +62,17 @@ export const profiles: Command<{ check?: boolean }> = {
 };
 
 /** A damaged file of one profile hides none of the others. */
-function readOrTell({ console }: Runtime, files: ProfileFiles, profile: ProfileName): Profile | undefined {
+function readOrTell(
+  { console }: Runtime,
+  files: ProfileFiles,
+  profile: ProfileName,
+): Profile | 'damaged' | undefined {
   try {
     return files.read(profile);
   } catch (error) {
     const { message, hint } = explain(error);
     console.notice(hint === undefined ? message : `${message}: ${hint}`);
-    return undefined;
+    return 'damaged';
   }
 }
 
@@ -115,7 +126,7 @@ async function render({ console }: Runtime, rows: readonly Row[], withCheck: boo
     columns,
     rows.map((row) => [
       row.profile,
-      row.baseUrl ?? '-',
+      row.damaged ? 'damaged' : (row.baseUrl ?? '-'),
       row.key ?? '-',
       row.default ? 'default' : '',
       ...(withCheck ? [row.check?.message ?? 'not logged in'] : []),

@@ -4,8 +4,8 @@ import { csvRecords } from './csv-records.ts';
 import type { ReadRow } from './read-row.ts';
 
 /**
- * The rows below a header, whose columns may stand in any order. A header without `name` or `categoryId` is a fault;
- * one that has a column twice ends the reading, as nothing tells which of the two is meant.
+ * The rows below a header, whose columns may stand in any order. A header without `name` or `categoryId`, or with a
+ * column twice, is a fault that ends the reading: every row below would be another.
  */
 export async function* csvRows(texts: AsyncGenerator<string>): AsyncGenerator<ReadRow> {
   let columns: string[] | undefined;
@@ -19,7 +19,7 @@ export async function* csvRows(texts: AsyncGenerator<string>): AsyncGenerator<Re
         return yield { line: record.line, fault: `the column ${doubled} stands twice` };
       const missing = ['name', 'categoryId'].filter((name) => !columns?.includes(name));
       if (missing.length > 0)
-        yield { line: record.line, fault: `there is no column ${missing.join(', and no ')}` };
+        return yield { line: record.line, fault: `there is no column ${missing.join(', and no ')}` };
     }
   }
 }

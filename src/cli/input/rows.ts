@@ -3,14 +3,11 @@ import { csvRows } from './csv-rows.ts';
 import { jsonRows } from './json-rows.ts';
 import { ndjsonRows } from './ndjson-rows.ts';
 import type { ReadRow } from './read-row.ts';
+import { type RowFormat, rowFormats } from './row-formats.ts';
 import { NotUtf8Error, readHead, startingWith, utf8Text } from './text.ts';
 
 export type { ReadRow } from './read-row.ts';
 export { NotUtf8Error } from './text.ts';
-
-/** The forms of a file of animals. */
-export const rowFormats = ['csv', 'ndjson', 'json'] as const;
-export type RowFormat = (typeof rowFormats)[number];
 
 const READERS: Record<RowFormat, (texts: AsyncGenerator<string>) => AsyncGenerator<ReadRow>> = {
   csv: csvRows,
