@@ -1,13 +1,8 @@
 import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  formatOfPath,
-  NotUtf8Error,
-  type ReadRow,
-  type RowFormat,
-  readRows,
-} from '../../src/cli/input/rows.ts';
+import type { RowFormat } from '../../src/cli/input/row-formats.ts';
+import { formatOfPath, NotUtf8Error, type ReadRow, readRows } from '../../src/cli/input/rows.ts';
 import { renderCsv } from '../../src/cli/output/csv.ts';
 import { stringifyJson } from '../../src/contract/json.ts';
 

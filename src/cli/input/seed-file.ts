@@ -6,7 +6,8 @@ import { parseJson } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
 import { fileError, usageError } from '../cli-error.ts';
-import { formatOfPath, NotUtf8Error, type RowFormat, readRows } from './rows.ts';
+import type { RowFormat } from './row-formats.ts';
+import { formatOfPath, NotUtf8Error, readRows } from './rows.ts';
 import { utf8Text } from './text.ts';
 
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
