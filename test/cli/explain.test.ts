@@ -89,6 +89,7 @@ test.each([
       [network('ECONNRESET'), 6, 'outcome_unknown', 'the connection was cut'],
       [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no answer within 0.2 s'],
       [failure(503), 6, 'outcome_unknown', 'why'],
+      [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON'],
       [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
     ] as const) {
       const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', honoured });
