@@ -25,11 +25,11 @@ function instantOf({ day, month, year, time }: Record<Part, string>, now: number
   instant.setUTCFullYear(fullYear, MONTHS.indexOf(month), Number(day));
   // A leap second is the last one of its minute.
   instant.setUTCHours(hour, minute, Math.min(second, 59));
+  // Too many minutes are another hour, too many hours another day.
   const isReal =
     MONTHS.includes(month) &&
     instant.getUTCDate() === Number(day) &&
     instant.getUTCHours() === hour &&
-    instant.getUTCMinutes() === minute &&
     second <= 60;
   return isReal ? instant.getTime() : undefined;
 }
