@@ -62,6 +62,14 @@ describe('what is kept', () => {
     expect(synced.lastIndexOf(options.directory)).toBeGreaterThan(paths);
   });
 
+  it('has rows that are on the disk before they are those of a job', async () => {
+    const { open } = await bulk();
+    const calls: string[] = [];
+    const files = interceptFiles((name, path) => void (/spool-/.test(path) && calls.push(name)));
+    await open(animals(1), { files });
+    expect(calls).toEqual(['open create', 'write', 'datasync', 'close', 'rename']);
+  });
+
   it.each([
     ['open create', 'EACCES', 'permission denied', 'make it writable'],
     ['open create', 'ENOSPC', 'the disk is full', 'free some space there'],

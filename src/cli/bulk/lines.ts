@@ -64,7 +64,7 @@ export class LineReader {
 
   #find(offset: number): string | undefined {
     const start = offset - this.#from;
-    if (start < 0 || start >= this.#filled) return undefined;
+    if (start < 0) return undefined;
     const newline = this.#window.indexOf(NEWLINE, start);
     return newline < 0 || newline >= this.#filled ? undefined : this.#window.toString('utf8', start, newline);
   }
