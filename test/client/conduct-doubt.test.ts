@@ -184,9 +184,10 @@ describe('an interrupt', () => {
 
   test('before a call lets nothing be sent, nor connected', async () => {
     const server = await wireServer(says(200, [PET]));
-    const { client, interrupt } = testClient(server.url);
+    const { client, interrupt, attempts } = testClient(server.url);
     interrupt();
     expect(await failureOf(list(client))).toBeInstanceOf(InterruptedError);
+    expect(attempts).toEqual([]);
     expect(server.connections()).toBe(0);
   });
 });
