@@ -36,7 +36,12 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
     onError: (error) => errors.push(error),
     onAnswered: (each) => answered.push(each),
   });
-  const listening = await listen(app, { host: '127.0.0.1', port: 0, limits });
+  // Its answers carry the time of its clock, against which a client holds what they say.
+  const handle: typeof app.handle = (request, response) => {
+    response.setHeader('Date', new Date(clock.now()).toUTCString());
+    return app.handle(request, response);
+  };
+  const listening = await listen({ ...app, handle }, { host: '127.0.0.1', port: 0, limits });
   onTestFinished(() => listening.stop(0));
   const call = (path: string, init: RequestInit = {}) =>
     fetch(listening.origin + path, {
