@@ -5,13 +5,13 @@ import { readLastJob } from './job-index.ts';
 import { lockExistingJob } from './job-lock.ts';
 import type { BulkOptions } from './job-types.ts';
 import { loadProgress, PROGRESS, type Progress } from './progress-file.ts';
-import { countCommonRows, type StoredRows } from './spool.ts';
+import { compareRows, type StoredRows } from './spool.ts';
 
 export const ROWS = 'rows.ndjson';
 
 /**
  * Refuses a file that holds other rows than when it was last run, where adding them could add some twice: that run
- * had not ended, or the file still begins with its rows. `job` is that of the file as it is now, `rows` their spool.
+ * had not ended, or the file still holds its rows. `job` is that of the file as it is now, `rows` their spool.
  *
  * @throws CliError
  */
@@ -33,12 +33,12 @@ export async function expectUnchanged(
     await progress?.file.close();
     if (!progress || progress.states.touched === 0) return;
     if (progress.states.counts().left > 0) throw changed(source.name, progress);
-    const common = await countCommonRows(
-      files,
-      { path: join(other, ROWS), rows: progress.header.rows },
-      rows,
-    );
-    if (common > 0) throw repeated(source.name, progress, common);
+    const earlier = { path: join(other, ROWS), rows: progress.header.rows };
+    const { common, beginsAlike } = await compareRows(files, earlier, rows);
+    // A file of its own may hold some of the same animals; one that was added to or mended holds most of them.
+    if (beginsAlike || common * 2 >= Math.min(earlier.rows, rows.rows)) {
+      throw repeated(source.name, progress, common);
+    }
   } finally {
     await lock.release();
   }
@@ -57,7 +57,7 @@ function repeated(name: string, { header, states }: Progress, common: number) {
   const { added } = states.counts();
   const which = common === header.rows ? `all ${rowsText(common)}` : rowsText(common);
   return fileChangedError(
-    `${name} begins with ${which} of the run of ${dateOf(header.startedAt)}, which added ${added} of ${header.rows}`,
+    `${name} holds ${which} of the run of ${dateOf(header.startedAt)}, which added ${added} of ${header.rows}`,
     'take those out that are added',
   );
 }
