@@ -143,8 +143,9 @@ describe('what is told once a day', () => {
     clock.set('2026-11-20T23:59:59.999Z');
     expect(process().isNewToday('getPet')).toBe(false);
     clock.set('2026-11-21T00:00:00Z');
-    expect(process().isNewToday('getPet')).toBe(true);
-    expect(process().isNewToday('getPet')).toBe(false);
+    for (const isNew of [true, false]) {
+      for (const what of ['getPets', 'getPet']) expect(process().isNewToday(what)).toBe(isNew);
+    }
   });
 
   test('leaves one mark, however many days it was told on', async () => {
