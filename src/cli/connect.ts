@@ -38,6 +38,7 @@ export async function withClient<Result>(
 ): Promise<Result> {
   const { context, globals } = runtime;
   const { clock, random } = context;
+  runtime.console.hide(connection.key);
   const proxies = proxiesFor(connection.baseUrl, context.env);
   const [
     { createClient },
@@ -70,7 +71,7 @@ export async function withClient<Result>(
         timeoutMilliseconds: globals.timeout * 1_000,
         maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
         onDeprecated: (deprecated) => tellDeprecation(runtime, deprecated),
-        onAttempted: globals.debug ? (attempted) => tellAttempt(runtime, connection, attempted) : undefined,
+        onAttempted: globals.debug ? (attempted) => tellAttempt(runtime, attempted) : undefined,
       }),
     );
   } catch (error) {

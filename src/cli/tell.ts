@@ -4,8 +4,6 @@ import type { OperationName } from '../contract/operations.ts';
 import type { Runtime } from './command.ts';
 import type { Context } from './context.ts';
 import { visible } from './output/visible.ts';
-import { withoutKey } from './profiles/profile.ts';
-import type { Connection } from './profiles/resolve.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400_000;
@@ -82,28 +80,21 @@ function waitText(reason: string, milliseconds: number, until: number): string {
   return `waiting ${Math.ceil(milliseconds / SECOND)} s (${reason}), until ${time} UTC`;
 }
 
-/** One attempt, with both sides' headers; the key is masked wherever it stands. */
-export function tellAttempt({ console }: Runtime, { key }: Connection, attempted: Attempted): void {
-  const { request, outcome, times } = attempted;
-  const mask = (text: unknown) => withoutKey(String(text), key);
-  const masked = (headers: object) =>
-    Object.fromEntries(Object.entries(headers).map(([name, value]) => [mask(name), mask(value)]));
-  const [method, url] = [request.method, mask(request.url.href)];
-  const sent = masked(request.headers);
-  const [came, told] =
-    'failure' in outcome
-      ? [`failed: ${mask(outcome.failure)}`, { failure: mask(outcome.failure) }]
-      : [`${outcome.reply.status}`, { status: outcome.reply.status, headers: masked(outcome.reply.headers) }];
+/** One attempt, with both sides' headers. */
+export function tellAttempt({ console }: Runtime, { request, outcome, times }: Attempted): void {
+  const { method, url, headers: sent } = request;
+  const came = 'reply' in outcome ? outcome.reply : { failure: String(outcome.failure) };
+  const { body: _, ...told } = { body: undefined, ...came };
   const headerLines = (mark: string, headers: object) =>
     Object.entries(headers).map(([name, value]) => `  ${mark} ${name}: ${value}`);
   const lines = [
-    `${method} ${url}`,
+    `${method} ${url.href}`,
     ...headerLines('>', sent),
-    `${came} (${timesText(times)})`,
-    ...headerLines('<', told.headers ?? {}),
+    `${'status' in came ? came.status : `failed: ${came.failure}`} (${timesText(times)})`,
+    ...('headers' in came ? headerLines('<', came.headers) : []),
   ];
   console.event(
-    { debug: { method, url, times, request: sent, ...told } },
+    { debug: { method, url: url.href, times, request: sent, ...told } },
     console.errorColours.dim(lines.map(visible).join('\n')),
   );
 }

@@ -1,6 +1,7 @@
 import type { ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
 import type { Context, OutputStream } from '../context.ts';
+import { withoutKey } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import { visible, visibleJson } from './visible.ts';
 
@@ -21,6 +22,8 @@ export type Console = {
   notice(text: string): void;
   /** A line of an event stream or of debugging on stderr. */
   event(event: Record<string, unknown>, text: string): void;
+  /** From now on the key is masked in all that goes to stderr, wherever a service has put it. */
+  hide(key: string): void;
   /** Whether `status` shows anything: only a terminal is drawn on again and again. */
   readonly hasStatus: boolean;
   /** Shows a line below everything else, in place of the one before; undefined takes it away. */
@@ -59,9 +62,11 @@ export function createConsole(context: Context, options: { json: boolean; color:
     stderr.write(`\r${ERASE_LINE}${cut(visible(text ?? ''), width)}`);
     isStatusShown = text !== undefined;
   };
+  const hidden = new Set<string>();
   const event: Console['event'] = (value, text) => {
     status(undefined);
-    stderr.write(options.json ? `${visibleJson(stringifyJson(value))}\n` : `${text}\n`);
+    const line = options.json ? visibleJson(stringifyJson(value)) : text;
+    stderr.write(`${[...hidden].reduce(withoutKey, line)}\n`);
   };
   const write = (text: string) => {
     status(undefined);
@@ -78,6 +83,7 @@ export function createConsole(context: Context, options: { json: boolean; color:
       write(
         isTerminal ? `${visibleJson(stringifyJson(value, { indent: 2 }))}\n` : `${stringifyJson(value)}\n`,
       ),
+    hide: (key) => hidden.add(key),
     hasStatus,
     status,
     notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`),

@@ -48,6 +48,12 @@ export function isLoopback(url: URL): boolean {
 /** A key as it may be shown. */
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
 
-/** A text that a service may have put the key into, as it may be shown. */
-export const withoutKey = (text: string, key: string): string =>
-  [key, encodeURIComponent(key)].reduce((masked, form) => masked.replaceAll(form, () => maskKey(key)), text);
+/**
+ * A text that a service may have put the key into, as it may be shown: as it is, as a URL or a JSON text has it, and in
+ * any case, as a header's name is told in lower case.
+ */
+export function withoutKey(text: string, key: string): string {
+  const forms = [key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)];
+  const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
+  return text.replace(new RegExp(pattern, 'gi'), () => maskKey(key));
+}

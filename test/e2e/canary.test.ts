@@ -1,0 +1,76 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { freshMachine, type Machine } from '../helpers/pets.ts';
+import { rawServer } from '../helpers/raw-server.ts';
+import { CANARY, snapshot } from '../helpers/refusal.ts';
+import { scriptedServer } from '../helpers/scripted-server.ts';
+
+// A service may send the key back in every place that it has; whoever keeps what we say must not keep the key.
+const echo = `key ${CANARY} ${encodeURIComponent(CANARY)}`;
+
+const commands = [
+  ['list'],
+  ['list', '--all', '--ndjson'],
+  ['add', 'Rex', '--category', '1'],
+  ['add', '--from', 'animals.csv'],
+  ['get', '1', '2'],
+  ['orders'],
+  ['profiles', '--check'],
+];
+
+/** Every form in which a key could be kept, in all that the command has said and in all that it has left behind. */
+async function expectNowhere(machine: Machine, said: string): Promise<void> {
+  const files = Object.entries(await snapshot(machine.home)).filter(([name]) => name !== PROFILE);
+  const everything = said + JSON.stringify(files);
+  const forms = [CANARY, Buffer.from(CANARY).toString('base64'), encodeURIComponent(CANARY)];
+  for (const form of forms) expect(everything).not.toContain(form);
+}
+
+const PROFILE = join('.config', 'pets', 'prod.json');
+
+async function runAll(url: string): Promise<void> {
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: url, key: CANARY });
+  await writeFile(join(machine.home, 'animals.csv'), 'name,category\nRex,1\nBella,2\n');
+  for (const command of commands) {
+    const args = [...command, '--debug', '--max-wait', '0', '--timeout', '0.3'];
+    for (const form of [[], ['--json']]) {
+      const { stdout, stderr } = await machine.pets([...args, ...form]);
+      await expectNowhere(machine, stdout + stderr);
+      expect(stderr).not.toBe('');
+    }
+  }
+}
+
+test.each([200, 201, 204, 302, 400, 401, 404, 409, 410, 422, 429, 500, 503])(
+  'a service that sends the key back everywhere with %i: no command keeps it or shows it',
+  async (status) => {
+    const { url } = await scriptedServer((_, response) => {
+      response.writeHead(status, `Sorry ${CANARY}`, {
+        'Content-Type': 'application/json',
+        [`X-${CANARY}`]: echo,
+        Location: `http://elsewhere.invalid/?${echo}`,
+        'Retry-After': CANARY,
+        Link: `</v1/pets?key=${CANARY}>; rel="next", <https://help.invalid/${CANARY}>; rel="deprecation"`,
+        Sunset: echo,
+      });
+      // What is asked for is shown as it came: orders are any JSON.
+      response.end(JSON.stringify(status === 200 ? {} : { code: CANARY, message: echo, status }));
+    });
+    await runAll(url);
+  },
+  60_000,
+);
+
+test.each(['reset', 'garbage', 'silence'])(
+  'a service that answers with %s',
+  async (what) => {
+    const { url } = await rawServer((socket) => {
+      if (what === 'reset') socket.once('data', () => socket.resetAndDestroy());
+      if (what === 'garbage') socket.end(`${echo}\r\n\r\n`);
+    });
+    await runAll(url);
+  },
+  60_000,
+);
