@@ -148,6 +148,14 @@ describe('what another process notes between the look and the connection', () =>
     expect(attempts).toHaveLength(1);
   });
 
+  test('is no attempt: the first backoff behind it is that of a first one', async () => {
+    const { process, start, arrivals, directory, clock } = await machine({ status: 429 });
+    const other = process();
+    const marks = lateMarks(createMarks(directory, clock), () => other.service.coolDown.note(start + 30_000));
+    await list(process({ marks }).client);
+    expect(arrivals).toEqual([start + 30_000, start + 31_000]);
+  });
+
   test('fails it where the wait is longer than allowed, with nothing in doubt', async () => {
     const { process, start, arrivals, directory, clock } = await machine();
     const other = process();
