@@ -99,9 +99,28 @@ describe.each([
   });
 });
 
-test('a header whose name is the key', async () => {
-  const server = await wireServer((socket) => socket.write(answer(400, error(400, PLAIN), { [PLAIN]: 'x' })));
-  expect(await expectNowhere(server.url, PLAIN)).toEqual([1]);
+test('a header whose name is the key, in lower case as any name', async () => {
+  const key = 'pets_Secret_KEY_Mixed';
+  const server = await wireServer((socket) =>
+    socket.write(answer(400, error(400, key), { [key]: 'x', 'X-Other': key.toUpperCase() })),
+  );
+  const { stdout, stderr } = await runInTerminal(['list', '--debug'], {
+    env: { PETS_BASE_URL: server.url, PETS_API_KEY: key },
+  });
+  expect((stdout + stderr).toLowerCase()).not.toContain(key.toLowerCase());
+});
+
+test('a page about the end of an operation whose address holds it', async () => {
+  const server = await wireServer((socket) =>
+    socket.write(answer(404, error(404, PLAIN), { Link: `<https://x.example/${PLAIN}>; rel="deprecation"` })),
+  );
+  for (const flags of [[], ['--json'], ['--debug']]) {
+    const { stdout, stderr } = await runInTerminal(['get', '7', ...flags], {
+      env: { PETS_BASE_URL: server.url, PETS_API_KEY: PLAIN },
+    });
+    expect(stderr).toContain(`https://x.example/${maskKey(PLAIN)}`);
+    expect(stdout + stderr).not.toContain(PLAIN);
+  }
 });
 
 test('a link to the next page that holds it', async () => {
