@@ -66,7 +66,7 @@ export function createConsole(context: Context, options: { json: boolean; color:
   const event: Console['event'] = (value, text) => {
     status(undefined);
     const line = options.json ? visibleJson(stringifyJson(value)) : text;
-    stderr.write(`${[...hidden].reduce(withoutKey, line)}\n`);
+    stderr.write(`${[...hidden].reduce((shown, key) => withoutKey(shown, key, options.json), line)}\n`);
   };
   const write = (text: string) => {
     status(undefined);

@@ -50,10 +50,11 @@ export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice
 
 /**
  * A text that a service may have put the key into, as it may be shown: as it is, as a URL or a JSON text has it, and in
- * any case, as a header's name is told in lower case.
+ * any case, as a header's name is told in lower case. A JSON text stays one.
  */
-export function withoutKey(text: string, key: string): string {
+export function withoutKey(text: string, key: string, isJson = false): string {
+  const mask = isJson ? JSON.stringify(maskKey(key)).slice(1, -1) : maskKey(key);
   const forms = [key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)];
   const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
-  return text.replace(new RegExp(pattern, 'gi'), () => maskKey(key));
+  return text.replace(new RegExp(pattern, 'gi'), () => mask);
 }
