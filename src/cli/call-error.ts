@@ -5,8 +5,12 @@ import type { Connection } from './profiles/resolve.ts';
 export class CallError extends Error {
   readonly connection: Connection;
 
-  constructor(cause: unknown, connection: Connection) {
+  /** Instead of the next step that the cause alone would have. */
+  readonly hint: string | undefined;
+
+  constructor(cause: unknown, connection: Connection, hint?: string) {
     super(withoutKey(cause instanceof Error ? cause.message : String(cause), connection.key), { cause });
     this.connection = connection;
+    this.hint = hint;
   }
 }

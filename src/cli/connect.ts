@@ -4,7 +4,7 @@ import { CallError } from './call-error.ts';
 import type { Runtime } from './command.ts';
 import { stateDirectory } from './paths.ts';
 import { openProfileFiles } from './profiles/files.ts';
-import { proxiesFor } from './profiles/proxies.ts';
+import { proxyFor } from './profiles/proxy.ts';
 import { type Connection, resolveConnection } from './profiles/resolve.ts';
 import { createWaiting, tellAttempt, tellDeprecation } from './tell.ts';
 
@@ -39,7 +39,7 @@ export async function withClient<Result>(
   const { context, globals } = runtime;
   const { clock, random } = context;
   runtime.console.hide(connection.key);
-  const proxies = proxiesFor(connection.baseUrl, context.env);
+  const proxy = proxyFor(connection.baseUrl, context.env);
   const [
     { createClient },
     { createTransport },
@@ -55,7 +55,7 @@ export async function withClient<Result>(
   ]);
   const interrupt = new AbortController();
   const unsubscribe = context.onSignal(['SIGINT'], () => interrupt.abort(new InterruptedError()));
-  const transport = createTransport({ clock, proxies });
+  const transport = createTransport({ clock, proxy });
   const marks = createMarks(join(stateDirectory(context), 'services'), clock);
   try {
     return await work(

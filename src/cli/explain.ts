@@ -30,7 +30,8 @@ export function explain(error: unknown): Explanation {
     const { code, message, ...rest } = explainAny(error.cause, error.connection);
     // A service may send the key back inside its error; whoever logs what we say must not keep it.
     const { key } = error.connection;
-    return { code: withoutKey(code, key), message: withoutKey(message, key), ...rest };
+    const hint = error.hint ?? rest.hint;
+    return { ...rest, code: withoutKey(code, key), message: withoutKey(message, key), hint };
   }
   return explainAny(error);
 }
@@ -124,7 +125,8 @@ function explainUnknown(
 function kindOfUnknown(cause: unknown): Pick<Explanation, 'exitCode' | 'code'> {
   if (cause instanceof InterruptedError) return { exitCode: exitCodes.interrupted, code: 'interrupted' };
   // There is an answer, and it tells nothing.
-  if (cause instanceof ContractError) return { exitCode: exitCodes.service, code: 'contract_error' };
+  if (cause instanceof ContractError && cause.status < 400)
+    return { exitCode: exitCodes.service, code: 'contract_error' };
   return { exitCode: exitCodes.network, code: 'outcome_unknown' };
 }
 
@@ -174,7 +176,10 @@ const reasonOf = (error: unknown): string =>
       ? error.message
       : String(error);
 
-const networkReason = (error: NetworkError): string => REASONS[error.code ?? ''] ?? error.message;
+function networkReason({ code, message }: NetworkError): string {
+  const [, refusal] = /^Proxy response \((\d+)\)/.exec(message) ?? [];
+  return refusal === undefined ? (REASONS[code ?? ''] ?? message) : `the proxy answered ${refusal}`;
+}
 
 function networkHint(error: NetworkError, connection: Connection | undefined): string | undefined {
   if (connection?.profile === 'local' && error.code === 'ECONNREFUSED')

@@ -14,7 +14,7 @@ import { type Deprecation, readDeprecation } from './deprecation.ts';
 import { type ClientError, ContractError, OutcomeUnknownError } from './errors.ts';
 import type { ReplyHeaders } from './headers.ts';
 import { failureOf, readValue } from './reply.ts';
-import { createSender, type SenderOptions } from './sender.ts';
+import { createSender, type SenderOptions, type SendRecord } from './sender.ts';
 
 export type ClientOptions = SenderOptions & {
   /** Ends in the version prefix, without a slash behind it. */
@@ -32,6 +32,7 @@ export type CallOptions = {
   paced?: boolean;
   /** Asks whatever is known of a cool-down, which an answer then clears. */
   probe?: boolean;
+  record?: SendRecord;
 };
 
 export type CallResult<Name extends OperationName> = {
@@ -57,13 +58,17 @@ export function createClient(options: ClientOptions): Client {
   const send = createSender(options);
 
   function tellDeprecation(operation: OperationName, { headers }: Reply): void {
-    const deprecation = readDeprecation(headers);
+    const deprecation = readDeprecation(headers, options.clock.now());
     if (deprecation && service.isNewToday(operation)) options.onDeprecated?.({ operation, ...deprecation });
   }
 
   return {
     honoursIdempotency: service.honoursIdempotency,
-    async call(name, input, { url: link, idempotencyKey: givenKey, paced = false, probe = false } = {}) {
+    async call(
+      name,
+      input,
+      { url: link, idempotencyKey: givenKey, paced = false, probe = false, record } = {},
+    ) {
       const operation: Operation = operations[name];
       const url = link ?? addressOf(options.baseUrl, operation, input);
       // One key for all attempts of one creation, so that a service which honours it adds one animal.
@@ -73,7 +78,7 @@ export function createClient(options: ClientOptions): Client {
       const { repeatable } = operation;
       const { outcome, until, doubted } = await send(
         { method: operation.method, url, headers, body },
-        { repeatable, success: operation.success.status, paced, probe },
+        { repeatable, success: operation.success.status, paced, probe, record },
       );
       if ('reply' in outcome) tellDeprecation(name, outcome.reply);
       const failed = (failure: ClientError, isDoubted: boolean): ClientError =>

@@ -13,7 +13,9 @@ export type KnownService = {
   isNewToday(what: string): boolean;
 };
 
-const IDEMPOTENCY = 'honours-idempotency-key';
+/** With the day (UTC): another service may come to stand at the same origin. */
+const HONOURS = 'honours-idempotency-key-';
+const DAY = 86_400_000;
 
 /** No group's name lets anybody read a key: it is a hash of the origin, or of the origin and the key. */
 export function createKnownService(
@@ -23,17 +25,23 @@ export function createKnownService(
 ): KnownService {
   const { origin } = new URL(baseUrl);
   const service = `service-${sha256(origin)}`;
+  const shownOn = () =>
+    marks
+      .list(service)
+      .filter((name) => name.startsWith(HONOURS))
+      .map((name) => name.slice(HONOURS.length));
   return {
     coolDown: createCoolDown(marks, `cool-down-${sha256(`${origin}\n${key}`)}`, clock),
-    honoursIdempotency: () => marks.list(service).includes(IDEMPOTENCY),
+    honoursIdempotency: () =>
+      shownOn().some((day) => day === dayOf(clock.now()) || day === dayOf(clock.now() - DAY)),
     noteIdempotency(isHonoured) {
-      if (isHonoured === marks.list(service).includes(IDEMPOTENCY)) return;
-      if (isHonoured) marks.put(service, IDEMPOTENCY);
-      else marks.remove(service, IDEMPOTENCY);
+      const today = dayOf(clock.now());
+      for (const day of shownOn()) if (!isHonoured || day !== today) marks.remove(service, HONOURS + day);
+      if (isHonoured && !shownOn().includes(today)) marks.put(service, HONOURS + today);
     },
     isNewToday(what) {
       const names = marks.list(service).filter((name) => name.startsWith(`${what}-told-`));
-      const today = `${what}-told-${new Date(clock.now()).toISOString().slice(0, 10)}`;
+      const today = `${what}-told-${dayOf(clock.now())}`;
       if (names.includes(today)) return false;
       for (const name of names) marks.remove(service, name);
       marks.put(service, today);
@@ -41,5 +49,7 @@ export function createKnownService(
     },
   };
 }
+
+const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

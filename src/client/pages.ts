@@ -47,5 +47,8 @@ export async function* listPages(
 
 function nextLink({ headers, url }: CallResult<'listPets'>): URL | undefined {
   const target = findLink(headers, 'next');
-  return target === undefined ? undefined : new URL(target, url);
+  if (target === undefined) return undefined;
+  if (!URL.canParse(target, url.href))
+    throw new ContractError(200, `the link to the next page is none: ${target}`);
+  return new URL(target, url);
 }

@@ -9,9 +9,11 @@ export type RetryState = {
   repeatable: boolean;
   /** Whether the service has shown that it honours the idempotency key, which makes a creation repeatable. */
   honoured: boolean;
+  /** Whether this attempt or an earlier one may have been carried out. */
+  doubted: boolean;
   /** How many attempts were made, this one included. */
   attempt: number;
-  /** What this call has waited so far, and may wait in all. */
+  /** What this call has waited so far, and may wait in all; below 0 where it never tries again. */
   waited: number;
   maxWait: number;
   /** Whether this call paces itself: then pauses up to a minute's edge cost nothing of `maxWait`. */
@@ -81,7 +83,10 @@ export function withJitter(wait: number, random: number): number {
 
 function afterRateLimit({ headers }: Reply, state: RetryState): RetryDecision {
   const wait = withJitter(refusedFor(headers, state.attempt, state.now), state.random);
-  if (state.attempt >= retryRules.rateLimit.attempts) return { retry: false, wait };
+  const isSafe = state.repeatable || state.honoured || !state.doubted;
+  // A pause before a request is no repetition, but this is one, and none is wanted.
+  const isWanted = state.maxWait >= 0 && state.attempt < retryRules.rateLimit.attempts;
+  if (!isSafe || !isWanted) return { retry: false, wait };
   return within(state, wait, 'rate limit');
 }
 

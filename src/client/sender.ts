@@ -4,6 +4,7 @@ import type { Attempt, Outcome, Reply, Times } from './attempt.ts';
 import { ClientError, ContractError, HeldBackError, InterruptedError, RateLimitError } from './errors.ts';
 import { readHeader } from './headers.ts';
 import type { KnownService } from './known-service.ts';
+import { readError } from './reply.ts';
 import { costOf, decideRetry, isInProgress, restAfter, type WaitReason, withJitter } from './retry.ts';
 import type { Transport } from './transport.ts';
 
@@ -32,7 +33,21 @@ export type SenderOptions = {
 };
 
 /** How a request may be treated; `success` is the status that needs no thought. */
-export type Conduct = { repeatable: boolean; success: number; paced: boolean; probe: boolean };
+export type Conduct = {
+  repeatable: boolean;
+  success: number;
+  paced: boolean;
+  probe: boolean;
+  record?: SendRecord | undefined;
+};
+
+/** Who must know, even after a kill, what may have been carried out. What it throws ends the call. */
+export type SendRecord = {
+  /** Right before an attempt is sent, behind every wait. */
+  sending(): Promise<void>;
+  /** Nothing that was sent has been carried out. */
+  withdrawn(): Promise<void>;
+};
 
 /**
  * What the last attempt came to, and until when it asks to wait, in milliseconds since the epoch. `doubted` tells
@@ -43,31 +58,50 @@ export type Final = { outcome: Outcome; until: number; doubted: boolean };
 /** Sends a request until there is an outcome to keep. Never rejects for what a ClientError tells. */
 export type Sender = (request: Request, conduct: Conduct) => Promise<Final>;
 
+/** A service remembers an idempotency key for 24 hours (design D10); one of them is kept for clocks that differ. */
+export const REMEMBERED_FOR = 23 * 3_600_000;
+
 /** The loop: it sends and sleeps, and decides nothing. */
 export function createSender(options: SenderOptions): Sender {
   const { transport, service, clock, random, signal } = options;
   const maxWait = options.maxWaitMilliseconds ?? -1;
 
-  return async (request, { repeatable, success, paced, probe }) => {
+  return async (request, { repeatable, success, paced, probe, record }) => {
+    const started = clock.now();
     let waited = 0;
     let doubted = false;
     try {
       for (let attempt = 1; ; ) {
         if (!probe) await rest();
+        await record?.sending();
         const { outcome, times } = await transport.send({
           ...request,
           timeoutMilliseconds: options.timeoutMilliseconds,
           signal,
           mayStart: () => probe || service.coolDown.until() <= clock.now(),
         });
-        if (isHeldBack(outcome)) continue;
+        if (isHeldBack(outcome)) {
+          if (!doubted) await record?.withdrawn();
+          continue;
+        }
         options.onAttempted?.({ request, outcome, times });
         if ('reply' in outcome) note(outcome.reply, attempt, probe);
         const now = clock.now();
         if ('reply' in outcome && outcome.reply.status === success) return { outcome, until: now, doubted };
         doubted ||= mayHaveSucceeded(outcome);
-        const honoured = service.honoursIdempotency();
-        const state = { repeatable, honoured, attempt, waited, maxWait, paced, now, random: random() };
+        if (!doubted) await record?.withdrawn();
+        const honoured = service.honoursIdempotency() && !isDenied(outcome) && now - started < REMEMBERED_FOR;
+        const state = {
+          repeatable,
+          honoured,
+          doubted,
+          attempt,
+          waited,
+          maxWait,
+          paced,
+          now,
+          random: random(),
+        };
         const decision = decideRetry(outcome, state);
         if (!decision.retry) return { outcome, until: now + (decision.wait ?? 0), doubted };
         await pause(decision.wait, decision.cost, decision.reason);
@@ -105,11 +139,18 @@ export function createSender(options: SenderOptions): Sender {
     if (probe && isSuccess) service.coolDown.clear();
     const rest = restAfter(reply, attempt, clock.now());
     if (rest !== undefined) service.coolDown.note(clock.now() + rest);
-    const isHonoured = readHeader(reply.headers, header.idempotencySupported) === 'true';
+    const isHonoured = saysHonoured(reply);
     // A failure may come from something that stands in between and knows nothing of it.
     if (isSuccess || isHonoured) service.noteIdempotency(isHonoured);
   }
 }
+
+const saysHonoured = ({ headers }: Reply): boolean =>
+  readHeader(headers, header.idempotencySupported) === 'true';
+
+/** The service itself has answered, and not as one that honours the key: another stands there now. */
+const isDenied = (outcome: Outcome): boolean =>
+  'reply' in outcome && readError(outcome.reply) !== undefined && !saysHonoured(outcome.reply);
 
 const isHeldBack = (outcome: Outcome): boolean =>
   'failure' in outcome && outcome.failure instanceof HeldBackError;
@@ -118,7 +159,8 @@ const isHeldBack = (outcome: Outcome): boolean =>
 function mayHaveSucceeded(outcome: Outcome): boolean {
   if ('reply' in outcome) {
     const { status } = outcome.reply;
-    return status < 300 || status >= 500 || status === 408 || isInProgress(outcome.reply);
+    // These send a browser to a page that may tell of what was done; 307 and 308 say that it is to be done elsewhere.
+    return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.reply);
   }
   const { failure } = outcome;
   return failure instanceof ContractError || ('sent' in failure && failure.sent === true);

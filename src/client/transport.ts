@@ -1,6 +1,6 @@
 import type { Clock } from '../contract/clock.ts';
 import type { Attempt, Outcome, Times } from './attempt.ts';
-import { createDispatcher, type Proxies } from './dispatcher.ts';
+import { createDispatcher, type HttpProxy } from './dispatcher.ts';
 import { Exchange } from './exchange.ts';
 
 /** Sends one attempt and reads its whole reply. It never retries and never follows a redirect. */
@@ -12,12 +12,12 @@ export interface Transport {
 
 export function createTransport({
   clock,
-  proxies,
+  proxy,
 }: {
   clock: Clock;
-  proxies?: Proxies | undefined;
+  proxy?: HttpProxy | undefined;
 }): Transport {
-  const dispatcher = createDispatcher(proxies);
+  const dispatcher = createDispatcher(proxy);
   return {
     send: (attempt) => new Exchange(attempt, clock).run(dispatcher),
     close: () => dispatcher.destroy(),

@@ -1,49 +1,7 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runInTerminal, type TerminalOptions } from '../helpers/context.ts';
-import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { HONOURED, service, shop } from '../helpers/bulk-shop.ts';
+import { reply } from '../helpers/scripted-server.ts';
 import { KEY, start } from '../helpers/service.ts';
-import { temporaryDirectory } from '../helpers/temp.ts';
-
-const CSV = 'name,category\nRex,1\nBella,2\nLola,3\n';
-const HONOURED = { 'Idempotency-Supported': 'true' };
-
-/** A shop with a file to add, and a state directory that lasts from one run to the next. */
-async function shop(url: string, text = CSV, name = 'animals.csv') {
-  const directory = await temporaryDirectory();
-  const file = join(directory, name);
-  await writeFile(file, text);
-  const environment = { PETS_BASE_URL: url, PETS_API_KEY: KEY, XDG_STATE_HOME: join(directory, 'state') };
-  return {
-    file,
-    add: (args: string[] = [], { env, ...options }: TerminalOptions = {}) =>
-      runInTerminal(['add', '--from', file, ...args], { ...options, env: { ...environment, ...env } }),
-  };
-}
-
-/** A service that counts from 1, and answers a creation as the test says; undefined for the usual answer. */
-async function service(
-  answer: (name: string, response: Parameters<Handler>[1], count: number) => boolean = () => false,
-  headers: Record<string, string> = HONOURED,
-) {
-  const added = new Map<string, { id: number; name: string }>();
-  let id = 0;
-  const server = await scriptedServer((request, response) => {
-    const { body, headers: sent } = server.requests.at(-1) as (typeof server.requests)[number];
-    if (request.method === 'GET') return reply(response, 200, [], headers);
-    const pet = JSON.parse(body);
-    const count = creations().filter(({ name }) => name === pet.name).length;
-    const key = String(sent['idempotency-key']);
-    if (!added.has(key)) added.set(key, { id: ++id, ...pet, status: 'available' });
-    if (!answer(pet.name, response, count)) reply(response, 201, added.get(key), headers);
-  });
-  const creations = () =>
-    server.requests
-      .filter(({ method }) => method === 'POST')
-      .map(({ body, headers: sent }) => ({ name: JSON.parse(body).name, key: sent['idempotency-key'] }));
-  return { ...server, creations, names: () => creations().map(({ name }) => name), added };
-}
 
 const statuses = (stdout: string) =>
   stdout

@@ -174,9 +174,15 @@ describe('get, where the service has removed the operation', () => {
   });
 
   test('but through ten pages at most', async () => {
-    const { code, server } = await against(gone, ['get', '11']);
+    const { code, server, stderr } = await against(gone, ['get', '11']);
     expect(code).toBe(3);
     expect(server.requests).toHaveLength(11);
+    expect(stderr).toContain('what lies behind was not looked through: 11 may be there');
+  });
+
+  test('and no further than it must, where an id is asked for twice', async () => {
+    const { code, server } = await against(gone, ['get', '1', '1']);
+    expect([code, server.requests.length]).toEqual([0, 2]);
   });
 });
 

@@ -160,7 +160,7 @@ describe('what is told once a day', () => {
     expect(marks.sort()).toEqual([
       'getPet-told-2026-11-24',
       'getPets-told-2026-11-24',
-      'honours-idempotency-key',
+      'honours-idempotency-key-2026-11-20',
     ]);
   });
 });

@@ -81,7 +81,7 @@ const replies = fc
       /** Until when this request is not to be repeated, and until when no other is to be sent. */
       floor: status === 429 ? refusedFor : (after.asks ?? 0),
       rest: status === 429 ? refusedFor : isSpent ? (reset.asks ?? 0) : 0,
-      isAmbiguous: status < 300 || status === 408 || status >= 500 || isInFlight(status, code),
+      isAmbiguous: status <= 303 || status === 408 || status >= 500 || isInFlight(status, code),
     };
   });
 const failures = fc
@@ -100,6 +100,7 @@ test('a decision is never earlier than asked, never longer than allowed, and nev
   const states = fc.record({
     repeatable: fc.boolean(),
     honoured: fc.boolean(),
+    doubted: fc.boolean(),
     paced: fc.boolean(),
     attempt: fc.integer({ min: 1, max: 12 }),
     waited: fc.integer({ min: 0, max: 1e9 }),

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { type Client, type ClientOptions, createClient } from '../../src/client/client.ts';
-import type { Proxies } from '../../src/client/dispatcher.ts';
+import type { HttpProxy } from '../../src/client/dispatcher.ts';
 import { InterruptedError } from '../../src/client/errors.ts';
 import { createKnownService } from '../../src/client/known-service.ts';
 import { createOwnMarks, type Marks } from '../../src/client/marks.ts';
@@ -17,7 +17,7 @@ export const add = (client: Client) => client.call('createPet', { body: { name: 
 export type TestClientOptions = Partial<ClientOptions> & {
   clock?: ManualClock;
   marks?: Marks;
-  proxies?: Proxies;
+  proxy?: HttpProxy;
   /** Called instead of a wait, which then takes no time but by the clock. */
   onSleep?: (milliseconds: number) => void;
 };
@@ -25,9 +25,9 @@ export type TestClientOptions = Partial<ClientOptions> & {
 /** A client with a clock that only its own waits move, and an interrupt; closed behind the test. */
 export function testClient(
   baseUrl: string,
-  { clock = manualClock(), marks = createOwnMarks(), proxies, onSleep, ...options }: TestClientOptions = {},
+  { clock = manualClock(), marks = createOwnMarks(), proxy, onSleep, ...options }: TestClientOptions = {},
 ) {
-  const transport = createTransport({ clock, proxies });
+  const transport = createTransport({ clock, proxy });
   onTestFinished(() => transport.close());
   const service = createKnownService({ baseUrl, key: KEY }, marks, clock);
   const interrupt = new AbortController();

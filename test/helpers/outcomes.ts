@@ -9,6 +9,7 @@ export const NOW = Date.parse('2026-11-20T12:00:00Z');
 export const state: RetryState = {
   repeatable: true,
   honoured: false,
+  doubted: false,
   attempt: 1,
   waited: 0,
   maxWait: 75_000,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import * as z from 'zod/mini';
+import { InterruptedError } from '../../client/errors.ts';
 import { describeIssues } from '../../contract/issues.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import { fileError, usageError } from '../cli-error.ts';
@@ -30,29 +31,32 @@ export async function checkInput(
   take: (row: InputRow) => Promise<void>,
 ): Promise<CheckedInput> {
   const source = await sourceOf(from);
+  const form = formatFor(source, format);
   const bytes = from === '-' ? context.stdin : createReadStream(from);
+  const unsubscribe = context.onSignal(['SIGINT'], () => bytes.destroy(new InterruptedError()));
   const hash = createHash('sha256');
   const notSent = new Set<string>();
   let [rows, faults] = [0, 0];
-  const tellFault = (line: number, message: string) => {
+  const tellFault = async (line: number, message: string) => {
     faults++;
     const { name } = source;
     console.event({ fault: { source: name, line, message } }, visible(`${name}, line ${line}: ${message}`));
+    await console.settled();
   };
   try {
-    for await (const row of readRows(hashed(bytes, hash), formatFor(source, format))) {
+    for await (const row of readRows(hashed(bytes, hash), form)) {
       if ('fault' in row) {
-        tellFault(row.line, row.fault);
+        await tellFault(row.line, row.fault);
         continue;
       }
       rows++;
       const parsed = z.safeParse(NewPet, row.value);
       if (!parsed.success) {
-        tellFault(row.line, describeIssues(parsed.error));
+        await tellFault(row.line, describeIssues(parsed.error));
         continue;
       }
       for (const field of Object.keys(row.value as object)) {
-        if (!(field in NewPet.shape) && notSent.size < FIELDS_TOLD) notSent.add(field);
+        if (field !== '' && !(field in NewPet.shape) && notSent.size < FIELDS_TOLD) notSent.add(field);
       }
       await take({ line: row.line, pet: parsed.data });
     }
@@ -60,6 +64,8 @@ export async function checkInput(
     if (error instanceof NotUtf8Error)
       throw usageError(`${source.name} is not UTF-8 text`, 'save it as UTF-8');
     throw (error as NodeJS.ErrnoException).syscall ? fileError('read', source.name, error) : error;
+  } finally {
+    unsubscribe();
   }
   if (faults > 0) {
     const count = faults === 1 ? 'a fault' : `${faults} faults`;

@@ -5,7 +5,8 @@ import { readLastJob } from './job-index.ts';
 import { lockExistingJob } from './job-lock.ts';
 import type { BulkOptions } from './job-types.ts';
 import { loadProgress, PROGRESS, type Progress } from './progress-file.ts';
-import { compareRows, type StoredRows } from './spool.ts';
+import { rowStates } from './row-states.ts';
+import { countCommonRows, type StoredRows } from './spool.ts';
 
 export const ROWS = 'rows.ndjson';
 
@@ -33,12 +34,18 @@ export async function expectUnchanged(
     await progress?.file.close();
     if (!progress || progress.states.touched === 0) return;
     if (progress.states.counts().left > 0) throw changed(source.name, progress);
-    const earlier = { path: join(other, ROWS), rows: progress.header.rows };
-    const { common, beginsAlike } = await compareRows(files, earlier, rows);
-    // A file of its own may hold some of the same animals; one that was added to or mended holds most of them.
-    if (beginsAlike || common * 2 >= Math.min(earlier.rows, rows.rows)) {
-      throw repeated(source.name, progress, common);
-    }
+    const { states } = progress;
+    const common = await countCommonRows(
+      files,
+      {
+        path: join(other, ROWS),
+        rows: progress.header.rows,
+        // One that failed may come again, mended or not.
+        counts: (row) => states.state(row) === rowStates.added || states.state(row) === rowStates.unknown,
+      },
+      rows,
+    );
+    if (common > 0) throw repeated(source.name, progress, common);
   } finally {
     await lock.release();
   }

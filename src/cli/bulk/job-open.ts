@@ -4,7 +4,7 @@ import type { Lock } from '../../store/lock.ts';
 import type { InputRow, Job, PendingRow, RowCounts, RowResult } from './job-types.ts';
 import type { Progress } from './progress-file.ts';
 import { type Entry, idempotencyKeyOf } from './progress-format.ts';
-import { type RowState, rowStates } from './row-states.ts';
+import { type RowState, rowStates, stateAfter } from './row-states.ts';
 import { readRows } from './spool.ts';
 
 /** What a job is made of; `rows` is the path of its rows. */
@@ -68,6 +68,10 @@ export class OpenJob implements Job {
     await this.#record(row, { row, status: 'sending', idempotencyKey, apiKeyHash, sentAt });
   }
 
+  withdraw(row: number): Promise<void> {
+    return this.#record(row, { row, status: 'withdrawn' });
+  }
+
   settle(row: number, result: RowResult): Promise<void> {
     return this.#record(row, { row, ...result });
   }
@@ -98,7 +102,9 @@ export class OpenJob implements Job {
   async #record(row: number, entry: Exclude<Entry, { status: 'finished' }>): Promise<void> {
     const { file, states } = this.#parts.progress;
     const offset = await file.append(entry);
-    states.set(row, stateAfter[entry.status], offset);
+    // What fails now is not tried again by this run.
+    const state = entry.status === 'failed' ? rowStates.failedNow : stateAfter[entry.status];
+    states.set(row, state, offset);
     this.#finishedAt = undefined;
   }
 
@@ -109,13 +115,6 @@ export class OpenJob implements Job {
 }
 
 const PENDING: ReadonlySet<RowState> = new Set([rowStates.fresh, rowStates.failed, rowStates.doubt]);
-
-const stateAfter = {
-  sending: rowStates.doubt,
-  added: rowStates.added,
-  failed: rowStates.failedNow,
-  unknown: rowStates.unknown,
-} as const;
 
 function resultOf(entry: Entry): RowResult | undefined {
   switch (entry.status) {

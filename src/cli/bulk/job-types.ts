@@ -75,6 +75,8 @@ export interface Job {
    * @throws CliError, and then the row must not be sent
    */
   sending(row: number, intent: { apiKeyHash: string }): Promise<void>;
+  /** The row that was about to be sent was certainly not added: it is as if it had never been tried. */
+  withdraw(row: number): Promise<void>;
   /** On the disk once it is done. @throws CliError, and then the row stays in doubt */
   settle(row: number, result: RowResult): Promise<void>;
   /** Call it once every row has a result: from then on the job is remembered 30 days. */

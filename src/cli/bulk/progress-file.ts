@@ -11,7 +11,7 @@ import {
   encodeHeader,
   type Header,
 } from './progress-format.ts';
-import { RowStates, rowStates } from './row-states.ts';
+import { RowStates, stateAfter } from './row-states.ts';
 
 export const PROGRESS = 'progress.ndjson';
 
@@ -190,6 +190,5 @@ async function replay(file: OpenFile, path: string): Promise<Replayed | undefine
 function apply(replayed: Replayed, event: Event, offset: number): void {
   replayed.finishedAt = event.status === 'finished' ? event.at : undefined;
   if (event.status === 'finished') return;
-  const state = event.status === 'sending' ? rowStates.doubt : rowStates[event.status];
-  replayed.states.set(event.row, state, offset);
+  replayed.states.set(event.row, stateAfter[event.status], offset);
 }

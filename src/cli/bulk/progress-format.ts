@@ -11,6 +11,8 @@ import { damagedError, newerVersionError } from './job-errors.ts';
  *   {"version":1,"source":"animals.csv","sha256":"…","baseUrl":"…","rows":66,"startedAt":"…","nonce":"…",…}
  *   {"row":1,"status":"sending","idempotencyKey":"…","apiKeyHash":"…","sentAt":"2026-11-20T12:00:00.000Z"}
  *   {"row":1,"status":"added","pet":{"id":67,…}}
+ *   {"row":2,"status":"sending",…}
+ *   {"row":2,"status":"withdrawn"}
  *   {"status":"finished","at":"2026-11-20T12:01:00.000Z"}
  *
  * Each is synced before the next is written, so that only the last can be torn by a kill or a power failure.
@@ -39,6 +41,8 @@ const Sending = z.object({
   apiKeyHash: z.string(),
   sentAt: Instant,
 });
+/** What was about to be sent, or was refused, has certainly not been carried out. */
+const Withdrawn = z.object({ row, status: z.literal('withdrawn') });
 const Failure = z.object({ code: z.string(), message: z.string(), status: z.optional(z.int()) });
 const Failed = z.object({ row, status: z.literal('failed'), error: Failure });
 const Unknown = z.object({
@@ -52,6 +56,7 @@ const Finished = z.object({ status: z.literal('finished'), at: Instant });
 const entryWith = <P extends z.ZodMiniType>(pet: P) =>
   z.discriminatedUnion('status', [
     Sending,
+    Withdrawn,
     z.object({ row, status: z.literal('added'), pet }),
     Failed,
     Unknown,

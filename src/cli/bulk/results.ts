@@ -24,14 +24,13 @@ export async function writeJsonArray<Item>(
   toJson: (item: Item) => unknown,
 ): Promise<void> {
   const show = console.isTerminal ? visibleJson : (text: string) => text;
-  let separator = '';
-  await console.write('[');
+  let separator = '[';
   await writeInParts(console, items, (item) => {
     const text = separator + show(stringifyJson(toJson(item)));
     separator = ',\n';
     return text;
   });
-  await console.write(']\n');
+  await console.write(separator === '[' ? '[]\n' : ']\n');
 }
 
 async function writeInParts<Item>(

@@ -3,6 +3,15 @@ import type { RowCounts } from './job-types.ts';
 export const rowStates = { fresh: 0, doubt: 1, added: 2, failed: 3, failedNow: 4, unknown: 5 } as const;
 export type RowState = (typeof rowStates)[keyof typeof rowStates];
 
+/** What a line of an earlier run says of its row. */
+export const stateAfter = {
+  sending: rowStates.doubt,
+  withdrawn: rowStates.fresh,
+  added: rowStates.added,
+  failed: rowStates.failed,
+  unknown: rowStates.unknown,
+} as const;
+
 /**
  * What is known of each row (from 1): 13 bytes for each, because there may be a million. `failed` is of an earlier
  * run, `failedNow` of this one.

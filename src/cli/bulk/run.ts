@@ -1,16 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Client } from '../../client/client.ts';
+import { OutcomeUnknownError } from '../../client/errors.ts';
 import { realFiles } from '../../store/files.ts';
+import { CallError } from '../call-error.ts';
 import type { Runtime } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
-import type { Console } from '../output/console.ts';
+import { type Console, OutputError } from '../output/console.ts';
 import { stateDirectory } from '../paths.ts';
 import type { Connection } from '../profiles/resolve.ts';
 import { type CheckedInput, checkInput, type InputOptions } from './input.ts';
 import { openJob } from './job.ts';
-import type { Job } from './job-types.ts';
+import type { BulkPlace, InputRow, Job } from './job-types.ts';
 import { createProgress } from './progress.ts';
 import { writeJsonArray, writeResults } from './results.ts';
 import { sendRows } from './send.ts';
@@ -27,21 +29,51 @@ export async function addFrom(request: BulkRequest, runtime: Runtime): Promise<n
     clock: context.clock,
     random: randomBytes,
   };
-  const spool = await createSpool(place);
-  const input = await checkInput(request, runtime, (row) => spool.write(row)).catch(async (error) => {
-    await spool.discard();
-    throw error;
-  });
-  if (request.dryRun || input.rows === 0) return showOnly(spool, input, connection, runtime);
+  const isKept = !request.dryRun || console.json;
+  const { input, spool } = await collect(request, isKept ? place : undefined, runtime);
+  if (request.dryRun || spool === undefined) return showOnly(spool, input, connection, runtime);
   const { source, sha256 } = input;
   const options = { ...place, source, restart: request.restart === true, baseUrl: connection.baseUrl };
   const job = await openJob(spool, sha256, options);
   try {
     await addRows(job, connection, runtime, source.name);
-    await writeResults(console, job);
+    // What became of the rows is no other because nobody reads it to its end.
+    await writeResults(console, job).catch((error) => {
+      if (!(error instanceof OutputError) || error.code !== 'EPIPE') throw error;
+    });
     return summarize(job, console);
   } finally {
     await job.close();
+  }
+}
+
+/**
+ * Checks the input, and keeps its rows. That they cannot be kept is told only where the input is good: whoever mends
+ * it, or only wants it checked, needs no place.
+ */
+async function collect(
+  request: BulkRequest,
+  place: BulkPlace | undefined,
+  runtime: Runtime,
+): Promise<{ input: CheckedInput; spool: SpoolFile | undefined }> {
+  let spool: SpoolFile | undefined;
+  let failure: unknown;
+  const keep = async (row: InputRow) => {
+    if (place === undefined || failure !== undefined) return;
+    try {
+      spool ??= await createSpool(place);
+      await spool.write(row);
+    } catch (error) {
+      failure = error;
+    }
+  };
+  try {
+    const input = await checkInput(request, runtime, keep);
+    if (failure !== undefined) throw failure;
+    return { input, spool };
+  } catch (error) {
+    await spool?.discard().catch(() => {});
+    throw error;
   }
 }
 
@@ -50,8 +82,9 @@ async function addRows(job: Job, connection: Connection, runtime: Runtime, name:
   const { added, failed, left } = job.counts();
   const since = `${job.startedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   if (job.resumed && left + failed === 0) {
+    await job.finish();
     console.notice(
-      `nothing is sent: ${name} was added to ${connection.baseUrl} on ${since}. All of it again: --restart`,
+      `nothing is sent: ${name} was sent to ${connection.baseUrl} on ${since}. All of it again: --restart`,
     );
     return;
   }
@@ -65,8 +98,11 @@ async function addRows(job: Job, connection: Connection, runtime: Runtime, name:
   } catch (error) {
     progress.end();
     const { added: done } = job.counts();
-    console.notice(`${done} of ${job.rows} rows are added; to go on: ${goOnCommand(context.argv)}`);
-    throw error;
+    const goOn = `to go on: ${goOnCommand(context.argv)}`;
+    console.notice(`${done} of ${job.rows} rows are added; ${goOn}`);
+    // A row's own key is known to the next run, and no option takes it.
+    const isInDoubt = error instanceof CallError && error.cause instanceof OutcomeUnknownError;
+    throw isInDoubt ? new CallError(error.cause, connection, goOn) : error;
   }
   progress.end();
 }
@@ -91,17 +127,19 @@ function summarize(job: Job, console: Console): number {
 
 /** Sends nothing; with `--json` it shows what would be sent. */
 async function showOnly(
-  spool: SpoolFile,
+  spool: SpoolFile | undefined,
   { source, rows }: CheckedInput,
   { baseUrl, profile }: Connection,
   { console }: Runtime,
 ): Promise<number> {
-  try {
-    await spool.complete();
-    if (console.json) await writeJsonArray(console, readRows(realFiles, spool.path, rows), ({ pet }) => pet);
-  } finally {
-    await spool.discard();
-  }
+  if (spool !== undefined) {
+    try {
+      await spool.complete();
+      await writeJsonArray(console, readRows(realFiles, spool.path, rows), ({ pet }) => pet);
+    } finally {
+      await spool.discard();
+    }
+  } else if (console.json) await console.writeJson([]);
   const what =
     rows === 0 ? `${source.name} has no rows` : `the ${rows} rows of ${source.name} would be added`;
   console.notice(`nothing is sent: ${what} at ${baseUrl} (profile ${profile})`);

@@ -1,16 +1,12 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
 import { readQuota } from '../../client/rate-limit.ts';
+import { REMEMBERED_FOR } from '../../client/sender.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { hashKey } from '../../store/keys.ts';
 import { withoutKey } from '../profiles/profile.ts';
-import type { Doubt, Job, RowResult } from './job-types.ts';
+import type { Doubt, Job, PendingRow } from './job-types.ts';
 import type { Quota } from './progress.ts';
-
-const HOUR = 3_600_000;
-
-/** A service remembers an idempotency key for 24 hours (design D10); an hour of them is kept for clocks that differ. */
-const REPEATABLE_FOR = 23 * HOUR;
 
 /** What a service says of one row; any other failure is one of the whole input. */
 const ROW_STATUSES: readonly number[] = [400, 413, 422];
@@ -29,37 +25,71 @@ export type SendOptions = {
  *
  * @throws ClientError, and CliError where the progress cannot be recorded
  */
-export async function sendRows({ client, job, apiKey, clock, onSettled }: SendOptions): Promise<void> {
-  const apiKeyHash = hashKey(apiKey);
+export async function sendRows(options: SendOptions): Promise<void> {
+  const { client, job, onSettled } = options;
   let isAsked = false;
-  for await (const { row, pet, idempotencyKey, doubt } of job.pending()) {
+  for await (const pending of job.pending()) {
     // Whether the key is good and idempotency is honoured is known before the first row is risked.
     if (!isAsked) await client.call('listPets', { query: { limit: 1 } }, { paced: true });
     isAsked = true;
-    const lost = doubt && whyNotAgain(doubt, client.honoursIdempotency(), { apiKeyHash, now: clock.now() });
-    if (lost !== undefined) {
-      await job.settle(row, { status: 'unknown', idempotencyKey, message: lost });
-      onSettled();
-      continue;
-    }
-    await job.sending(row, { apiKeyHash });
-    let quota: Quota | undefined;
-    try {
-      const { value, headers } = await client.call(
-        'createPet',
-        { body: pet },
-        { idempotencyKey, paced: true },
-      );
-      await job.settle(row, { status: 'added', pet: value });
-      quota = readQuota(headers);
-    } catch (error) {
-      const result = resultOf(error, apiKey);
-      if (result !== undefined) await job.settle(row, result);
-      if (result?.status !== 'failed') throw error;
-    }
-    onSettled(quota);
+    onSettled(await sendRow(pending, options));
   }
   await job.finish();
+}
+
+/** Sends one row, or settles it where it must not be sent. What the service says of its window, if it has said it. */
+async function sendRow(
+  { row, pet, idempotencyKey, doubt }: PendingRow,
+  { client, job, apiKey, clock }: SendOptions,
+): Promise<Quota | undefined> {
+  const apiKeyHash = hashKey(apiKey);
+  const unknown = (message: string) =>
+    job.settle(row, { status: 'unknown', idempotencyKey, message: withoutKey(message, apiKey) });
+  const why = doubt && whyNotAgain(doubt, client.honoursIdempotency(), { apiKeyHash, now: clock.now() });
+  if (why !== undefined) {
+    await unknown(why);
+    return undefined;
+  }
+  const record = {
+    sending: () => job.sending(row, { apiKeyHash }),
+    // What an earlier run has sent stays in doubt, whatever becomes of this attempt.
+    withdrawn: async () => {
+      if (doubt === undefined) await job.withdraw(row);
+    },
+  };
+  try {
+    const { value, headers } = await client.call(
+      'createPet',
+      { body: pet },
+      { idempotencyKey, paced: true, record },
+    );
+    await job.settle(row, { status: 'added', pet: value });
+    return readQuota(headers);
+  } catch (error) {
+    if (error instanceof ApiFailure && ROW_STATUSES.includes(error.status)) {
+      const { status, code = `http_${status}`, message } = error;
+      if (doubt) await unknown(`sent in an earlier run without an answer, and now refused: ${message}`);
+      else await job.settle(row, { status: 'failed', error: masked({ code, message, status }, apiKey) });
+      return undefined;
+    }
+    // Where the key is honoured the next run repeats the row; where not, nobody may, and it is told as what it is.
+    if (
+      error instanceof OutcomeUnknownError &&
+      !error.honoured &&
+      !(error.cause instanceof InterruptedError)
+    ) {
+      await unknown(`no answer: ${error.cause instanceof Error ? error.cause.message : error.cause}`);
+    }
+    throw error;
+  }
+}
+
+function masked<Failure extends { code: string; message: string }>(
+  failure: Failure,
+  apiKey: string,
+): Failure {
+  const { code, message } = failure;
+  return { ...failure, code: withoutKey(code, apiKey), message: withoutKey(message, apiKey) };
 }
 
 /** Why a row whose outcome is unknown must not be sent again; undefined where it may. */
@@ -73,27 +103,6 @@ function whyNotAgain(
   if (apiKeyHash !== current.apiKeyHash) return `${sent}, with another API key`;
   const age = current.now - sentAt;
   // A send in the future: a clock was wrong, and nobody knows which.
-  if (age < 0 || age > REPEATABLE_FOR) return `${sent}, more than 23 hours ago`;
-  return undefined;
-}
-
-/** What a failure says of the row; undefined where the row is left to the next run. */
-function resultOf(error: unknown, apiKey: string): RowResult | undefined {
-  if (error instanceof ApiFailure && ROW_STATUSES.includes(error.status)) {
-    const { status, code = `http_${status}`, message } = error;
-    return {
-      status: 'failed',
-      error: { code: withoutKey(code, apiKey), message: withoutKey(message, apiKey), status },
-    };
-  }
-  // Where the key is honoured the next run repeats the row; where not, nobody may, and it is told as what it is.
-  if (error instanceof OutcomeUnknownError && !error.honoured && !(error.cause instanceof InterruptedError)) {
-    const { idempotencyKey, cause } = error;
-    return {
-      status: 'unknown',
-      idempotencyKey,
-      message: withoutKey(`no answer: ${cause instanceof Error ? cause.message : cause}`, apiKey),
-    };
-  }
+  if (age < 0 || age > REMEMBERED_FOR) return `${sent}, more than 23 hours ago`;
   return undefined;
 }

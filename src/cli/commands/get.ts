@@ -70,15 +70,20 @@ async function lookThrough(
   const { listPages } = await import('../../client/pages.ts');
   const found = new Map<bigint, Pet>();
   let pages = 0;
-  for await (const { pets } of listPages(client, { limit: pageSize.max }, pageSize.max)) {
+  let isWhole = false;
+  for await (const { pets, more } of listPages(client, { limit: pageSize.max }, pageSize.max)) {
     for (const pet of pets) if (ids.includes(pet.id)) found.set(pet.id, pet);
     pages++;
-    if (found.size === ids.length || pages === MAX_PAGES) break;
+    isWhole = more === 'no';
+    if (found.size === new Set(ids).size || pages === MAX_PAGES) break;
   }
   const looked = pages === 1 ? 'the first page was' : `the first ${pages} pages were`;
   console.notice(
     `the service has removed this operation; ${looked} looked through. Use: pets list --all --json`,
   );
+  const missing = ids.filter((id) => !found.has(id));
+  if (missing.length > 0 && !isWhole)
+    console.notice(`what lies behind was not looked through: ${missing.join(', ')} may be there`);
   return ids.map((id) => found.get(id));
 }
 

@@ -1,15 +1,19 @@
+import { InterruptedError } from '../../client/errors.ts';
 import type { ReplyHeaders } from '../../client/headers.ts';
 import { readQuota } from '../../client/rate-limit.ts';
+import { CallError } from '../call-error.ts';
+import { CliError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
-import { withClient } from '../connect.ts';
+import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
 import { openProfileFiles, type ProfileFiles } from '../profiles/files.ts';
 import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
-import { allowsHttp, checkProtocol, chooseProfile } from '../profiles/resolve.ts';
+import { allowsHttp, type Connection, checkProtocol, chooseProfile } from '../profiles/resolve.ts';
 
 type Row = {
-  profile: ProfileName;
+  /** `environment` for the key in PETS_API_KEY. */
+  profile: ProfileName | 'environment';
   baseUrl: string | null;
   /** Masked. */
   key: string | null;
@@ -53,8 +57,9 @@ export const profiles: Command<{ check?: boolean }> = {
         key: stored?.key ? maskKey(stored.key) : null,
         default: profile === defaultProfile,
       };
-      rows.push(check && stored?.key ? { ...row, check: await ask(runtime, profile, stored) } : row);
+      rows.push(check && stored?.key ? { ...row, check: await checkStored(runtime, profile, stored) } : row);
     }
+    rows.push(...(await environmentRow(runtime, check === true)));
     if (console.json) await console.writeJson(rows);
     else await console.write(await render(runtime, rows, check === true));
     return exitCodes.ok;
@@ -76,15 +81,38 @@ function readOrTell(
   }
 }
 
-async function ask(runtime: Runtime, profile: ProfileName, stored: Profile): Promise<Check> {
+/** The pair that PETS_API_KEY makes, which every command without --profile uses. */
+async function environmentRow(runtime: Runtime, check: boolean): Promise<Row[]> {
+  const { context, globals } = runtime;
+  if (!context.env['PETS_API_KEY'] || globals.profile !== undefined) return [];
+  const connection = connectionFor(runtime);
+  const { baseUrl, key } = connection;
+  const row: Row = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
+  return [check ? { ...row, check: await ask(runtime, connection) } : row];
+}
+
+/** @throws CliError where the key must not travel to the profile's base URL */
+function connectionOf(
+  { context }: Runtime,
+  profile: ProfileName,
+  { baseUrl, key = '', allowHttp }: Profile,
+): Connection {
+  checkProtocol(baseUrl, allowHttp === true || allowsHttp(context.env), profile);
+  return { profile, baseUrl, key, keySource: `profile ${profile}` };
+}
+
+async function checkStored(runtime: Runtime, profile: ProfileName, stored: Profile): Promise<Check> {
   try {
-    checkProtocol(stored.baseUrl, stored.allowHttp === true || allowsHttp(runtime.context.env), profile);
-    const connection = {
-      profile,
-      baseUrl: stored.baseUrl,
-      key: stored.key ?? '',
-      keySource: `profile ${profile}`,
-    };
+    return await ask(runtime, connectionOf(runtime, profile, stored));
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    return { ok: false, message: error.message };
+  }
+}
+
+/** Asks once, whatever is known of a cool-down. */
+async function ask(runtime: Runtime, connection: Connection): Promise<Check> {
+  try {
     const { headers } = await withClient(
       runtime,
       connection,
@@ -93,6 +121,7 @@ async function ask(runtime: Runtime, profile: ProfileName, stored: Profile): Pro
     );
     return checkOf(headers);
   } catch (error) {
+    if (error instanceof CallError && error.cause instanceof InterruptedError) throw error;
     return { ok: false, message: explain(error).message };
   }
 }

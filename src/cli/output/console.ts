@@ -22,6 +22,8 @@ export type Console = {
   notice(text: string): void;
   /** A line of an event stream or of debugging on stderr. */
   event(event: Record<string, unknown>, text: string): void;
+  /** Waits until stderr has taken what was said, where a slow reader has let much of it pile up. */
+  settled(): Promise<void>;
   /** From now on the key is masked in all that goes to stderr, wherever a service has put it. */
   hide(key: string): void;
   /** Whether `status` shows anything: only a terminal is drawn on again and again. */
@@ -65,8 +67,8 @@ export function createConsole(context: Context, options: { json: boolean; color:
   const hidden = new Set<string>();
   const event: Console['event'] = (value, text) => {
     status(undefined);
-    const line = options.json ? visibleJson(stringifyJson(value)) : text;
-    stderr.write(`${[...hidden].reduce((shown, key) => withoutKey(shown, key, options.json), line)}\n`);
+    const mask = (shown: string) => [...hidden].reduce(withoutKey, shown);
+    stderr.write(`${options.json ? visibleJson(stringifyJson(mapTexts(value, mask))) : mask(text)}\n`);
   };
   const write = (text: string) => {
     status(undefined);
@@ -83,12 +85,25 @@ export function createConsole(context: Context, options: { json: boolean; color:
       write(
         isTerminal ? `${visibleJson(stringifyJson(value, { indent: 2 }))}\n` : `${stringifyJson(value)}\n`,
       ),
+    settled: async () => {
+      if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
+    },
     hide: (key) => hidden.add(key),
     hasStatus,
     status,
     notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`),
     event,
   };
+}
+
+/** The value with each of its texts changed, names too. */
+function mapTexts(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value);
+  if (Array.isArray(value)) return value.map((each) => mapTexts(each, change));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [change(name), mapTexts(each, change)]),
+  );
 }
 
 function writeAll(stream: OutputStream, text: string): Promise<void> {

@@ -1,19 +1,19 @@
-import type { Proxies } from '../../client/dispatcher.ts';
+import type { HttpProxy } from '../../client/dispatcher.ts';
 import { usageError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
 import { isLoopback } from './profile.ts';
 
 /**
- * The proxies that the environment names, for one base URL; this machine is never reached through one. As everywhere a
- * name in lower case is stronger, and an empty value is none.
+ * The proxy that the environment names for a base URL; this machine is never reached through one. As everywhere a name
+ * in lower case is stronger, and an empty value is none.
  *
  * @throws CliError for an address that is none
  */
-export function proxiesFor(baseUrl: string, env: Context['env']): Proxies | undefined {
-  if (isLoopback(new URL(baseUrl))) return undefined;
-  const [http, https] = ['http_proxy', 'https_proxy'].map((name) => addressIn(env, name));
-  const except = env['no_proxy'] ?? env['NO_PROXY'];
-  return http || https ? { http, https, except } : undefined;
+export function proxyFor(baseUrl: string, env: Context['env']): HttpProxy | undefined {
+  const url = new URL(baseUrl);
+  if (isLoopback(url)) return undefined;
+  const address = addressIn(env, url.protocol === 'https:' ? 'https_proxy' : 'http_proxy');
+  return address === undefined ? undefined : { address, except: env['no_proxy'] ?? env['NO_PROXY'] };
 }
 
 function addressIn(env: Context['env'], name: string): string | undefined {
