@@ -43,7 +43,11 @@ async function runAll(url: string): Promise<void> {
   }
 }
 
-test.each([200, 201, 204, 302, 400, 401, 404, 409, 410, 422, 429, 500, 503])(
+// `npm run soak` tries them all.
+const some = [200, 302, 401, 410, 429, 503];
+const statuses = process.env['PETS_CANARY'] === 'all' ? [...some, 201, 204, 400, 404, 409, 422, 500] : some;
+
+test.each(statuses)(
   'a service that sends the key back everywhere with %i: no command keeps it or shows it',
   async (status) => {
     const { url } = await scriptedServer((_, response) => {
