@@ -90,7 +90,7 @@ export function createSender(options: SenderOptions): Sender {
         if ('reply' in outcome && outcome.reply.status === success) return { outcome, until: now, doubted };
         doubted ||= mayHaveSucceeded(outcome);
         if (!doubted) await record?.withdrawn();
-        const honoured = service.honoursIdempotency() && !isDenied(outcome) && now - started < REMEMBERED_FOR;
+        const honoured = service.honoursIdempotency() && now - started < REMEMBERED_FOR;
         const state = {
           repeatable,
           honoured,
@@ -139,18 +139,12 @@ export function createSender(options: SenderOptions): Sender {
     if (probe && isSuccess) service.coolDown.clear();
     const rest = restAfter(reply, attempt, clock.now());
     if (rest !== undefined) service.coolDown.note(clock.now() + rest);
-    const isHonoured = saysHonoured(reply);
-    // A failure may come from something that stands in between and knows nothing of it.
-    if (isSuccess || isHonoured) service.noteIdempotency(isHonoured);
+    const isHonoured = readHeader(reply.headers, header.idempotencySupported) === 'true';
+    // A failure without an Error body comes from something that stands in between and knows nothing of it.
+    const isItsOwn = isSuccess || (reply.status >= 500 && readError(reply) !== undefined);
+    if (isItsOwn || isHonoured) service.noteIdempotency(isHonoured);
   }
 }
-
-const saysHonoured = ({ headers }: Reply): boolean =>
-  readHeader(headers, header.idempotencySupported) === 'true';
-
-/** The service itself has answered, and not as one that honours the key: another stands there now. */
-const isDenied = (outcome: Outcome): boolean =>
-  'reply' in outcome && readError(outcome.reply) !== undefined && !saysHonoured(outcome.reply);
 
 const isHeldBack = (outcome: Outcome): boolean =>
   'failure' in outcome && outcome.failure instanceof HeldBackError;

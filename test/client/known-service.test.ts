@@ -86,14 +86,15 @@ describe('whether the service honours the idempotency key', () => {
     ],
     ['a success without it shows that it does no more', true, 200, {}, false],
     ['a success that denies it too', true, 200, { 'Idempotency-Supported': 'false' }, false],
-    ['a 502 without it may come from what stands between', true, 502, {}, true],
+    ['a failure of its own without it too', true, 503, {}, false],
+    ['a page of what stands between shows nothing', true, 502, {}, true],
     ['a 404 without it too', true, 404, {}, true],
     ['a 429 without it too', true, 429, {}, true],
   ])('%s', async (_name, before, status, headers, behind) => {
     const directory = await temporaryDirectory();
     const clock = manualClock();
     const server = await scriptedServer((_, response) =>
-      reply(response, status, status === 200 ? [] : error, headers),
+      reply(response, status, status === 200 ? [] : status === 502 ? '<html>' : error, headers),
     );
     const start = () =>
       testClient(server.url, { clock, marks: createMarks(directory, clock), maxWaitMilliseconds: undefined });
