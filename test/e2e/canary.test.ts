@@ -34,9 +34,11 @@ async function runAll(url: string): Promise<void> {
   await machine.saveProfile('prod', { baseUrl: url, key: CANARY });
   await writeFile(join(machine.home, 'animals.csv'), 'name,category\nRex,1\nBella,2\n');
   for (const command of commands) {
-    const args = [...command, '--debug', '--max-wait', '0', '--timeout', '0.3'];
+    const args = [...command, '--debug', '--no-retry', '--timeout', '0.3'];
     for (const form of [[], ['--json']]) {
-      const { stdout, stderr } = await machine.pets([...args, ...form]);
+      // Each command knows nothing of the one before, and so waits for nothing.
+      const env = { XDG_STATE_HOME: join(machine.home, `state-${command}-${form}`) };
+      const { stdout, stderr } = await machine.pets([...args, ...form], { env });
       await expectNowhere(machine, stdout + stderr);
       expect(stderr).not.toBe('');
     }
