@@ -24,7 +24,7 @@ export type Progress = {
 };
 
 /** A progress file that is open for appending. */
-export class ProgressFile {
+class ProgressFile {
   readonly path: string;
   #file: OpenFile;
   #end: number;

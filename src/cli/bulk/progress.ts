@@ -56,7 +56,7 @@ export function createProgress({ console, context }: Runtime, counts: () => RowC
   };
 }
 
-export type ProgressState = {
+type ProgressState = {
   done: number;
   rows: number;
   /** Rows a minute; undefined where it is not known yet. */
@@ -65,7 +65,7 @@ export type ProgressState = {
 };
 
 /** `120/500; waiting 12 s …; 58 a minute, 6 min 33 s left` */
-export function progressText({ done, rows, rate, reason }: ProgressState): string {
+function progressText({ done, rows, rate, reason }: ProgressState): string {
   const speed = rate && `${Math.round(rate)} a minute, ${durationText((rows - done) / rate)} left`;
   return [`${done}/${rows}`, reason, speed].filter(Boolean).join('; ');
 }

@@ -108,7 +108,7 @@ async function addRows(job: Job, connection: Connection, runtime: Runtime, name:
 }
 
 /** The command that was typed, but for what would begin anew. */
-export function goOnCommand(argv: readonly string[]): string {
+function goOnCommand(argv: readonly string[]): string {
   const words = argv.filter((word) => word !== '--restart');
   return [
     'pets',
