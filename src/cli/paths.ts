@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import type { Context } from './context.ts';
 
 type Place = 'config' | 'data' | 'state';
@@ -34,7 +34,8 @@ export const stateDirectory = (context: Context): string => directory(context, '
 
 function directory({ env, platform, homeDirectory }: Context, place: Place): string {
   const base = env[XDG[place]];
-  if (base) return join(base, 'pets');
+  // A relative one is to be ignored: it would mean another place in every directory.
+  if (base && isAbsolute(base)) return join(base, 'pets');
   if (platform === 'win32') {
     const roaming = env['APPDATA'] || join(homeDirectory, 'AppData', 'Roaming');
     const local = env['LOCALAPPDATA'] || join(homeDirectory, 'AppData', 'Local');

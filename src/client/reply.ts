@@ -31,8 +31,6 @@ function readJson(reply: Reply): unknown {
 export function failureOf(reply: Reply, until: number): ClientError {
   const error = readError(reply);
   if (reply.status === 429) return new RateLimitError(until, { error });
-  const speaksForItself = reply.status >= 500 || reply.status === 401 || reply.status === 403;
-  if (error !== undefined || speaksForItself) return new ApiFailure(reply.status, error);
   if (isRedirect(reply)) {
     const where = readHeader(reply.headers, 'Location');
     const to = where === undefined ? '' : ` to ${where}`;
@@ -41,6 +39,8 @@ export function failureOf(reply: Reply, until: number): ClientError {
       `the service redirects${to}, which is not followed (${reply.status})`,
     );
   }
+  const speaksForItself = reply.status >= 500 || reply.status === 401 || reply.status === 403;
+  if (error !== undefined || speaksForItself) return new ApiFailure(reply.status, error);
   return new ContractError(
     reply.status,
     `the service answered ${reply.status} without an Error body${otherType(reply)}`,

@@ -20,6 +20,8 @@ export type InputOptions = { from: string; format?: RowFormat | undefined };
 /** More names of fields that are not sent are not worth a line. */
 const FIELDS_TOLD = 10;
 
+const ROWS_AT_ONCE = 500;
+
 /**
  * Reads every row before any is sent, and hands the good ones over. Every fault is told on stderr by its line.
  *
@@ -33,7 +35,14 @@ export async function checkInput(
   const source = await sourceOf(from);
   const form = formatFor(source, format);
   const bytes = from === '-' ? context.stdin : createReadStream(from);
-  const unsubscribe = context.onSignal(['SIGINT'], () => bytes.destroy(new InterruptedError()));
+  const interrupt = new AbortController();
+  const stop = () => {
+    interrupt.abort(new InterruptedError());
+    bytes.destroy(new InterruptedError());
+  };
+  // A pipe by name may wait for its writer where nothing can wake it: there the signal ends the process, as ever.
+  const isWakeable = from === '-' || source.path !== undefined;
+  const unsubscribe = isWakeable ? context.onSignal(['SIGINT'], stop) : () => {};
   const hash = createHash('sha256');
   const notSent = new Set<string>();
   let [rows, faults] = [0, 0];
@@ -45,6 +54,11 @@ export async function checkInput(
   };
   try {
     for await (const row of readRows(hashed(bytes, hash), form)) {
+      // Rows come many at once; a signal is heard only in between.
+      if ((rows + faults) % ROWS_AT_ONCE === 0) {
+        await new Promise((resolve) => setImmediate(resolve));
+        interrupt.signal.throwIfAborted();
+      }
       if ('fault' in row) {
         await tellFault(row.line, row.fault);
         continue;

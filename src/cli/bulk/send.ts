@@ -102,7 +102,7 @@ function whyNotAgain(
   if (!honoured) return `${sent}, and the service has not shown that it knows a repetition`;
   if (apiKeyHash !== current.apiKeyHash) return `${sent}, with another API key`;
   const age = current.now - sentAt;
-  // A send in the future: a clock was wrong, and nobody knows which.
-  if (age < 0 || age > REMEMBERED_FOR) return `${sent}, more than 23 hours ago`;
+  if (age < 0) return `${sent}, and the clock was set back since`;
+  if (age > REMEMBERED_FOR) return `${sent}, more than 23 hours ago`;
   return undefined;
 }

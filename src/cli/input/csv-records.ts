@@ -24,14 +24,23 @@ export async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator
   // The parser gets no blank lines before the header: it takes time over records that are longer than the first.
   const blank = head.slice(0, head.length - header.length);
   let line = 1 + lineEndsIn([blank]);
-  let begin = 0;
-  for await (const { records, error, bytes } of parsed(startingWith(header, texts), delimiter)) {
-    for (const { cells, end } of records) {
+  let [begin, blankLines] = [0, 0];
+  const skipTo = (count: number) => {
+    line += count - blankLines;
+    blankLines = count;
+  };
+  for await (const piece of parsed(startingWith(header, texts), delimiter)) {
+    const { records, error, bytes } = piece;
+    for (const { cells, end, blankBefore } of records) {
+      skipTo(blankBefore);
       if (end - begin > MAX_ROW_BYTES) return yield { line, fault: TOO_LONG };
       if (cells.some((cell) => cell.trim() !== '')) yield { line, cells };
       line += 1 + lineEndsIn(cells);
       begin = end;
     }
+    // Blank lines are no part of what is behind them: it begins in this piece, or later.
+    if (piece.blankLines > blankLines) begin = Math.max(begin, piece.begin);
+    skipTo(piece.blankLines);
     if (error !== undefined)
       return yield { line, fault: `is not CSV: ${FAULTS[error.code] ?? error.message}` };
     if (bytes - begin > MAX_ROW_BYTES + LOOK_AHEAD)
@@ -45,29 +54,42 @@ const FAULTS: Partial<Record<CsvError['code'], string>> = {
   INVALID_OPENING_QUOTE: 'a quote stands inside a cell that is not in quotes',
 };
 
-/** What came of a piece of the text: records and the byte behind each, what ended the parsing, the bytes so far. */
-type Parsed = { records: { cells: string[]; end: number }[]; error: CsvError | undefined; bytes: number };
+/**
+ * What came of a piece of the text: records, with the byte behind each and how many blank lines there were before it,
+ * what ended the parsing, where the piece begins, and the bytes and blank lines so far.
+ */
+type Parsed = {
+  records: { cells: string[]; end: number; blankBefore: number }[];
+  error: CsvError | undefined;
+  begin: number;
+  bytes: number;
+  blankLines: number;
+};
 
 async function* parsed(texts: AsyncIterable<string>, delimiter: string): AsyncGenerator<Parsed> {
   let records: Parsed['records'] = [];
-  let bytes = 0;
+  let [begin, bytes] = [0, 0];
   const parser = parse({
     delimiter,
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
+    // As records they would be of another length than the header, and the parser takes time over those.
+    skip_empty_lines: true,
     on_record: (cells: string[], info) => {
-      records.push({ cells, end: info.bytes });
+      records.push({ cells, end: info.bytes, blankBefore: info.empty_lines });
       return null;
     },
   });
   // The callbacks below are told of an error as well.
   parser.on('error', () => {});
   const takeParsed = (error: unknown): Parsed => {
-    const taken = { records, error: (error ?? undefined) as CsvError | undefined, bytes };
+    const { empty_lines: blankLines } = parser.info;
+    const taken = { records, error: (error ?? undefined) as CsvError | undefined, begin, bytes, blankLines };
     records = [];
     return taken;
   };
   for await (const text of texts) {
+    begin = bytes;
     bytes += Buffer.byteLength(text);
     yield takeParsed(await new Promise((resolve) => parser.write(text, resolve)));
   }

@@ -49,13 +49,16 @@ export function isLoopback(url: URL): boolean {
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
 
 /**
- * A text that a service may have put the key into, as it may be shown: as it is, as a URL, a JSON text or base64 has it,
- * and in any case, as a header's name is told in lower case.
+ * A text that a service may have put the key into, as it may be shown: as it is, as a URL, a JSON text, base64 or hex has
+ * it, and in any case, as a header's name is told in lower case.
  */
 export function withoutKey(text: string, key: string): string {
   // The longest first: a shorter one may be its beginning.
-  const base64 = [`Bearer ${key}`, key].map((form) => Buffer.from(form).toString('base64'));
-  const forms = [...base64, JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key];
+  const encoded = [`Bearer ${key}`, key].flatMap((form) =>
+    // Padded or not: what is left of the padding tells nothing.
+    (['base64', 'base64url', 'hex'] as const).map((to) => Buffer.from(form).toString(to).replace(/=+$/, '')),
+  );
+  const forms = [...encoded, JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key];
   const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
   return text.replace(new RegExp(pattern, 'gi'), () => maskKey(key));
 }
