@@ -81,6 +81,19 @@ describe('a file that was changed', () => {
     );
   });
 
+  it('is compared with every content that it has had', async () => {
+    const store = await bulk();
+    await store.run(animals(3));
+    await store.run(animals(2, 20));
+    expect(await refusalOf(store.open([...animals(1), ...animals(1, 30)]))).toMatchObject({
+      message: expect.stringContaining('holds 1 row of the run'),
+    });
+    await store.run(animals(2, 40));
+    expect(await refusalOf(store.open(animals(3, 19)))).toMatchObject({
+      message: expect.stringContaining('holds 2 rows of the run'),
+    });
+  });
+
   it('is compared by its rows, not by where they stand', async () => {
     const store = await bulk();
     await store.run(animals(3));

@@ -1,18 +1,19 @@
 import { join } from 'node:path';
 import type { Files } from '../../store/files.ts';
 import { fileChangedError } from './job-errors.ts';
-import { readLastJob } from './job-index.ts';
+import { readJobs } from './job-index.ts';
 import { lockExistingJob } from './job-lock.ts';
 import type { BulkOptions } from './job-types.ts';
 import { loadProgress, PROGRESS, type Progress } from './progress-file.ts';
-import { rowStates } from './row-states.ts';
+import { type RowState, rowStates } from './row-states.ts';
 import { countCommonRows, type StoredRows } from './spool.ts';
 
 export const ROWS = 'rows.ndjson';
 
 /**
- * Refuses a file that holds other rows than when it was last run, where adding them could add some twice: that run
- * had not ended, or the file still holds its rows. `job` is that of the file as it is now, `rows` their spool.
+ * Refuses a file that holds other rows than when it was run, where adding them could add some twice: its last run had
+ * not ended, or the file still holds rows that one of its runs has added. `job` is that of the file as it is now, `rows`
+ * their spool.
  *
  * @throws CliError
  */
@@ -24,31 +25,42 @@ export async function expectUnchanged(
 ): Promise<void> {
   const { directory, source } = options;
   if (source.path === undefined) return;
-  const last = await readLastJob(options, source.path);
-  if (last === undefined || last === job) return;
-  const other = join(directory, last);
-  const lock = await lockExistingJob(other, source.name);
-  if (!lock) return;
-  try {
-    const progress = await loadProgress(files, join(other, PROGRESS));
-    await progress?.file.close();
-    if (!progress || progress.states.touched === 0) return;
-    if (progress.states.counts().left > 0) throw changed(source.name, progress);
-    const { states } = progress;
-    const common = await countCommonRows(
-      files,
-      {
-        path: join(other, ROWS),
-        rows: progress.header.rows,
-        // One that failed may come again, mended or not.
-        counts: (row) => states.state(row) === rowStates.added || states.state(row) === rowStates.unknown,
-      },
-      rows,
-    );
-    if (common > 0) throw repeated(source.name, progress, common);
-  } finally {
-    await lock.release();
+  const jobs = await readJobs(options, source.path);
+  const last = jobs.at(-1);
+  for (const other of jobs.filter((each) => each !== job).reverse()) {
+    const lock = await lockExistingJob(join(directory, other), source.name);
+    if (!lock) continue;
+    try {
+      await expectOthers(
+        files,
+        { directory: join(directory, other), isLast: other === last },
+        source.name,
+        rows,
+      );
+    } finally {
+      await lock.release();
+    }
   }
+}
+
+/** That none of the rows was added by another job. @throws CliError */
+async function expectOthers(
+  files: Files,
+  { directory, isLast }: { directory: string; isLast: boolean },
+  name: string,
+  rows: StoredRows,
+): Promise<void> {
+  const progress = await loadProgress(files, join(directory, PROGRESS));
+  await progress?.file.close();
+  if (!progress || progress.states.touched === 0) return;
+  const { header, states } = progress;
+  if (isLast && states.counts().left > 0) throw changed(name, progress);
+  // One that failed may come again, mended or not.
+  const counts = (row: number) =>
+    ([rowStates.added, rowStates.unknown, rowStates.doubt] as RowState[]).includes(states.state(row));
+  const earlier = { path: join(directory, ROWS), rows: header.rows, counts };
+  const common = await countCommonRows(files, earlier, rows);
+  if (common > 0) throw repeated(name, progress, common);
 }
 
 function changed(name: string, { header, states }: Progress) {

@@ -11,47 +11,47 @@ export const PATHS = 'paths';
 /** A job's directory. */
 export const JOB_ID = /^[0-9a-f]{32}$/;
 
+/** Of a path with more contents the oldest is forgotten. */
+const MAX_JOBS = 100;
+
 const Stored = z.object({
   version: z.literal(1),
   path: z.string(),
   baseUrl: z.string(),
-  job: z.string().check(z.regex(JOB_ID, 'must be 32 hexadecimal digits')),
+  /** The last run one at the end. */
+  jobs: z.array(z.string().check(z.regex(JOB_ID, 'must be 32 hexadecimal digits'))),
 });
 
 /** What names the job of a content (its SHA-256) for a service: a file that was renamed or copied has the same. */
 export const jobIdOf = (baseUrl: string, sha256: string): string => hashOf(baseUrl, sha256);
 
-/** The job that was last run for the file's path. @throws CliError where that is damaged */
-export const readLastJob = (options: BulkOptions, path: string): Promise<string | undefined> =>
+/** The jobs that were run for the file's path, the last one at the end. @throws CliError where that is damaged */
+export const readJobs = (options: BulkOptions, path: string): Promise<string[]> =>
   readEntry(entryOf(options, path));
 
-/** The job that a file of the index names; undefined where there is no such file. @throws CliError */
-export async function readEntry(entry: string): Promise<string | undefined> {
+/** The jobs that a file of the index names; none where there is no such file. @throws CliError */
+export async function readEntry(entry: string): Promise<string[]> {
   let text: string;
   try {
     text = await readFile(entry, 'utf8');
   } catch (error) {
-    if (isMissing(error)) return undefined;
+    if (isMissing(error)) return [];
     throw error;
   }
   const stored = readStored(Stored, text);
   if ('why' in stored) throw damagedError(entry, 1, stored.why);
-  return stored.data.job;
+  return stored.data.jobs;
 }
 
-/** On the disk once it is done. */
-export async function writeLastJob(
-  files: Files,
-  options: BulkOptions,
-  path: string,
-  job: string,
-): Promise<void> {
+/** Makes a job the last one of a path; on the disk once it is done. */
+export async function addJob(files: Files, options: BulkOptions, path: string, job: string): Promise<void> {
   const directory = join(options.directory, PATHS);
   await ensureDirectory(files, directory);
   await chmod(directory, 0o700);
   const { baseUrl, random } = options;
-  const text = `${JSON.stringify({ version: 1, path, baseUrl, job } satisfies z.infer<typeof Stored>)}\n`;
   const entry = entryOf(options, path);
+  const jobs = [...(await readEntry(entry)).filter((other) => other !== job), job].slice(-MAX_JOBS);
+  const text = `${JSON.stringify({ version: 1, path, baseUrl, jobs } satisfies z.infer<typeof Stored>)}\n`;
   await replaceFile(files, entry, `new-${random(8).toString('hex')}`, [Buffer.from(text)]);
   await syncUpward(files, directory);
 }

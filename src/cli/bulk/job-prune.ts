@@ -76,9 +76,9 @@ async function lastLine(files: Files, path: string): Promise<string> {
 }
 
 async function prunePath(files: Files, path: string, jobs: ReadonlySet<string>, now: number): Promise<void> {
-  const job = await readEntry(path);
+  const known = await readEntry(path);
   // Each run writes it anew: one that another process writes at this moment is not old.
-  if (job !== undefined && !jobs.has(job)) await removeOld(files, path, now - REMEMBERED_MS);
+  if (!known.some((job) => jobs.has(job))) await removeOld(files, path, now - REMEMBERED_MS);
 }
 
 async function removeOld(files: Files, path: string, before: number): Promise<void> {

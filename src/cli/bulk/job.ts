@@ -4,7 +4,7 @@ import { type Files, isMissing, realFiles, syncUpward } from '../../store/files.
 import type { Lock } from '../../store/lock.ts';
 import { dateOf, expectUnchanged, ROWS } from './job-changed.ts';
 import { fileChangedError, placeError } from './job-errors.ts';
-import { jobIdOf, writeLastJob } from './job-index.ts';
+import { addJob, jobIdOf } from './job-index.ts';
 import { lockJob } from './job-lock.ts';
 import { OpenJob } from './job-open.ts';
 import { prune } from './job-prune.ts';
@@ -75,8 +75,8 @@ async function openLocked({ files, id, lock, spool, sha256, rowsSha256, options 
     });
     // Before the first send, and also where an earlier run was killed in front of it.
     await syncUpward(files, directory);
-    // Behind the progress: until that is there, the path's last job is the one that its file is compared with.
-    if (mayAdd && source.path !== undefined) await writeLastJob(files, options, source.path, id);
+    // Behind the progress: until that is there, the path's jobs are those that its file is compared with.
+    if (mayAdd && source.path !== undefined) await addJob(files, options, source.path, id);
     return new OpenJob({ files, rows, progress, lock, clock, resumed: earlier !== undefined });
   } catch (error) {
     await progress?.file.close();
