@@ -90,7 +90,7 @@ describe('a file that was changed', () => {
     });
     await store.run(animals(2, 40));
     expect(await refusalOf(store.open(animals(3, 19)))).toMatchObject({
-      message: expect.stringContaining('holds 2 rows of the run'),
+      message: expect.stringContaining('holds all 2 rows of the run'),
     });
   });
 
