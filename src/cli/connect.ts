@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import type { Client } from '../client/client.ts';
 import { CallError } from './call-error.ts';
 import type { Runtime } from './command.ts';
@@ -39,6 +40,8 @@ export async function withClient<Result>(
   const { context, globals } = runtime;
   const { clock, random } = context;
   runtime.console.hide(connection.key);
+  // Undici's parser is WebAssembly: a process of one request ends before it is optimised, and would wait for that.
+  setFlagsFromString('--liftoff-only');
   const proxy = proxyFor(connection.baseUrl, context.env);
   const [
     { createClient },
