@@ -216,6 +216,19 @@ test('a terminal shows a bar with the reason of a pause, and takes it away', asy
   expect(stdout).toMatch(/LINE.*RESULT.*ID.*NAME/);
 });
 
+test('results are written whole however many, and steer no terminal', async () => {
+  const { url } = await service();
+  const rows = Array.from({ length: 900 }, (_, i) => `"animal\x1b[31m ${'x'.repeat(60)}${i}",1\n`).join('');
+  const { add } = await shop(url, `name,category\n${rows}`);
+  const { stdout } = await add(['--json']);
+  expect(JSON.parse(stdout)).toHaveLength(900);
+  const piped = (await add()).stdout.trimEnd().split('\n');
+  expect([piped.length, piped[899]?.split('\t')[0]]).toEqual([900, '901']);
+  const shown = (await add(['--json'], { columns: 80 })).stdout;
+  expect(shown).not.toContain('\x1b');
+  expect(JSON.parse(shown)).toEqual(JSON.parse(stdout));
+});
+
 test('of many rows a terminal shows those that were not added', async () => {
   const { url } = await service((name, response) => {
     if (name !== 'animal 77') return false;

@@ -66,6 +66,18 @@ describe('pages', () => {
     expect(asked).toHaveLength(11);
   });
 
+  test('go on over many that are empty, where some in between are not', async () => {
+    const { pages } = await collect((_, response, count) =>
+      reply(
+        response,
+        200,
+        count % 8 === 0 ? [PET] : [],
+        count < 32 ? { Link: `</v1/pets?cursor=${count}>; rel="next"` } : {},
+      ),
+    );
+    expect(pages).toHaveLength(32);
+  });
+
   test('refuse to go in a circle', async () => {
     const error = await failureOf(
       collect((_, response, count) =>
