@@ -36,8 +36,9 @@ export function createKnownService(
       shownOn().some((day) => day === dayOf(clock.now()) || day === dayOf(clock.now() - DAY)),
     noteIdempotency(isHonoured) {
       const today = dayOf(clock.now());
-      for (const day of shownOn()) if (!isHonoured || day !== today) marks.remove(service, HONOURS + day);
-      if (isHonoured && !shownOn().includes(today)) marks.put(service, HONOURS + today);
+      const days = shownOn();
+      for (const day of days) if (!isHonoured || day !== today) marks.remove(service, HONOURS + day);
+      if (isHonoured && !days.includes(today)) marks.put(service, HONOURS + today);
     },
     isNewToday(what) {
       const names = marks.list(service).filter((name) => name.startsWith(`${what}-told-`));

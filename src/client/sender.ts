@@ -1,5 +1,6 @@
 import type { Clock } from '../contract/clock.ts';
 import { header } from '../contract/headers.ts';
+import { IDEMPOTENCY_MILLISECONDS } from '../contract/idempotency-key.ts';
 import type { Attempt, Outcome, Reply, Times } from './attempt.ts';
 import { ClientError, ContractError, HeldBackError, InterruptedError, RateLimitError } from './errors.ts';
 import { readHeader } from './headers.ts';
@@ -58,8 +59,8 @@ export type Final = { outcome: Outcome; until: number; doubted: boolean };
 /** Sends a request until there is an outcome to keep. Never rejects for what a ClientError tells. */
 export type Sender = (request: Request, conduct: Conduct) => Promise<Final>;
 
-/** A service remembers an idempotency key for 24 hours (design D10); one of them is kept for clocks that differ. */
-export const REMEMBERED_FOR = 23 * 3_600_000;
+/** How long a creation may be repeated: an hour of what a service remembers is kept for clocks that differ. */
+export const REPEATABLE_FOR = IDEMPOTENCY_MILLISECONDS - 3_600_000;
 
 /** The loop: it sends and sleeps, and decides nothing. */
 export function createSender(options: SenderOptions): Sender {
@@ -90,7 +91,7 @@ export function createSender(options: SenderOptions): Sender {
         if ('reply' in outcome && outcome.reply.status === success) return { outcome, until: now, doubted };
         doubted ||= mayHaveSucceeded(outcome);
         if (!doubted) await record?.withdrawn();
-        const honoured = service.honoursIdempotency() && now - started < REMEMBERED_FOR;
+        const honoured = service.honoursIdempotency() && now - started < REPEATABLE_FOR;
         const state = {
           repeatable,
           honoured,

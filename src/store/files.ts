@@ -134,6 +134,13 @@ export async function replaceFile(
   await files.syncDirectory(directory);
 }
 
+/** Removes a file that may be gone already. */
+export async function removeFile(files: Files, path: string): Promise<void> {
+  await files.unlink(path).catch((error) => {
+    if (!isMissing(error)) throw error;
+  });
+}
+
 /** Makes the directory, and those above it that are missing. `syncUpward` makes their names last. */
 export async function ensureDirectory(files: Files, directory: string): Promise<void> {
   const above = dirname(directory);

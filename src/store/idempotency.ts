@@ -1,7 +1,5 @@
+import { IDEMPOTENCY_MILLISECONDS } from '../contract/idempotency-key.ts';
 import type { Idempotency } from './store.ts';
-
-/** How long a key is remembered, in milliseconds, from the time of its record (design D10). */
-export const REMEMBERED_MS = 24 * 60 * 60 * 1000;
 
 /** What a key was used for: the hash of the body, and the animal's position in the inventory. */
 export type Remembered = { bodyHash: string; position: number; at: number };
@@ -52,7 +50,7 @@ export class IdempotencyKeys {
   }
 }
 
-export const isOver = ({ at }: { at: number }, now: number): boolean => now - at >= REMEMBERED_MS;
+export const isOver = ({ at }: { at: number }, now: number): boolean => now - at >= IDEMPOTENCY_MILLISECONDS;
 
 // The length tells where the scope ends, so that no two pairs make the same name.
 const nameOf = ({ scope, key }: Idempotency) => `${scope.length}:${scope}${key}`;

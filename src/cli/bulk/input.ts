@@ -38,7 +38,7 @@ export async function checkInput(
   const interrupt = new AbortController();
   const stop = () => {
     interrupt.abort(new InterruptedError());
-    bytes.destroy(new InterruptedError());
+    bytes.destroy(interrupt.signal.reason);
   };
   // A pipe by name may wait for its writer where nothing can wake it: there the signal ends the process, as ever.
   const isWakeable = from === '-' || source.path !== undefined;

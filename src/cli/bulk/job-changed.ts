@@ -5,7 +5,6 @@ import { readJobs } from './job-index.ts';
 import { lockExistingJob } from './job-lock.ts';
 import type { BulkOptions } from './job-types.ts';
 import { loadProgress, PROGRESS, type Progress } from './progress-file.ts';
-import { type RowState, rowStates } from './row-states.ts';
 import { countCommonRows, type StoredRows } from './spool.ts';
 
 export const ROWS = 'rows.ndjson';
@@ -56,8 +55,7 @@ async function expectOthers(
   const { header, states } = progress;
   if (isLast && states.counts().left > 0) throw changed(name, progress);
   // One that failed may come again, mended or not.
-  const counts = (row: number) =>
-    ([rowStates.added, rowStates.unknown, rowStates.doubt] as RowState[]).includes(states.state(row));
+  const counts = (row: number) => states.isTouched(row);
   const earlier = { path: join(directory, ROWS), rows: header.rows, counts };
   const common = await countCommonRows(files, earlier, rows);
   if (common > 0) throw repeated(name, progress, common);

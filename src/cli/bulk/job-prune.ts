@@ -1,6 +1,6 @@
 import { lstat, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Files, isMissing, readAll, withFile } from '../../store/files.ts';
+import { type Files, isMissing, readAll, removeFile, withFile } from '../../store/files.ts';
 import { ROWS } from './job-changed.ts';
 import { JOB_ID, PATHS, readEntry } from './job-index.ts';
 import { lockExistingJob } from './job-lock.ts';
@@ -87,10 +87,4 @@ async function removeOld(files: Files, path: string, before: number): Promise<vo
   } catch {
     // It is left for the next time.
   }
-}
-
-async function removeFile(files: Files, path: string): Promise<void> {
-  await files.unlink(path).catch((error) => {
-    if (!isMissing(error)) throw error;
-  });
 }

@@ -1,6 +1,6 @@
 import { chmod, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Files, isMissing, realFiles, syncUpward } from '../../store/files.ts';
+import { type Files, realFiles, removeFile, syncUpward } from '../../store/files.ts';
 import type { Lock } from '../../store/lock.ts';
 import { dateOf, expectUnchanged, ROWS } from './job-changed.ts';
 import { fileChangedError, placeError } from './job-errors.ts';
@@ -61,7 +61,7 @@ async function openLocked({ files, id, lock, spool, sha256, rowsSha256, options 
     const mayAdd = added + unknown < spool.rows;
     if (mayAdd && !restart) await expectUnchanged(files, options, id, spool);
     if (earlier) await chmod(path, 0o600);
-    else await remove(files, path);
+    else await removeFile(files, path);
     // The same rows, also where there are some already: those may be damaged.
     await files.rename(spool.path, rows);
     progress ??= await createProgress(files, path, {
@@ -90,9 +90,3 @@ const otherRows = (name: string, { header }: Progress) =>
     `${name} was read as other rows in the run of ${dateOf(header.startedAt)}`,
     'give the --format that it had then',
   );
-
-async function remove(files: Files, path: string): Promise<void> {
-  await files.unlink(path).catch((error) => {
-    if (!isMissing(error)) throw error;
-  });
-}

@@ -26,8 +26,8 @@ export function createProgress({ console, context }: Runtime, counts: () => RowC
   let quota: Quota | undefined;
 
   const state = (): ProgressState => {
-    const { left } = counts();
-    const done = doneOf(counts());
+    const counted = counts();
+    const [done, { left }] = [doneOf(counted), counted];
     const minutes = (clock.now() - started) / 60_000;
     // A rate of the first moments says nothing.
     const measured = minutes > 1 / 60 && done > atStart ? (done - atStart) / minutes : undefined;
@@ -36,7 +36,10 @@ export function createProgress({ console, context }: Runtime, counts: () => RowC
     const rate = measured && Math.min(measured, limit);
     return { done, rows: done + left, rate, reason };
   };
-  const draw = () => console.status(`${barOf(state())} ${progressText(state())}`);
+  const draw = () => {
+    const now = state();
+    console.status(`${barOf(now)} ${progressText(now)}`);
+  };
 
   return {
     show(latest) {
@@ -44,8 +47,9 @@ export function createProgress({ console, context }: Runtime, counts: () => RowC
       if (console.hasStatus) draw();
       else if (clock.now() - toldAt >= LINE_EVERY) {
         toldAt = clock.now();
-        const { done, rows } = state();
-        console.event({ progress: { done, rows } }, console.errorColours.dim(progressText(state())));
+        const now = state();
+        const { done, rows } = now;
+        console.event({ progress: { done, rows } }, console.errorColours.dim(progressText(now)));
       }
     },
     pause(text) {

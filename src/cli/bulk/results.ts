@@ -1,6 +1,6 @@
 import { stringifyJson } from '../../contract/json.ts';
 import type { Console } from '../output/console.ts';
-import { tabSeparated, visibleJson } from '../output/visible.ts';
+import { tabSeparatedLine, visibleJson } from '../output/visible.ts';
 import type { InputRow, Job, RowResult } from './job-types.ts';
 
 type Row = InputRow & { result: RowResult | undefined };
@@ -14,7 +14,7 @@ const PART_CHARACTERS = 65_536;
 export async function writeResults(console: Console, job: Job): Promise<void> {
   if (console.json) await writeJsonArray(console, job.results(), jsonOf);
   else if (console.isTerminal) await writeTable(console, job);
-  else await writeInParts(console, job.results(), (row) => `${cells(row).map(tabSeparated).join('\t')}\n`);
+  else await writeInParts(console, job.results(), (row) => tabSeparatedLine(cells(row)));
 }
 
 /** Writes one JSON document, element by element. */

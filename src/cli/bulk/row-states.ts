@@ -3,6 +3,8 @@ import type { RowCounts } from './job-types.ts';
 export const rowStates = { fresh: 0, doubt: 1, added: 2, failed: 3, failedNow: 4, unknown: 5 } as const;
 export type RowState = (typeof rowStates)[keyof typeof rowStates];
 
+const TOUCHED: readonly RowState[] = [rowStates.doubt, rowStates.added, rowStates.unknown];
+
 /** What a line of an earlier run says of its row. */
 export const stateAfter = {
   sending: rowStates.doubt,
@@ -54,9 +56,14 @@ export class RowStates {
     return this.#failures[row] ?? 0;
   }
 
+  /** Whether the row may have been added. */
+  isTouched(row: number): boolean {
+    return TOUCHED.includes(this.state(row));
+  }
+
   /** How many rows may have been added. */
   get touched(): number {
-    return this.#counts[rowStates.doubt] + this.#counts[rowStates.added] + this.#counts[rowStates.unknown];
+    return TOUCHED.reduce<number>((sum, state) => sum + this.#counts[state], 0);
   }
 
   counts(): RowCounts {

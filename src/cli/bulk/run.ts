@@ -12,6 +12,7 @@ import { stateDirectory } from '../paths.ts';
 import type { Connection } from '../profiles/resolve.ts';
 import { type CheckedInput, checkInput, type InputOptions } from './input.ts';
 import { openJob } from './job.ts';
+import { dateOf } from './job-changed.ts';
 import type { BulkPlace, InputRow, Job } from './job-types.ts';
 import { createProgress } from './progress.ts';
 import { writeJsonArray, writeResults } from './results.ts';
@@ -80,7 +81,7 @@ async function collect(
 async function addRows(job: Job, connection: Connection, runtime: Runtime, name: string): Promise<void> {
   const { console, context } = runtime;
   const { added, failed, left } = job.counts();
-  const since = `${job.startedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const since = dateOf(job.startedAt.toISOString());
   if (job.resumed && left + failed === 0) {
     await job.finish();
     console.notice(

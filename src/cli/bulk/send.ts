@@ -1,7 +1,7 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
 import { readQuota } from '../../client/rate-limit.ts';
-import { REMEMBERED_FOR } from '../../client/sender.ts';
+import { REPEATABLE_FOR } from '../../client/sender.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { hashKey } from '../../store/keys.ts';
 import { withoutKey } from '../profiles/profile.ts';
@@ -103,6 +103,6 @@ function whyNotAgain(
   if (apiKeyHash !== current.apiKeyHash) return `${sent}, with another API key`;
   const age = current.now - sentAt;
   if (age < 0) return `${sent}, and the clock was set back since`;
-  if (age > REMEMBERED_FOR) return `${sent}, more than 23 hours ago`;
+  if (age > REPEATABLE_FOR) return `${sent}, more than 23 hours ago`;
   return undefined;
 }

@@ -6,9 +6,9 @@ import { NewPet } from '../../contract/schemas.ts';
 import {
   ensureDirectory,
   type Files,
-  isMissing,
   type OpenFile,
   realFiles,
+  removeFile,
   writeAll,
 } from '../../store/files.ts';
 import { readStored } from '../../store/stored-json.ts';
@@ -63,8 +63,8 @@ export class SpoolFile implements Spool {
 
   async discard(): Promise<void> {
     await this.#file.close().catch(() => {});
-    await this.#files.unlink(this.path).catch((error) => {
-      if (!isMissing(error)) throw placeError(this.#directory, error);
+    await removeFile(this.#files, this.path).catch((error) => {
+      throw placeError(this.#directory, error);
     });
   }
 

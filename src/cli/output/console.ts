@@ -1,7 +1,7 @@
 import type { ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
 import type { Context, OutputStream } from '../context.ts';
-import { withoutKey } from '../profiles/profile.ts';
+import { keyMask } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import { visible, visibleJson } from './visible.ts';
 
@@ -64,11 +64,12 @@ export function createConsole(context: Context, options: { json: boolean; color:
     stderr.write(`\r${ERASE_LINE}${cut(visible(text ?? ''), width)}`);
     isStatusShown = text !== undefined;
   };
-  const hidden = new Set<string>();
+  const masks = new Map<string, (text: string) => string>();
   const event: Console['event'] = (value, text) => {
     status(undefined);
-    const mask = (shown: string) => [...hidden].reduce(withoutKey, shown);
-    stderr.write(`${options.json ? visibleJson(stringifyJson(mapTexts(value, mask))) : mask(text)}\n`);
+    const mask = (shown: string) => [...masks.values()].reduce((masked, each) => each(masked), shown);
+    const shown = masks.size === 0 ? value : mapTexts(value, mask);
+    stderr.write(`${options.json ? visibleJson(stringifyJson(shown)) : mask(text)}\n`);
   };
   const write = (text: string) => {
     status(undefined);
@@ -88,7 +89,7 @@ export function createConsole(context: Context, options: { json: boolean; color:
     settled: async () => {
       if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
     },
-    hide: (key) => hidden.add(key),
+    hide: (key) => masks.set(key, keyMask(key)),
     hasStatus,
     status,
     notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`),

@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import displayWidth from 'string-width';
 import type { Console } from './console.ts';
-import { tabSeparated, visible } from './visible.ts';
+import { tabSeparatedLine, visible } from './visible.ts';
 
 /** A column: how its cells are shown on a terminal. `wide` ones give way first when the terminal is narrow. */
 export type Column = {
@@ -16,7 +16,7 @@ const NARROWEST = 8;
 
 /** Rows for a person: a table that fits the terminal; for a program: tab-separated, no header, nothing cut. */
 export function renderRows(console: Console, columns: readonly Column[], rows: readonly string[][]): string {
-  if (!console.isTerminal) return rows.map((row) => `${row.map(tabSeparated).join('\t')}\n`).join('');
+  if (!console.isTerminal) return rows.map(tabSeparatedLine).join('');
   const cells = rows.map((row) => row.map(visible));
   const table = new Table({
     head: columns.map(({ head }) => console.colours.bold(head)),

@@ -20,6 +20,10 @@ export function tabSeparated(text: string): string {
   return visible(text.replaceAll('\\', '\\\\'));
 }
 
+/** A line of such fields. */
+export const tabSeparatedLine = (cells: readonly string[]): string =>
+  `${cells.map(tabSeparated).join('\t')}\n`;
+
 function escapeOf(code: number): string {
   return code < 0x100
     ? `\\x${code.toString(16).padStart(2, '0')}`

@@ -52,7 +52,10 @@ export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice
  * A text that a service may have put the key into, as it may be shown: as it is, as a URL, a JSON text, base64 or hex has
  * it, and in any case, as a header's name is told in lower case.
  */
-export function withoutKey(text: string, key: string): string {
+export const withoutKey = (text: string, key: string): string => keyMask(key)(text);
+
+/** The same for many texts. */
+export function keyMask(key: string): (text: string) => string {
   // The longest first: a shorter one may be its beginning.
   const encoded = [`Bearer ${key}`, key].flatMap((form) =>
     // Padded or not: what is left of the padding tells nothing.
@@ -60,5 +63,6 @@ export function withoutKey(text: string, key: string): string {
   );
   const forms = [...encoded, JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key];
   const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
-  return text.replace(new RegExp(pattern, 'gi'), () => maskKey(key));
+  const anyForm = new RegExp(pattern, 'gi');
+  return (text) => text.replace(anyForm, () => maskKey(key));
 }
