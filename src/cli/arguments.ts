@@ -14,6 +14,10 @@ export function by<Schema extends z.ZodMiniType>(schema: Schema): (text: string)
   };
 }
 
+/** One of these words. */
+export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
+  by(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
+
 export const int64Argument = by(int64Text);
 
 /** Longer than any wait makes sense, and below what overflows a timer into an immediate one. */

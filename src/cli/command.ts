@@ -10,6 +10,7 @@ export type Argument = {
   name: string;
   description: string;
   parse?: (text: string) => unknown;
+  choices?: readonly string[];
 };
 
 export type Option = {
@@ -17,6 +18,7 @@ export type Option = {
   flags: string;
   description: string;
   parse?: (text: string) => unknown;
+  /** All that it may be: help tells them, completion offers them, anything else is refused. */
   choices?: readonly string[];
   default?: unknown;
   required?: boolean;

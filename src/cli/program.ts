@@ -1,46 +1,15 @@
 import { Command as Commander, CommanderError, Option as CommanderOption } from 'commander';
-import { ArgumentError, by, seconds } from './arguments.ts';
+import { ArgumentError, oneOf, seconds } from './arguments.ts';
 import { type CliError, usageError } from './cli-error.ts';
 import type { Argument, Command, CommandGroup, Option, Runtime } from './command.ts';
 import { commands } from './commands/index.ts';
 import type { Context } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
+import { globalOptions } from './global-options.ts';
 import type { Globals } from './globals.ts';
 import { addHelpCommand, overview } from './help.ts';
-import { colourModes } from './output/colour.ts';
 import { createConsole, OutputError } from './output/console.ts';
-import { ProfileName, profileNames } from './profiles/profile.ts';
 import { version } from './version.ts';
-
-const globalOptions: readonly Option[] = [
-  {
-    flags: '--profile <name>',
-    description: `profile to use: ${profileNames.join(', ')}`,
-    parse: by(ProfileName),
-  },
-  { flags: '--base-url <url>', description: "the service's address, with /v1" },
-  {
-    flags: '--json',
-    description: 'write one JSON document to stdout, and JSON lines to stderr',
-    default: false,
-  },
-  {
-    flags: '--max-wait <seconds>',
-    description: 'longest wait for one request; 0 never waits',
-    parse: seconds(0),
-    default: 75,
-  },
-  {
-    flags: '--timeout <seconds>',
-    description: 'longest time for one attempt',
-    parse: seconds(0.001),
-    default: 30,
-  },
-  { flags: '--no-retry', description: 'send each request once' },
-  { flags: '--debug', description: 'tell every step on stderr', default: false },
-  { flags: '--color <when>', description: 'colours', choices: colourModes, default: 'auto' },
-  { flags: '--no-input', description: 'never ask anything' },
-];
 
 /**
  * Parses the arguments and runs the command that they name.
@@ -120,14 +89,20 @@ function addGroup(
   for (const command of group.commands) add(parent, command);
 }
 
-function addArgument(command: Commander, { name, description, parse }: Argument): void {
-  const argument = command.createArgument(name, description);
+function addArgument(command: Commander, declared: Argument): void {
+  const argument = command.createArgument(declared.name, describe(declared));
+  const parse = parserOf(declared);
   if (parse) {
     const checked = named(argument.name(), parse, command);
     argument.argParser(argument.variadic ? collect(checked) : checked);
   }
   command.addArgument(argument);
 }
+
+const describe = ({ description, choices }: Argument | Option): string =>
+  choices === undefined ? description : `${description}: ${choices.join(', ')}`;
+
+const parserOf = ({ parse, choices }: Argument | Option) => parse ?? (choices && oneOf(choices));
 
 /** A parser whose refusal says which argument was wrong, and where to read about it. */
 const named =
@@ -149,10 +124,10 @@ const collect =
   ];
 
 function addOption(command: Commander, option: Option): void {
-  const added = new CommanderOption(option.flags, option.description);
-  if (option.choices) added.choices(option.choices);
-  if (option.parse) {
-    const checked = named(added.long ?? option.flags, option.parse, command);
+  const added = new CommanderOption(option.flags, describe(option));
+  const parse = parserOf(option);
+  if (parse) {
+    const checked = named(added.long ?? option.flags, parse, command);
     added.argParser(option.repeatable ? collect(checked) : checked);
   }
   if (option.default !== undefined) added.default(option.default);

@@ -1,6 +1,5 @@
 import { IdempotencyKey } from '../../contract/idempotency-key.ts';
-import { operations } from '../../contract/operations.ts';
-import type { PetStatus } from '../../contract/schemas.ts';
+import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { by, int64Argument } from '../arguments.ts';
 import { usageError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
@@ -12,8 +11,6 @@ import { renderPets } from '../output/pets.ts';
 type Options = One & Partial<Many> & { dryRun?: boolean };
 type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
 type Many = { from: string; format: RowFormat; restart: boolean };
-
-const { shape } = operations.createPet.body;
 
 export const add: Command<Options> = {
   name: 'add',
@@ -27,7 +24,7 @@ export const add: Command<Options> = {
   arguments: [{ name: '[name]', description: "the animal's name" }],
   options: [
     { flags: '--category <id>', description: 'its category', parse: int64Argument },
-    { flags: '--status <status>', description: 'its status (default: available)', parse: by(shape.status) },
+    { flags: '--status <status>', description: 'its status (default: available)', choices: petStatuses },
     {
       flags: '--idempotency-key <key>',
       description: 'repeat a creation without adding the animal twice',

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { MAX_QUOTA, PlanName, planNames, type Quota } from '../../contract/plans.ts';
-import { by, integer } from '../arguments.ts';
+import { MAX_QUOTA, type PlanName, planNames, type Quota } from '../../contract/plans.ts';
+import { integer } from '../arguments.ts';
 import { usageError } from '../cli-error.ts';
 import type { Command, CommandGroup, Option, Runtime } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -21,7 +21,7 @@ const add: Command<AddOptions> = {
   ],
   arguments: [{ name: '<name>', description: 'what to call it' }],
   options: [
-    { flags: '--plan <plan>', description: planNames.join(', '), parse: by(PlanName), required: true },
+    { flags: '--plan <plan>', description: 'its rate limits', choices: planNames, required: true },
     {
       flags: '--per-minute <number>',
       description: 'requests a minute (enterprise)',

@@ -1,6 +1,6 @@
 import type { ListedPage } from '../../client/pages.ts';
 import { operations, pageSize } from '../../contract/operations.ts';
-import type { PetStatus } from '../../contract/schemas.ts';
+import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { by } from '../arguments.ts';
 import { usageError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
@@ -10,7 +10,7 @@ import { createPetSink, type PetFormat } from '../output/pet-sink.ts';
 
 type Options = { status?: PetStatus; limit?: number; all?: boolean; ndjson?: boolean; csv?: boolean };
 
-const { limit, status } = operations.listPets.query.shape;
+const { limit } = operations.listPets.query.shape;
 
 export const list: Command<Options> = {
   name: 'list',
@@ -21,7 +21,7 @@ export const list: Command<Options> = {
     'pets list --all --csv > animals.csv',
   ],
   options: [
-    { flags: '--status <status>', description: 'only animals with this status', parse: by(status) },
+    { flags: '--status <status>', description: 'only animals with this status', choices: petStatuses },
     {
       flags: '--limit <number>',
       description: `animals a page, ${pageSize.min} to ${pageSize.max} (default: ${pageSize.default})`,

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { PlanName, planNames } from '../../contract/plans.ts';
+import { planNames } from '../../contract/plans.ts';
 import { by, integer } from '../arguments.ts';
 import { usageError } from '../cli-error.ts';
 import type { Command } from '../command.ts';
@@ -41,8 +41,8 @@ export const serve: Command<ServeOptions> = {
     },
     {
       flags: '--plan <plan>',
-      description: `rate limits of a new store's key: ${planNames.join(', ')}`,
-      parse: by(PlanName),
+      description: "rate limits of a new store's key",
+      choices: planNames,
       default: 'pro',
     },
     { flags: '--no-profile', description: 'leave profile local alone' },

@@ -1,14 +1,13 @@
-import { by } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { openProfileFiles } from '../profiles/files.ts';
-import { ProfileName, profileNames } from '../profiles/profile.ts';
+import { type ProfileName, profileNames } from '../profiles/profile.ts';
 
 export const use: Command<{ profile: ProfileName }> = {
   name: 'use',
   summary: 'set the default profile',
   examples: ['pets use staging'],
-  arguments: [{ name: '<profile>', description: profileNames.join(', '), parse: by(ProfileName) }],
+  arguments: [{ name: '<profile>', description: 'the profile', choices: profileNames }],
   async run({ profile }, { context, console }) {
     const files = openProfileFiles(context);
     await files.writeSettings({ ...files.readSettings(), defaultProfile: profile });
