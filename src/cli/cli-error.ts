@@ -1,25 +1,20 @@
-import { type ExitCode, exitCodes } from './exit-codes.ts';
+import type { CliErrorCode } from './error-codes.ts';
 
 /** An error that the user can mend. `hint` is the next step, mostly one command. */
 export class CliError extends Error {
-  readonly code: string;
-  readonly exitCode: ExitCode;
+  readonly code: CliErrorCode;
   readonly hint: string | undefined;
 
-  constructor(
-    message: string,
-    options: { code: string; exitCode: ExitCode; hint?: string | undefined; cause?: unknown },
-  ) {
+  constructor(message: string, options: { code: CliErrorCode; hint?: string | undefined; cause?: unknown }) {
     super(message, { cause: options.cause });
     this.code = options.code;
-    this.exitCode = options.exitCode;
     this.hint = options.hint;
   }
 }
 
 /** An argument, an option or a setting is wrong: exit code 2. */
 export function usageError(message: string, hint?: string): CliError {
-  return new CliError(message, { code: 'usage', exitCode: exitCodes.usage, hint });
+  return new CliError(message, { code: 'usage', hint });
 }
 
 /** A file or directory could not be read or written: exit code 1. */
@@ -27,7 +22,6 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
   const reason = systemReason(cause);
   return new CliError(`cannot ${action} ${path}: ${reason}`, {
     code: 'file_error',
-    exitCode: exitCodes.other,
     hint,
     cause,
   });

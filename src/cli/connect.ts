@@ -78,7 +78,7 @@ export async function withClient<Result>(
       }),
     );
   } catch (error) {
-    throw new CallError(error, connection);
+    throw new CallError(error, connection, { proxy: proxy && new URL(proxy.address).host });
   } finally {
     unsubscribe();
     await transport.close();

@@ -1,7 +1,8 @@
 import { CallError } from './call-error.ts';
 import type { Context } from './context.ts';
 import { type ExitCode, exitCodes } from './exit-codes.ts';
-import { type Explanation, explain } from './explain.ts';
+import { explain } from './explain.ts';
+import type { Explanation } from './explanation.ts';
 import { firstGlanceAt } from './globals.ts';
 import { type Console, createConsole, OutputError } from './output/console.ts';
 import { visible } from './output/visible.ts';
@@ -23,7 +24,7 @@ export async function main(context: Context): Promise<number> {
 
 function report(error: unknown, context: Context): ExitCode {
   const glance = firstGlanceAt(context.argv);
-  const explanation = explain(error);
+  const explanation = explain(error, context.clock.now());
   const console = createConsole(context, glance);
   if (glance.debug) tellStack(console, error);
   tellError(console, explanation);

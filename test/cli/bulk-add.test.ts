@@ -199,7 +199,7 @@ test('a day that is used up ends it with 5, and the command that goes on', async
   const { code, stderr } = await add([], { onSleep: () => expect.unreachable() });
   expect(code).toBe(5);
   expect(stderr).toContain(`2 of 3 rows are added; to go on: pets add --from ${file}\n`);
-  expect(stderr).toContain('rate-limited until 2026-11-21T00:00:00Z');
+  expect(stderr).toContain('rate-limited until 2026-11-21 00:00:00 UTC');
 });
 
 test('a terminal shows a bar with the reason of a pause, and takes it away', async () => {

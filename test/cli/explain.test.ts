@@ -25,25 +25,47 @@ const connection: Connection = {
 const failure = (status: number, code = 'a_code') => new ApiFailure(status, { code, message: 'why', status });
 const network = (code: string | undefined, message = 'odd') =>
   new NetworkError(message, { code, sent: true });
+const NOW = Date.parse('2026-11-20T12:00:00Z');
 const errno = (code: string) => Object.assign(new Error(`${code}: words`), { code });
 
 test.each([
   [usageError('wrong', 'do this'), 2, 'usage', 'wrong', 'do this'],
-  [new CliError('none', { code: 'no_key', exitCode: 4 }), 4, 'no_key', 'none', undefined],
+  [new CliError('none', { code: 'no_key' }), 4, 'no_key', 'none', undefined],
   [fileError('read', '/a', errno('EACCES')), 1, 'file_error', 'cannot read /a: permission denied', undefined],
   [new StoreError('damaged', 'restore it'), 1, 'store_error', 'damaged', 'restore it'],
   [new InterruptedError(), 130, 'interrupted', 'interrupted', undefined],
   [new OutputError(errno('ENOSPC')), 1, 'output_error', 'cannot write the output', undefined],
   [failure(400), 1, 'a_code', 'api.example.com: why', undefined],
-  [failure(401), 4, 'a_code', 'rejected the key (key …k2mX from profile staging)', '--profile staging'],
-  [failure(403), 4, 'a_code', 'rejected the key', '--profile staging'],
-  [failure(404), 3, 'a_code', 'why', undefined],
+  [
+    failure(401),
+    4,
+    'a_code',
+    'api.example.com rejected key …k2mX from profile staging: why',
+    'pets login --profile staging',
+  ],
+  [failure(403), 4, 'a_code', 'rejected key …k2mX', '--profile staging'],
+  [failure(404), 3, 'a_code', 'why', connection.baseUrl],
   [failure(409), 1, 'a_code', 'why', undefined],
   [failure(422), 1, 'a_code', 'why', undefined],
   [failure(500), 7, 'a_code', 'why', 'try again'],
   [new ApiFailure(502, undefined), 7, 'http_502', 'the service answered 502', 'try again'],
-  [new RateLimitError(0, undefined), 5, 'rate_limited', 'until 1970-01-01T00:00:00Z', '--max-wait'],
-  [new RateLimitError(Number.MAX_VALUE, undefined), 5, 'rate_limited', 'beyond every calendar', '--max-wait'],
+  [
+    new RateLimitError(NOW + 30_000),
+    5,
+    'rate_limited',
+    'until 12:00:30 UTC (in 30 s)',
+    'or let it wait: --max-wait 34; pets profiles --check asks the service anew',
+  ],
+  [
+    new RateLimitError(NOW + 30_000, { error: { code: 'key_banned', message: 'stop', status: 429 } }),
+    5,
+    'key_banned',
+    'stop',
+    'try again then, or let it wait: --max-wait 34',
+  ],
+  [new RateLimitError(NOW + 43_200_000), 5, 'rate_limited', '2026-11-21 00:00:00 UTC (in 12 h)', 'try again'],
+  [new RateLimitError(0), 5, 'rate_limited', 'until 1970-01-01 00:00:00 UTC', 'try again then'],
+  [new RateLimitError(Number.MAX_VALUE), 5, 'rate_limited', 'beyond every calendar', 'try again then'],
   [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no answer within 0.2 s', '--timeout'],
   [
     network('ECONNREFUSED'),
@@ -61,7 +83,7 @@ test.each([
 ] as [unknown, number, string, string, string | undefined][])(
   '%s is exit %i, %s',
   (error, exit, code, says, hint) => {
-    const explanation = explain(new CallError(error, connection));
+    const explanation = explain(new CallError(error, connection), NOW);
     expect(explanation).toMatchObject({ exitCode: exit, code, message: expect.stringContaining(says) });
     if (hint === undefined) expect(explanation.hint).toBeUndefined();
     else expect(explanation.hint).toContain(hint);
@@ -93,7 +115,7 @@ test.each([
       [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
     ] as const) {
       const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', honoured });
-      expect(explain(new CallError(error, { ...connection, profile, keySource }))).toMatchObject({
+      expect(explain(new CallError(error, { ...connection, profile, keySource }), NOW)).toMatchObject({
         exitCode,
         code,
         message: `api.example.com: the outcome is unknown (${reason}): the animal may have been added`,
@@ -103,9 +125,49 @@ test.each([
   },
 );
 
-test('the local service that is down is started, not looked for', () => {
-  const { hint } = explain(new CallError(network('ECONNREFUSED'), { ...connection, profile: 'local' }));
-  expect(hint).toBe('start the local service: pets serve');
+test.each([
+  ['http://127.0.0.1:7387/v1', 'ECONNREFUSED', 'is the local service running? Start it: pets serve'],
+  [
+    'http://localhost:8080/v1',
+    'ECONNREFUSED',
+    'is the local service running? Start it: pets serve --port 8080',
+  ],
+  ['http://127.0.0.1:7387/v1', 'ECONNRESET', 'check the network'],
+  ['https://127.0.0.1:7387/v1', 'ECONNREFUSED', 'check the network'],
+  ['http://192.0.2.1:7387/v1', 'ECONNREFUSED', 'check the network'],
+])('%s with %s: %s', (baseUrl, code, hint) => {
+  const told = explain(new CallError(network(code), { ...connection, baseUrl }), NOW);
+  expect(told.hint?.startsWith(hint)).toBe(true);
+});
+
+test.each([
+  [
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+    'an authority that is not known here',
+    'NODE_EXTRA_CA_CERTS=<file.pem>',
+  ],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'an authority that is not known here', 'NODE_EXTRA_CA_CERTS=<file.pem>'],
+  ['CERT_HAS_EXPIRED', 'its certificate has expired', 'right address'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'for another name', 'right address'],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not speak https', 'right address'],
+])('a certificate: %s', (code, says, hint) => {
+  const told = explain(new CallError(network(code), connection), NOW);
+  expect(told.message).toContain(says);
+  expect(told.hint).toContain(hint);
+});
+
+test('a proxy that the environment names is named, as it may be what fails', () => {
+  const error = new CallError(network('ECONNREFUSED'), connection, { proxy: 'proxy.example.com:3128' });
+  expect(explain(error, NOW).hint).toContain('the proxy proxy.example.com:3128');
+});
+
+test.each([
+  ['PETS_API_KEY', 'prod', 'set PETS_API_KEY to a valid key'],
+  ['this login', 'prod', 'nothing was saved'],
+  ['profile local', 'local', 'pets serve'],
+] as const)('a rejected key from %s', (keySource, profile, hint) => {
+  const told = explain(new CallError(failure(401), { ...connection, keySource, profile }), NOW);
+  expect(told.hint).toContain(hint);
 });
 
 test.each([
@@ -115,7 +177,7 @@ test.each([
   network(undefined, connection.key),
   new Error(connection.key),
 ])('the key is masked wherever it stands (%#)', (error) => {
-  expect(JSON.stringify(explain(new CallError(error, connection)))).not.toContain(connection.key);
+  expect(JSON.stringify(explain(new CallError(error, connection), NOW))).not.toContain(connection.key);
 });
 
 test('every exit code has a meaning', () => {

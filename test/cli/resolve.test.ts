@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CliError } from '../../src/cli/cli-error.ts';
+import type { CliErrorCode } from '../../src/cli/error-codes.ts';
 import { isLoopback, maskKey, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
 import { chooseProfile, resolveConnection, type Sources } from '../../src/cli/profiles/resolve.ts';
 
@@ -17,10 +18,12 @@ type Given = {
   env?: Record<string, string>;
   default?: 'prod' | 'staging' | 'local';
   prod?: Profile;
+  /** On this machine nobody has logged in yet. */
+  isNew?: boolean;
 };
 
 function sources(given: Given): Sources {
-  const stored: Record<string, Profile> = { prod: given.prod ?? PROD, staging: STAGING };
+  const stored: Record<string, Profile> = given.isNew ? {} : { prod: given.prod ?? PROD, staging: STAGING };
   return {
     flags: { profile: given.profile, baseUrl: given.baseUrl },
     env: given.env ?? {},
@@ -98,53 +101,63 @@ describe('a key goes only where it belongs', () => {
   });
 
   test.each([
-    ['--base-url at another origin', { baseUrl: OTHER }, 2, 'profile prod belongs to https://prod.example'],
+    [
+      '--base-url at another origin',
+      { baseUrl: OTHER },
+      'usage',
+      'profile prod belongs to https://prod.example',
+    ],
     [
       'PETS_BASE_URL at another origin',
       { env: { PETS_BASE_URL: OTHER } },
-      2,
+      'usage',
       'is not sent to https://other.example',
     ],
-    ['another port', { baseUrl: 'https://prod.example:8443/v1' }, 2, 'https://prod.example:8443'],
-    ['another protocol', { baseUrl: 'http://prod.example/v1' }, 2, 'http://prod.example'],
+    ['another port', { baseUrl: 'https://prod.example:8443/v1' }, 'usage', 'https://prod.example:8443'],
+    ['another protocol', { baseUrl: 'http://prod.example/v1' }, 'usage', 'http://prod.example'],
     [
       '--profile with another --base-url',
       { profile: 'staging', baseUrl: PROD.baseUrl },
-      2,
+      'usage',
       'profile staging belongs',
     ],
     [
       'PETS_API_KEY off its PETS_BASE_URL',
       { baseUrl: PROD.baseUrl, env: { PETS_API_KEY: 'k', PETS_BASE_URL: OTHER } },
-      2,
+      'usage',
       'PETS_API_KEY belongs to https://other.example',
     ],
     [
       'PETS_API_KEY off its profile',
       { baseUrl: OTHER, env: { PETS_API_KEY: 'k' } },
-      2,
+      'usage',
       'PETS_API_KEY belongs to https://prod.example',
     ],
-    ['PETS_API_KEY without any URL', { env: { PETS_API_KEY: 'k', PETS_PROFILE: 'local' } }, 2, 'no base URL'],
-    ['a profile without a key', { prod: KEYLESS }, 4, 'no key is saved for profile prod'],
-    ['a profile that is not there', { profile: 'local' }, 4, 'no key is saved for profile local'],
+    [
+      'PETS_API_KEY without any URL',
+      { env: { PETS_API_KEY: 'k', PETS_PROFILE: 'local' } },
+      'usage',
+      'no base URL',
+    ],
+    ['a profile without a key', { prod: KEYLESS }, 'no_key', 'no key is saved for profile prod'],
+    ['a profile that is not there', { profile: 'local' }, 'no_key', 'no key is saved for profile local'],
     [
       '--profile without a key, PETS_API_KEY set',
       { profile: 'prod', prod: KEYLESS, env: { PETS_API_KEY: 'k' } },
-      4,
+      'no_key',
       'no key',
     ],
-    ['http to another machine', { prod: CLEAR }, 2, 'is not encrypted'],
+    ['http to another machine', { prod: CLEAR }, 'usage', 'is not encrypted'],
     [
       'PETS_ALLOW_HTTP that is not 1',
       { prod: CLEAR, env: { PETS_ALLOW_HTTP: 'yes' } },
-      2,
+      'usage',
       'is not encrypted',
     ],
     [
       'PETS_API_KEY over http',
       { env: { PETS_API_KEY: 'k', PETS_BASE_URL: CLEAR.baseUrl } },
-      2,
+      'usage',
       'is not encrypted',
     ],
     [
@@ -153,16 +166,40 @@ describe('a key goes only where it belongs', () => {
         prod: { ...CLEAR, allowHttp: true },
         env: { PETS_API_KEY: 'k', PETS_BASE_URL: 'http://other.example/v1' },
       },
-      2,
+      'usage',
       'is not encrypted',
     ],
-    ['a key with a line end', { env: { PETS_API_KEY: 'a\nb' } }, 4, 'PETS_API_KEY has characters'],
-    ['a base URL that is empty', { baseUrl: '' }, 2, '--base-url must be'],
-    ['PETS_PROFILE that is none', { env: { PETS_PROFILE: 'Prod' } }, 2, 'not "Prod"'],
-  ] as [string, Given, number, string][])('refused: %s', (_name, given, exitCode, says) => {
+    ['a key with a line end', { env: { PETS_API_KEY: 'a\nb' } }, 'bad_key', 'PETS_API_KEY has characters'],
+    ['a base URL that is empty', { baseUrl: '' }, 'usage', '--base-url must be'],
+    ['PETS_PROFILE that is none', { env: { PETS_PROFILE: 'Prod' } }, 'usage', 'not "Prod"'],
+  ] as [string, Given, CliErrorCode, string][])('refused: %s', (_name, given, code, says) => {
     const error = thrown(() => resolveConnection(sources(given)));
-    expect(error).toMatchObject({ exitCode, message: expect.stringContaining(says) });
+    expect(error).toMatchObject({ code, message: expect.stringContaining(says) });
     expect(error.hint ?? '').not.toMatch(/-key\b(?!\s*[<])/);
+  });
+
+  test.each([
+    [
+      'nobody has logged in yet',
+      { isNew: true },
+      'log in: pets login; or try it with sample animals on this machine: pets serve --seed',
+    ],
+    ['logged out', { prod: KEYLESS }, 'log in: pets login'],
+    [
+      'named by --profile',
+      { profile: 'staging', isNew: true },
+      'log in: pets login --profile staging; or try',
+    ],
+    ['profile local', { profile: 'local' }, 'start the local service: pets serve --seed'],
+    [
+      'PETS_BASE_URL alone',
+      { isNew: true, env: { PETS_BASE_URL: OTHER } },
+      `set PETS_API_KEY as well, to the key for ${OTHER}`,
+    ],
+    ['PETS_BASE_URL elsewhere', { prod: PROD, env: { PETS_BASE_URL: OTHER } }, 'or unset PETS_BASE_URL'],
+    ['--base-url elsewhere', { prod: PROD, baseUrl: OTHER }, `pets login --profile prod --base-url ${OTHER}`],
+  ] as [string, Given, string][])('without a key, or with one of another place: %s', (_name, given, hint) => {
+    expect(thrown(() => resolveConnection(sources(given))).hint).toContain(hint);
   });
 
   test.each([

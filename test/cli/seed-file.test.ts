@@ -94,7 +94,7 @@ describe('faults are told by line, those of the reading and of the contract alik
     ['a.json', '{"pets":[{"name":"Rex"}]}', ['FILE, animal 1: categoryId is required']],
   ])('%s %j', async (name, content, faults) => {
     const hint = 'mend these lines; nothing was added';
-    expect(await refusalOf(name, content)).toMatchObject({ message: faults.join('; '), exitCode: 2, hint });
+    expect(await refusalOf(name, content)).toMatchObject({ message: faults.join('; '), code: 'usage', hint });
   });
 });
 
@@ -106,7 +106,7 @@ test.each([
 ])('%s that is not UTF-8 is refused by its name', async (name, bytes) => {
   expect(await refusalOf(name, bytes)).toMatchObject({
     message: 'FILE is not UTF-8 text',
-    exitCode: 2,
+    code: 'usage',
     hint: 'save it as UTF-8',
   });
 });
@@ -121,5 +121,5 @@ test.each([
     'FILE must hold an array of animals, or an object with arrays "pets" and "orders"',
   ],
 ])('a document %j is refused', async (content, message) => {
-  expect(await refusalOf('a.json', content)).toMatchObject({ message, exitCode: 2 });
+  expect(await refusalOf('a.json', content)).toMatchObject({ message, code: 'usage' });
 });

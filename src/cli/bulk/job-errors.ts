@@ -1,7 +1,6 @@
 import { StoreError } from '../../store/errors.ts';
 import { errnoOf } from '../../store/files.ts';
 import { CliError, fileError } from '../cli-error.ts';
-import { exitCodes } from '../exit-codes.ts';
 
 const RESTART = 'every row of the input anew: --restart';
 
@@ -13,7 +12,7 @@ export function placeError(directory: string, error: unknown): unknown {
   const hint = `${isFull ? 'free some space there' : 'make it writable'}; or, where nothing of this input was added yet, set XDG_STATE_HOME to a writable directory on a local disk`;
   if (error instanceof StoreError) {
     const { message } = error;
-    return new CliError(message, { code: 'file_error', exitCode: exitCodes.other, hint, cause: error });
+    return new CliError(message, { code: 'file_error', hint, cause: error });
   }
   return errnoOf(error) === undefined ? error : fileError('write', directory, error, hint);
 }
@@ -28,14 +27,12 @@ export const writeError = (path: string, cause: unknown): CliError =>
 export const damagedError = (path: string, line: number, why: string): CliError =>
   new CliError(`${path} is damaged in line ${line}: ${why}`, {
     code: 'damaged_file',
-    exitCode: exitCodes.other,
     hint: `it was left as it is. Move it away, or add ${RESTART}`,
   });
 
 export const newerVersionError = (path: string, version: number): CliError =>
   new CliError(`${path} has format ${version}, which a newer version of pets wrote`, {
     code: 'damaged_file',
-    exitCode: exitCodes.other,
     hint: `use that version. Or move the file away, or add ${RESTART}`,
   });
 
@@ -43,7 +40,6 @@ export const newerVersionError = (path: string, version: number): CliError =>
 export const alreadyRunningError = (name: string, pid: number | undefined): CliError =>
   new CliError(`${name} is being added by ${pid ? `process ${pid}` : 'another process'} already`, {
     code: 'already_running',
-    exitCode: exitCodes.other,
     hint: 'wait until it has ended, then run the same command again',
   });
 
@@ -51,6 +47,5 @@ export const alreadyRunningError = (name: string, pid: number | undefined): CliE
 export const fileChangedError = (message: string, hint: string): CliError =>
   new CliError(message, {
     code: 'file_changed',
-    exitCode: exitCodes.other,
     hint: `${hint}, or add ${RESTART}`,
   });

@@ -103,7 +103,7 @@ async function addRows(job: Job, connection: Connection, runtime: Runtime, name:
     console.notice(`${done} of ${job.rows} rows are added; ${goOn}`);
     // A row's own key is known to the next run, and no option takes it.
     const isInDoubt = error instanceof CallError && error.cause instanceof OutcomeUnknownError;
-    throw isInDoubt ? new CallError(error.cause, connection, goOn) : error;
+    throw isInDoubt ? new CallError(error.cause, connection, { hint: goOn }) : error;
   }
   progress.end();
 }

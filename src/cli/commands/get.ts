@@ -90,7 +90,6 @@ async function lookThrough(
 function notFound(ids: readonly bigint[]): CliError {
   return new CliError(`there is no animal with id ${ids.join(', ')}`, {
     code: 'not_found',
-    exitCode: exitCodes.notFound,
     hint: 'see which there are: pets list',
   });
 }

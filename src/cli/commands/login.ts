@@ -77,7 +77,6 @@ function checkKey(text: string): string {
   if (API_KEY_PATTERN.test(key)) return key;
   throw new CliError(key === '' ? 'the key is empty' : 'the key has characters that no key has', {
     code: 'bad_key',
-    exitCode: exitCodes.noKey,
     hint: 'a key is one word of visible ASCII characters: copy it again',
   });
 }

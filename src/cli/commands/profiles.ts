@@ -68,14 +68,14 @@ export const profiles: Command<{ check?: boolean }> = {
 
 /** A damaged file of one profile hides none of the others. */
 function readOrTell(
-  { console }: Runtime,
+  { console, context }: Runtime,
   files: ProfileFiles,
   profile: ProfileName,
 ): Profile | 'damaged' | undefined {
   try {
     return files.read(profile);
   } catch (error) {
-    const { message, hint } = explain(error);
+    const { message, hint } = explain(error, context.clock.now());
     console.notice(hint === undefined ? message : `${message}: ${hint}`);
     return 'damaged';
   }
@@ -122,7 +122,7 @@ async function ask(runtime: Runtime, connection: Connection): Promise<Check> {
     return checkOf(headers);
   } catch (error) {
     if (error instanceof CallError && error.cause instanceof InterruptedError) throw error;
-    return { ok: false, message: explain(error).message };
+    return { ok: false, message: explain(error, runtime.context.clock.now()).message };
   }
 }
 

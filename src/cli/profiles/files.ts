@@ -5,7 +5,6 @@ import { describeIssues } from '../../contract/issues.ts';
 import { ensureDirectory, realFiles } from '../../store/files.ts';
 import { CliError, fileError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
-import { exitCodes } from '../exit-codes.ts';
 import { configDirectory } from '../paths.ts';
 import { loadConf } from './load-conf.ts';
 import { Profile, type ProfileName, Settings } from './profile.ts';
@@ -58,7 +57,6 @@ function readFile<Schema extends z.ZodMiniType>(path: string, schema: Schema): z
 function damaged(path: string, why: string): CliError {
   return new CliError(`${path} is damaged: ${why}`, {
     code: 'damaged_file',
-    exitCode: exitCodes.other,
     hint: `mend the file, or move it away and ${nextStep(path)}`,
   });
 }

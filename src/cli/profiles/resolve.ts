@@ -1,6 +1,5 @@
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { CliError, usageError } from '../cli-error.ts';
-import { exitCodes } from '../exit-codes.ts';
 import { isLoopback, type Profile, type ProfileName, parseBaseUrl, profileNames } from './profile.ts';
 
 /** Where what was asked for comes from: flags, the environment, and the files. */
@@ -55,11 +54,10 @@ export function resolveConnection(sources: Sources): Resolved {
     ? [envKey, environmentUrl || stored?.baseUrl, 'PETS_API_KEY']
     : [stored?.key, stored?.baseUrl, `profile ${profile}`];
   const baseUrl = flagUrl || environmentUrl || stored?.baseUrl;
-  if (key === undefined) throw noKey(profile);
+  if (key === undefined) throw noKey(profile, { isNamed, isNew: stored === undefined, environmentUrl });
   if (!API_KEY_PATTERN.test(key)) {
     throw new CliError(`the key in ${keySource} has characters that no key has`, {
       code: 'bad_key',
-      exitCode: exitCodes.noKey,
       hint: 'copy it again, without spaces or line ends',
     });
   }
@@ -67,7 +65,7 @@ export function resolveConnection(sources: Sources): Resolved {
     throw usageError('no base URL is set for the key in PETS_API_KEY', 'set PETS_BASE_URL as well');
   }
   if (home !== undefined && !sameOrigin(home, baseUrl)) {
-    throw otherOrigin({ keySource, home, baseUrl, profile });
+    throw otherOrigin({ keySource, home, baseUrl, profile, isEnvironment: flagUrl === undefined });
   }
   const isAllowed = stored?.allowHttp === true && sameOrigin(stored.baseUrl, baseUrl);
   checkProtocol(baseUrl, isAllowed || allowsHttp(env), profile);
@@ -106,13 +104,23 @@ function ignored(profile: ProfileName, env: Sources['env']): string[] {
   return names.length === 0 ? [] : [`--profile ${profile} is used: ${names.join(' and ')} ignored`];
 }
 
-function noKey(profile: ProfileName): CliError {
-  const other = profile === 'local' ? 'pets serve --seed' : `pets login --profile ${profile}`;
-  return new CliError(`no key is saved for profile ${profile}`, {
-    code: 'no_key',
-    exitCode: exitCodes.noKey,
-    hint: profile === 'local' ? `start the local service: ${other}` : `log in: ${other}`,
-  });
+type Keyless = {
+  /** By --profile. */
+  isNamed: boolean;
+  /** Nobody has logged in yet. */
+  isNew: boolean;
+  environmentUrl: string | undefined;
+};
+
+function noKey(profile: ProfileName, { isNamed, isNew, environmentUrl }: Keyless): CliError {
+  const error = (hint: string) =>
+    new CliError(`no key is saved for profile ${profile}`, { code: 'no_key', hint });
+  if (environmentUrl !== undefined)
+    return error(`set PETS_API_KEY as well, to the key for ${environmentUrl}`);
+  if (profile === 'local') return error('start the local service: pets serve --seed');
+  const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
+  // The first command on this machine: perhaps there is no service to log in to.
+  return error(isNew ? `${login}; or try it with sample animals on this machine: pets serve --seed` : login);
 }
 
 function otherOrigin(where: {
@@ -120,12 +128,23 @@ function otherOrigin(where: {
   home: string;
   baseUrl: string;
   profile: ProfileName;
+  /** The other base URL is that of PETS_BASE_URL. */
+  isEnvironment: boolean;
 }): CliError {
   const [home, asked] = [new URL(where.home).origin, new URL(where.baseUrl).origin];
   return usageError(
     `the key in ${where.keySource} belongs to ${home} and is not sent to ${asked}`,
-    where.keySource === 'PETS_API_KEY'
-      ? `set PETS_BASE_URL to ${where.baseUrl} if the key belongs there`
-      : `log in there: pets login --profile ${where.profile} --base-url ${where.baseUrl}`,
+    hintFor(where),
   );
 }
+
+function hintFor({ keySource, isEnvironment, baseUrl, profile }: Parameters<typeof otherOrigin>[0]): string {
+  if (keySource === 'PETS_API_KEY') return `set PETS_BASE_URL to ${baseUrl} if the key belongs there`;
+  return isEnvironment
+    ? 'set PETS_API_KEY to the key that belongs there, or unset PETS_BASE_URL'
+    : `log in there: pets login --profile ${profile} --base-url ${baseUrl}`;
+}
+
+/** Where a command goes, as a person is told it: `api.example.com (profile prod)`. */
+export const placeOf = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' | 'keySource'>): string =>
+  `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;

@@ -82,7 +82,7 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
     },
     warning: (message: string) => console.notice(message),
     problem(error: unknown) {
-      const { message } = explain(error);
+      const { message } = explain(error, context.clock.now());
       console.event({ error: { code: 'internal_error', message } }, `error: ${visible(message)}`);
     },
     request: withLog

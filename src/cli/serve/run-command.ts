@@ -2,7 +2,6 @@ import { constants } from 'node:os';
 import spawn from 'cross-spawn';
 import { CliError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
-import { exitCodes } from '../exit-codes.ts';
 
 /** What a command has to end in that was asked to because the service can go on no more. */
 const PATIENCE_MILLISECONDS = 5_000;
@@ -61,7 +60,6 @@ function cannotRun(file: string, cause: NodeJS.ErrnoException): CliError {
   const reason = cause.code === 'ENOENT' ? 'there is no such command' : cause.message;
   return new CliError(`cannot run ${file}: ${reason}`, {
     code: 'command_failed',
-    exitCode: exitCodes.other,
     hint: 'check its name and that it can be executed',
     cause,
   });

@@ -111,7 +111,6 @@ async function start(
     if (error instanceof StoreError || error instanceof CliError) throw error;
     throw new CliError(`cannot listen on ${host}:${port}: ${systemReason(error)}`, {
       code: 'cannot_listen',
-      exitCode: exitCodes.other,
       hint: 'choose another port, or take a free one: pets serve --port 0',
       cause: error,
     });
