@@ -2,36 +2,6 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { renderCsv, unguard } from '../../src/cli/output/csv.ts';
-import { tabSeparated, visible } from '../../src/cli/output/visible.ts';
-
-describe('text that could steer a terminal', () => {
-  test.each([
-    ['plain ✓ 🐈‍⬛ 猫 é', 'plain ✓ 🐈‍⬛ 猫 é'],
-    ['\u001b[2J', '\\x1b[2J'],
-    ['a\r\nb\tc', 'a\\r\\nb\\tc'],
-    ['\u0000\u0007\u007f', '\\x00\\x07\\x7f'],
-    ['\u009b31m', '\\x9b31m'],
-    ['\u202eevil\u2066x\u2069', '\\u202eevil\\u2066x\\u2069'],
-    ['\u200e\u200f\u061c', '\\u200e\\u200f\\u061c'],
-    ['\u2028\u2029', '\\u2028\\u2029'],
-    ['back\\slash', 'back\\slash'],
-  ])('%j is shown as %j', (text, expected) => {
-    expect(visible(text)).toBe(expected);
-  });
-
-  test('nothing of it is left, whatever the text', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
-        expect(visible(text)).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u);
-      }),
-    );
-  });
-});
-
-test('a tab-separated field tells a tab from its escape', () => {
-  expect(tabSeparated('a\tb')).toBe('a\\tb');
-  expect(tabSeparated('a\\tb')).toBe('a\\\\tb');
-});
 
 describe('CSV', () => {
   test.each([
