@@ -11,6 +11,8 @@ export type Argument = {
   description: string;
   parse?: (text: string) => unknown;
   choices?: readonly string[];
+  /** What helps where it is refused; without it, the command's help. */
+  hint?: string;
 };
 
 export type Option = {

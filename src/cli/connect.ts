@@ -3,10 +3,11 @@ import { setFlagsFromString } from 'node:v8';
 import type { Client } from '../client/client.ts';
 import { CallError } from './call-error.ts';
 import type { Runtime } from './command.ts';
+import type { StatusLine } from './output/console.ts';
 import { stateDirectory } from './paths.ts';
 import { openProfileFiles } from './profiles/files.ts';
 import { proxyFor } from './profiles/proxy.ts';
-import { type Connection, resolveConnection } from './profiles/resolve.ts';
+import { type Connection, placeOf, resolveConnection } from './profiles/resolve.ts';
 import { createWaiting, tellAttempt, tellDeprecation } from './tell.ts';
 
 /** Which server and key the options mean. @throws CliError */
@@ -23,9 +24,14 @@ export function connectionFor({ context, globals, console }: Runtime): Connectio
   return connection;
 }
 
+/** Before something is written, a person sees where to: a wrong environment is found out in time. */
+export function tellPlace({ console, context }: Runtime, connection: Connection, what: string): void {
+  if (context.stderr.isTTY === true) console.notice(`${what} ${placeOf(connection)}`);
+}
+
 export type ClientSettings = {
   /** Where the countdown of a wait is shown, instead of a line of its own; undefined where there is none. */
-  showWait?: (text: string | undefined) => void;
+  showWait?: (line: StatusLine | undefined) => void;
   /** Sends each request once. */
   once?: boolean;
 };

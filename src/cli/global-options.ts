@@ -11,11 +11,7 @@ export const globalOptions: readonly Option[] = [
     choices: profileNames,
   },
   { flags: '--base-url <url>', description: "the service's address, with /v1" },
-  {
-    flags: '--json',
-    description: 'write one JSON document to stdout, and JSON lines to stderr',
-    default: false,
-  },
+  { flags: '--json', description: 'write one JSON document to stdout, and JSON lines to stderr' },
   {
     flags: '--max-wait <seconds>',
     description: 'longest wait for one request; 0 never waits',
@@ -29,7 +25,7 @@ export const globalOptions: readonly Option[] = [
     default: 30,
   },
   { flags: '--no-retry', description: 'send each request once' },
-  { flags: '--debug', description: 'tell every step on stderr', default: false },
+  { flags: '--debug', description: 'tell every step on stderr' },
   { flags: '--color <when>', description: 'colour the output', choices: colourModes, default: 'auto' },
   { flags: '--no-input', description: 'never ask anything' },
 ];

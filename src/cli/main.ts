@@ -34,8 +34,8 @@ function report(error: unknown, context: Context): ExitCode {
 /** What happened, and one step that helps: for a person on two lines, for a program as one object. */
 export function tellError(console: Console, { exitCode, ...error }: Explanation): void {
   const { red, dim } = console.errorColours;
-  const hint = error.hint === undefined ? '' : `\n${dim('  →')} ${visible(error.hint)}`;
-  console.event({ error: { ...error, exitCode } }, `${red('error:')} ${visible(error.message)}${hint}`);
+  const hint = error.hint === undefined ? '' : `\n  ${dim('→')} ${visible(error.hint)}`;
+  console.event({ error: { ...error, exitCode } }, `${red('error:')} ${visible(error.message)}${hint}`, 4);
 }
 
 /** Before the error, which stays the last line. */

@@ -3,6 +3,8 @@ import type { Attempted, Wait } from '../client/sender.ts';
 import type { OperationName } from '../contract/operations.ts';
 import type { Runtime } from './command.ts';
 import type { Context } from './context.ts';
+import type { StatusLine } from './output/console.ts';
+import { durationText, instantText } from './output/time.ts';
 import { visible } from './output/visible.ts';
 
 const SECOND = 1_000;
@@ -33,7 +35,7 @@ export function tellDeprecation(
  */
 export function createWaiting(
   { console, context, globals }: Runtime,
-  show: (text: string | undefined) => void,
+  show: (line: StatusLine | undefined) => void,
 ): { onWait(wait: Wait): void; sleep: Context['sleep'] } {
   const { clock, sleep } = context;
   let current: Wait | undefined;
@@ -46,7 +48,7 @@ export function createWaiting(
     const end = clock.now() + milliseconds;
     try {
       for (let left = milliseconds; left > 0; left = end - clock.now()) {
-        show(waitText(reason, left, until));
+        show(waitLine(reason, left, until, clock.now()));
         // To the next full second, so that none is left out.
         await sleep(left % SECOND || SECOND, signal);
       }
@@ -66,7 +68,11 @@ export function createWaiting(
         seconds: Math.ceil(milliseconds / SECOND),
         until: new Date(until).toISOString(),
       };
-      console.event({ wait: event }, console.errorColours.dim(waitText(reason, milliseconds, until)));
+      console.event(
+        { wait: event },
+        console.errorColours.dim(waitLine(reason, milliseconds, until, clock.now())[0]),
+        2,
+      );
     },
     sleep: (milliseconds, signal) =>
       console.hasStatus && current !== undefined && milliseconds >= SECOND
@@ -75,9 +81,9 @@ export function createWaiting(
   };
 }
 
-function waitText(reason: string, milliseconds: number, until: number): string {
-  const time = new Date(until).toISOString().slice(11, 19);
-  return `waiting ${Math.ceil(milliseconds / SECOND)} s (${reason}), until ${time} UTC`;
+function waitLine(reason: string, milliseconds: number, until: number, now: number): StatusLine {
+  const [left, time] = [durationText(milliseconds), instantText(until, now)];
+  return [`waiting ${left} (${reason}), until ${time}`, `waiting ${left}, until ${time}`, `waiting ${left}`];
 }
 
 /** One attempt, with both sides' headers. */

@@ -53,7 +53,7 @@ test('a rate needs more than a moment, and counts what this run has done', () =>
 
 test.each([
   ['what is left fits into the window', { limit: 10, remaining: 80 }, '120 a minute, 40 s left'],
-  ['it does not', { limit: 10, remaining: 79 }, '10 a minute, 8 min 0 s left'],
+  ['it does not', { limit: 10, remaining: 79 }, '10 a minute, 8 min left'],
   ['a limit above what was measured', { limit: 1_000, remaining: 0 }, '120 a minute, 40 s left'],
 ])('the rate is that of the limit where the window ends before the rows: %s', (_name, quota, expected) => {
   const { progress, clock, settle, line } = bar();
@@ -70,19 +70,37 @@ test('hours are told in hours', () => {
   settle(1);
   clock.advance(3_600_000);
   progress.show();
-  expect(line()).toContain('99 h 0 min left');
+  expect(line()).toContain('4 days 3 h left');
 });
 
 test('a pause is told before the rate, goes with its end, and the whole goes with the last row', () => {
   const { progress, clock, settle, line } = bar();
   settle(50);
   clock.advance(60_000);
-  progress.pause('waiting 3 s');
-  expect(line()).toBe('[########--------] 50/100; waiting 3 s; 50 a minute, 1 min 0 s left');
+  progress.pause(['waiting 3 s']);
+  expect(line()).toBe('[########--------] 50/100; waiting 3 s; 50 a minute, 1 min left');
   progress.pause(undefined);
-  expect(line()).toBe('[########--------] 50/100; 50 a minute, 1 min 0 s left');
+  expect(line()).toBe('[########--------] 50/100; 50 a minute, 1 min left');
   progress.end();
   expect(line()).toBe('');
+});
+
+test.each([
+  [100, '[########--------] 50/100; waiting 41 s (rate limit), until 12:01:41 UTC; 50 a minute, 1 min left'],
+  [80, '[########--------] 50/100; waiting 41 s (rate limit), until 12:01:41 UTC'],
+  [60, '50/100; waiting 41 s (rate limit), until 12:01:41 UTC'],
+  [40, '50/100; waiting 41 s'],
+  [20, '50/100'],
+])('on %i columns it tells what there is room for', (columns, expected) => {
+  const { progress, clock, settle, line } = bar({ columns });
+  settle(50);
+  clock.advance(60_000);
+  progress.pause([
+    'waiting 41 s (rate limit), until 12:01:41 UTC',
+    'waiting 41 s, until 12:01:41 UTC',
+    'waiting 41 s',
+  ]);
+  expect(line()).toBe(expected);
 });
 
 test('where nothing can be drawn over, a plain line now and then', () => {

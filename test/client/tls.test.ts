@@ -26,10 +26,10 @@ test('an authority in NODE_EXTRA_CA_CERTS is trusted', async () => {
 
 describe('a certificate that is refused is refused at once: nothing is sent, and nothing in doubt', () => {
   test.each<[string, Certificate, Record<string, string>, RegExp]>([
-    ['of an authority that is not trusted', 'localhost', {}, /unable to verify|local issuer/i],
+    ['of an authority that is not trusted', 'localhost', {}, /authority that is not known here/],
     ['expired', 'expired', { NODE_EXTRA_CA_CERTS: AUTHORITY }, /expired/],
-    ['of another host', 'other-host', { NODE_EXTRA_CA_CERTS: AUTHORITY }, /altnames|does not match/i],
-    ['self-signed, whatever is trusted', 'self-signed', { NODE_EXTRA_CA_CERTS: AUTHORITY }, /self-signed/],
+    ['of another host', 'other-host', { NODE_EXTRA_CA_CERTS: AUTHORITY }, /certificate is for another name/],
+    ['self-signed, whatever is trusted', 'self-signed', { NODE_EXTRA_CA_CERTS: AUTHORITY }, /not known here/],
   ])('%s', async (_name, certificate, env, reason) => {
     const server = await tlsServer(certificate);
     const { code, stdout, stderr } = await run(`https://localhost:${server.port}/v1`, ADD, env);

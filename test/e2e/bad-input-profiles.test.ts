@@ -145,7 +145,11 @@ describe('a key that is none is refused before it is used, and not shown', () =>
       reply(response, 401, { code: 'unauthorized', message: 'no', status: 401 }),
     );
     const login = ['login', '--with-key', '--base-url', server.url];
-    const refused = { stdin: CANARY, exit: 4, says: [`127.0.0.1:`, 'rejected the key', '…K2mX'] };
+    const refused = {
+      stdin: CANARY,
+      exit: 4,
+      says: [`127.0.0.1:`, 'rejected key …K2mX from this login', 'nothing was saved'],
+    };
     await expectRefusal(machine, login, refused);
     await machine.saveProfile('prod', { baseUrl: server.url, key: 'old-key-0001' });
     await expectRefusal(machine, login, refused);
@@ -166,13 +170,13 @@ describe('a key that is none is refused before it is used, and not shown', () =>
   });
 
   test.each([
-    [['list'], 'profile prod', 'pets login --profile prod'],
-    [['add', 'Rex', '--category', '1'], 'profile prod', 'pets login --profile prod'],
+    [['list'], 'profile prod', 'log in: pets login; or try it', 'pets serve --seed'],
+    [['add', 'Rex', '--category', '1'], 'profile prod', 'log in: pets login;'],
     [['get', '1'], 'profile prod', 'pets login'],
     [['orders'], 'profile prod', 'pets login'],
     [['orders', '--profile', 'staging'], 'profile staging', 'pets login --profile staging'],
     [['list', '--profile', 'local'], 'profile local', 'pets serve --seed'],
-  ])('no key at all: pets %j', async (args, ...says) => {
+  ] as [string[], ...string[]][])('no key at all: pets %j', async (args, ...says) => {
     await expectRefusal(await freshMachine(), args, { exit: 4, code: 'no_key', says });
   });
 });
@@ -183,9 +187,12 @@ describe('a key and its origin stay together', () => {
     const other = await anyServer();
     const home = `http://127.0.0.1:${await closedPort()}/v1`;
     await machine.saveProfile('prod', { baseUrl: home, key: CANARY });
-    const says = ['profile prod', new URL(home).origin, other.origin, 'pets login'];
-    await expectRefusal(machine, ['list', '--base-url', other.url], { exit: 2, says });
-    await expectRefusal(machine, ['list'], { env: { PETS_BASE_URL: other.url }, exit: 2, says });
+    const says = ['profile prod', new URL(home).origin, other.origin];
+    const login = `pets login --profile prod --base-url ${other.url}`;
+    await expectRefusal(machine, ['list', '--base-url', other.url], { exit: 2, says: [...says, login] });
+    const unset = 'or unset PETS_BASE_URL';
+    const env = { PETS_BASE_URL: other.url };
+    await expectRefusal(machine, ['list'], { env, exit: 2, says: [...says, unset] });
     const localhost = home.replace('127.0.0.1', 'localhost');
     await expectRefusal(machine, ['list', '--base-url', localhost], { exit: 2, says: ['localhost'] });
     expect(other.requests).toEqual([]);

@@ -5,11 +5,11 @@ import { OutcomeUnknownError } from '../../client/errors.ts';
 import { realFiles } from '../../store/files.ts';
 import { CallError } from '../call-error.ts';
 import type { Runtime } from '../command.ts';
-import { connectionFor, withClient } from '../connect.ts';
+import { connectionFor, tellPlace, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type Console, OutputError } from '../output/console.ts';
 import { stateDirectory } from '../paths.ts';
-import type { Connection } from '../profiles/resolve.ts';
+import { type Connection, placeOf } from '../profiles/resolve.ts';
 import { type CheckedInput, checkInput, type InputOptions } from './input.ts';
 import { openJob } from './job.ts';
 import { dateOf } from './job-changed.ts';
@@ -91,6 +91,7 @@ async function addRows(job: Job, connection: Connection, runtime: Runtime, name:
   }
   if (job.resumed)
     console.notice(`going on with the run of ${since}: ${added} of ${job.rows} rows are added`);
+  tellPlace(runtime, connection, `adding ${left + failed} rows at`);
   const progress = createProgress(runtime, () => job.counts());
   const send = (client: Client) =>
     sendRows({ client, job, apiKey: connection.key, clock: context.clock, onSettled: progress.show });
@@ -130,7 +131,7 @@ function summarize(job: Job, console: Console): number {
 async function showOnly(
   spool: SpoolFile | undefined,
   { source, rows }: CheckedInput,
-  { baseUrl, profile }: Connection,
+  connection: Connection,
   { console }: Runtime,
 ): Promise<number> {
   if (spool !== undefined) {
@@ -143,6 +144,6 @@ async function showOnly(
   } else if (console.json) await console.writeJson([]);
   const what =
     rows === 0 ? `${source.name} has no rows` : `the ${rows} rows of ${source.name} would be added`;
-  console.notice(`nothing is sent: ${what} at ${baseUrl} (profile ${profile})`);
+  console.notice(`nothing is sent: ${what} at ${placeOf(connection)}`);
   return exitCodes.ok;
 }

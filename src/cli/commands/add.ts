@@ -3,10 +3,11 @@ import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { by, int64Argument } from '../arguments.ts';
 import { usageError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
-import { connectionFor, withClient } from '../connect.ts';
+import { connectionFor, tellPlace, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type RowFormat, rowFormats } from '../input/row-formats.ts';
 import { renderPets } from '../output/pets.ts';
+import { placeOf } from '../profiles/resolve.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };
 type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
@@ -87,12 +88,11 @@ async function addOne(
   const body = { name, categoryId: category, ...(status && { status }) };
   const connection = connectionFor(runtime);
   if (dryRun) {
-    console.notice(
-      `nothing is sent: this would be added at ${connection.baseUrl} (profile ${connection.profile})`,
-    );
+    console.notice(`nothing is sent: this would be added at ${placeOf(connection)}`);
     await console.writeJson(body);
     return exitCodes.ok;
   }
+  tellPlace(runtime, connection, 'adding at');
   const { value: pet } = await withClient(runtime, connection, (client) =>
     client.call('createPet', { body }, idempotencyKey ? { idempotencyKey } : {}),
   );

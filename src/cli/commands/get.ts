@@ -18,7 +18,14 @@ export const get: Command<Options> = {
   name: 'get',
   summary: 'show animals by id',
   examples: ['pets get 7', 'pets get 7 8 9 --json'],
-  arguments: [{ name: '<id...>', description: "the animals' ids", parse: int64Argument }],
+  arguments: [
+    {
+      name: '<id...>',
+      description: "the animals' ids",
+      parse: int64Argument,
+      hint: 'an id is a number, the first column of: pets list --all',
+    },
+  ],
   async run({ id: ids }, runtime) {
     const { console } = runtime;
     const connection = connectionFor(runtime);

@@ -4,6 +4,8 @@ import type { Context, OutputStream } from '../context.ts';
 import { keyMask } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import { visible, visibleJson } from './visible.ts';
+import { cutToWidth, displayWidth } from './width.ts';
+import { wrapText } from './wrap.ts';
 
 /** What a command says: data to stdout, everything else to stderr. */
 export type Console = {
@@ -20,8 +22,11 @@ export type Console = {
   writeJson(value: unknown): Promise<void>;
   /** Tells the person something; what came from a server or a file is made visible. */
   notice(text: string): void;
-  /** A line of an event stream or of debugging on stderr. */
-  event(event: Record<string, unknown>, text: string): void;
+  /**
+   * An event on stderr: for a program the object, for a person the text, whose lines are wrapped to the terminal with so
+   * many columns of indentation. Without an indentation they are left as they are.
+   */
+  event(event: Record<string, unknown>, text: string, indent?: number): void;
   /** Waits until stderr has taken what was said, where a slow reader has let much of it pile up. */
   settled(): Promise<void>;
   /** From now on the key is masked in all that goes to stderr, wherever a service has put it. */
@@ -29,8 +34,11 @@ export type Console = {
   /** Whether `status` shows anything: only a terminal is drawn on again and again. */
   readonly hasStatus: boolean;
   /** Shows a line below everything else, in place of the one before; undefined takes it away. */
-  status(text: string | undefined): void;
+  status(line: StatusLine | undefined): void;
 };
+
+/** The same in ever fewer words: the first that fits the terminal is shown. */
+export type StatusLine = readonly [string, ...string[]];
 
 /** stdout could not be written; EPIPE where the reader has gone. */
 export class OutputError extends Error {
@@ -49,27 +57,36 @@ const ERASE_LINE = '\x1b[K';
 const ROOM_FOR_ECHO = 3;
 
 /** A line that is longer than the terminal is wide could not be taken away again. */
-const cut = (text: string, width: number): string =>
-  text.length > width ? `${text.slice(0, Math.max(0, width - 1))}…` : text;
+function statusText(line: StatusLine, width: number): string {
+  const texts = line.map(visible);
+  return texts.find((text) => displayWidth(text) <= width) ?? cutToWidth(texts.at(-1) ?? '', width);
+}
 
 export function createConsole(context: Context, options: { json: boolean; color: ColourMode }): Console {
   const { stdout, stderr, env } = context;
   const errorColours = coloursFor(stderr, env, options.color);
   const isTerminal = stdout.isTTY === true;
   const hasStatus = stderr.isTTY === true && !options.json && env['TERM'] !== 'dumb';
+  const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
   let isStatusShown = false;
-  const status: Console['status'] = (text) => {
-    if (!hasStatus || (text === undefined && !isStatusShown)) return;
-    const width = (stderr.columns ?? DEFAULT_COLUMNS) - ROOM_FOR_ECHO;
-    stderr.write(`\r${ERASE_LINE}${cut(visible(text ?? ''), width)}`);
-    isStatusShown = text !== undefined;
+  const status: Console['status'] = (line) => {
+    if (!hasStatus || (line === undefined && !isStatusShown)) return;
+    const shown = line === undefined ? '' : statusText(line, errorColumns() - ROOM_FOR_ECHO);
+    stderr.write(`\r${ERASE_LINE}${shown}`);
+    isStatusShown = line !== undefined;
   };
   const masks = new Map<string, (text: string) => string>();
-  const event: Console['event'] = (value, text) => {
+  const event: Console['event'] = (value, text, indent) => {
     status(undefined);
     const mask = (shown: string) => [...masks.values()].reduce((masked, each) => each(masked), shown);
-    const shown = masks.size === 0 ? value : mapTexts(value, mask);
-    stderr.write(`${options.json ? visibleJson(stringifyJson(shown)) : mask(text)}\n`);
+    if (options.json) {
+      const shown = masks.size === 0 ? value : mapTexts(value, mask);
+      stderr.write(`${visibleJson(stringifyJson(shown))}\n`);
+      return;
+    }
+    const masked = mask(text);
+    const isWrapped = indent !== undefined && stderr.isTTY === true;
+    stderr.write(`${isWrapped ? wrapText(masked, errorColumns(), indent) : masked}\n`);
   };
   const write = (text: string) => {
     status(undefined);
@@ -78,7 +95,8 @@ export function createConsole(context: Context, options: { json: boolean; color:
   return {
     json: options.json,
     isTerminal,
-    columns: stdout.columns ?? DEFAULT_COLUMNS,
+    // A terminal that does not know its width says 0.
+    columns: stdout.columns || DEFAULT_COLUMNS,
     colours: coloursFor(stdout, env, options.color),
     errorColours,
     write,
@@ -92,7 +110,7 @@ export function createConsole(context: Context, options: { json: boolean; color:
     hide: (key) => masks.set(key, keyMask(key)),
     hasStatus,
     status,
-    notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`),
+    notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`, 2),
     event,
   };
 }
