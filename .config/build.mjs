@@ -1,11 +1,13 @@
-// Bundles the command into dist/: one entry and the chunks that commands load when they need them.
-import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+// Bundles the command into dist/: one entry and the chunks that commands load when they need them; and what the entry
+// answers without any of them.
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { build } from 'esbuild';
+import { tsImport } from 'tsx/esm/api';
 
 const outdir = 'dist';
 await rm(outdir, { recursive: true, force: true });
-const { metafile } = await build({
+const { metafile, outputFiles } = await build({
   entryPoints: { pets: 'bin/pets.ts' },
   outdir,
   bundle: true,
@@ -16,12 +18,26 @@ const { metafile } = await build({
   chunkNames: 'chunks/[name]-[hash]',
   metafile: true,
   legalComments: 'none',
-  // Packages written for require() find it here.
-  banner: { js: "import{createRequire as $r}from'node:module';const require=$r(import.meta.url);" },
   logLevel: 'warning',
+  write: false,
 });
+await mkdir(join(outdir, 'chunks'), { recursive: true });
+const helpers = outputFiles.find(({ text }) => text.includes('typeof require'));
+for (const file of outputFiles) await writeFile(file.path, file === helpers ? withRequire(file) : lean(file));
 await chmod(join(outdir, 'pets.js'), 0o755);
+const { collectAnswers } = await tsImport('./answers.ts', import.meta.url);
+await writeFile(join(outdir, 'answers.json'), JSON.stringify(await collectAnswers()));
 await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licences(Object.keys(metafile.inputs)));
+
+/** Packages written for require() find it where esbuild's helpers look for it. */
+function withRequire({ text }) {
+  return `import{createRequire as $r}from'node:module';const require=$r(import.meta.url);${text}`;
+}
+
+/** Without the import of the helpers where none is used: they do nothing by themselves, and loading them takes time. */
+function lean({ text }) {
+  return text.replaceAll(new RegExp(`^import "[./a-z]*/${basename(helpers.path)}";\n`, 'gm'), '');
+}
 
 /** The licence texts of what is inside the bundle, as their terms ask. */
 async function licences(inputs) {

@@ -1,5 +1,6 @@
 import type { Command, CommandGroup } from '../command.ts';
 import { add } from './add.ts';
+import { completion } from './completion.ts';
 import { get } from './get.ts';
 import { keys } from './keys.ts';
 import { list } from './list.ts';
@@ -22,4 +23,5 @@ export const commands: readonly (Command<never> | CommandGroup)[] = [
   use,
   serve,
   keys,
+  completion(() => commands),
 ];
