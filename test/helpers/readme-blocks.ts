@@ -83,4 +83,4 @@ export function readSpans(markdown: string): string[] {
 
 /** Whether somebody has to fill something in: `<name>`, `[file]`, `a|b`, `…`, `--plan P`. */
 export const hasPlaceholder = (span: string): boolean =>
-  /[<>[\]|…]|\.\.\.|(^|[\s=])[A-Z][A-Z_]*(\s|$)/.test(span);
+  /<\w+>|[[\]…]|\w\||\.\.\.|(^|[\s=])[A-Z][A-Z_]*(\s|$)/.test(span);

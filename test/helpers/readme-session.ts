@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { type Block, readTyped, type Session, type Typed } from './readme-blocks.ts';
 import { type ReaderMachine, readerMachine } from './readme-machine.ts';
 import { hasTerminal, recordTerminal, screenLines } from './readme-terminal.ts';
@@ -51,15 +52,28 @@ export async function runSession({ blocks, marks }: Session): Promise<string[]> 
 }
 
 async function runScript({ language, text }: Block, machine: ReaderMachine): Promise<string[]> {
-  const [program = '', ...args] = interpreters[language] ?? [];
-  const script = join(
-    machine.directory,
-    `.block.${language === 'js' ? 'mjs' : language === 'powershell' ? 'ps1' : language}`,
-  );
+  const extension = { js: 'mjs', powershell: 'ps1' }[language] ?? language;
+  const script = join(machine.directory, `.block.${extension}`);
   await writeFile(script, machine.own(withServers(commandsIn(language, text))));
-  const child = spawn(program, [...args, script], {
-    cwd: machine.directory,
-    env: machine.env,
+  const { end, shown } = await runProgram([...(interpreters[language] ?? []), script], machine);
+  return end === 0 ? [] : [`ended with ${end}\n${text}\n${shown}`];
+}
+
+export type RanLine = { line: string; code: number; shown: string };
+
+/** Runs lines of sh one after the other on one machine, whatever becomes of each. */
+export async function runLines(lines: readonly string[]): Promise<RanLine[]> {
+  const machine = await readerMachine([], lines.join('\n'));
+  const script = lines.map((line) => `(\n${withServers(line)}\n) 2>&1; echo "@@$?"\n`).join('');
+  const { shown } = await runProgram(['sh', '-c', machine.own(script)], machine);
+  const parts = shown.split(/@@(\d+)\n/);
+  return lines.map((line, i) => ({ line, shown: parts[2 * i] ?? '', code: Number(parts[2 * i + 1]) }));
+}
+
+async function runProgram([program = '', ...args]: readonly string[], { directory, env }: ReaderMachine) {
+  const child = spawn(program, args, {
+    cwd: directory,
+    env,
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: TIMEOUT,
   });
@@ -69,9 +83,11 @@ async function runScript({ language, text }: Block, machine: ReaderMachine): Pro
       shown += chunk;
     });
   }
-  // Not `close`: what runs on in the background may hold the streams.
+  const closed = once(child, 'close');
   const [code, signal] = await once(child, 'exit');
-  return code === 0 ? [] : [`ended with ${code ?? signal}\n${text}\n${shown}`];
+  // What runs on in the background may hold the streams.
+  await Promise.race([closed, setTimeout(200)]);
+  return { end: code ?? signal, shown };
 }
 
 /** The commands of a file that holds more than commands: the steps of a workflow, the lines of a crontab. */
