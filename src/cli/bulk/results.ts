@@ -1,6 +1,6 @@
 import { stringifyJson } from '../../contract/json.ts';
 import type { Console } from '../output/console.ts';
-import { tabSeparatedLine, visibleJson } from '../output/visible.ts';
+import { quoteBlank, tabSeparatedLine, visibleJson } from '../output/visible.ts';
 import type { InputRow, Job, RowResult } from './job-types.ts';
 
 type Row = InputRow & { result: RowResult | undefined };
@@ -53,13 +53,14 @@ async function writeTable(console: Console, job: Job): Promise<void> {
   const isShort = job.rows <= ROWS_SHOWN;
   const rows: string[][] = [];
   for await (const row of job.results()) {
-    if ((isShort || row.result?.status !== 'added') && rows.length < ROWS_SHOWN) rows.push(cells(row));
+    if ((isShort || row.result?.status !== 'added') && rows.length < ROWS_SHOWN)
+      rows.push(cells({ ...row, pet: { ...row.pet, name: quoteBlank(row.pet.name) } }));
   }
   if (rows.length === 0) return;
   const { green, red } = console.colours;
   const columns = [
     { head: 'LINE', align: 'right' as const },
-    { head: 'RESULT', paint: (result: string) => (result === 'added' ? green : red)(result) },
+    { head: 'RESULT', paint: (shown: string, result: string) => (result === 'added' ? green : red)(shown) },
     { head: 'ID', align: 'right' as const },
     { head: 'NAME', wide: true },
     { head: 'MESSAGE', wide: true },

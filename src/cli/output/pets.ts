@@ -1,6 +1,7 @@
 import type { Pet, PetStatus } from '../../contract/schemas.ts';
 import type { Console } from './console.ts';
 import type { Column } from './table.ts';
+import { quoteBlank } from './visible.ts';
 
 const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as const satisfies Record<
   PetStatus,
@@ -10,7 +11,8 @@ const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as
 /** Animals as rows: a table on a terminal, tab-separated elsewhere. */
 export async function renderPets(console: Console, pets: readonly Pet[]): Promise<string> {
   const { renderRows } = await import('./table.ts');
-  return renderRows(console, petColumns(console), pets.map(petCells));
+  const rows = pets.map(console.isTerminal ? shownCells : petCells);
+  return renderRows(console, petColumns(console), rows);
 }
 
 export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
@@ -22,6 +24,9 @@ export const petCells = (pet: Pet): string[] => [
   pet.status ?? '',
 ];
 
+/** A person sees that there is a name, where it is nothing but spaces. */
+const shownCells = (pet: Pet): string[] => petCells({ ...pet, name: quoteBlank(pet.name) });
+
 function petColumns({ colours }: Console): Column[] {
   return [
     { head: 'ID', align: 'right' },
@@ -29,9 +34,9 @@ function petColumns({ colours }: Console): Column[] {
     { head: 'CATEGORY', align: 'right' },
     {
       head: 'STATUS',
-      paint: (status) => {
+      paint: (shown, status) => {
         const colour = STATUS_COLOUR[status as PetStatus];
-        return colour === undefined ? status : colours[colour](status);
+        return colour === undefined ? shown : colours[colour](shown);
       },
     },
   ];

@@ -42,30 +42,38 @@ const NAMED: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 function replaceUnseen(text: string, write: (char: string) => string): string {
   if (PLAIN.test(text)) return text;
-  // Made here and not at the start of every command: a class of Unicode takes a millisecond.
-  const keptOrUnseen = new RegExp(`${KEPT.join('|')}|(?<unseen>${UNSEEN.join('|')})`, 'gu');
-  return text.replace(keptOrUnseen, (match, unseen: string | undefined) => (unseen ? write(unseen) : match));
+  // Each is made here and not at the start of every command: a class of Unicode takes a millisecond.
+  const candidates =
+    /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{3,6}\u{e007f}|[\p{C}\p{Zl}\p{Zp}\p{M}\p{Default_Ignorable_Code_Point}]/gu;
+  return text.replace(candidates, (match, index: number) => {
+    // A flag of a part of a country is a black flag with its code in tags. Tags elsewhere are text that nobody sees.
+    const isFlag = match.startsWith('\u{1f3f4}');
+    return isFlag || isSeen(match, text.slice(Math.max(0, index - LONGEST_PILE), index))
+      ? match
+      : write(match);
+  });
 }
 
-/** What belongs to a writing system or an emoji, and is not seen by itself. */
-const KEPT = [
-  // A flag of a part of a country: a black flag and its code in tags. Tags elsewhere are text that nobody sees.
-  String.raw`\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{3,6}\u{e007f}`,
+/** Whether a character is seen, or belongs to the one before it as its writing system or an emoji wants it. */
+function isSeen(char: string, before: string): boolean {
+  // Private characters and those newer than this program; a half of a pair or no character at all is none.
+  if (/[\p{Co}\p{Cn}]/u.test(char))
+    return !/[\p{Noncharacter_Code_Point}\p{Default_Ignorable_Code_Point}]/u.test(char);
   // A joiner or a non-joiner behind a letter of a script without capitals (Persian, the Indic ones), a mark or an emoji.
-  String.raw`(?<=[\p{Lo}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}])[\u200c\u200d]`,
-  // One variation selector behind a character that has variants: symbols, digits of keycaps, ideographs, Mongolian.
-  String.raw`(?<=[\d#*\p{S}\p{P}\p{Lo}\u2139])\p{Variation_Selector}`,
-];
+  if (/[\u200c\u200d]/.test(char))
+    return /[\p{Lo}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}]$/u.test(before);
+  // One selector behind a character that has variants: symbols, digits of keycaps, ideographs, Mongolian.
+  if (/\p{Variation_Selector}/u.test(char)) return /[\d#*\p{S}\p{P}\p{Lo}\u2139]$/u.test(before);
+  // Controls, format characters (bidirectional ones, U+200B, the byte order mark, the soft hyphen, U+FFF9 to U+FFFB,
+  // tags), separators of lines, and what is drawn as nothing, as the Hangul fillers.
+  if (!/\p{M}/u.test(char) || /\p{Default_Ignorable_Code_Point}/u.test(char)) return false;
+  // A mark without a character to stand on takes the neighbouring cell's; a pile of them is drawn over the lines around
+  // it, and no language piles up more than a few.
+  return /[^\p{Z}\p{Cc}]$/u.test(before) && !/[\p{M}\u200c\u200d]{8}$/u.test(before);
+}
 
-const UNSEEN = [
-  // Controls, format characters (bidirectional ones, U+200B, the byte order mark, the soft hyphen, U+FFF9 to U+FFFB, tags),
-  // halves of pairs, separators of lines, and what is drawn as nothing (Hangul fillers, selectors too many).
-  String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]`,
-  // A mark that has no character of its own to stand on takes the neighbouring cell's.
-  String.raw`(?<![^\p{Z}\p{Cc}])\p{M}`,
-  // No language piles up more than a few marks; a pile of them is drawn over the lines around it.
-  String.raw`(?<=[\p{M}\u200c\u200d]{8})\p{M}`,
-];
+/** In UTF-16, with a half of a pair cut off before it. */
+const LONGEST_PILE = 17;
 
 const hex = (code: number, digits: number): string => code.toString(16).padStart(digits, '0');
 

@@ -22,17 +22,23 @@ export function displayWidth(text: string): number {
 }
 
 /** The text, or as much of it as goes before an ellipsis into so many columns; a grapheme is whole or not there. */
-export function cutToWidth(text: string, columns: number): string {
-  if (columns < 1) return '';
-  if (PLAIN.test(text)) return text.length <= columns ? text : text.slice(0, columns - 1) + ELLIPSIS;
+export const cutToWidth = (text: string, columns: number): string => measureAndCut(text, columns).text;
+
+/** The same, and the columns that it then takes. */
+export function measureAndCut(text: string, columns: number): { text: string; width: number } {
+  if (columns < 1) return { text: '', width: 0 };
+  if (PLAIN.test(text)) {
+    if (text.length <= columns) return { text, width: text.length };
+    return { text: text.slice(0, columns - 1) + ELLIPSIS, width: columns };
+  }
   let width = 0;
-  let end = 0;
+  let kept = { end: 0, width: 0 };
   for (const { segment, index } of new Intl.Segmenter().segment(text)) {
     width += graphemeWidth(segment);
-    if (width > columns) return text.slice(0, end) + ELLIPSIS;
-    if (width < columns) end = index + segment.length;
+    if (width > columns) return { text: text.slice(0, kept.end) + ELLIPSIS, width: kept.width + 1 };
+    if (width < columns) kept = { end: index + segment.length, width };
   }
-  return text;
+  return { text, width };
 }
 
 /**
@@ -66,11 +72,16 @@ const MADE_EMOJI =
 const FLAG_OR_KEYCAP = /^(?:\p{Regional_Indicator}{2}|[\d#*]\ufe0f?\u20e3)$/u;
 const NO_WIDTH = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
 
+/** In UTF-16; a longer row of emoji with joiners is drawn one by one. */
+const LONGEST_EMOJI = 20;
+
 // The vowels and the endings of a Korean syllable that is written in its parts are drawn into the first part.
 const JAMO = /[\u1160-\u11ff\ud7b0-\ud7fb]/;
 
 function graphemeWidth(grapheme: string): number {
-  if (MADE_EMOJI.test(grapheme) || FLAG_OR_KEYCAP.test(grapheme)) return 2;
+  if (PLAIN.test(grapheme)) return grapheme.length;
+  if (grapheme.length <= LONGEST_EMOJI && (MADE_EMOJI.test(grapheme) || FLAG_OR_KEYCAP.test(grapheme)))
+    return 2;
   let width = 0;
   for (const char of grapheme) {
     const hasNone = NO_WIDTH.test(char) || (width > 0 && JAMO.test(char));

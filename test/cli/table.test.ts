@@ -1,0 +1,163 @@
+import { Chalk } from 'chalk';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Console } from '../../src/cli/output/console.ts';
+import { type Column, renderRows, renderTable } from '../../src/cli/output/table.ts';
+import { fitColumns } from '../../src/cli/output/table-layout.ts';
+import { displayWidth } from '../../src/cli/output/width.ts';
+import { graphemes, hostileSoup } from '../helpers/hostile-text.ts';
+
+const terminal = (columns: number, level: 0 | 1 = 0) =>
+  ({ isTerminal: true, columns, colours: new Chalk({ level }) }) as unknown as Console;
+
+const COLUMNS: Column[] = [
+  { head: 'ID', align: 'right' },
+  { head: 'NAME', wide: true },
+  { head: 'CATEGORY', align: 'right' },
+  { head: 'STATUS' },
+];
+
+const linesAt = (columns: number, rows: readonly string[][], declared = COLUMNS) =>
+  renderRows(terminal(columns), declared, rows).split('\n').slice(0, -1);
+
+const anyWidth = fc.integer({ min: 40, max: 200 });
+const anyName = fc.oneof(
+  hostileSoup,
+  fc.constantFrom('x'.repeat(10_000), `Z${'\u0301'.repeat(500)}`, 'א'.repeat(300)),
+);
+
+describe('a table of any text', () => {
+  test('has a line for each row, none wider than the terminal, and its columns one below the other', () => {
+    fc.assert(
+      fc.property(fc.array(anyName, { minLength: 1, maxLength: 8 }), anyWidth, (names, columns) => {
+        const rows = names.map((name, i) => [`${i + 1}`, name, '3', 'available']);
+        const [head = '', ...lines] = linesAt(columns, rows);
+        expect(lines).toHaveLength(rows.length);
+        const start = displayWidth(head) - 'STATUS'.length;
+        for (const [i, line] of lines.entries()) {
+          expect(line).toMatch(new RegExp(`^ *${i + 1} {2}.* 3 {2}available$`, 'su'));
+          expect(displayWidth(line)).toBe(start + 'available'.length);
+          expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+        }
+        expect(head).toMatch(/^ID {2}NAME +CATEGORY {2}STATUS$/);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test.each(Object.entries(graphemes))('%s is whole or not there', (_, grapheme) => {
+    for (let columns = 28; columns < 60; columns++) {
+      const [, line = ''] = linesAt(columns, [['1', grapheme.repeat(20), '3', 'sold']]);
+      const cell = line.replace(/^.*?1 {1,2}/, '').replace(/\s+3 +sold$/, '');
+      const left = cell.replaceAll(grapheme, '').replaceAll('\u200e', '').trim();
+      expect(['', '…']).toContain(left);
+    }
+  });
+
+  test('is as wide on a terminal that turns text around: Hebrew and Arabic stand between marks', () => {
+    const [, hebrew, mixed] = linesAt(80, [
+      ['1', 'רקס', '3', 'sold'],
+      ['2', 'Rex רקס 5', '3', 'sold'],
+    ]);
+    expect(hebrew).toMatch(/^ 1 {2}\u200eרקס\u200e {6,} +3 {2}sold$/);
+    expect(mixed).toContain('\u200eRex רקס 5\u200e');
+    expect(linesAt(80, [['1', 'Rex 猫', '3', 'sold']]).join()).not.toContain('\u200e');
+  });
+
+  test('has cells that look like what the table is made of inside', () => {
+    const names = ['xxx', 'é\u0001xxx', '$&', '$1é', ' é ', 'é'];
+    const lines = linesAt(
+      80,
+      names.map((name) => ['1', name, '3', 'sold']),
+    );
+    expect(lines.slice(1).map((line) => line.slice(4).replace(/ +3 {2}sold$/, ''))).toEqual([
+      'xxx',
+      'é\\x01xxx',
+      '$&',
+      '$1é',
+      ' é',
+      'é',
+    ]);
+  });
+});
+
+describe('what gives way on a narrow terminal', () => {
+  const rows = [
+    ['1234567', 'Lady Barkington of Woofshire', '12', 'available'],
+    ['8', 'Rex', '3', 'sold'],
+  ];
+
+  test.each([
+    [60, [7, 28, 8, 9]],
+    [58, [7, 28, 8, 9]],
+    [57, [7, 27, 8, 9]],
+    [40, [7, 10, 8, 9]],
+    [35, [7, 8, 8, 9]],
+    [34, [7, 8, 7, 9]],
+    [29, [7, 8, 2, 9]],
+    [25, [7, 4, 2, 9]],
+    [20, [5, 4, 2, 6]],
+    [10, [1, 2, 2, 2]],
+    [7, [1, 1, 1, 1]],
+    [5, [1, 1, 1]],
+    [1, [1]],
+  ])('at %i columns the columns are %j wide', (columns, widths) => {
+    const extents = [
+      { content: 7, head: 2, wide: false, atLeast: 1 },
+      { content: 28, head: 4, wide: true, atLeast: 1 },
+      { content: 2, head: 8, wide: false, atLeast: 1 },
+      { content: 9, head: 6, wide: false, atLeast: 1 },
+    ];
+    expect(fitColumns(extents, columns)).toEqual({ widths, gap: columns < 40 ? 1 : 2 });
+  });
+
+  test('a heading is cut before a number is', () => {
+    expect(linesAt(29, rows)).toEqual([
+      '     ID NAME     C… STATUS',
+      '1234567 Lady Ba… 12 available',
+      '      8 Rex       3 sold',
+    ]);
+  });
+
+  test.each([1, 2, 3, 5, 7, 8])('at %i columns there is still a line for each row', (columns) => {
+    const lines = linesAt(columns, rows);
+    expect(lines).toHaveLength(3);
+    for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+  });
+
+  test('a terminal that says it is 0 columns wide gets a table for 80', () => {
+    expect(linesAt(0, rows)).toEqual(linesAt(80, rows));
+  });
+
+  test('the last columns are left out where the others would be too narrow to be of use', () => {
+    const columns: Column[] = ['a', 'b', 'c', 'd'].map((head) => ({ head, atLeast: 8 }));
+    const long = [['a', 'b', 'c', 'd'].map((each) => each.repeat(20))];
+    const { text, shown } = renderTable(terminal(40), columns, long);
+    const head = 'a         b         c          d';
+    expect([text, shown]).toEqual([`${head}\naaaaaaa…  bbbbbbb…  cccccccc…  dddddddd…\n`, 4]);
+    expect(renderTable(terminal(34), columns, long)).toEqual({
+      text: 'a          b           c\naaaaaaaaa… bbbbbbbbbb… cccccccccc…\n',
+      shown: 3,
+    });
+  });
+});
+
+test('a cell that is cut has the colour of what it says', () => {
+  const columns: Column[] = [
+    { head: 'NAME' },
+    {
+      head: 'STATUS',
+      paint: (shown, cell) => (cell === 'available' ? `\u001b[32m${shown}\u001b[39m` : shown),
+    },
+  ];
+  expect(renderRows(terminal(10, 1), columns, [['Rex', 'available']])).toBe(
+    '\u001b[1mNA…\u001b[22m \u001b[1mSTATUS\u001b[22m\nRex \u001b[32mavail…\u001b[39m\n',
+  );
+});
+
+test('a table of very many rows has them all, in their order', () => {
+  const rows = Array.from({ length: 130_000 }, (_, i) => [`${i}`]);
+  const lines = linesAt(80, rows, [{ head: 'ID' }]);
+  expect(lines).toHaveLength(130_001);
+  expect([lines[1], lines[51], lines.at(-1)]).toEqual(['0', '50', '129999']);
+});
