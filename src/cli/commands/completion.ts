@@ -11,16 +11,16 @@ type Shell = (typeof shells)[number];
 export const completion = (commands: () => readonly (Command<never> | CommandGroup)[]): Command<Options> => ({
   name: 'completion',
   summary: 'print the script that completes commands, options and values on Tab',
-  examples: [
-    `eval "$(pets completion bash)"    in ~/.bashrc; zsh in ~/.zshrc`,
-    'pets completion fish > ~/.config/fish/completions/pets.fish',
-    'pets completion powershell | Out-String | Invoke-Expression    in $PROFILE',
-  ],
+  examples: ['pets completion bash', 'pets completion fish > ~/.config/fish/completions/pets.fish'],
   arguments: [
-    { name: '<shell>', description: 'the shell', choices: shells },
+    {
+      name: '<shell>',
+      description: 'the shell, whose script says in its first lines how to install it',
+      choices: shells,
+    },
     {
       name: '[words...]',
-      description: 'behind --: show what completes the last of them, as the script asks',
+      description: 'behind --: show what completes the last of them; the script asks so',
     },
   ],
   async run({ shell, words }, { context, console }) {

@@ -1,5 +1,6 @@
 import type { Argument, Command, CommandGroup, Option } from '../command.ts';
 import { globalOptions } from '../global-options.ts';
+import { topics } from '../help.ts';
 
 /** What the shell itself knows to offer. */
 export type ShellWords = 'files' | 'directories' | 'commands';
@@ -27,9 +28,6 @@ export type Completable = {
   commands: readonly Completable[];
 };
 
-/** What `pets help` has besides commands. */
-const topics: readonly string[] = ['exit-codes'];
-
 /** Those that every program has, and nobody declares. */
 const common: readonly Option[] = [
   { flags: '-h, --help', description: 'show help' },
@@ -41,7 +39,7 @@ export function completionTable(commands: readonly (Command<never> | CommandGrou
   const table = commands.map(ofCommand);
   const help = {
     ...leaf('help', 'show help'),
-    commands: [...table.map(nameAlone), ...topics.map((topic) => leaf(topic, ''))],
+    commands: [...table.map(nameAlone), ...Object.keys(topics).map((topic) => leaf(topic, ''))],
   };
   return {
     ...leaf('pets', ''),

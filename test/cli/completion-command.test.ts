@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { runInTerminal } from '../helpers/context.ts';
+
+test.each(['bash', 'zsh', 'fish', 'powershell'])(
+  '%s prints a script that says first how to install it',
+  async (shell) => {
+    const { code, stdout, stderr } = await runInTerminal(['completion', shell]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const head = stdout.slice(0, stdout.indexOf('\n\n'));
+    expect(head).toMatch(/^(#compdef pets\n)?# Completion of pets for \w+\. To have it in every new shell/);
+    expect(head).toContain(`pets completion ${shell}`);
+  },
+);
+
+test('behind -- it answers with whole words, what they are for, and what the shell is to offer', async () => {
+  const ask = async (...words: string[]) =>
+    (await runInTerminal(['completion', 'zsh', '--', ...words])).stdout;
+  expect(await ask('logo')).toBe("logout\tforget a profile's key\n:nothing\n");
+  expect(await ask('list', '--status', 'so')).toBe('sold\n:nothing\n');
+  expect(await ask('add', '--from', '')).toBe(':files\n');
+});
+
+test.each([
+  [['completion'], "missing required argument 'shell'", 'pets completion bash'],
+  [['completion', 'tcsh'], 'one of bash, zsh, fish, powershell', 'pets help completion'],
+  [['completion', 'bash', 'zsh'], 'one shell', 'pets completion bash'],
+])('%j is refused: %s', async (argv, message, hint) => {
+  const { code, stdout, stderr } = await runInTerminal(argv);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain(message);
+  expect(stderr).toContain(hint);
+});
+
+test('the script for PowerShell asks pets, and is well-formed as far as brackets and quotes go', async () => {
+  const { stdout } = await runInTerminal(['completion', 'powershell']);
+  expect(stdout).toContain('Register-ArgumentCompleter -Native -CommandName pets -ScriptBlock {');
+  expect(stdout).toContain("pets completion powershell '--' @words");
+  const code = stdout.replace(/^\s*#.*$/gm, '').replace(/'[^'\n]*'|"[^"\n]*"/g, '');
+  expect(code).not.toMatch(/['"]/);
+  for (const pair of ['{}', '()', '[]']) {
+    expect(code.split(pair[0] ?? '')).toHaveLength(code.split(pair[1] ?? '').length);
+  }
+});

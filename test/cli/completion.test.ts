@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { commands } from '../../src/cli/commands/index.ts';
+import { complete } from '../../src/cli/completion/complete.ts';
+import { completionTable } from '../../src/cli/completion/table.ts';
+import { runInTerminal } from '../helpers/context.ts';
+
+const table = completionTable(commands);
+/** What is offered for a line: its words, or what the shell is asked to offer. */
+const offered = (...words: string[]) => {
+  const offer = complete(table, words);
+  return offer.shell ?? offer.words.map(({ value }) => value);
+};
+
+const statuses = ['available', 'pending', 'sold'];
+const profiles = ['prod', 'staging', 'local'];
+const globals = [
+  '--profile',
+  '--base-url',
+  '--json',
+  '--max-wait',
+  '--timeout',
+  '--no-retry',
+  '--debug',
+  '--color',
+  '--no-input',
+  '--help',
+  '--version',
+];
+
+describe('words', () => {
+  test.each<[line: string[], offered: string[] | string]>([
+    [['li'], ['list']],
+    [['p'], ['profiles']],
+    [['x'], []],
+    [
+      ['keys', ''],
+      ['add', 'list', 'revoke'],
+    ],
+    [['keys', 'add', '--pl'], ['--plan']],
+    [['use', ''], profiles],
+    [['use', 's'], ['staging']],
+    [['use', '--json', 's'], ['staging']],
+    [
+      ['completion', ''],
+      ['bash', 'zsh', 'fish', 'powershell'],
+    ],
+    [
+      ['help', 'l'],
+      ['list', 'login', 'logout'],
+    ],
+    [['help', 'e'], expect.arrayContaining(['exit-codes'])],
+    [
+      ['help', 'keys', ''],
+      ['add', 'list', 'revoke'],
+    ],
+    [
+      ['list', '--n'],
+      ['--ndjson', '--no-retry', '--no-input'],
+    ],
+    [['--profile', 'local', 'li'], ['list']],
+    [['--profile=local', 'li'], ['list']],
+    [['--json', 'keys', 'r'], ['revoke']],
+  ])('%j: commands, arguments and options', (line, words) => {
+    expect(offered(...line)).toEqual(words);
+  });
+
+  test.each<[line: string[], offered: string[] | string]>([
+    [['list', '--status', ''], statuses],
+    [['list', '--status', 'p'], ['pending']],
+    [['list', '--status='], statuses.map((status) => `--status=${status}`)],
+    [['list', '--status=p'], ['--status=pending']],
+    [['--profile', ''], profiles],
+    [['list', '--all', '--profile', 'l'], ['local']],
+    [
+      ['--color', ''],
+      ['auto', 'always', 'never'],
+    ],
+    [
+      ['add', '--format', ''],
+      ['csv', 'ndjson', 'json'],
+    ],
+    [
+      ['keys', 'add', 'till', '--plan', ''],
+      ['free', 'pro', 'business', 'enterprise'],
+    ],
+    [['list', '--limit', ''], []],
+    [['list', '--limit='], []],
+    [['list', '--all='], []],
+    [['list', '--nothing='], []],
+    [['add', '--from', ''], 'files'],
+    [['add', '--from', '-'], 'files'],
+    [['add', '--from='], 'files'],
+    [['add', '--from=a/b=c'], 'files'],
+    [['serve', '--seed', ''], 'files'],
+    [['serve', '--data', ''], 'directories'],
+    [['keys', 'list', '--data', 'x'], 'directories'],
+    [['serve', '--', ''], 'commands'],
+    [['serve', '--seed', '--', 'npm', 'te'], 'commands'],
+    [['serve', '--', 'npm', '--x'], 'commands'],
+  ])('%j: values', (line, words) => {
+    expect(offered(...line)).toEqual(words);
+  });
+
+  test('every command of the program is offered, and none twice', async () => {
+    const { stdout } = await runInTerminal(['--help']);
+    const listed = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nHelp:'));
+    const names = [...listed.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name);
+    expect(names).toContain('completion');
+    expect(offered('')).toEqual(names);
+  });
+
+  test.each(['list', 'add', 'get', 'orders', 'login', 'logout', 'profiles', 'use', 'serve', 'keys add'])(
+    'every option that the help of %s shows is offered, global ones too',
+    async (name) => {
+      const { stdout } = await runInTerminal(['help', ...name.split(' ')]);
+      const shown = [...stdout.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option]) => option);
+      expect(new Set(offered(...name.split(' '), '-'))).toEqual(new Set([...shown, ...globals]));
+    },
+  );
+});
+
+describe('places', () => {
+  test('an option that was given is not offered again, one that can be repeated is', () => {
+    expect(offered('list', '--status=sold', '--st')).toEqual([]);
+    expect(offered('--json', 'list', '--js')).toEqual([]);
+    expect(offered('serve', '--cors', 'https://a.example', '--co')).toEqual(['--cors', '--color']);
+  });
+
+  test('a short option is known, and counts as its long one', () => {
+    expect(offered('list', '-h', '--he')).toEqual([]);
+  });
+
+  test('a value that looks like a command is none, nor like an option', () => {
+    expect(offered('--base-url', 'keys', 'li')).toEqual(['list']);
+    expect(offered('add', '--idempotency-key', '--status', '--sta')).toEqual(['--status']);
+  });
+
+  test('an optional value gives way to the next option', () => {
+    expect(offered('serve', '--seed', '--po')).toEqual(['--port']);
+    expect(offered('serve', '--seed', '--plan', 'f')).toEqual(['free']);
+  });
+
+  test('where only free text or nothing more can stand, an empty word has the options', () => {
+    expect(offered('list', '')).toEqual(expect.arrayContaining(['--status', '--all', ...globals]));
+    expect(offered('get', '1', '')).toEqual(globals);
+    expect(offered('use', 'prod', '')).toEqual(globals);
+    expect(offered('add', 'Re')).toEqual([]);
+  });
+
+  test('a command to run stands behind -- alone, and behind -- there are no options', () => {
+    expect(offered('serve', 'n')).toEqual([]);
+    expect(offered('list', '--', '--st')).toEqual([]);
+    expect(offered('use', '--', 'l')).toEqual(['local']);
+  });
+
+  test('no words at all are an empty one, and so are the quotes that PowerShell passes on for it', () => {
+    expect(offered()).toEqual(offered(''));
+    expect(offered('use', '""')).toEqual(profiles);
+  });
+});

@@ -1,0 +1,184 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, type Machine } from '../helpers/pets.ts';
+import { canDrive, environmentWithPets, LEFT, offeredBy, runFish, startEditor, TAB } from '../helpers/tab.ts';
+
+// The scripts in the shells themselves, on lines as people type them.
+
+const statuses = ['available', 'pending', 'sold'];
+const files = ['my animals.csv', 'my store'];
+
+/** What is typed, and what every shell offers for it. */
+const lines: readonly (readonly [typed: string, offered: readonly string[]])[] = [
+  ['pets lo', ['login', 'logout']],
+  ['pets list --status ', statuses],
+  ['pets list --status p', ['pending']],
+  ['pets list --status=', statuses],
+  ['pets list --status=so', ['sold']],
+  ["pets list --status 's", ['sold']],
+  ['pets --profile ', ['local', 'prod', 'staging']],
+  ['pets --profile=l', ['local']],
+  ['pets --json list --nd', ['--ndjson']],
+  ['pets list --no-', ['--no-input', '--no-retry']],
+  ['pets list --limit ', []],
+  ['pets keys ', ['add', 'list', 'revoke']],
+  ['pets use st', ['staging']],
+  ['pets help keys r', ['revoke']],
+  ['pets completion p', ['powershell']],
+  ["pets add 'Lady Bella' --status a", ['available']],
+  ['pets --base-url http://localhost:80/v1 list --status=s', ['sold']],
+  ['pets add --from my', files],
+  ['pets add --from=my', files],
+  ['pets serve --data my', ['my store']],
+  ['pets serve --data=my', ['my store']],
+  ['pets serve --seed my', files],
+  ['pets serve -- unam', ['uname']],
+  ['pets serve --seed -- cat my', files],
+  ['true | pets use l', ['local']],
+  ['PETS_PROFILE=prod pets use l', ['local']],
+];
+
+async function shop(): Promise<Machine> {
+  const machine = await freshMachine();
+  await writeFile(join(machine.home, 'my animals.csv'), 'precious');
+  await mkdir(join(machine.home, 'my store'));
+  return machine;
+}
+
+describe.each(['bash', 'zsh', 'fish'] as const)('%s', (shell) => {
+  test.skipIf(!canDrive(shell))('offers what may stand there', async () => {
+    const offered = await offeredBy(shell, await shop());
+    for (const [typed, words] of lines) expect([typed, await offered(typed)]).toEqual([typed, words]);
+  });
+});
+
+describe.skipIf(!canDrive('bash'))('bash', () => {
+  test('Tab puts the one word in, and a space; a directory has a slash', async () => {
+    const editor = await startEditor('bash', await shop());
+    expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
+    expect(await editor.line(`pets list --status=so${TAB}`)).toBe('pets list --status=sold ');
+    expect(await editor.line(`pets add --from my\\ a${TAB}`)).toBe('pets add --from my\\ animals.csv ');
+    expect(await editor.line(`pets serve --data=m${TAB}`)).toBe('pets serve --data=my\\ store/');
+  });
+
+  test('what is behind the cursor does not count', async () => {
+    const editor = await startEditor('bash', await shop());
+    expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
+      /^pets list --status pending +--all$/,
+    );
+  });
+
+  test('nothing that is typed is evaluated', async () => {
+    const machine = await shop();
+    const editor = await startEditor('bash', machine);
+    const line =
+      'pets add "$(touch ran)" `touch ran` > my\\ animals.csv ; pets list > "my animals.csv" --sta';
+    expect(await editor.line(line + TAB)).toBe(`${line}tus `);
+    expect(await readdir(machine.home)).not.toContain('ran');
+    expect(await readFile(join(machine.home, 'my animals.csv'), 'utf8')).toBe('precious');
+  });
+
+  test('its script can be evaluated twice, under set -u, for an alias too, and says nothing', async () => {
+    const script = 'eval "$(pets completion bash)"';
+    const editor = await startEditor(
+      'bash',
+      await shop(),
+      `set -u\n${script}\n${script}\nalias p=pets; complete -F _pets p`,
+    );
+    expect(await editor.line(`p list --status pe${TAB}`)).toBe('p list --status pending ');
+    expect(await editor.line(`~/bin/pets li${TAB}`)).toBe('~/bin/pets list ');
+    expect(editor.shown()).not.toMatch(/bash: |readonly|unbound/);
+  });
+
+  test('= and : may be no breaks of words', async () => {
+    const editor = await startEditor(
+      'bash',
+      await shop(),
+      'COMP_WORDBREAKS=" "; eval "$(pets completion bash)"',
+    );
+    expect(await editor.line(`pets --base-url http://a:1 list --status=so${TAB}`)).toBe(
+      'pets --base-url http://a:1 list --status=sold ',
+    );
+  });
+
+  test('behind serve -- the completion of that command is used, where the bash-completion package is loaded', async () => {
+    const editor = await startEditor(
+      'bash',
+      await shop(),
+      `eval "$(pets completion bash)"; _command_offset() { COMPREPLY=("\${COMP_WORDS[$1]}-is-at-$1"); }`,
+    );
+    expect(await editor.line(`pets serve --seed -- npm te${TAB}`)).toBe(
+      'pets serve --seed -- npm npm-is-at-4 ',
+    );
+  });
+});
+
+describe.skipIf(!canDrive('zsh'))('zsh', () => {
+  const script = 'eval "$(pets completion zsh)"';
+
+  test('what is behind the cursor does not count', async () => {
+    const editor = await startEditor('zsh', await shop());
+    expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
+      /^pets list --status pending +--all$/,
+    );
+  });
+
+  test('it works below compinit, above it none is needed; for an alias and a path; and says nothing', async () => {
+    for (const lines of [script, `autoload -Uz compinit && compinit -u\n${script}`]) {
+      const editor = await startEditor('zsh', await shop(), `${lines}\nalias p=pets`);
+      expect(await editor.line(`p list --status pe${TAB}`)).toBe('p list --status pending ');
+      expect(await editor.line(`~/bin/pets li${TAB}`)).toBe('~/bin/pets list ');
+      expect(editor.shown()).not.toMatch(/zsh: |_pets/);
+    }
+  });
+
+  test('it works as a file of fpath', async () => {
+    const machine = await shop();
+    const { stdout } = await machine.pets(['completion', 'zsh']);
+    await writeFile(join(machine.home, '_pets'), stdout);
+    const editor = await startEditor(
+      'zsh',
+      machine,
+      'fpath=(~ $fpath); autoload -Uz compinit && compinit -u',
+    );
+    expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
+    expect(await editor.line(`pets use st${TAB}`)).toBe('pets use staging ');
+  });
+
+  test('nothing that is typed is evaluated', async () => {
+    const machine = await shop();
+    const editor = await startEditor('zsh', machine);
+    const line = 'pets add "$(touch ran)" > my\\ animals.csv --sta';
+    expect(await editor.line(line + TAB)).toBe(`${line}tus `);
+    expect(await readdir(machine.home)).not.toContain('ran');
+    expect(await readFile(join(machine.home, 'my animals.csv'), 'utf8')).toBe('precious');
+  });
+});
+
+describe.skipIf(!canDrive('fish'))('fish', () => {
+  test('it tells what a word is for; an alias and a path have the same words', async () => {
+    const machine = await shop();
+    const env = await environmentWithPets(machine);
+    const offers = (typed: string) =>
+      runFish(`pets completion fish | source; alias p pets; complete --do-complete '${typed}'`, machine, env);
+    expect(offers('pets logo')).toEqual(["logout\tforget a profile's key"]);
+    expect(offers('p use st')).toEqual(['staging']);
+    expect(offers('~/bin/pets use st')).toEqual(['staging']);
+  });
+});
+
+test('it reads and writes nothing of the user, and says nothing on stderr', async () => {
+  const machine = await freshMachine();
+  await machine.saveProfile('settings', { baseUrl: 'damaged' });
+  const before = await readdir(machine.home, { recursive: true });
+  for (const words of [
+    ['use', ''],
+    ['--profile', 'x', 'list', '--status', ''],
+    ['nothing', '--there'],
+  ]) {
+    const { code, stderr } = await machine.pets(['completion', 'bash', '--', ...words]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  }
+  expect(await readdir(machine.home, { recursive: true })).toEqual(before);
+});

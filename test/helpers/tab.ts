@@ -1,0 +1,136 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { type Machine, PETS } from './pets.ts';
+
+const ALL = '\x1b*';
+export const TAB = '\t';
+export const LEFT = '\x02';
+const REPORT = '\x14';
+
+/** Whether a shell can be driven here: it is installed, and where it needs a terminal, so is util-linux's `script`. */
+export function canDrive(shell: string): boolean {
+  const runs = (command: string) => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
+  return runs(shell) && (shell === 'fish' || runs('script'));
+}
+
+/** A machine's environment with the built command on its PATH, under the name of `pets`. */
+export async function environmentWithPets({ home, env }: Machine): Promise<Record<string, string>> {
+  const bin = join(home, 'bin');
+  await mkdir(bin);
+  await writeFile(join(bin, 'pets'), `#!/bin/sh\nexec '${process.execPath}' '${PETS}' "$@"\n`);
+  await chmod(join(bin, 'pets'), 0o755);
+  return { ...env, PATH: `${bin}${delimiter}${env['PATH']}`, TERM: 'dumb', LC_ALL: 'C.UTF-8' };
+}
+
+/** The start-up files of a shell in which ALL puts every offer into the line, and REPORT tells the line and empties it. */
+const startUp = {
+  bash: (lines: string) => `${lines}
+bind 'set bell-style none'
+report() { printf '\\036%s\\036' "$READLINE_LINE"; READLINE_LINE= READLINE_POINT=0; }
+bind -x '"\\C-t": report'
+PROMPT_COMMAND="printf '\\036\\036'"`,
+  zsh: (lines: string) => `bindkey -e
+${lines}
+every() { _main_complete; compstate[insert]=all; compstate[list]=; }
+zle -C every complete-word every
+bindkey '\\e*' every
+report() { printf '\\036%s\\036' "$BUFFER"; BUFFER=; }
+zle -N report
+bindkey '^t' report
+zle-line-init() { printf '\\036\\036'; zle -D zle-line-init; }
+zle -N zle-line-init`,
+};
+
+export type Editor = {
+  /** What a line has become after these keys. */
+  line(keys: string): Promise<string>;
+  /** Everything that the terminal has shown. */
+  shown(): string;
+};
+
+/** An interactive bash or zsh on a terminal; ended behind the test. */
+export async function startEditor(
+  shell: keyof typeof startUp,
+  machine: Machine,
+  lines = `eval "$(pets completion ${shell})"`,
+): Promise<Editor> {
+  const file = join(machine.home, shell === 'bash' ? 'bashrc' : '.zshrc');
+  await writeFile(file, startUp[shell](lines));
+  const command = { bash: `bash --noprofile --rcfile ${file} -i`, zsh: 'zsh -d -i' }[shell];
+  const child = spawn('script', ['-qec', command, '/dev/null'], {
+    cwd: machine.home,
+    env: { ...(await environmentWithPets(machine)), ZDOTDIR: machine.home, HISTFILE: '' },
+  });
+  // The terminal goes with it, and the shell with the terminal.
+  onTestFinished(async () => {
+    const ended = once(child, 'exit');
+    if (child.kill('SIGKILL')) await ended;
+  });
+  let shown = '';
+  const waiting: ((line: string) => void)[] = [];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    const before = reportsIn(shown).length;
+    shown += text;
+    for (const report of reportsIn(shown).slice(before)) waiting.shift()?.(report);
+  });
+  const next = () => new Promise<string>((resolve) => waiting.push(resolve));
+  await next();
+  return {
+    async line(keys) {
+      const report = next();
+      child.stdin.write(keys + REPORT);
+      return report;
+    },
+    shown: () => shown,
+  };
+}
+
+const reportsIn = (shown: string): string[] =>
+  [...shown.matchAll(/\x1e([^\x1e]*)\x1e/g)].map(([, line]) => line ?? '');
+
+/** Asks a shell, again and again, which words it offers for what was typed: sorted, without quotes and `--name=`. */
+export async function offeredBy(
+  shell: keyof typeof startUp | 'fish',
+  machine: Machine,
+): Promise<(typed: string) => Promise<string[]>> {
+  if (shell === 'fish') {
+    const env = await environmentWithPets(machine);
+    return async (typed) => {
+      const lines = runFish(
+        `pets completion fish | source; complete --do-complete ${quoteForFish(typed)}`,
+        machine,
+        env,
+      );
+      return normalised(lines.map((line) => line.split('\t')[0] ?? ''));
+    };
+  }
+  const editor = await startEditor(shell, machine);
+  return async (typed) => {
+    const line = await editor.line(typed + ALL);
+    if (line === typed) return [];
+    return normalised(line.slice(typed.lastIndexOf(' ') + 1).match(/(?:\\.|'[^']*'|[^ ])+/g) ?? []);
+  };
+}
+
+/** The lines that a script of fish prints. */
+export function runFish(script: string, { home }: Machine, env: Record<string, string>): string[] {
+  const { stdout } = spawnSync('fish', ['--no-config', '-c', script], { cwd: home, env, encoding: 'utf8' });
+  return stdout.split('\n').filter(Boolean);
+}
+
+const quoteForFish = (text: string): string => `'${text.replace(/['\\]/g, '\\$&')}'`;
+
+const normalised = (words: readonly string[]): string[] =>
+  [
+    ...new Set(
+      words.map((word) =>
+        word
+          .replace(/^--\w+=/, '')
+          .replace(/\\(.)|['"]/g, '$1')
+          .replace(/\/$/, ''),
+      ),
+    ),
+  ].sort();
