@@ -34,7 +34,7 @@ export function explainCall(error: unknown, call: CallError, now: number): Expla
   if (error instanceof ContractError) {
     return explanation('contract_error', `${server}: ${error.message}`, {
       status: error.status,
-      hint: `check that ${connection.baseUrl} is the service's base URL`,
+      hint: baseUrlHint(connection),
     });
   }
   return undefined;
@@ -96,10 +96,11 @@ function explainFailure({ status, code, message }: ApiFailure, connection: Conne
   const server = new URL(connection.baseUrl).host;
   const base = { status, code: code ?? `http_${status}`, message: `${server}: ${message}` };
   if (status === 401 || status === 403) {
+    const source = connection.keySource === 'this login' ? '' : ` from ${connection.keySource}`;
     return {
       ...base,
       exitCode: exitCodes.noKey,
-      message: `${server} rejected key ${maskKey(connection.key)} from ${connection.keySource}: ${message}`,
+      message: `${server} rejected key ${maskKey(connection.key)}${source}: ${message}`,
       hint: keyHint(connection),
     };
   }
@@ -107,7 +108,7 @@ function explainFailure({ status, code, message }: ApiFailure, connection: Conne
     return {
       ...base,
       exitCode: exitCodes.notFound,
-      hint: `check that ${connection.baseUrl} is the service's base URL`,
+      hint: baseUrlHint(connection),
     };
   if (status >= 500) return { ...base, exitCode: exitCodes.service, hint: 'try again in a while' };
   return { ...base, exitCode: exitCodes.other };
@@ -125,3 +126,6 @@ function keyHint({ keySource, profile }: Connection): string {
         : `log in with a valid key: pets login --profile ${profile}`;
   }
 }
+
+const baseUrlHint = ({ baseUrl }: Connection): string =>
+  `check that ${baseUrl} is the service's base URL; mostly it ends with /v1`;

@@ -50,7 +50,7 @@ export function networkReason(error: NetworkError): string {
   return REASONS[code] ?? message;
 }
 
-function networkHint(error: NetworkError, { connection: { baseUrl }, proxy }: CallError): string {
+function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, proxy }: CallError): string {
   const url = new URL(baseUrl);
   if (url.protocol === 'http:' && isLoopback(url) && error.code === 'ECONNREFUSED') {
     const port = url.port === String(DEFAULT_PORT) ? '' : ` --port ${url.port || '80'}`;
@@ -59,5 +59,6 @@ function networkHint(error: NetworkError, { connection: { baseUrl }, proxy }: Ca
   if (isUnknownIssuer(error))
     return 'if that authority is your own, name its certificate: NODE_EXTRA_CA_CERTS=<file.pem>';
   const middle = proxy === undefined ? '' : `, the proxy ${proxy}`;
-  return `check the network${middle}, and that ${baseUrl} is the right address`;
+  const end = keySource === 'this login' ? '; nothing was saved' : '';
+  return `check the network${middle}, and that ${baseUrl} is the right address${end}`;
 }

@@ -148,7 +148,7 @@ describe('a key that is none is refused before it is used, and not shown', () =>
     const refused = {
       stdin: CANARY,
       exit: 4,
-      says: [`127.0.0.1:`, 'rejected key …K2mX from this login', 'nothing was saved'],
+      says: [`127.0.0.1:`, 'rejected key …K2mX: ', 'nothing was saved'],
     };
     await expectRefusal(machine, login, refused);
     await machine.saveProfile('prod', { baseUrl: server.url, key: 'old-key-0001' });

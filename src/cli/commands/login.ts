@@ -5,8 +5,8 @@ import { withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { ask, askHidden, readAll } from '../input/ask.ts';
 import { openProfileFiles } from '../profiles/files.ts';
-import { maskKey } from '../profiles/profile.ts';
-import { allowsHttp, checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
+import { maskKey, type ProfileName, parseBaseUrl } from '../profiles/profile.ts';
+import { allowsHttp, type Connection, checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 
 type Options = { withKey?: boolean; allowHttp?: boolean; verify: boolean };
 
@@ -31,9 +31,9 @@ export const login: Command<Options> = {
     const baseUrl = givenBaseUrl(runtime) ?? stored?.baseUrl ?? (await askBaseUrl(runtime));
     const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
     checkProtocol(baseUrl, allowHttp || allowsHttp(context.env), profile);
-    const key = checkKey(options.withKey ? await readAll(context) : await askKey(runtime, profile));
+    const key = checkKey(options.withKey ? await readAll(context) : await askKey(runtime, profile, baseUrl));
     if (options.verify) {
-      const connection = { profile, baseUrl, key, keySource: 'this login' };
+      const connection: Connection = { profile, baseUrl, key, keySource: 'this login' };
       await withClient(runtime, connection, (client) => client.call('listPets', { query: { limit: 1 } }));
     }
     await files.write(profile, { baseUrl, key, ...(allowHttp && { allowHttp }) });
@@ -53,19 +53,19 @@ function askBaseUrl(runtime: Runtime): Promise<string> {
   if (!canAsk(runtime)) {
     throw usageError('the profile has no base URL yet', 'give it: pets login --base-url https://…/v1');
   }
-  return ask(runtime.context, "the service's base URL, with /v1:").then((text) =>
-    checkUrl(text, 'the base URL'),
-  );
+  return ask(runtime.context, "the service's base URL, with /v1:", (text) =>
+    parseBaseUrl(text) === undefined ? 'an address such as https://api.example.com/v1' : undefined,
+  ).then((text) => checkUrl(text, 'the base URL'));
 }
 
-function askKey(runtime: Runtime, profile: string): Promise<string> {
+function askKey(runtime: Runtime, profile: ProfileName, baseUrl: string): Promise<string> {
   if (!canAsk(runtime)) {
     throw usageError(
       'there is no terminal to ask for the key',
       'pipe it in: pets login --with-key < key.txt',
     );
   }
-  return askHidden(runtime.context, `the API key for ${profile}:`);
+  return askHidden(runtime.context, `the API key for ${profile} (${new URL(baseUrl).host}):`, keyFault);
 }
 
 const canAsk = ({ context, globals }: Runtime): boolean =>
@@ -73,10 +73,16 @@ const canAsk = ({ context, globals }: Runtime): boolean =>
 
 /** Checked before it is used anywhere: a line end in a key must not come back inside an error. */
 function checkKey(text: string): string {
-  const key = text.trim();
-  if (API_KEY_PATTERN.test(key)) return key;
-  throw new CliError(key === '' ? 'the key is empty' : 'the key has characters that no key has', {
+  const fault = keyFault(text);
+  if (fault === undefined) return text.trim();
+  throw new CliError(fault, {
     code: 'bad_key',
     hint: 'a key is one word of visible ASCII characters: copy it again',
   });
+}
+
+function keyFault(text: string): string | undefined {
+  const key = text.trim();
+  if (API_KEY_PATTERN.test(key)) return undefined;
+  return key === '' ? 'the key is empty' : 'the key has characters that no key has';
 }

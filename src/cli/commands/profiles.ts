@@ -7,23 +7,13 @@ import type { Command, Runtime } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
+import { isoText, untilText } from '../output/time.ts';
 import { openProfileFiles, type ProfileFiles } from '../profiles/files.ts';
 import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
 import { allowsHttp, type Connection, checkProtocol, chooseProfile } from '../profiles/resolve.ts';
+import { type Check, type ProfileRow, renderProfiles } from '../profiles/show.ts';
 
-type Row = {
-  /** `environment` for the key in PETS_API_KEY. */
-  profile: ProfileName | 'environment';
-  baseUrl: string | null;
-  /** Masked. */
-  key: string | null;
-  default: boolean;
-  /** Its file cannot be read. */
-  damaged?: true;
-  check?: Check;
-};
-
-type Check = { ok: boolean; message: string; limit?: number; remaining?: number; reset?: string };
+const SECOND = 1_000;
 
 export const profiles: Command<{ check?: boolean }> = {
   name: 'profiles',
@@ -43,7 +33,7 @@ export const profiles: Command<{ check?: boolean }> = {
       env: context.env,
       defaultProfile: files.readSettings().defaultProfile,
     });
-    const rows: Row[] = [];
+    const rows: ProfileRow[] = [];
     for (const profile of profileNames) {
       const stored = readOrTell(runtime, files, profile);
       if (stored === 'damaged') {
@@ -51,7 +41,7 @@ export const profiles: Command<{ check?: boolean }> = {
         rows.push({ profile, baseUrl: null, key: null, default: isDefault, damaged: true });
         continue;
       }
-      const row: Row = {
+      const row: ProfileRow = {
         profile,
         baseUrl: stored?.baseUrl ?? null,
         key: stored?.key ? maskKey(stored.key) : null,
@@ -61,7 +51,9 @@ export const profiles: Command<{ check?: boolean }> = {
     }
     rows.push(...(await environmentRow(runtime, check === true)));
     if (console.json) await console.writeJson(rows);
-    else await console.write(await render(runtime, rows, check === true));
+    else await console.write(await renderProfiles(runtime, rows, check === true));
+    if (console.isTerminal && rows.every(({ key }) => key === null))
+      console.notice('no key is saved yet: pets login, or for the local service pets serve --seed');
     return exitCodes.ok;
   },
 };
@@ -82,12 +74,12 @@ function readOrTell(
 }
 
 /** The pair that PETS_API_KEY makes, which every command without --profile uses. */
-async function environmentRow(runtime: Runtime, check: boolean): Promise<Row[]> {
+async function environmentRow(runtime: Runtime, check: boolean): Promise<ProfileRow[]> {
   const { context, globals } = runtime;
   if (!context.env['PETS_API_KEY'] || globals.profile !== undefined) return [];
   const connection = connectionFor(runtime);
   const { baseUrl, key } = connection;
-  const row: Row = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
+  const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
   return [check ? { ...row, check: await ask(runtime, connection) } : row];
 }
 
@@ -119,46 +111,24 @@ async function ask(runtime: Runtime, connection: Connection): Promise<Check> {
       (client) => client.call('listPets', { query: { limit: 1 } }, { probe: true }),
       { once: true },
     );
-    return checkOf(headers);
+    return checkOf(headers, runtime.context.clock.now());
   } catch (error) {
     if (error instanceof CallError && error.cause instanceof InterruptedError) throw error;
     return { ok: false, message: explain(error, runtime.context.clock.now()).message };
   }
 }
 
-function checkOf(headers: ReplyHeaders): Check {
+function checkOf(headers: ReplyHeaders, now: number): Check {
   const quota = readQuota(headers);
   if (quota === undefined) return { ok: true, message: 'valid' };
   const { limit, remaining, reset } = quota;
-  const time = new Date(reset * 1_000);
-  const until = Number.isNaN(time.getTime()) ? undefined : time.toISOString();
+  const until = isoText(reset * SECOND);
+  const left = `${remaining} of ${limit} requests left`;
   return {
     ok: true,
-    message: `valid, ${remaining} of ${limit} requests left${until ? ` until ${until.slice(11, 19)} UTC` : ''}`,
+    message: `valid, ${left}${until ? ` ${untilText(reset * SECOND, now)}` : ''}`,
     limit,
     remaining,
     ...(until && { reset: until }),
   };
-}
-
-async function render({ console }: Runtime, rows: readonly Row[], withCheck: boolean): Promise<string> {
-  const { renderRows } = await import('../output/table.ts');
-  const columns = [
-    { head: 'PROFILE' },
-    { head: 'BASE URL', wide: true },
-    { head: 'KEY' },
-    { head: 'DEFAULT' },
-    ...(withCheck ? [{ head: 'CHECK', wide: true }] : []),
-  ];
-  return renderRows(
-    console,
-    columns,
-    rows.map((row) => [
-      row.profile,
-      row.damaged ? 'damaged' : (row.baseUrl ?? '-'),
-      row.key ?? '-',
-      row.default ? 'default' : '',
-      ...(withCheck ? [row.check?.message ?? 'not logged in'] : []),
-    ]),
-  );
 }

@@ -5,16 +5,25 @@ import type { Context } from '../context.ts';
 /** No key and no URL is longer; whoever pipes in more has the wrong file. */
 const MAX_INPUT = 64 * 1024;
 
-/** Asks for a line on the terminal. @throws InterruptedError on Ctrl-C, and where the input ends */
-export async function ask(context: Context, message: string): Promise<string> {
+/** What is wrong with an answer, or undefined. */
+type Check = (answer: string) => string | undefined;
+
+/**
+ * Asks for a line on the terminal, until it is a good one.
+ *
+ * @throws InterruptedError on Ctrl-C, and where the input ends
+ */
+export async function ask(context: Context, message: string, check: Check): Promise<string> {
   const { text } = await import('@clack/prompts');
-  return answerOf(context, (options) => text({ message, ...options }));
+  return answerOf(context, (options) => text({ message, validate: (line = '') => check(line), ...options }));
 }
 
-/** Asks for a line that is not shown. @throws InterruptedError on Ctrl-C, and where the input ends */
-export async function askHidden(context: Context, message: string): Promise<string> {
+/** Asks for a line that is not shown. @throws as `ask` */
+export async function askHidden(context: Context, message: string, check: Check): Promise<string> {
   const { password } = await import('@clack/prompts');
-  return answerOf(context, (options) => password({ message, ...options }));
+  return answerOf(context, (options) =>
+    password({ message, validate: (line = '') => check(line), ...options }),
+  );
 }
 
 type PromptOptions = { input: Context['stdin']; output: Context['stderr']; signal: AbortSignal };

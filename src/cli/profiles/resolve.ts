@@ -14,9 +14,11 @@ export type Connection = {
   profile: ProfileName;
   baseUrl: string;
   key: string;
-  /** In words, for errors: where the key was found. */
-  keySource: string;
+  keySource: KeySource;
 };
+
+/** Where the key was found, in words. */
+export type KeySource = 'PETS_API_KEY' | 'this login' | `profile ${ProfileName}`;
 
 export type Resolved = { connection: Connection; notices: string[] };
 
@@ -50,7 +52,7 @@ export function resolveConnection(sources: Sources): Resolved {
   const flagUrl = flags.baseUrl === undefined ? undefined : checkUrl(flags.baseUrl, '--base-url');
   const environmentUrl = envUrl && checkUrl(envUrl, 'PETS_BASE_URL');
 
-  const [key, home, keySource] = envKey
+  const [key, home, keySource]: [string | undefined, string | undefined, KeySource] = envKey
     ? [envKey, environmentUrl || stored?.baseUrl, 'PETS_API_KEY']
     : [stored?.key, stored?.baseUrl, `profile ${profile}`];
   const baseUrl = flagUrl || environmentUrl || stored?.baseUrl;
@@ -124,7 +126,7 @@ function noKey(profile: ProfileName, { isNamed, isNew, environmentUrl }: Keyless
 }
 
 function otherOrigin(where: {
-  keySource: string;
+  keySource: KeySource;
   home: string;
   baseUrl: string;
   profile: ProfileName;

@@ -1,0 +1,83 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
+import { CANARY } from '../helpers/refusal.ts';
+import { hasTerminals, onTerminal } from '../helpers/terminal.ts';
+
+// `pets login`, as somebody does it at a terminal for the first time.
+
+const CTRL_C = '\x03';
+const ENTER = '\r';
+
+const savedOn = async ({ configDirectory }: Machine) =>
+  (await readdir(configDirectory).catch(() => [])).filter((name) => name.endsWith('.json'));
+
+describe.skipIf(!hasTerminals)('pets login at a terminal', () => {
+  test('asks for the address and, hidden, for the key; and says what to type next, which works', async () => {
+    const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
+    const machine = await freshMachine();
+    const terminal = onTerminal(machine, ['login']);
+    await terminal.sees('base URL');
+    terminal.type(`127.0.0.1:1/v1${ENTER}`);
+    await terminal.sees('an address such as https://api.example.com/v1');
+    terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
+    await terminal.sees(`the API key for prod (${new URL(service.url).host}):`);
+    // As a clipboard has it: with what stood around the key.
+    terminal.type(` ${service.key} ${ENTER}`);
+    await terminal.sees('Next:');
+    expect(await terminal.ended()).toBe(0);
+    expect(terminal.written()).not.toContain(service.key);
+    const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
+    expect(saved).toEqual({ baseUrl: service.url, key: service.key });
+    expect(terminal.written().replace(/\s+/g, ' ')).toContain('saved to profile prod. Next: pets list');
+    const { code, stdout } = await machine.pets(['list', '--limit', '3']);
+    expect([code, stdout.split('\n').length]).toEqual([0, 4]);
+  });
+
+  test('a key that the service rejects is not saved, nor shown', async () => {
+    const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
+    const machine = await freshMachine();
+    const terminal = onTerminal(machine, ['login', '--base-url', service.url]);
+    await terminal.sees('the API key for prod');
+    terminal.type(`${CANARY}${ENTER}`);
+    await terminal.sees('nothing was saved');
+    expect(await terminal.ended()).toBe(4);
+    expect(terminal.written()).not.toContain(CANARY);
+    expect(await savedOn(machine)).toEqual([]);
+  });
+
+  test('an empty answer is asked for again', async () => {
+    const machine = await freshMachine();
+    const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
+    await terminal.sees('the API key for prod');
+    terminal.type(ENTER);
+    await terminal.sees('the key is empty');
+    terminal.type(CTRL_C);
+    expect(await terminal.ended()).toBe(130);
+  });
+
+  test.each([
+    ['the address', [], 'base URL'],
+    ['the key', ['--base-url', 'https://api.example.com/v1'], 'the API key for prod'],
+  ])('Ctrl-C at the question for %s ends it with 130, and leaves nothing', async (_name, args, question) => {
+    const machine = await freshMachine();
+    const terminal = onTerminal(machine, ['login', ...args]);
+    await terminal.sees(question);
+    terminal.type(CTRL_C);
+    expect(await terminal.ended()).toBe(130);
+    expect(terminal.written()).toContain('interrupted');
+    // The cursor, which the question hid, is back.
+    expect(terminal.written().lastIndexOf('\x1b[?25h')).toBeGreaterThan(
+      terminal.written().lastIndexOf('\x1b[?25l'),
+    );
+    expect(await savedOn(machine)).toEqual([]);
+  });
+
+  test('with --no-input nothing is asked', async () => {
+    const machine = await freshMachine();
+    const terminal = onTerminal(machine, ['login', '--no-input']);
+    expect(await terminal.ended()).toBe(2);
+    expect(terminal.written()).toContain('pets login --base-url');
+  });
+});

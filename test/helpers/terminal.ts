@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { onTestFinished } from 'vitest';
+import { type Machine, PETS } from './pets.ts';
+
+/** Whether script(1) of util-linux is here, which gives a command a terminal. */
+export const hasTerminals = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes(
+  'util-linux',
+);
+
+/** A command on a terminal, and somebody who reads and types. */
+export type Terminal = {
+  /** Waits until the screen shows a text behind what was seen before. */
+  sees(text: string): Promise<void>;
+  type(keys: string): void;
+  /** The exit code. */
+  ended(): Promise<number | null>;
+  /** All that was written to the terminal. */
+  written(): string;
+};
+
+const COLUMNS = 80;
+const ROWS = 24;
+
+/** Runs the built command on a terminal of its own. */
+export function onTerminal(
+  machine: Machine,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Terminal {
+  const line = [process.execPath, PETS, ...args].map((word) => `'${word}'`).join(' ');
+  const child = spawn('script', ['-qec', `stty cols ${COLUMNS} rows ${ROWS}; ${line}`, '/dev/null'], {
+    env: { ...machine.env, TERM: 'xterm-256color', SHELL: '/bin/sh', ...env },
+    cwd: machine.home,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let hasClosed = false;
+  const closed = once(child, 'close').finally(() => {
+    hasClosed = true;
+  });
+  onTestFinished(() => end(child));
+  let text = '';
+  let seen = 0;
+  child.stdout.setEncoding('utf8').on('data', (chunk) => {
+    text += chunk;
+  });
+  return {
+    async sees(expected) {
+      for (;;) {
+        const at = text.indexOf(expected, seen);
+        if (at >= 0) {
+          seen = at + expected.length;
+          return;
+        }
+        if (hasClosed) throw new Error(`${expected} was not shown, but ${text}`);
+        await Promise.race([once(child.stdout, 'data'), closed]);
+      }
+    },
+    type: (keys) => child.stdin.write(keys),
+    ended: async () => (await closed)[0],
+    written: () => text,
+  };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
