@@ -120,6 +120,7 @@ async function withWaits({ run }: Samples): Promise<void> {
     if (count === 1) return reply(response, 429, errorOf(429, 'rate_limited'), { 'Retry-After': '1' });
     return reply(response, 200, []);
   });
+  const refusing = await shopWith((_, response) => reply(response, 429, errorOf(429, 'rate_limited')));
   const closed = await freshMachine();
   await closed.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });
   await Promise.all([
@@ -127,6 +128,7 @@ async function withWaits({ run }: Samples): Promise<void> {
       run(busy, 'add <name>', ['add', 'Rex', '--category', '1', '--debug']),
     ),
     run(limited, 'list', ['list', '--debug']),
+    run(refusing, undefined, ['list', '--max-wait', '0'], { exit: 5 }),
     run(closed, undefined, ['list', '--debug', '--no-retry'], { exit: 6 }),
   ]);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Machine, makeMachine } from '../helpers/pets.ts';
+import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { hasPlaceholder, readSpans } from '../helpers/readme-blocks.ts';
 import { runLines } from '../helpers/readme-session.ts';
 
@@ -30,7 +30,7 @@ test('the program understands each command of the text in which nothing is to be
 });
 
 test('where something is to be filled in, the command and its options are there', async () => {
-  const { machine, dispose } = await makeMachine();
+  const machine = await freshMachine();
   const overview = (await machine.pets(['help'])).stdout;
   const helps = new Map<string, string | undefined>();
   for (const span of spans.filter(hasPlaceholder)) {
@@ -42,7 +42,6 @@ test('where something is to be filled in, the command and its options are there'
     const options = span.split(' -- ')[0]?.match(/(?<![\w-])--[a-z][a-z-]*/g) ?? [];
     for (const option of options) expect(`${help}${overview}`, span).toMatch(new RegExp(`${option}[ ,\n]`));
   }
-  await dispose();
 });
 
 /** The help page of a command, or of the group that it is in; arguments may stand behind. */
@@ -55,7 +54,7 @@ async function helpFor(machine: Machine, words: readonly string[]): Promise<stri
 }
 
 test('the program understands each example of its own help', { timeout: 60_000 }, async () => {
-  const { machine, dispose } = await makeMachine();
+  const machine = await freshMachine();
   const commands = (await machine.pets(['help'])).stdout.matchAll(/^ {2}([a-z]+)(?: .*)? {2,}\S/gm);
   const topics = [
     [],
@@ -75,5 +74,4 @@ test('the program understands each example of its own help', { timeout: 60_000 }
   );
   expect(lines.length).toBeGreaterThan(15);
   expect(await misunderstood(lines)).toEqual([]);
-  await dispose();
 });
