@@ -67,7 +67,7 @@ function excess(text: string, words: Words, see: string): CliError {
   if (name === 'add') {
     return usageError(
       'add takes one name',
-      "put quotes around a name of several words: pets add 'Lady Bella' --category 1",
+      'put quotes around a name of several words: pets add "Lady Bella" --category 1',
     );
   }
   const status = name === 'list' && petStatuses.find((each) => each === rest[0]);

@@ -8,6 +8,7 @@ import type { Runtime } from '../command.ts';
 import { connectionFor, tellPlace, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type Console, OutputError } from '../output/console.ts';
+import { shellWords } from '../output/shell-words.ts';
 import { stateDirectory } from '../paths.ts';
 import { type Connection, placeOf } from '../profiles/resolve.ts';
 import { type CheckedInput, checkInput, type InputOptions } from './input.ts';
@@ -100,7 +101,7 @@ async function addRows(job: Job, connection: Connection, runtime: Runtime, name:
   } catch (error) {
     progress.end();
     const { added: done } = job.counts();
-    const goOn = `to go on: ${goOnCommand(context.argv)}`;
+    const goOn = `to go on: ${goOnCommand(context)}`;
     console.notice(`${done} of ${job.rows} rows are added; ${goOn}`);
     // A row's own key is known to the next run, and no option takes it.
     const isInDoubt = error instanceof CallError && error.cause instanceof OutcomeUnknownError;
@@ -110,13 +111,8 @@ async function addRows(job: Job, connection: Connection, runtime: Runtime, name:
 }
 
 /** The command that was typed, but for what would begin anew. */
-function goOnCommand(argv: readonly string[]): string {
-  const words = argv.filter((word) => word !== '--restart');
-  return [
-    'pets',
-    ...words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)),
-  ].join(' ');
-}
+const goOnCommand = ({ argv, platform }: Runtime['context']): string =>
+  shellWords(['pets', ...argv.filter((word) => word !== '--restart')], platform);
 
 function summarize(job: Job, console: Console): number {
   const { added, failed, unknown } = job.counts();

@@ -18,7 +18,7 @@ export const add: Command<Options> = {
   summary: 'add an animal, or all animals of a file',
   examples: [
     'pets add Rex --category 3',
-    "pets add 'Fürst Pückler' --category 2 --status pending",
+    'pets add "Fürst Pückler" --category 2 --status pending',
     'pets add Rex --category 3 --json | jq .id',
     'pets add --from animals.csv',
   ],

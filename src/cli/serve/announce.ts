@@ -4,6 +4,7 @@ import type { Service } from '../../server/service.ts';
 import type { Runtime } from '../command.ts';
 import { explain } from '../explain.ts';
 import { OutputError } from '../output/console.ts';
+import { withVariables } from '../output/shell-words.ts';
 import { visible } from '../output/visible.ts';
 import type { DevKey } from './dev-key.ts';
 import type { ServeOptions } from './options.ts';
@@ -102,7 +103,8 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
 
   function nextStep(url: string, key: string | undefined, other: string | undefined): string {
     if (options.profile && key !== undefined && other === undefined) return 'pets --profile local list';
-    return `PETS_BASE_URL=${url} PETS_API_KEY=${key ?? '<key>'} pets list`;
+    const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
+    return withVariables(variables, 'pets list', context.platform);
   }
 }
 
