@@ -1,0 +1,87 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
+import { shell } from '../helpers/shell.ts';
+import { hasTerminals, onTerminal } from '../helpers/terminal.ts';
+
+// What a script relies on does not depend on where it runs.
+
+async function withService(): Promise<{ machine: Machine; url: string; key: string }> {
+  const machine = await freshMachine();
+  const { url, key } = await serve(machine, ['--ephemeral', '--seed']);
+  return { machine, url, key };
+}
+
+describe('the bytes on stdout are the same', () => {
+  test.each([
+    ['LANG=C', { LANG: 'C', LC_ALL: 'C' }],
+    ['a UTF-8 locale', { LANG: 'de_DE.UTF-8' }],
+    ['TERM=dumb', { TERM: 'dumb' }],
+    ['a width in the environment', { COLUMNS: '20', LINES: '5' }],
+    ['CI', { CI: 'true', GITHUB_ACTIONS: 'true' }],
+    ['another time zone', { TZ: 'Pacific/Auckland' }],
+  ])('with %s', async (_name, env) => {
+    const { machine } = await withService();
+    for (const form of [[], ['--json'], ['--ndjson'], ['--csv']]) {
+      const args = ['list', '--profile', 'local', '--all', ...form];
+      const plain = await machine.pets(args);
+      expect(plain.stdout).toContain('Fürst Pückler');
+      expect(await machine.pets(args, { env })).toEqual(plain);
+    }
+  });
+
+  test.each(['', '< /dev/null', '<&-', '| cat', '2> /dev/null', '--no-input'])('with %j', async (how) => {
+    const { machine } = await withService();
+    const plain = await machine.pets(['list', '--profile', 'local', '--json']);
+    const { code, stdout } = await shell(machine, `pets list --profile local --json ${how}`);
+    expect([code, stdout]).toEqual([0, plain.stdout]);
+  });
+});
+
+describe('line ends of Windows', () => {
+  test('in a key that is piped in', async () => {
+    const { machine, url, key } = await withService();
+    const ran = await machine.pets(['login', '--with-key', '--base-url', url], { stdin: `${key}\r\n` });
+    expect(ran.code).toBe(0);
+    expect((await machine.pets(['list', '--limit', '1'])).code).toBe(0);
+  });
+
+  test('in a file of animals, with a byte order mark', async () => {
+    const { machine } = await withService();
+    const rows = '\ufeffname,category,status\r\nRex,3,sold\r\n"Lady\r\nBella",1,\r\n';
+    await writeFile(join(machine.home, 'animals.csv'), rows);
+    const ran = await machine.pets(['add', '--from', 'animals.csv', '--profile', 'local', '--json']);
+    expect(ran.code).toBe(0);
+    const pets = JSON.parse(ran.stdout).map(({ pet }: { pet: object }) => pet);
+    expect(pets).toMatchObject([
+      { name: 'Rex', categoryId: 3, status: 'sold' },
+      { name: 'Lady\r\nBella', categoryId: 1, status: 'available' },
+    ]);
+  });
+});
+
+test('nothing is asked where nobody can answer: no input at all is an error that says what to do', async () => {
+  const machine = await freshMachine();
+  for (const line of ['pets login < /dev/null', 'pets login --no-input']) {
+    const { code, stdout, stderr } = await shell(machine, line, {
+      env: { PETS_API_KEY: 'k', PETS_BASE_URL: 'http://127.0.0.1:9/v1' },
+    });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^error: .+\n {2}→ .+\n$/s);
+  }
+});
+
+describe.skipIf(!hasTerminals)('on a terminal', () => {
+  test.each([
+    [{ TERM: 'dumb' }, []],
+    [{ NO_COLOR: '1' }, []],
+    [{}, ['--color', 'never']],
+  ])('%j %j: not one escape sequence', async (env, args) => {
+    const { machine } = await withService();
+    const terminal = onTerminal(machine, ['list', '--profile', 'local', ...args], env);
+    expect(await terminal.ended()).toBe(0);
+    expect(terminal.written()).toContain('Fürst Pückler');
+    expect(terminal.written()).not.toContain('\x1b');
+  });
+});
