@@ -139,7 +139,9 @@ async function showOnly(
     }
   } else if (console.json) await console.writeJson([]);
   const what =
-    rows === 0 ? `${source.name} has no rows` : `the ${rows} rows of ${source.name} would be added`;
-  console.notice(`nothing is sent: ${what} at ${placeOf(connection)}`);
+    rows === 0
+      ? `${source.name} has no rows`
+      : `the ${rows} rows of ${source.name} would be added at ${placeOf(connection)}`;
+  console.notice(`nothing is sent: ${what}`);
   return exitCodes.ok;
 }
