@@ -4,16 +4,17 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Machine, PETS } from './pets.ts';
+import { hasTerminals } from './terminal.ts';
 
 const ALL = '\x1b*';
 export const TAB = '\t';
 export const LEFT = '\x02';
 const REPORT = '\x14';
 
-/** Whether a shell can be driven here: it is installed, and where it needs a terminal, so is util-linux's `script`. */
+/** Whether a shell can be driven here: it is installed, and there is a terminal for one that needs it. */
 export function canDrive(shell: string): boolean {
-  const runs = (command: string) => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
-  return runs(shell) && (shell === 'fish' || runs('script'));
+  const isInstalled = spawnSync(shell, ['--version'], { stdio: 'ignore' }).status === 0;
+  return isInstalled && (shell === 'fish' || hasTerminals === true);
 }
 
 /** A machine's environment with the built command on its PATH, under the name of `pets`. */

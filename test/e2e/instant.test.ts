@@ -1,0 +1,154 @@
+import { copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Answers } from '../../src/cli/instant.ts';
+import { runInTerminal } from '../helpers/context.ts';
+import { freshMachine, PETS } from '../helpers/pets.ts';
+import { shell } from '../helpers/shell.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+import { hasTerminals } from '../helpers/terminal.ts';
+
+// What the built entry answers before it loads the program, held against what the program says.
+
+const dist = dirname(PETS);
+const { pages }: Answers = JSON.parse(await readFile(join(dist, 'answers.json'), 'utf8'));
+const questions = pages.flatMap((page) =>
+  page.arguments.map((key) => ({ argv: key.split('\0').slice(0, -1), text: page.text })),
+);
+
+const program = async (argv: readonly string[], columns?: number) => {
+  const { code, stdout, stderr } = await runInTerminal(argv, columns === undefined ? {} : { columns });
+  return { code, stdout, stderr };
+};
+const built = async (argv: readonly string[]) => {
+  const { code, stdout, stderr } = await (await freshMachine()).pets(argv);
+  return { code, stdout, stderr };
+};
+
+describe('an answer', () => {
+  test('is there for the version, the help of every command and topic, and the script of every shell', async () => {
+    const { stdout } = await program(['help']);
+    const commands = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nHelp:'));
+    const names = [...commands.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '');
+    const pathsOf = (path: string[]) => [
+      ['help', ...path],
+      [...path, '--help'],
+      [...path, '-h'],
+    ];
+    expect(names).toContain('list');
+    expect(questions.map(({ argv }) => argv)).toEqual(
+      expect.arrayContaining([
+        ...[[], ['help'], ['--help'], ['-h'], ['--version'], ['-V'], ['help', 'exit-codes']],
+        ...[...names.filter((name) => name !== 'help'), 'keys add'].flatMap((name) =>
+          pathsOf(name.split(' ')),
+        ),
+        ...['bash', 'zsh', 'fish', 'powershell'].map((name) => ['completion', name]),
+      ]),
+    );
+  });
+
+  test.each(questions)('is what the program says: $argv', async ({ argv, text: stdout }) => {
+    expect(await program(argv)).toEqual({ code: 0, stdout, stderr: '' });
+  });
+
+  test.each([
+    { argv: ['--version'] },
+    { argv: ['list', '--help'] },
+    { argv: ['completion', 'zsh'] },
+    { argv: ['completion', 'bash', '--', 'list', '--status', ''] },
+    { argv: ['completion', 'fish', '--'] },
+  ])('needs nothing else of the package: $argv', async ({ argv }) => {
+    const directory = await temporaryDirectory();
+    await mkdir(join(directory, 'chunks'));
+    await writeFile(join(directory, 'package.json'), '{"type":"module"}');
+    const complete = (await readdir(join(dist, 'chunks'))).filter((name) => name.startsWith('complete-'));
+    for (const file of ['pets.js', 'answers.json', ...complete.map((name) => join('chunks', name))]) {
+      await copyFile(join(dist, file), join(directory, file));
+    }
+    const machine = await freshMachine();
+    const { code, stdout, stderr } = await shell(machine, '"$NODE" "$ENTRY" $LINE', {
+      env: { ENTRY: join(directory, 'pets.js'), LINE: argv.join(' ').replace(/ $/, '') },
+    });
+    const line = argv.at(-1) === '' ? argv.slice(0, -1) : argv;
+    expect({ code, stdout, stderr }).toEqual(await program(line));
+  });
+
+  test.each([
+    { argv: [''] },
+    { argv: ['help list'] },
+    { argv: ['constructor'] },
+    { argv: ['help', 'nothing'] },
+    { argv: ['list', '--help', '--limit', 'x'] },
+    { argv: ['--json', '--version'] },
+    { argv: ['keys'] },
+    { argv: ['completion'] },
+    { argv: ['completion', 'tcsh', '--', ''] },
+    { argv: ['completion', 'bash', 'zsh'] },
+  ])('to another question is left to the program: $argv', async ({ argv }) => {
+    expect(await built(argv)).toEqual(await program(argv));
+  });
+
+  test.each([{ argv: ['--help'] }, { argv: ['completion', 'zsh', '--', 'list', '--st'] }])(
+    'is given by the program where the build has left none: $argv',
+    async ({ argv }) => {
+      const directory = await temporaryDirectory();
+      await writeFile(join(directory, 'package.json'), '{"type":"module"}');
+      await copyFile(PETS, join(directory, 'pets.js'));
+      await symlink(join(dist, 'chunks'), join(directory, 'chunks'));
+      const ran = await shell(await freshMachine(), `"$NODE" "$ENTRY" ${argv.join(' ')}`, {
+        env: { ENTRY: join(directory, 'pets.js') },
+      });
+      expect({ code: ran.code, stdout: ran.stdout, stderr: ran.stderr }).toEqual(await program(argv));
+    },
+  );
+});
+
+describe('its output', () => {
+  const commands = [
+    'pets --version',
+    'pets help serve',
+    'pets completion bash',
+    'pets completion bash -- list',
+  ];
+
+  test.each(commands)('ends quietly where the reader has gone: %s | true', async (command) => {
+    const machine = await freshMachine();
+    const { stderr } = await shell(machine, `{ sleep 0.1; ${command}; echo "code $?" >&2; } | true`);
+    expect(stderr).toBe('code 0\n');
+  });
+
+  test.each(commands)('is an error where the disk is full: %s > /dev/full', async (command) => {
+    const { code, stderr } = await shell(await freshMachine(), `${command} > /dev/full`);
+    expect(code).toBe(1);
+    expect(stderr).toContain('cannot write the output');
+  });
+
+  test.each(commands)('may be closed, or nowhere: %s', async (command) => {
+    const machine = await freshMachine();
+    for (const end of ['>&-', '> /dev/null', '2>&-', '<&-']) {
+      expect(await shell(machine, `${command} ${end}`)).toMatchObject({ code: 0, stderr: '' });
+    }
+  });
+
+  test('is complete, and there once, where a pipe is full and somebody has set it not to block', async () => {
+    const fill = `
+      const fs = require('node:fs');
+      process.stdout.write('');
+      try { for (;;) fs.writeSync(1, '.'); } catch { fs.writeFileSync('full', ''); }
+      setInterval(() => {}, 60_000);`;
+    const { stdout } = await shell(
+      await freshMachine(),
+      `{ "$NODE" -e "$FILL" & until [ -e full ]; do sleep 0.05; done
+         pets help serve; echo "code $?"; kill $!; } | { sleep 0.6; cat; }`,
+      { env: { FILL: fill } },
+    );
+    expect(stdout).toMatch(/^\.{60000}/);
+    expect(stdout.replace(/^\.+/, '')).toBe(`${(await program(['help', 'serve'])).stdout}code 0\n`);
+  });
+
+  test.skipIf(!hasTerminals).each([60, 80, 120])('fits a terminal of %d columns', async (columns) => {
+    const line = `stty cols ${columns} rows 24; "$NODE" "$PETS" help serve`;
+    const { stdout } = await shell(await freshMachine(), `script -qec '${line}' /dev/null`);
+    expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
+  });
+});
