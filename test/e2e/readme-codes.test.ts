@@ -20,7 +20,7 @@ function exitCodeOf(code: ErrorCode): number {
     profile: 'prod',
     baseUrl: 'https://api.example.com/v1',
     key: 'k',
-    keySource: 'test',
+    keySource: 'PETS_API_KEY',
   };
   return explain(new CallError(failure, connection), 0).exitCode;
 }

@@ -1,0 +1,65 @@
+// Makes .github/pets.svg, the picture in the README, from a session of the built command: npm run picture
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { recordTerminal } from '../test/helpers/readme-terminal.ts';
+import { drawTerminal } from './picture.svg.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+export const PICTURE = join(ROOT, '.github', 'pets.svg');
+
+const session = [
+  'pets list --status available --limit 5',
+  "pets add 'Rex the Second' --category 1 --status pending",
+  'pets add --from animals.csv',
+  'pets list --status sleeping',
+];
+
+const animals = 'name,category,status\nMinka,2,available\nFürst Pückler II,1,pending\nŁapka,2,sold\n';
+
+/** The picture as the program makes it today; nothing in it differs from run to run. */
+export async function drawPicture(): Promise<string> {
+  const home = await mkdtemp(join(tmpdir(), 'pets-picture-'));
+  try {
+    await writeFile(join(home, 'animals.csv'), animals);
+    await writeFile(join(home, 'session'), script());
+    const terminal = await recordTerminal('exec sh session', {
+      cwd: home,
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: home,
+        NODE: process.execPath,
+        PETS: join(ROOT, 'dist', 'pets.js'),
+      },
+      columns: 80,
+      rows: 24,
+    });
+    return drawTerminal(terminal, {
+      title: 'A session of pets',
+      description: `What a terminal shows for these commands: ${session.join('; ')}`,
+    });
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+/** A service on a free port, out of sight; then each command behind its prompt, as it is typed. */
+function script(): string {
+  const typed = session.map((command) => {
+    const shown = command.replaceAll("'", "'\\''");
+    return `printf '\\033[32m$\\033[0m \\033[1m%s\\033[0m\\n' '${shown}'\n${command}\n`;
+  });
+  return `pets() { "$NODE" "$PETS" "$@"; }
+"$NODE" "$PETS" serve --ephemeral --seed --port 0 --json > started 2> /dev/null &
+until [ -s started ]; do sleep 0.02; done
+pets use local > /dev/null 2>&1
+${typed.join('echo\n')}
+kill $!
+wait
+`;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  await writeFile(PICTURE, await drawPicture());
+  console.log(`written: ${PICTURE}`);
+}
