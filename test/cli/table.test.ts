@@ -125,10 +125,6 @@ describe('what gives way on a narrow terminal', () => {
     for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
   });
 
-  test('a terminal that says it is 0 columns wide gets a table for 80', () => {
-    expect(linesAt(0, rows)).toEqual(linesAt(80, rows));
-  });
-
   test('the last columns are left out where the others would be too narrow to be of use', () => {
     const columns: Column[] = ['a', 'b', 'c', 'd'].map((head) => ({ head, atLeast: 8 }));
     const long = [['a', 'b', 'c', 'd'].map((each) => each.repeat(20))];

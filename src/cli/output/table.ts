@@ -15,8 +15,6 @@ export type Column = {
   paint?: (shown: string, cell: string) => string;
 };
 
-const DEFAULT_COLUMNS = 80;
-
 /** Rows for a person: a table that fits the terminal; for a program: tab-separated, no header, nothing cut. */
 export function renderRows(console: Console, columns: readonly Column[], rows: readonly string[][]): string {
   return console.isTerminal ? renderTable(console, columns, rows).text : rows.map(tabSeparatedLine).join('');
@@ -28,8 +26,7 @@ export function renderTable(
   columns: readonly Column[],
   rows: readonly string[][],
 ): { text: string; shown: number } {
-  // A terminal that does not know its width says 0.
-  const terminal = console.columns || DEFAULT_COLUMNS;
+  const terminal = console.columns;
   const measure = (text: string) =>
     measureAndCut(visible(text.slice(0, UNITS_A_COLUMN * (terminal + 1))), terminal);
   // Each column takes one of the terminal's, and a gap.
