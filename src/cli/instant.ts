@@ -50,17 +50,22 @@ function print(fs: typeof import('node:fs'), text: string): boolean {
     // The console of Windows takes letters beyond ASCII from the stream alone.
     if (process.stdout.columns < PAGE_COLUMNS || process.platform === 'win32') return false;
   }
-  for (let left = Buffer.from(text); left.length > 0; ) left = left.subarray(write(fs, left));
+  writeAll((bytes) => fs.writeSync(1, bytes), text);
   return true;
 }
 
-/** @returns how many bytes were taken; none where a slow reader has to be waited for */
-function write(fs: typeof import('node:fs'), bytes: Buffer): number {
-  try {
-    return fs.writeSync(1, bytes);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
-    return 0;
+/**
+ * Writes a text as often as it takes.
+ *
+ * @param write takes as much as it can, and says how many bytes; EAGAIN where a reader has to be waited for
+ */
+export function writeAll(write: (bytes: Uint8Array) => number, text: string): void {
+  for (let left = Buffer.from(text); left.length > 0; ) {
+    try {
+      left = left.subarray(write(left));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+    }
   }
 }
