@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { environmentVariables } from '../../src/cli/environment.ts';
 import { exitCodeMeanings } from '../../src/cli/exit-codes.ts';
 import { errorCodes } from '../../src/contract/error-codes.ts';
 import { freshMachine } from '../helpers/pets.ts';
@@ -61,6 +62,23 @@ test('the table of exit codes is that of the program', async () => {
   );
   const { stdout } = await (await freshMachine()).pets(['help', 'exit-codes']);
   for (const [code] of rows) expect(stdout).toMatch(new RegExp(`^ *${code}  `, 'm'));
+});
+
+test('the table of environment variables is that of the program, and has each one that the source reads', () => {
+  const rows = [...readme.matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \| (.*) \|$/gm)].map((row) =>
+    row.slice(1).map((cell) => cell.replaceAll('`', '')),
+  );
+  expect(rows).toEqual(environmentVariables.map((row) => [...row]));
+  const source = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(join(root, 'src', name), 'utf8'))
+    .join('\n');
+  const read = [...source.matchAll(/\benv(?:\?\.)?\['((?:PETS|XDG|NO|FORCE)_\w+)'\]/g)].map(
+    ([, name]) => name,
+  );
+  expect(read.length).toBeGreaterThan(8);
+  const told = rows.flatMap(([names = '']) => names.split(', '));
+  expect(told).toEqual(expect.arrayContaining([...new Set(read)]));
 });
 
 test('every command of the program is in the table, and every option of a command in its help', async () => {
