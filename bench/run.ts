@@ -58,6 +58,13 @@ try {
       node,
     ),
     await compare(
+      'completion on Tab ÷ node -e 0',
+      '≤ 1.25',
+      ROUNDS,
+      () => wholeProcess([pets, 'completion', 'bash', '--', 'list', '--status', ''], env),
+      node,
+    ),
+    await compare(
       'ready, empty ÷ bare server',
       '≤ 2.5',
       ROUNDS,
