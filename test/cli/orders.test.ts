@@ -76,7 +76,7 @@ describe('orders on a terminal', () => {
   test('none: it says so, and where', async () => {
     const { code, stdout, stderr, server } = await orders([], 80);
     expect([code, stdout]).toEqual([0, '']);
-    expect(stderr).toBe(`note: there are no orders at ${server.url} (PETS_API_KEY)\n`);
+    expect(stderr).toBe(`note: there are no orders at ${new URL(server.url).host} (key from PETS_API_KEY)\n`);
   });
 
   test.each([40, 60, 80, 120, 200])(

@@ -7,6 +7,8 @@ import type { Command, Runtime } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { createPetSink, type PetFormat } from '../output/pet-sink.ts';
+import { shellWords } from '../output/shell-words.ts';
+import { type Connection, placeOf } from '../profiles/resolve.ts';
 
 type Options = { status?: PetStatus; limit?: number; all?: boolean; ndjson?: boolean; csv?: boolean };
 
@@ -46,7 +48,7 @@ export const list: Command<Options> = {
         await sink.take(page.pets);
         if (!options.all || page.more !== 'yes') {
           await sink.end();
-          tellTheRest(runtime, page, count, options);
+          tellTheRest(runtime, connection, { count, more: page.more, options, format });
           return;
         }
       }
@@ -64,20 +66,51 @@ function chooseFormat({ ndjson, csv }: Options, { globals }: Runtime): PetFormat
   return (asked[0] as PetFormat | undefined) ?? 'rows';
 }
 
-/** Says on stderr whether there are more, and how to get them. */
-function tellTheRest({ console }: Runtime, page: ListedPage, count: number, options: Options): void {
-  if (page.more === 'yes') console.notice(`${count} shown, there are more: --all`);
-  else if (page.more === 'unknown') {
+type Listed = { count: number; more: ListedPage['more']; options: Options; format: PetFormat };
+
+/** Says on stderr whether there are more, and how to get them; below a table also what it is a table of. */
+function tellTheRest(runtime: Runtime, connection: Connection, listed: Listed): void {
+  const { console } = runtime;
+  const { count, more } = listed;
+  if (count === 0 && more === 'no') {
+    if (console.isTerminal) console.notice(emptiness(runtime, connection, listed));
+  } else if (console.isTerminal && listed.format === 'rows') {
+    console.notice(footer(runtime, listed));
+  } else if (more === 'yes') {
+    console.notice(`${count} shown, there are more: --all`);
+  } else if (more === 'unknown') {
     console.notice(
-      options.all
+      listed.options.all
         ? `${count} shown; the service does not say whether there are more`
         : `${count} shown, there may be more: the service sends no link to a next page`,
     );
-  } else if (count === 0 && console.isTerminal) {
-    console.notice(
-      options.status
-        ? `no animal is ${options.status}`
-        : 'the inventory is empty: pets add <name> --category <id>',
-    );
   }
+}
+
+function footer(runtime: Runtime, { count, more, options }: Listed): string {
+  const { status } = options;
+  const what = `${count === 1 ? '1 animal' : `${count} animals`}${status ? `, status ${status}` : ''}`;
+  if (more === 'no') return what;
+  if (more === 'yes') return `${what}; there are more: ${again(runtime, status, '--all')}`;
+  if (options.all) return `${what}; the service does not say whether there are more`;
+  const most = count < pageSize.max ? `: ${again(runtime, status, '--limit', `${pageSize.max}`)}` : '';
+  return `${what}; there may be more, the service sends no link to a next page${most}`;
+}
+
+function emptiness(runtime: Runtime, connection: Connection, { options: { status } }: Listed): string {
+  const place = placeOf(connection);
+  return status
+    ? `no animal is ${status} at ${place}. Look for any: ${again(runtime, undefined)}`
+    : `there are no animals at ${place}. Add one: ${sameService(runtime, 'add')} <name> --category <id>`;
+}
+
+const again = (runtime: Runtime, status: PetStatus | undefined, ...more: string[]): string =>
+  [sameService(runtime, 'list'), ...(status ? ['--status', status] : []), ...more].join(' ');
+
+/** A command to the service that this one was sent to. */
+function sameService({ globals: { profile, baseUrl }, context }: Runtime, command: string): string {
+  const words = ['pets', command];
+  if (profile !== undefined) words.push('--profile', profile);
+  if (baseUrl !== undefined) words.push('--base-url', baseUrl);
+  return shellWords(words, context.platform);
 }

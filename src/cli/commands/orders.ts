@@ -2,6 +2,7 @@ import type { Command } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { writeOrders } from '../output/orders.ts';
+import { placeOf } from '../profiles/resolve.ts';
 
 export const orders: Command<object> = {
   name: 'orders',
@@ -13,7 +14,7 @@ export const orders: Command<object> = {
     const { value } = await withClient(runtime, connection, (client) => client.call('listOrders', {}));
     await writeOrders(console, value);
     if (console.isTerminal && !console.json && Array.isArray(value) && value.length === 0) {
-      console.notice(`there are no orders at ${connection.baseUrl} (${connection.keySource})`);
+      console.notice(`there are no orders at ${placeOf(connection)}`);
     }
     return exitCodes.ok;
   },
