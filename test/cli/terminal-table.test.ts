@@ -1,0 +1,92 @@
+import stringWidth from 'string-width';
+import { describe, expect, test } from 'vitest';
+import { answering, runAgainst } from '../helpers/in-terminal.ts';
+import { type Handler, reply } from '../helpers/scripted-server.ts';
+
+// What a person sees of a list: the program in this process, on a terminal of a given width.
+
+const PETS = [
+  { id: 7, name: 'Rex', categoryId: 3, status: 'available' },
+  {
+    id: 1234,
+    name: 'The Right Honourable Sir Barkington of Woofshire, third of his name 🐶',
+    categoryId: 9007199254740,
+    status: 'sold',
+  },
+  { id: 8, name: 'evil\u001b[31m\u202e\ttab', categoryId: 3, status: 'pending' },
+];
+
+const list: Handler = answering(PETS);
+
+describe('a table', () => {
+  test.each([40, 60, 80, 200])('fits %i columns, and shows every row', async (columns) => {
+    const { code, stdout } = await runAgainst(list, ['list', '--color', 'never'], { columns });
+    const lines = stdout.trimEnd().split('\n');
+    expect(code).toBe(0);
+    expect(lines).toHaveLength(4);
+    expect(lines[0]).toMatch(/^ +ID {2}NAME +CATEGORY {2}STATUS$/);
+    for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
+    expect(lines[1]).toMatch(/^ {3}7 {2}Rex +3 {2}available$/);
+    expect(lines[2]).toMatch(/^1234 {2}The R.*9007199254740 {2}sold$/);
+  });
+
+  test('cuts a long name only where it must', async () => {
+    const at = async (columns: number) =>
+      (await runAgainst(list, ['list', '--color', 'never'], { columns })).stdout;
+    expect(await at(200)).toContain('third of his name 🐶');
+    expect(await at(80)).toContain('…');
+  });
+
+  test('shows what would steer the terminal, and does not do it', async () => {
+    const { stdout } = await runAgainst(list, ['list', '--color', 'never'], { columns: 80 });
+    expect(stdout).toContain('evil\\x1b[31m\\u202e\\ttab');
+    expect(stdout).not.toMatch(/[\u001b\u202e\t]/);
+  });
+
+  test.each([
+    [['--csv'], 'evil\\x1b[31m\\u202e\\ttab'],
+    [['--ndjson'], 'evil\\u001b[31m\\u202e\\ttab'],
+    [['--json'], 'evil\\u001b[31m\\u202e\\ttab'],
+  ])('%j does not do it either', async (flags, shown) => {
+    const { stdout } = await runAgainst(list, ['list', ...flags], { columns: 80 });
+    expect(stdout).toContain(shown);
+    expect(stdout).not.toMatch(/[\u001b\u202e\t]/);
+    const piped = await runAgainst(list, ['list', ...flags]);
+    expect(piped.stdout).toContain('\u202e');
+  });
+
+  test.each<[string[], Record<string, string>, boolean]>([
+    [[], {}, true],
+    [['--color', 'never'], { FORCE_COLOR: '1' }, false],
+    [['--color', 'always'], { NO_COLOR: '1' }, true],
+    [[], { NO_COLOR: '1' }, false],
+    [[], { NO_COLOR: '1', FORCE_COLOR: '1' }, false],
+    [[], { NO_COLOR: '', FORCE_COLOR: '0' }, false],
+    [[], { TERM: 'dumb' }, false],
+  ])('with %j and %j is coloured: %s', async (flags, env, isColoured) => {
+    const { stdout } = await runAgainst(list, ['list', ...flags], { columns: 80, env });
+    expect(stdout.includes('\u001b[32mavailable')).toBe(isColoured);
+  });
+
+  test('in a pipe has no colour, but with FORCE_COLOR', async () => {
+    const plain = await runAgainst(
+      (_, response) => reply(response, 400, { code: 'a', message: 'b', status: 400 }),
+      ['list'],
+    );
+    expect(plain.stderr).toMatch(/^error: /);
+    const forced = await runAgainst(() => {}, ['list', '--limit', '0'], { env: { FORCE_COLOR: '1' } });
+    expect(forced.stderr).toContain('\u001b[31merror:');
+  });
+
+  test('is no table where the list is empty, but a word about it', async () => {
+    const { code, stdout, stderr } = await runAgainst(
+      (_, response) => reply(response, 200, []),
+      ['list', '--status', 'sold'],
+      {
+        columns: 80,
+      },
+    );
+    expect([code, stdout]).toEqual([0, '']);
+    expect(stderr).toContain('no animal is sold');
+  });
+});
