@@ -1,7 +1,8 @@
-import type { Command as Commander } from 'commander';
+import type { Command as Commander, HelpConfiguration } from 'commander';
 import { usageError } from './cli-error.ts';
 import { environmentVariables } from './environment.ts';
 import { exitCodeMeanings } from './exit-codes.ts';
+import { wrapText } from './output/wrap.ts';
 
 type Example = readonly [command: string, what: string];
 
@@ -34,39 +35,71 @@ const examples: readonly (readonly [who: string, examples: readonly Example[]])[
 ];
 
 /** The longest command and two spaces. */
-const COMMAND_COLUMNS = 36;
+const TERM_COLUMNS = 36;
 
-/** What stands above the list of commands, for a terminal of this width. */
-export function overview(columns: number): string {
-  const line = ([command, what]: Example) => {
-    const inOne = `  ${command.padEnd(COMMAND_COLUMNS)}${what}`;
-    return inOne.length <= columns ? inOne : `  ${command}\n      ${what}`;
-  };
-  const groups = examples.map(([who, lines]) => `${who}:\n${lines.map(line).join('\n')}\n`);
-  return `The inventory of a pet store, from the command line; and its whole service for local work.\n\n${groups.join('\n')}`;
+/** Below this a description has lines of its own; commander would leave it unwrapped. */
+const NARROW = 80;
+
+/** A command or an option and what it does, for a terminal of this width. */
+function item(term: string, termColumns: number, description: string, columns: number): string {
+  if (columns >= NARROW) return `  ${term.padEnd(termColumns)}${description}`;
+  return `  ${term}\n${wrapText(`      ${description}`, columns, 6)}`;
 }
 
-export const afterwards = `Help:
-  pets help <command>       examples and options of a command
-  pets help exit-codes      what each exit code means
-  pets help environment     the environment variables
-`;
+/** What stands above the list of commands. */
+export function overview(columns: number): string {
+  const groups = examples.map(([who, lines]) => {
+    const shown = lines.map(([command, what]) => `${item(command, TERM_COLUMNS, what, columns)}\n`);
+    return `${who}:\n${shown.join('')}`;
+  });
+  const what = 'The inventory of a pet store, from the command line; and its whole service for local work.';
+  return `${wrapText(what, columns, 0)}\n\n${groups.join('\n')}`;
+}
+
+/** What stands below it. */
+export function afterwards(columns: number): string {
+  const lines = [
+    ['pets help <command>', 'examples and options of a command'],
+    ['pets help exit-codes', 'what each exit code means'],
+    ['pets help environment', 'the environment variables'],
+  ] as const;
+  return `Help:\n${lines.map(([command, what]) => `${item(command, 26, what, columns)}\n`).join('')}`;
+}
+
+/** How commander lays its lists out where the terminal is narrow. */
+export function narrowHelp(columns: number): HelpConfiguration {
+  if (columns >= NARROW) return {};
+  return { formatItem: (term, _termColumns, description) => item(term, 0, description, columns) };
+}
 
 /** What `pets help` has besides commands, each with its page. */
-export const topics: Readonly<Record<string, () => string>> = {
-  'exit-codes': () =>
-    exitCodeMeanings.map(([code, meaning]) => `${String(code).padStart(3)}  ${meaning}\n`).join(''),
-  environment: () => environmentVariables.map(([name, meaning]) => `${name}\n    ${meaning}\n`).join(''),
+export const topics: Readonly<Record<string, (columns: number) => string>> = {
+  'exit-codes': (columns) =>
+    exitCodeMeanings
+      .map(([code, meaning]) => {
+        const lines = wrapText(meaning, columns - 5, 0).replaceAll('\n', `\n${' '.repeat(5)}`);
+        return `${String(code).padStart(3)}  ${lines}\n`;
+      })
+      .join(''),
+  environment: (columns) =>
+    environmentVariables
+      .map(([name, meaning]) => `${wrapText(name, columns, 0)}\n${wrapText(`    ${meaning}`, columns, 4)}\n`)
+      .join(''),
 };
 
 /** `pets help`: a command's page, or that of a topic. */
-export function addHelpCommand(help: Commander, program: Commander, show: (text: string) => void): void {
+export function addHelpCommand(
+  help: Commander,
+  program: Commander,
+  columns: number,
+  show: (text: string) => void,
+): void {
   help
     .summary(`show help for a command, or on ${Object.keys(topics).join(' or ')}`)
     .action((names: string[]) => {
       const topic = topics[names.join(' ')];
       if (topic === undefined) commandAt(program, names).outputHelp();
-      else show(topic());
+      else show(topic(columns));
     });
 }
 

@@ -7,8 +7,9 @@ import { addArgument, addOption, helpFor, named, namedArguments } from './declar
 import { exitCodes } from './exit-codes.ts';
 import { globalOptions } from './global-options.ts';
 import type { Globals } from './globals.ts';
-import { addHelpCommand, afterwards, overview } from './help.ts';
+import { addHelpCommand, afterwards, narrowHelp, overview } from './help.ts';
 import { createConsole, OutputError } from './output/console.ts';
+import { wrapText } from './output/wrap.ts';
 import { usageOf } from './usage.ts';
 import { version } from './version.ts';
 
@@ -26,7 +27,7 @@ export async function runProgram(context: Context): Promise<number> {
   const show = (text: string) => {
     written = written.then(() => writeHelp(context, text));
   };
-  const columns = Math.min(context.stdout.columns ?? HELP_COLUMNS, HELP_COLUMNS);
+  const columns = Math.min(context.stdout.columns || HELP_COLUMNS, HELP_COLUMNS);
   let help = '';
   const writeErr = (text: string) => {
     help += text;
@@ -40,7 +41,7 @@ export async function runProgram(context: Context): Promise<number> {
         getOutHelpWidth: () => columns,
         getErrHelpWidth: () => columns,
       })
-      .configureHelp({ showGlobalOptions: true })
+      .configureHelp({ showGlobalOptions: true, ...narrowHelp(columns) })
       .helpCommand(false)
       .helpOption('-h, --help', 'show this help');
 
@@ -48,7 +49,7 @@ export async function runProgram(context: Context): Promise<number> {
     .version(version, '-V, --version', 'show the version')
     .usage('<command> [options]')
     .addHelpText('before', overview(columns))
-    .addHelpText('after', `\n${afterwards}`)
+    .addHelpText('after', `\n${afterwards(columns)}`)
     .showSuggestionAfterError();
   for (const option of globalOptions) addOption(program, option);
 
@@ -57,7 +58,7 @@ export async function runProgram(context: Context): Promise<number> {
     for (const argument of command.arguments ?? []) addArgument(child, argument);
     for (const option of command.options ?? []) addOption(child, option);
     const examples = command.examples.map((line) => `  ${line}\n`).join('');
-    child.addHelpText('before', `${command.summary}\n\nExamples:\n${examples}`);
+    child.addHelpText('before', `${wrapText(command.summary, columns, 0)}\n\nExamples:\n${examples}`);
     child.action(async (...args) => {
       const globals = globalsOf(child, context);
       const options = { ...child.opts(), ...namedArguments(command, args) };
@@ -70,7 +71,7 @@ export async function runProgram(context: Context): Promise<number> {
     if ('run' in entry) addCommand(program, entry);
     else addGroup(configure(program.command(entry.name)), entry, addCommand);
   }
-  addHelpCommand(configure(program.command('help [topic...]')), program, show);
+  addHelpCommand(configure(program.command('help [topic...]')), program, columns, show);
 
   try {
     await program.parseAsync(context.argv, { from: 'user' });

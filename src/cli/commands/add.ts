@@ -56,12 +56,12 @@ export const add: Command<Options> = {
 };
 
 const HELP = 'see: pets help add';
+const EXAMPLE = 'for example: pets add Rex --category 3';
 
 function checkOne({ name, category, format, restart }: Options): void {
   if (format !== undefined || restart) throw usageError('--format and --restart belong to --from', HELP);
-  if (name === undefined) throw usageError('the name is missing: pets add <name> --category <id>', HELP);
-  if (category === undefined)
-    throw usageError('--category is missing: pets add <name> --category <id>', HELP);
+  if (name === undefined) throw usageError('the name of the animal is missing', EXAMPLE);
+  if (category === undefined) throw usageError('--category is missing', EXAMPLE);
 }
 
 function checkMany({ name, category, status, idempotencyKey }: Options): void {

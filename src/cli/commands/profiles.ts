@@ -11,7 +11,7 @@ import { isoText, untilText } from '../output/time.ts';
 import { openProfileFiles, type ProfileFiles } from '../profiles/files.ts';
 import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
 import { allowsHttp, type Connection, checkProtocol, chooseProfile } from '../profiles/resolve.ts';
-import { type Check, type ProfileRow, renderProfiles } from '../profiles/show.ts';
+import { type Check, type ProfileRow, showProfiles } from '../profiles/show.ts';
 
 const SECOND = 1_000;
 
@@ -51,7 +51,7 @@ export const profiles: Command<{ check?: boolean }> = {
     }
     rows.push(...(await environmentRow(runtime, check === true)));
     if (console.json) await console.writeJson(rows);
-    else await console.write(await renderProfiles(runtime, rows, check === true));
+    else await showProfiles(runtime, rows, check === true);
     if (console.isTerminal && rows.every(({ key }) => key === null))
       console.notice('no key is saved yet: pets login, or for the local service pets serve --seed');
     return exitCodes.ok;

@@ -1,4 +1,5 @@
 import type { Runtime } from '../command.ts';
+import type { Column } from '../output/table.ts';
 import { durationText } from '../output/time.ts';
 import type { ProfileName } from './profile.ts';
 
@@ -18,54 +19,61 @@ export type ProfileRow = {
 /** What its service said. `reset` is ISO 8601. */
 export type Check = { ok: boolean; message: string; limit?: number; remaining?: number; reset?: string };
 
-/** The profiles as rows: a table on a terminal, tab-separated elsewhere. */
-export async function renderProfiles(
-  { console, context }: Runtime,
-  rows: readonly ProfileRow[],
-  withCheck: boolean,
-): Promise<string> {
-  const { renderRows } = await import('../output/table.ts');
-  const now = context.clock.now();
-  const head = { head: 'PROFILE' };
-  const common = [{ head: 'BASE URL', wide: true }, { head: 'KEY' }];
-  const check = { head: 'CHECK', wide: true };
-  if (!console.isTerminal) {
-    const columns = [head, ...common, { head: 'DEFAULT' }, ...(withCheck ? [check] : [])];
-    return renderRows(
-      console,
-      columns,
-      rows.map((row) => programCells(row, withCheck)),
-    );
-  }
-  const quota = [{ head: 'LEFT' }, { head: 'RENEWED' }];
-  const columns = [head, ...common, ...(withCheck ? [check, ...quota] : [])];
-  return renderRows(
-    console,
-    columns,
-    rows.map((row) => personCells(row, withCheck, now)),
-  );
-}
+/** Where the terminal has no room for what `--check` has found and for the pairs, those are in `pets profiles` alone. */
+const NARROW = 64;
 
 const NO_KEY = 'no key';
 
-const pairCells = ({ baseUrl, key, damaged }: ProfileRow): string[] => [
-  damaged ? 'damaged' : (baseUrl ?? '-'),
-  key ?? '-',
+/** Shows the profiles: a table on a terminal, tab-separated elsewhere. */
+export async function showProfiles(
+  { console, context }: Runtime,
+  rows: readonly ProfileRow[],
+  withCheck: boolean,
+): Promise<void> {
+  const { renderRows } = await import('../output/table.ts');
+  const fields = console.isTerminal
+    ? fieldsForPerson(withCheck, console.columns, context.clock.now())
+    : fieldsForProgram(withCheck);
+  const cells = rows.map((row) => fields.map(({ cell }) => cell(row)));
+  await console.write(renderRows(console, fields, cells));
+  if (!console.isTerminal) return;
+  for (const { profile, check } of rows)
+    if (check?.ok === false) console.notice(`${profile}: ${check.message}`);
+}
+
+type Field = Column & { cell(row: ProfileRow): string };
+
+const pair: readonly Field[] = [
+  { head: 'BASE URL', wide: true, cell: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')) },
+  { head: 'KEY', cell: ({ key }) => key ?? '-' },
 ];
 
-const programCells = (row: ProfileRow, withCheck: boolean): string[] => [
-  row.profile,
-  ...pairCells(row),
-  row.default ? 'default' : '',
-  ...(withCheck ? [row.check?.message ?? NO_KEY] : []),
+const fieldsForProgram = (withCheck: boolean): Field[] => [
+  { head: 'PROFILE', cell: ({ profile }) => profile },
+  ...pair,
+  { head: 'DEFAULT', cell: (row) => (row.default ? 'default' : '') },
+  ...(withCheck ? [{ head: 'CHECK', cell: ({ check }: ProfileRow) => check?.message ?? NO_KEY }] : []),
 ];
 
-/** The quota has columns of its own, which are not cut: `valid`, `297/300`, `in 42 s`. */
-function personCells(row: ProfileRow, withCheck: boolean, now: number): string[] {
-  const cells = [`${row.profile}${row.default ? ' (default)' : ''}`, ...pairCells(row)];
-  if (!withCheck) return cells;
-  const { message = NO_KEY, limit, remaining, reset } = row.check ?? {};
-  if (limit === undefined) return [...cells, message, '', ''];
-  const renewed = reset ? `in ${durationText(Math.max(0, Date.parse(reset) - now))}` : '';
-  return [...cells, 'valid', `${remaining}/${limit}`, renewed];
+/** What a failed check says stands below the table, where nothing is cut. */
+function fieldsForPerson(withCheck: boolean, columns: number, now: number): Field[] {
+  const profile: Field = {
+    head: 'PROFILE',
+    cell: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,
+  };
+  if (!withCheck) return [profile, ...pair];
+  return [
+    profile,
+    ...(columns < NARROW ? [] : pair),
+    { head: 'CHECK', cell: ({ check }) => (check === undefined ? NO_KEY : check.ok ? 'valid' : 'failed') },
+    {
+      head: 'LEFT',
+      cell: ({ check }) => (check?.limit === undefined ? '' : `${check.remaining}/${check.limit}`),
+    },
+    {
+      head: 'RENEWED',
+      cell: ({ check }) =>
+        check?.reset ? `in ${durationText(Math.max(0, Date.parse(check.reset) - now))}` : '',
+    },
+  ];
 }

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { runInTerminal } from '../helpers/context.ts';
+import { closedPort } from '../helpers/raw-server.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+
+// `pets profiles`, as a person reads it and as a program does. The clock stands at noon.
+
+const RESET = String(Date.parse('2026-11-20T12:00:42Z') / 1_000);
+
+async function profiles(args: readonly string[], columns?: number) {
+  const quota = { 'X-RateLimit-Limit': '300', 'X-RateLimit-Remaining': '297', 'X-RateLimit-Reset': RESET };
+  const server = await scriptedServer((_request, response) => reply(response, 200, [], quota));
+  const down = `http://127.0.0.1:${await closedPort()}/v1`;
+  const ran = await runInTerminal(['profiles', ...args, '--color', 'never'], {
+    ...(columns && { columns }),
+    files: {
+      'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }),
+      'staging.json': JSON.stringify({ baseUrl: down, key: 'pets_staging_aB3d' }),
+    },
+  });
+  expect(ran.code).toBe(0);
+  return { ...ran, lines: ran.stdout.trimEnd().split('\n'), url: server.url, down };
+}
+
+test('on a terminal: the pairs, with the key masked and the default named', async () => {
+  const { lines, url, down } = await profiles([], 80);
+  expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
+    ['PROFILE', 'BASE URL', 'KEY'],
+    ['prod (default)', url, '…k2mX'],
+    ['staging', down, '…aB3d'],
+    ['local', '-', '-'],
+  ]);
+});
+
+test('--check: what is left and until when; why one failed stands below, and is not cut', async () => {
+  const { lines, stderr, url, down } = await profiles(['--check'], 80);
+  expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
+    ['PROFILE', 'BASE URL', 'KEY', 'CHECK', 'LEFT', 'RENEWED'],
+    ['prod (default)', url, '…k2mX', 'valid', '297/300', 'in 42 s'],
+    ['staging', down, '…aB3d', 'failed'],
+    ['local', '-', '-', 'no key'],
+  ]);
+  expect(stderr.replace(/\s+/g, ' ')).toContain(`note: staging: cannot reach ${new URL(down).host}`);
+});
+
+test('--check on a narrow terminal has room for what was asked', async () => {
+  const { lines } = await profiles(['--check'], 40);
+  expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
+    ['PROFILE', 'CHECK', 'LEFT', 'RENEWED'],
+    ['prod (default)', 'valid', '297/300', 'in 42 s'],
+    ['staging', 'failed'],
+    ['local', 'no key'],
+  ]);
+});
+
+test('in a pipe: five fields, with the whole message', async () => {
+  const { lines, stderr, url, down } = await profiles(['--check']);
+  const [prod, staging, local] = lines.map((line) => line.split('\t'));
+  const valid = 'valid, 297 of 300 requests left until 12:00:42 UTC (in 42 s)';
+  expect(prod).toEqual(['prod', url, '…k2mX', 'default', valid]);
+  expect(staging?.slice(0, 4)).toEqual(['staging', down, '…aB3d', '']);
+  expect(staging?.[4]).toContain('the connection was refused');
+  expect(local).toEqual(['local', '-', '-', '', 'no key']);
+  expect(stderr).toBe('');
+});
+
+test('where nobody has logged in, what to type is told', async () => {
+  const { stderr } = await runInTerminal(['profiles'], { columns: 80 });
+  expect(stderr).toContain('pets login');
+  expect(stderr).toContain('pets serve --seed');
+});
