@@ -7,7 +7,10 @@ export const environmentVariables: readonly (readonly [name: string, meaning: st
   ['PETS_ALLOW_HTTP', '1 allows plain http to another machine'],
   ['PETS_CONFIG_DIR', 'where profiles are kept'],
   ['XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME', 'where the directories are that programs share'],
-  ['HTTP_PROXY, HTTPS_PROXY, NO_PROXY', 'proxies (in lower case too); this machine is never reached through one'],
+  [
+    'HTTP_PROXY, HTTPS_PROXY, NO_PROXY',
+    'proxies (in lower case too); this machine is never reached through one',
+  ],
   ['NODE_EXTRA_CA_CERTS', 'a file of certificates to trust besides the usual ones'],
   ['NO_COLOR, FORCE_COLOR', 'no colours, or colours off a terminal too; --color is stronger'],
 ];
