@@ -1,3 +1,4 @@
+import { complete, offerText } from './completion/complete.ts';
 import type { Completable } from './completion/table.ts';
 
 /** What the build has asked the program already (.config/answers.ts); it stands in a file beside the entry. */
@@ -21,13 +22,13 @@ const RETRY_MS = 5;
  *
  * @returns false where the program has to answer: there are no answers (as from source), or it is another question
  */
-export async function answerAtOnce(argv: readonly string[], directory: string): Promise<boolean> {
+export function answerAtOnce(argv: readonly string[], directory: string): boolean {
   // An import of it would take longer than everything else here.
   const fs = process.getBuiltinModule?.('node:fs');
   if (fs === undefined) return false;
   try {
     const answers: Answers = JSON.parse(fs.readFileSync(`${directory}/answers.json`, 'utf8'));
-    const text = pageOf(answers, argv) ?? (await completionOf(answers, argv));
+    const text = pageOf(answers, argv) ?? completionOf(answers, argv);
     return text !== undefined && print(fs, text);
   } catch {
     // Where its own output fails, the program says so.
@@ -39,9 +40,8 @@ const pageOf = ({ pages }: Answers, argv: readonly string[]): string | undefined
   pages.find((page) => page.arguments.includes(keyOf(argv)))?.text;
 
 /** `completion <shell> -- <words…>`, where there is a script for that shell. */
-async function completionOf(answers: Answers, argv: readonly string[]): Promise<string | undefined> {
+function completionOf(answers: Answers, argv: readonly string[]): string | undefined {
   if (argv[0] !== 'completion' || argv[2] !== '--' || pageOf(answers, argv.slice(0, 2)) === undefined) return;
-  const { complete, offerText } = await import('./completion/complete.ts');
   return offerText(complete(answers.completion, argv.slice(3)));
 }
 

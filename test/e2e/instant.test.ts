@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Answers } from '../../src/cli/instant.ts';
@@ -59,10 +59,7 @@ describe('an answer', () => {
     { argv: ['completion', 'fish', '--'] },
   ])('needs nothing else of the package: $argv', async ({ argv }) => {
     const directory = await temporaryDirectory();
-    await mkdir(join(directory, 'chunks'));
-    await writeFile(join(directory, 'package.json'), '{"type":"module"}');
-    const complete = (await readdir(join(dist, 'chunks'))).filter((name) => name.startsWith('complete-'));
-    for (const file of ['pets.js', 'answers.json', ...complete.map((name) => join('chunks', name))]) {
+    for (const file of ['pets.js', 'package.json', 'answers.json']) {
       await copyFile(join(dist, file), join(directory, file));
     }
     const machine = await freshMachine();
@@ -92,9 +89,8 @@ describe('an answer', () => {
     'is given by the program where the build has left none: $argv',
     async ({ argv }) => {
       const directory = await temporaryDirectory();
-      await writeFile(join(directory, 'package.json'), '{"type":"module"}');
-      await copyFile(PETS, join(directory, 'pets.js'));
-      await symlink(join(dist, 'chunks'), join(directory, 'chunks'));
+      for (const file of ['pets.js', 'package.json']) await copyFile(join(dist, file), join(directory, file));
+      for (const file of ['program.mjs', 'chunks']) await symlink(join(dist, file), join(directory, file));
       const ran = await shell(await freshMachine(), `"$NODE" "$ENTRY" ${argv.join(' ')}`, {
         env: { ENTRY: join(directory, 'pets.js') },
       });

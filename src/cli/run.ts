@@ -1,0 +1,14 @@
+import { main } from './main.ts';
+import { createProcessContext } from './process-context.ts';
+
+/** Runs the program on this process, and ends it. */
+export async function run(): Promise<void> {
+  process.exitCode = await main(createProcessContext());
+  // What was said is still on its way to a slow reader; one that has gone fails the write, which ends the wait too.
+  await Promise.all(
+    [process.stdout, process.stderr].map((stream) => new Promise((end) => stream.write('', end))),
+  );
+  // All is done and said. What is left would only be waited for: a name that is looked up, a connection that is made,
+  // the engine that still optimises what it has run once.
+  process.exit();
+}
