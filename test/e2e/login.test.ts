@@ -2,8 +2,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
+import { hasTerminal } from '../helpers/readme-terminal.ts';
 import { CANARY } from '../helpers/refusal.ts';
-import { hasTerminals, onTerminal } from '../helpers/terminal.ts';
+import { onTerminal } from '../helpers/terminal.ts';
 
 // `pets login`, as somebody does it at a terminal for the first time.
 
@@ -13,7 +14,7 @@ const ENTER = '\r';
 const savedOn = async ({ configDirectory }: Machine) =>
   (await readdir(configDirectory).catch(() => [])).filter((name) => name.endsWith('.json'));
 
-describe.skipIf(!hasTerminals)('pets login at a terminal', () => {
+describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   test('asks for the address and, hidden, for the key; and says what to type next, which works', async () => {
     const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
     const machine = await freshMachine();

@@ -2,8 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
+import { hasTerminal } from '../helpers/readme-terminal.ts';
 import { shell } from '../helpers/shell.ts';
-import { hasTerminals, onTerminal } from '../helpers/terminal.ts';
+import { onTerminal } from '../helpers/terminal.ts';
 
 // What a script relies on does not depend on where it runs.
 
@@ -72,7 +73,7 @@ test('nothing is asked where nobody can answer: no input at all is an error that
   }
 });
 
-describe.skipIf(!hasTerminals)('on a terminal', () => {
+describe.skipIf(!hasTerminal())('on a terminal', () => {
   test.each([
     [{ TERM: 'dumb' }, []],
     [{ NO_COLOR: '1' }, []],

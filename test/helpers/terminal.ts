@@ -1,12 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
 import { type Machine, PETS } from './pets.ts';
-
-/** Whether script(1) of util-linux is here, which gives a command a terminal. */
-export const hasTerminals = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes(
-  'util-linux',
-);
 
 /** A command on a terminal, and somebody who reads and types. */
 export type Terminal = {
