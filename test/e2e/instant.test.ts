@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import type { Answers } from '../../src/cli/instant.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { freshMachine, PETS } from '../helpers/pets.ts';
+import { hasTerminal } from '../helpers/readme-terminal.ts';
 import { shell } from '../helpers/shell.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
-import { hasTerminals } from '../helpers/terminal.ts';
 
 // What the built entry answers before it loads the program, held against what the program says.
 
@@ -142,7 +142,7 @@ describe('its output', () => {
     expect(stdout.replace(/^\.+/, '')).toBe(`${(await program(['help', 'serve'])).stdout}code 0\n`);
   });
 
-  test.skipIf(!hasTerminals).each([60, 80, 120])('fits a terminal of %d columns', async (columns) => {
+  test.skipIf(!hasTerminal()).each([60, 80, 120])('fits a terminal of %d columns', async (columns) => {
     const line = `stty cols ${columns} rows 24; "$NODE" "$PETS" help serve`;
     const { stdout } = await shell(await freshMachine(), `script -qec '${line}' /dev/null`);
     expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);

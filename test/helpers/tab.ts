@@ -4,7 +4,7 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Machine, PETS } from './pets.ts';
-import { hasTerminals } from './terminal.ts';
+import { hasTerminal } from './readme-terminal.ts';
 
 const ALL = '\x1b*';
 export const TAB = '\t';
@@ -14,7 +14,7 @@ const REPORT = '\x14';
 /** Whether a shell can be driven here: it is installed, and there is a terminal for one that needs it. */
 export function canDrive(shell: string): boolean {
   const isInstalled = spawnSync(shell, ['--version'], { stdio: 'ignore' }).status === 0;
-  return isInstalled && (shell === 'fish' || hasTerminals === true);
+  return isInstalled && (shell === 'fish' || hasTerminal());
 }
 
 /** A machine's environment with the built command on its PATH, under the name of `pets`. */
