@@ -30,7 +30,7 @@ export type Completable = {
 
 /** Those that every program has, and nobody declares. */
 const common: readonly Option[] = [
-  { flags: '-h, --help', description: 'show help' },
+  { flags: '-h, --help', description: 'show this help' },
   { flags: '-V, --version', description: 'show the version' },
 ];
 
