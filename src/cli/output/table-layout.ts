@@ -16,41 +16,47 @@ export type Layout = {
 };
 
 const GAP = 2;
-/** A narrow terminal has better use for it. */
+/** Where a cell would be cut for the other one. */
 const NARROW_GAP = 1;
-const NARROW = 40;
 
 /** What a wide column keeps while another has anything to spare, and while another loses no more than its heading. */
 const WIDE_AT_LEAST = 8;
 const WIDE_AT_LAST = 4;
+
+/** What is left of a heading, where its column has a width to keep. */
+const HEAD_AT_LEAST = 4;
 
 /**
  * Widths that fit the terminal. Each column is as wide as it would like to be, and only where that is too much the wide
  * ones give way, then headings, then whatever is widest; where even that does not do, the last columns are left out.
  */
 export function fitColumns(extents: readonly Extent[], terminal: number): Layout {
-  const gap = terminal < NARROW ? NARROW_GAP : GAP;
-  const room = (shown: number) => terminal - gap * (shown - 1);
-  const wish = ({ content, head }: Extent) => Math.max(content, head, 1);
-  const floor = (extent: Extent) => Math.max(1, Math.min(wish(extent), extent.atLeast));
-
-  let shown = extents.length;
-  while (shown > 1 && sum(extents.slice(0, shown).map(floor)) > room(shown)) shown--;
-  const columns = extents.slice(0, shown);
-
+  let columns = extents;
+  while (columns.length > 1 && sum(columns.map(floor)) + GAP * (columns.length - 1) > terminal) {
+    columns = columns.slice(0, -1);
+  }
   const steps: ((extent: Extent) => number)[] = [
     (extent) => (extent.wide ? WIDE_AT_LEAST : Number.POSITIVE_INFINITY),
     (extent) => (extent.wide ? WIDE_AT_LEAST : extent.content),
     (extent) => (extent.wide ? WIDE_AT_LAST : extent.content),
     () => 1,
   ];
-  let widths = columns.map(wish);
-  for (const step of steps) {
-    const least = columns.map((extent, i) => Math.min(widths[i] ?? 0, Math.max(floor(extent), step(extent))));
-    widths = shrink(widths, least, room(shown));
-  }
-  return { widths, gap };
+  const widthsWith = (gap: number) => {
+    const room = terminal - gap * (columns.length - 1);
+    return steps.reduce((widths, step) => {
+      const least = columns.map((extent) => Math.max(floor(extent), step(extent)));
+      return shrink(widths, least, room);
+    }, columns.map(wish));
+  };
+  const widths = widthsWith(GAP);
+  const isCut = columns.some((extent, i) => !extent.wide && (widths[i] ?? 0) < extent.content);
+  return isCut ? { widths: widthsWith(NARROW_GAP), gap: NARROW_GAP } : { widths, gap: GAP };
 }
+
+const wish = ({ content, head }: Extent): number => Math.max(content, head, 1);
+
+const floor = ({ content, head, atLeast }: Extent): number =>
+  Math.max(1, Math.min(content, atLeast), Math.min(head, atLeast, HEAD_AT_LEAST));
 
 /** Takes from the widest that may be narrower until the sum fits. */
 function shrink(widths: readonly number[], least: readonly number[], room: number): number[] {
