@@ -18,7 +18,13 @@ export function by<Schema extends z.ZodMiniType>(schema: Schema): (text: string)
 export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
   by(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
 
-export const int64Argument = by(int64Text);
+const readInt64 = by(int64Text);
+
+/** An int64; the bounds are told only to who has written a number. */
+export function int64Argument(text: string): bigint {
+  if (!/^-?\d+$/.test(text)) throw new ArgumentError('must be a whole number');
+  return readInt64(text);
+}
 
 /** Longer than any wait makes sense, and below what overflows a timer into an immediate one. */
 const MAX_SECONDS = 1_000_000;

@@ -50,8 +50,10 @@ type Row = readonly [args: string[], ...says: string[]];
 
 const wrongValues: Row[] = [
   ...limits.map((text): Row => [['list', '--limit', text], '--limit', 'from 1 to 100', JSON.stringify(text)]),
-  ...notInt64.map((text): Row => [['add', 'Rex', '--category', text], '--category', INT64, `"${text}"`]),
-  ...['9223372036854775808', '1.5', 'abc', '', '7,8'].map((text): Row => [['get', text], 'id', INT64, text]),
+  ...notInt64.map((text): Row => [['add', 'Rex', '--category', text], '--category', `"${text}"`]),
+  [['add', 'Rex', '--category', '9223372036854775808'], INT64],
+  [['add', 'Rex', '--category', 'dogs'], '--category must be a whole number, not "dogs"'],
+  ...['9223372036854775808', '1.5', 'abc', '', '7,8'].map((text): Row => [['get', text], 'id', text]),
   [['get', '1', '2', 'x'], 'id', '"x"'],
   ...['lost', 'Available', '', 'available,sold'].flatMap((status): Row[] => [
     [['list', '--status', status], '--status', 'available, pending, sold', `"${status}"`],
