@@ -1,12 +1,12 @@
-import { CallError } from './call-error.ts';
 import type { Context } from './context.ts';
-import { type ExitCode, exitCodes } from './exit-codes.ts';
-import { explain } from './explain.ts';
-import type { Explanation } from './explanation.ts';
+import { CallError } from './errors/call-error.ts';
+import { type ExitCode, exitCodes } from './errors/exit-codes.ts';
+import { explain } from './errors/explain.ts';
+import type { Explanation } from './errors/explanation.ts';
 import { firstGlanceAt } from './globals.ts';
 import { type Console, createConsole, OutputError } from './output/console.ts';
 import { visible } from './output/visible.ts';
-import { runProgram } from './program.ts';
+import { runProgram } from './program/program.ts';
 
 /** Runs the program on a context and returns the exit code; every error ends here. */
 export async function main(context: Context): Promise<number> {

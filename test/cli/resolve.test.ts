@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { CliError } from '../../src/cli/cli-error.ts';
-import type { CliErrorCode } from '../../src/cli/error-codes.ts';
+import type { CliError } from '../../src/cli/errors/cli-error.ts';
+import type { CliErrorCode } from '../../src/cli/errors/error-codes.ts';
 import { isLoopback, maskKey, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
 import { chooseProfile, resolveConnection, type Sources } from '../../src/cli/profiles/resolve.ts';
 

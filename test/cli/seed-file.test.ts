@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CliError } from '../../src/cli/cli-error.ts';
+import { CliError } from '../../src/cli/errors/cli-error.ts';
 import { readSeedFile } from '../../src/cli/input/seed-file.ts';
 
 let directory: string;

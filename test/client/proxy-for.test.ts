@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { CliError } from '../../src/cli/cli-error.ts';
+import { CliError } from '../../src/cli/errors/cli-error.ts';
 import { proxyFor } from '../../src/cli/profiles/proxy.ts';
 
 const SHOP = 'http://shop.invalid/v1';

@@ -1,6 +1,6 @@
 import { StoreError } from '../../store/errors.ts';
 import { errnoOf } from '../../store/files.ts';
-import { CliError, fileError } from '../cli-error.ts';
+import { CliError, fileError } from '../errors/cli-error.ts';
 
 const RESTART = 'every row of the input anew: --restart';
 

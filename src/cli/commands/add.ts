@@ -1,10 +1,10 @@
 import { IdempotencyKey } from '../../contract/idempotency-key.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { by, int64Argument } from '../arguments.ts';
-import { usageError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
 import { connectionFor, tellPlace, withClient } from '../connect.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { usageError } from '../errors/cli-error.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 import { type RowFormat, rowFormats } from '../input/row-formats.ts';
 import { renderPets } from '../output/pets.ts';
 import { placeOf } from '../profiles/resolve.ts';

@@ -1,6 +1,6 @@
-import { usageError } from '../cli-error.ts';
 import type { Command, CommandGroup } from '../command.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { usageError } from '../errors/cli-error.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 
 type Options = { shell: Shell; words: readonly string[] };
 

@@ -3,10 +3,10 @@ import { ApiFailure, ContractError } from '../../client/errors.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { Pet } from '../../contract/schemas.ts';
 import { int64Argument } from '../arguments.ts';
-import { CliError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { CliError } from '../errors/cli-error.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 import { renderPets } from '../output/pets.ts';
 
 type Options = { id: bigint[] };

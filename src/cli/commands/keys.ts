@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { MAX_QUOTA, type PlanName, planNames, type Quota } from '../../contract/plans.ts';
 import { integer } from '../arguments.ts';
-import { usageError } from '../cli-error.ts';
 import type { Command, CommandGroup, Option, Runtime } from '../command.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { usageError } from '../errors/cli-error.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 import { dataDirectory } from '../paths.ts';
 
 type Data = { data?: string };

@@ -1,8 +1,8 @@
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import { CliError, usageError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
 import { withClient } from '../connect.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { CliError, usageError } from '../errors/cli-error.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 import { ask, askHidden, readAll } from '../input/ask.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { maskKey, type ProfileName, parseBaseUrl } from '../profiles/profile.ts';

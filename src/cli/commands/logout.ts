@@ -1,5 +1,5 @@
 import type { Command } from '../command.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { chooseProfile } from '../profiles/resolve.ts';
 

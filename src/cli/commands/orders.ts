@@ -1,6 +1,6 @@
 import type { Command } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 import { writeOrders } from '../output/orders.ts';
 import { placeOf } from '../profiles/resolve.ts';
 

@@ -1,12 +1,12 @@
 import { InterruptedError } from '../../client/errors.ts';
 import type { ReplyHeaders } from '../../client/headers.ts';
 import { readQuota } from '../../client/rate-limit.ts';
-import { CallError } from '../call-error.ts';
-import { CliError } from '../cli-error.ts';
 import type { Command, Runtime } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
-import { exitCodes } from '../exit-codes.ts';
-import { explain } from '../explain.ts';
+import { CallError } from '../errors/call-error.ts';
+import { CliError } from '../errors/cli-error.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
+import { explain } from '../errors/explain.ts';
 import { isoText, untilText } from '../output/time.ts';
 import { openProfileFiles, type ProfileFiles } from '../profiles/files.ts';
 import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';

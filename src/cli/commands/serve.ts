@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 import { planNames } from '../../contract/plans.ts';
 import { by, integer } from '../arguments.ts';
-import { usageError } from '../cli-error.ts';
 import type { Command } from '../command.ts';
+import { usageError } from '../errors/cli-error.ts';
 import { DEFAULT_PORT, type ServeOptions } from '../serve/options.ts';
 import { hostName, latency, share, webOrigin } from '../serve/parse.ts';
 

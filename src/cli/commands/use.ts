@@ -1,5 +1,5 @@
 import type { Command } from '../command.ts';
-import { exitCodes } from '../exit-codes.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { type ProfileName, profileNames } from '../profiles/profile.ts';
 

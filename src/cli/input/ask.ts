@@ -1,6 +1,6 @@
 import { InterruptedError } from '../../client/errors.ts';
-import { usageError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
+import { usageError } from '../errors/cli-error.ts';
 
 /** No key and no URL is longer; whoever pipes in more has the wrong file. */
 const MAX_INPUT = 64 * 1024;

@@ -5,7 +5,7 @@ import { describeIssues } from '../../contract/issues.ts';
 import { parseJson } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
-import { fileError, usageError } from '../cli-error.ts';
+import { fileError, usageError } from '../errors/cli-error.ts';
 import type { RowFormat } from './row-formats.ts';
 import { formatOfPath, NotUtf8Error, readRows } from './rows.ts';
 import { utf8Text } from './text.ts';

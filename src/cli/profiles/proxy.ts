@@ -1,6 +1,6 @@
 import type { HttpProxy } from '../../client/dispatcher.ts';
-import { usageError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
+import { usageError } from '../errors/cli-error.ts';
 import { isLoopback } from './profile.ts';
 
 /**

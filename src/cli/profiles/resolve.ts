@@ -1,5 +1,5 @@
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import { CliError, usageError } from '../cli-error.ts';
+import { CliError, usageError } from '../errors/cli-error.ts';
 import { isLoopback, type Profile, type ProfileName, parseBaseUrl, profileNames } from './profile.ts';
 
 /** Where what was asked for comes from: flags, the environment, and the files. */

@@ -3,8 +3,8 @@ import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanName } from '../../contract/plans.ts';
 import { createKey, hashKey, keyNames, mintKey, readKey } from '../../store/keys.ts';
-import { fileError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
+import { fileError } from '../errors/cli-error.ts';
 import { configDirectory } from '../paths.ts';
 
 const DEV = 'dev';

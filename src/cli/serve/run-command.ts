@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import spawn from 'cross-spawn';
-import { CliError } from '../cli-error.ts';
 import type { Context } from '../context.ts';
+import { CliError } from '../errors/cli-error.ts';
 
 /** What a command has to end in that was asked to because the service can go on no more. */
 const PATIENCE_MILLISECONDS = 5_000;

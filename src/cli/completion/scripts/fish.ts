@@ -1,6 +1,6 @@
 /** For fish 3.1 and newer. */
 export const fish = `# Completion of pets for fish. To have it in every new shell, run this once:
-#   pets completion fish > ~/.config/fish/completions/pets.fish
+#   mkdir -p ~/.config/fish/completions; pets completion fish > ~/.config/fish/completions/pets.fish
 
 function __pets_completion
     set -l words (commandline -opc)

@@ -1,17 +1,17 @@
 import { Command as Commander, CommanderError } from 'commander';
-import { seconds } from './arguments.ts';
-import type { Command, CommandGroup, Runtime } from './command.ts';
-import { commands } from './commands/index.ts';
-import type { Context } from './context.ts';
+import { seconds } from '../arguments.ts';
+import type { Command, CommandGroup, Runtime } from '../command.ts';
+import { commands } from '../commands/index.ts';
+import type { Context } from '../context.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
+import type { Globals } from '../globals.ts';
+import { createConsole, OutputError } from '../output/console.ts';
+import { wrapText } from '../output/wrap.ts';
+import { version } from '../version.ts';
 import { addArgument, addOption, helpFor, named, namedArguments } from './declare.ts';
-import { exitCodes } from './exit-codes.ts';
 import { globalOptions } from './global-options.ts';
-import type { Globals } from './globals.ts';
 import { addHelpCommand, afterwards, narrowHelp, overview } from './help.ts';
-import { createConsole, OutputError } from './output/console.ts';
-import { wrapText } from './output/wrap.ts';
 import { usageOf } from './usage.ts';
-import { version } from './version.ts';
 
 /** What help is laid out for; a wider terminal makes it no easier to read. */
 const HELP_COLUMNS = 80;

@@ -1,8 +1,8 @@
 import type { Command as Commander, HelpConfiguration } from 'commander';
-import { usageError } from './cli-error.ts';
+import { usageError } from '../errors/cli-error.ts';
+import { exitCodeMeanings } from '../errors/exit-codes.ts';
+import { wrapText } from '../output/wrap.ts';
 import { environmentVariables } from './environment.ts';
-import { exitCodeMeanings } from './exit-codes.ts';
-import { wrapText } from './output/wrap.ts';
 
 type Example = readonly [command: string, what: string];
 

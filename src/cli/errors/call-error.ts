@@ -1,5 +1,5 @@
-import { withoutKey } from './profiles/profile.ts';
-import type { Connection } from './profiles/resolve.ts';
+import { withoutKey } from '../profiles/profile.ts';
+import type { Connection } from '../profiles/resolve.ts';
 
 /** An error of a call, with the connection that it happened on: explain-call.ts names the server and the key. */
 export class CallError extends Error {

@@ -1,8 +1,8 @@
-import type { NetworkError } from '../client/errors.ts';
+import type { NetworkError } from '../../client/errors.ts';
+import { isLoopback } from '../profiles/profile.ts';
+import { DEFAULT_PORT } from '../serve/options.ts';
 import type { CallError } from './call-error.ts';
 import { type Explanation, explanation } from './explanation.ts';
-import { isLoopback } from './profiles/profile.ts';
-import { DEFAULT_PORT } from './serve/options.ts';
 
 const REASONS: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',

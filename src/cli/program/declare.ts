@@ -1,7 +1,7 @@
 import { type Command as Commander, Option as CommanderOption } from 'commander';
-import { ArgumentError, oneOf } from './arguments.ts';
-import { usageError } from './cli-error.ts';
-import type { Argument, Command, Option } from './command.ts';
+import { ArgumentError, oneOf } from '../arguments.ts';
+import type { Argument, Command, Option } from '../command.ts';
+import { usageError } from '../errors/cli-error.ts';
 
 /** Gives a parser's command one of our arguments. */
 export function addArgument(command: Commander, declared: Argument): void {

@@ -1,8 +1,8 @@
 import type { CommanderError } from 'commander';
-import { petStatuses } from '../contract/schemas.ts';
-import { type CliError, usageError } from './cli-error.ts';
-import type { Command } from './command.ts';
-import { commands } from './commands/index.ts';
+import { petStatuses } from '../../contract/schemas.ts';
+import type { Command } from '../command.ts';
+import { commands } from '../commands/index.ts';
+import { type CliError, usageError } from '../errors/cli-error.ts';
 
 /** What people type who know other tools. */
 const MEANT: Readonly<Record<string, string>> = {

@@ -1,12 +1,12 @@
-import { InterruptedError } from '../client/errors.ts';
-import { StoreError, StoreNotFoundError, StoreRequestError } from '../store/errors.ts';
+import { InterruptedError } from '../../client/errors.ts';
+import { StoreError, StoreNotFoundError, StoreRequestError } from '../../store/errors.ts';
+import { OutputError } from '../output/console.ts';
+import { withoutKey } from '../profiles/profile.ts';
 import { CallError } from './call-error.ts';
 import { CliError } from './cli-error.ts';
 import type { CliErrorCode } from './error-codes.ts';
 import { explainCall } from './explain-call.ts';
 import { type Explanation, explanation } from './explanation.ts';
-import { OutputError } from './output/console.ts';
-import { withoutKey } from './profiles/profile.ts';
 
 /**
  * Turns every error there is into a message, a next step and an exit code; the only place that does. `now` is in
