@@ -61,7 +61,10 @@ test('the command that it names goes to the same service, and gets the rest', as
   const [, command = ''] = /there are more: pets (.*)\n/.exec(stderr) ?? [];
   expect(command).toBe(`list --profile staging --base-url ${server.url}/ --status sold --all`);
   const rest = await runInTerminal([...command.split(' '), '--color', 'never'], options);
-  expect([rest.code, rest.stderr]).toEqual([0, 'note: 40 animals, status sold\n']);
+  expect([rest.code, rest.stderr]).toEqual([
+    0,
+    `note: 40 animals at ${new URL(server.url).host} (profile staging), status sold\n`,
+  ]);
   expect(server.requests.at(-2)?.url).toContain('status=sold');
 });
 

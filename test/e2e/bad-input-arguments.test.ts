@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Machine, makeMachine } from '../helpers/pets.ts';
-import { expectDecent, expectRefusal } from '../helpers/refusal.ts';
+import { CANARY, expectDecent, expectRefusal } from '../helpers/refusal.ts';
 
 // What is wrong in the arguments alone is refused before anything is asked, read or written.
 
@@ -109,11 +109,29 @@ const wrongWords: Row[] = [
   [['--profile', 'prod', 'lst'], "'lst'", 'did you mean list?'],
   [['ls'], "'ls'", 'did you mean: pets list'],
   [['show', '7'], "'show'", 'did you mean: pets get'],
+  [['find', 'Kaa'], 'did you mean: pets list --all'],
   [['import', 'animals.csv'], "'import'", 'pets add --from'],
   [['whoami'], "'whoami'", 'pets profiles --check'],
   [['delete', '7'], "'delete'", 'not change or remove'],
-  [['list', 'sold'], 'too many arguments', 'pets list --status sold'],
-  [['list', 'Rex'], 'too many arguments', 'pets help list'],
+  [['list', 'sold'], 'list takes no argument sold', 'did you mean: pets list --status sold'],
+  [['list', 'SOLD'], 'did you mean: pets list --status sold'],
+  [['list', 'staging'], 'did you mean: pets list --profile staging'],
+  [['list', 'Rex'], 'list takes no argument Rex', 'pets help list'],
+  [['list', '--sold'], 'unknown option --sold', 'did you mean: pets list --status sold'],
+  [['list', '--category', '2'], 'unknown option --category', 'filter by status alone', 'pets list --all'],
+  [['add', '--file', 'a.csv'], 'did you mean: pets add --from <file>'],
+  [['login', 'https://api.example.com/v1'], 'did you mean: pets login --base-url https://api.example.com/v1'],
+  [['login', 'staging'], 'did you mean: pets login --profile staging'],
+  [['login', CANARY], 'login takes no argument', 'pets login --with-key'],
+  [['login', `--key=${CANARY}`], 'unknown option --key', 'pets login --with-key'],
+  [['login', '--token', CANARY], 'unknown option --token', 'pets login --with-key'],
+  [['keys', 'delete', 'till'], "'delete'", 'did you mean: pets keys revoke'],
+  [['keys', 'revoke', 'a', 'b'], 'no more than one argument'],
+  [['limits'], 'did you mean: pets profiles --check'],
+  [['-v'], 'did you mean -V'],
+  [['add', 'Jörg', 'Müßig', '--category', '2'], 'pets add "Jörg Müßig" --category 2'],
+  [['add', '“Jörg', 'Müßig”', '--category', '2'], 'straight quotes', 'pets add "Jörg Müßig" --category 2'],
+  [['add', 'Rex', '3'], 'did you mean: pets add Rex --category 3'],
   [['get', 'Rex'], 'id', '"Rex"', 'pets list --all'],
   [['frobnicate'], 'frobnicate', 'pets help'],
   [['list', '--stauts', 'sold'], '--stauts', 'did you mean --status? See: pets help list'],

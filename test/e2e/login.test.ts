@@ -21,7 +21,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     const terminal = onTerminal(machine, ['login']);
     await terminal.sees('base URL');
     terminal.type(`127.0.0.1:1/v1${ENTER}`);
-    await terminal.sees('an address such as https://api.example.com/v1');
+    await terminal.sees('that is no address');
     terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
     await terminal.sees(`the API key for prod (${new URL(service.url).host}):`);
     // As a clipboard has it: with what stood around the key.
@@ -40,12 +40,28 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', '--base-url', service.url]);
-    await terminal.sees('the API key for prod');
-    terminal.type(`${CANARY}${ENTER}`);
+    for (let tries = 1; tries <= 3; tries++) {
+      await terminal.sees('the API key for prod');
+      terminal.type(`${CANARY}${ENTER}`);
+      await terminal.sees('rejected key …K2mX');
+    }
     await terminal.sees('nothing was saved');
     expect(await terminal.ended()).toBe(4);
     expect(terminal.written()).not.toContain(CANARY);
     expect(await savedOn(machine)).toEqual([]);
+  });
+
+  test('a key that the service rejects is asked for again', async () => {
+    const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
+    const machine = await freshMachine();
+    const terminal = onTerminal(machine, ['login', '--base-url', service.url]);
+    await terminal.sees('the API key for prod');
+    terminal.type(`${service.key.slice(0, -1)}${ENTER}`);
+    await terminal.sees('rejected key');
+    await terminal.sees('the API key for prod');
+    terminal.type(`Bearer ${service.key}${ENTER}`);
+    expect(await terminal.ended()).toBe(0);
+    expect(await savedOn(machine)).toEqual(['prod.json']);
   });
 
   test('an empty answer is asked for again', async () => {
@@ -81,4 +97,18 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect(await terminal.ended()).toBe(2);
     expect(terminal.written()).toContain('pets login --base-url');
   });
+});
+
+test.each([
+  ['as a header has it', (key: string) => `Bearer ${key}`],
+  ['in quotes', (key: string) => `"${key}"\n`],
+  ['with a line end of Windows', (key: string) => `${key}\r\n`],
+])('a key that is piped in %s is understood', async (_name, pasted) => {
+  const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
+  const machine = await freshMachine();
+  const stdin = pasted(service.key);
+  const ran = await machine.pets(['login', '--with-key', '--base-url', service.url], { stdin });
+  expect(ran).toMatchObject({ code: 0, stdout: '' });
+  const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
+  expect(saved.key).toBe(service.key);
 });

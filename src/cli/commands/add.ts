@@ -58,10 +58,18 @@ export const add: Command<Options> = {
 const HELP = 'see: pets help add';
 const EXAMPLE = 'for example: pets add Rex --category 3';
 
+/** What somebody has who forgot --from. */
+const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
+
 function checkOne({ name, category, format, restart }: Options): void {
   if (format !== undefined || restart) throw usageError('--format and --restart belong to --from', HELP);
   if (name === undefined) throw usageError('the name of the animal is missing', EXAMPLE);
-  if (category === undefined) throw usageError('--category is missing', EXAMPLE);
+  // Mostly an unset variable of a script; and nothing can take the animal away again.
+  if (name.trim() === '') throw usageError('the name is empty', EXAMPLE);
+  if (category === undefined) {
+    const fromFile = `to add every animal of a file: pets add --from ${name}`;
+    throw usageError('--category is missing', FILE_NAME.test(name) ? fromFile : EXAMPLE);
+  }
 }
 
 function checkMany({ name, category, status, idempotencyKey }: Options): void {
@@ -75,7 +83,9 @@ function checkMany({ name, category, status, idempotencyKey }: Options): void {
   if (excess !== undefined) {
     throw usageError(
       `${excess} and --from exclude each other`,
-      'put names, categories and statuses into the file',
+      name === undefined
+        ? 'put names, categories and statuses into the file'
+        : 'put quotes around a file name of several words',
     );
   }
 }

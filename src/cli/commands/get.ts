@@ -8,6 +8,7 @@ import { connectionFor, withClient } from '../connect.ts';
 import { CliError } from '../errors/cli-error.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
 import { renderPets } from '../output/pets.ts';
+import { sameService } from '../same-service.ts';
 
 type Options = { id: bigint[] };
 
@@ -33,7 +34,7 @@ export const get: Command<Options> = {
     const found = pets.filter((pet) => pet !== undefined);
     const missing = ids.filter((_, i) => pets[i] === undefined);
     if (ids.length > 1 || found.length > 0) await show(found, ids.length === 1, console);
-    if (missing.length > 0) throw notFound(missing);
+    if (missing.length > 0) throw notFound(missing, runtime);
     return exitCodes.ok;
   },
 };
@@ -94,9 +95,9 @@ async function lookThrough(
   return ids.map((id) => found.get(id));
 }
 
-function notFound(ids: readonly bigint[]): CliError {
+function notFound(ids: readonly bigint[], runtime: Runtime): CliError {
   return new CliError(`there is no animal with id ${ids.join(', ')}`, {
     code: 'not_found',
-    hint: 'see which there are: pets list',
+    hint: `see which there are: ${sameService(runtime, 'list')} --all`,
   });
 }

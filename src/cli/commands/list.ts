@@ -7,8 +7,8 @@ import { connectionFor, withClient } from '../connect.ts';
 import { usageError } from '../errors/cli-error.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
 import { createPetSink, type PetFormat } from '../output/pet-sink.ts';
-import { shellWords } from '../output/shell-words.ts';
 import { type Connection, placeOf } from '../profiles/resolve.ts';
+import { sameService } from '../same-service.ts';
 
 type Options = { status?: PetStatus; limit?: number; all?: boolean; ndjson?: boolean; csv?: boolean };
 
@@ -75,7 +75,7 @@ function tellTheRest(runtime: Runtime, connection: Connection, listed: Listed): 
   if (count === 0 && more === 'no') {
     if (console.isTerminal) console.notice(emptiness(runtime, connection, listed));
   } else if (console.isTerminal && listed.format === 'rows') {
-    console.notice(footer(runtime, listed));
+    console.notice(footer(runtime, connection, listed));
   } else if (more === 'yes') {
     console.notice(`${count} shown, there are more: --all`);
   } else if (more === 'unknown') {
@@ -87,9 +87,12 @@ function tellTheRest(runtime: Runtime, connection: Connection, listed: Listed): 
   }
 }
 
-function footer(runtime: Runtime, { count, more, options }: Listed): string {
+function footer(runtime: Runtime, connection: Connection, { count, more, options }: Listed): string {
   const { status } = options;
-  const what = `${count === 1 ? '1 animal' : `${count} animals`}${status ? `, status ${status}` : ''}`;
+  // Who reads another profile than the usual one is reminded of it.
+  const isUsual = ['profile prod', 'PETS_API_KEY'].includes(connection.keySource);
+  const place = isUsual ? '' : ` at ${placeOf(connection)}`;
+  const what = `${count === 1 ? '1 animal' : `${count} animals`}${place}${status ? `, status ${status}` : ''}`;
   if (more === 'no') return what;
   if (more === 'yes') return `${what}; there are more: ${again(runtime, status, '--all')}`;
   if (options.all) return `${what}; the service does not say whether there are more`;
@@ -106,11 +109,3 @@ function emptiness(runtime: Runtime, connection: Connection, { options: { status
 
 const again = (runtime: Runtime, status: PetStatus | undefined, ...more: string[]): string =>
   [sameService(runtime, 'list'), ...(status ? ['--status', status] : []), ...more].join(' ');
-
-/** A command to the service that this one was sent to. */
-function sameService({ globals: { profile, baseUrl }, context }: Runtime, command: string): string {
-  const words = ['pets', command];
-  if (profile !== undefined) words.push('--profile', profile);
-  if (baseUrl !== undefined) words.push('--base-url', baseUrl);
-  return shellWords(words, context.platform);
-}

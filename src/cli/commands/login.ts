@@ -3,9 +3,10 @@ import type { Command, Runtime } from '../command.ts';
 import { withClient } from '../connect.ts';
 import { CliError, usageError } from '../errors/cli-error.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
+import { explain } from '../errors/explain.ts';
 import { ask, askHidden, readAll } from '../input/ask.ts';
 import { openProfileFiles } from '../profiles/files.ts';
-import { maskKey, type ProfileName, parseBaseUrl } from '../profiles/profile.ts';
+import { maskKey, parseBaseUrl } from '../profiles/profile.ts';
 import { allowsHttp, type Connection, checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 
 type Options = { withKey?: boolean; allowHttp?: boolean; verify: boolean };
@@ -31,11 +32,11 @@ export const login: Command<Options> = {
     const baseUrl = givenBaseUrl(runtime) ?? stored?.baseUrl ?? (await askBaseUrl(runtime));
     const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
     checkProtocol(baseUrl, allowHttp || allowsHttp(context.env), profile);
-    const key = checkKey(options.withKey ? await readAll(context) : await askKey(runtime, profile, baseUrl));
-    if (options.verify) {
-      const connection: Connection = { profile, baseUrl, key, keySource: 'this login' };
-      await withClient(runtime, connection, (client) => client.call('listPets', { query: { limit: 1 } }));
-    }
+    const verify = (key: string) =>
+      options.verify ? verifyKey(runtime, { profile, baseUrl, key }) : undefined;
+    const key = options.withKey
+      ? await readKey(runtime, verify)
+      : await askForKey(runtime, { profile, baseUrl }, verify);
     await files.write(profile, { baseUrl, key, ...(allowHttp && { allowHttp }) });
     const use = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
     console.notice(`key ${maskKey(key)} for ${baseUrl} saved to profile ${profile}. Next: pets list${use}`);
@@ -53,36 +54,83 @@ function askBaseUrl(runtime: Runtime): Promise<string> {
   if (!canAsk(runtime)) {
     throw usageError('the profile has no base URL yet', 'give it: pets login --base-url https://…/v1');
   }
-  return ask(runtime.context, "the service's base URL, with /v1:", (text) =>
-    parseBaseUrl(text) === undefined ? 'an address such as https://api.example.com/v1' : undefined,
+  return ask(runtime.context, "the service's base URL, such as https://api.example.com/v1:", (text) =>
+    parseBaseUrl(text) === undefined
+      ? 'that is no address: it begins with https:// and mostly ends with /v1'
+      : undefined,
   ).then((text) => checkUrl(text, 'the base URL'));
 }
 
-function askKey(runtime: Runtime, profile: ProfileName, baseUrl: string): Promise<string> {
+type Verify = (key: string) => Promise<void> | undefined;
+
+/** @throws CallError where the service rejects the key, or cannot be asked */
+async function verifyKey(
+  runtime: Runtime,
+  pair: Pick<Connection, 'profile' | 'baseUrl' | 'key'>,
+): Promise<void> {
+  const connection: Connection = { ...pair, keySource: 'this login' };
+  await withClient(runtime, connection, (client) => client.call('listPets', { query: { limit: 1 } }));
+}
+
+async function readKey({ context }: Runtime, verify: Verify): Promise<string> {
+  const text = await readAll(context);
+  const fault = keyFault(text);
+  if (fault !== undefined) {
+    throw new CliError(fault, {
+      code: 'bad_key',
+      hint: 'a key is one word of visible ASCII characters: copy it again',
+    });
+  }
+  const key = keyIn(text);
+  await verify(key);
+  return key;
+}
+
+const MOST_TRIES = 3;
+
+/** Somebody who has typed the address should not have to begin anew for a key that was copied wrongly. */
+async function askForKey(
+  runtime: Runtime,
+  { profile, baseUrl }: Pick<Connection, 'profile' | 'baseUrl'>,
+  verify: Verify,
+): Promise<string> {
   if (!canAsk(runtime)) {
     throw usageError(
       'there is no terminal to ask for the key',
       'pipe it in: pets login --with-key < key.txt',
     );
   }
-  return askHidden(runtime.context, `the API key for ${profile} (${new URL(baseUrl).host}):`, keyFault);
+  const question = `the API key for ${profile} (${new URL(baseUrl).host}):`;
+  for (let tries = 1; ; tries++) {
+    const key = keyIn(await askHidden(runtime.context, question, keyFault));
+    try {
+      await verify(key);
+      return key;
+    } catch (error) {
+      const explanation = explain(error, runtime.context.clock.now());
+      if (explanation.exitCode !== exitCodes.noKey || tries === MOST_TRIES) throw error;
+      runtime.console.notice(explanation.message);
+    }
+  }
 }
 
 const canAsk = ({ context, globals }: Runtime): boolean =>
   globals.input && context.stdin.isTTY === true && context.stderr.isTTY === true;
 
-/** Checked before it is used anywhere: a line end in a key must not come back inside an error. */
-function checkKey(text: string): string {
-  const fault = keyFault(text);
-  if (fault === undefined) return text.trim();
-  throw new CliError(fault, {
-    code: 'bad_key',
-    hint: 'a key is one word of visible ASCII characters: copy it again',
-  });
-}
+/** The key in what was pasted: with the word before it that headers have, or in quotes. */
+const keyIn = (text: string): string =>
+  text
+    .trim()
+    .replace(/^Bearer\s+/i, '')
+    .replace(/^(["'])(.*)\1$/, '$2');
 
+/** Checked before it is used anywhere: a line end in a key must not come back inside an error. */
 function keyFault(text: string): string | undefined {
-  const key = text.trim();
+  const key = keyIn(text);
+  if (/^https?:\/\//i.test(key)) return 'that is an address, not a key';
   if (API_KEY_PATTERN.test(key)) return undefined;
-  return key === '' ? 'the key is empty' : 'the key has characters that no key has';
+  if (key === '') return 'the key is empty';
+  return /\s/.test(key)
+    ? 'there is a space or a line end in the key'
+    : 'the key has characters that no key has';
 }

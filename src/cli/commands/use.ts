@@ -12,6 +12,9 @@ export const use: Command<{ profile: ProfileName }> = {
     const files = openProfileFiles(context);
     await files.writeSettings({ ...files.readSettings(), defaultProfile: profile });
     console.notice(`the default profile is ${profile}`);
+    const stronger = context.env['PETS_PROFILE'];
+    if (stronger && stronger !== profile)
+      console.notice(`PETS_PROFILE is stronger than it, and says ${stronger}`);
     if (files.read(profile)?.key === undefined) {
       console.notice(`it has no key yet: ${profile === 'local' ? 'pets serve --seed' : 'pets login'}`);
     }
