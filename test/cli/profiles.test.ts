@@ -37,10 +37,28 @@ test('--check: what is left and until when; why one failed stands below, and is 
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
     ['PROFILE', 'BASE URL', 'KEY', 'CHECK', 'LEFT', 'RENEWED'],
     ['prod (default)', url, '…k2mX', 'valid', '297/300', 'in 42 s'],
-    ['staging', down, '…aB3d', 'failed'],
+    ['staging', down, '…aB3d', 'offline'],
     ['local', '-', '-', 'no key'],
   ]);
   expect(stderr.replace(/\s+/g, ' ')).toContain(`note: staging: cannot reach ${new URL(down).host}`);
+});
+
+test.each([
+  [401, { code: 'unauthorized', message: 'no', status: 401 }, ['rejected']],
+  [429, { code: 'rate_limited', message: 'slow', status: 429 }, ['used up', '0', 'in 30 s']],
+  [429, { code: 'key_banned', message: 'stop', status: 429 }, ['banned', '0', 'in 30 s']],
+  [500, { code: 'internal_error', message: 'oh', status: 500 }, ['failed']],
+])('--check of a service that answers %i %j', async (status, body, cells) => {
+  const headers = status === 429 ? { 'Retry-After': '30' } : {};
+  const server = await scriptedServer((_request, response) => reply(response, status, body, headers));
+  const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
+  const check = ['profiles', '--check', '--color', 'never'];
+  const { stdout, stderr } = await runInTerminal(check, { columns: 80, files });
+  expect(stdout.split('\n')[1]?.split(/ {2,}/).slice(3)).toEqual(cells);
+  expect(stderr).toContain('note: prod: ');
+  expect(server.requests).toHaveLength(1);
+  const json = await runInTerminal([...check, '--json'], { files });
+  expect(JSON.parse(json.stdout)[0].check).toMatchObject({ ok: false, code: body.code });
 });
 
 test('--check on a narrow terminal has room for what was asked', async () => {
@@ -48,7 +66,7 @@ test('--check on a narrow terminal has room for what was asked', async () => {
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
     ['PROFILE', 'CHECK', 'LEFT', 'RENEWED'],
     ['prod (default)', 'valid', '297/300', 'in 42 s'],
-    ['staging', 'failed'],
+    ['staging', 'offline'],
     ['local', 'no key'],
   ]);
 });

@@ -98,7 +98,7 @@ async function checkStored(runtime: Runtime, profile: ProfileName, stored: Profi
     return await ask(runtime, connectionOf(runtime, profile, stored));
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    return { ok: false, message: error.message };
+    return failedCheck(error, runtime.context.clock.now());
   }
 }
 
@@ -114,8 +114,13 @@ async function ask(runtime: Runtime, connection: Connection): Promise<Check> {
     return checkOf(headers, runtime.context.clock.now());
   } catch (error) {
     if (error instanceof CallError && error.cause instanceof InterruptedError) throw error;
-    return { ok: false, message: explain(error, runtime.context.clock.now()).message };
+    return failedCheck(error, runtime.context.clock.now());
   }
+}
+
+function failedCheck(error: unknown, now: number): Check {
+  const { code, message, until } = explain(error, now);
+  return { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
 }
 
 function checkOf(headers: ReplyHeaders, now: number): Check {

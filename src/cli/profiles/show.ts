@@ -17,12 +17,21 @@ export type ProfileRow = {
 };
 
 /** What its service said. `reset` is ISO 8601. */
-export type Check = { ok: boolean; message: string; limit?: number; remaining?: number; reset?: string };
+export type Check = {
+  ok: boolean;
+  message: string;
+  /** Of the error, where it failed. */
+  code?: string;
+  limit?: number;
+  remaining?: number;
+  reset?: string;
+};
 
 /** Where the terminal has no room for what `--check` has found and for the pairs, those are in `pets profiles` alone. */
 const NARROW = 64;
 
 const NO_KEY = 'no key';
+const NOTHING: Partial<Check> = {};
 
 /** Shows the profiles: a table on a terminal, tab-separated elsewhere. */
 export async function showProfiles(
@@ -65,10 +74,11 @@ function fieldsForPerson(withCheck: boolean, columns: number, now: number): Fiel
   return [
     profile,
     ...(columns < NARROW ? [] : pair),
-    { head: 'CHECK', cell: ({ check }) => (check === undefined ? NO_KEY : check.ok ? 'valid' : 'failed') },
+    { head: 'CHECK', cell: ({ check }) => (check === undefined ? NO_KEY : wordFor(check)) },
     {
       head: 'LEFT',
-      cell: ({ check }) => (check?.limit === undefined ? '' : `${check.remaining}/${check.limit}`),
+      cell: ({ check: { remaining, limit } = NOTHING }) =>
+        [remaining, limit].filter((number) => number !== undefined).join('/'),
     },
     {
       head: 'RENEWED',
@@ -77,3 +87,14 @@ function fieldsForPerson(withCheck: boolean, columns: number, now: number): Fiel
     },
   ];
 }
+
+const WORDS: Readonly<Record<string, string>> = {
+  unauthorized: 'rejected',
+  rate_limited: 'used up',
+  key_banned: 'banned',
+  network_error: 'offline',
+  timeout: 'no answer',
+};
+
+/** A failed check in a word; the whole is told below the table. */
+const wordFor = ({ ok, code = '' }: Check): string => (ok ? 'valid' : (WORDS[code] ?? 'failed'));
