@@ -36,7 +36,7 @@ export type ClientSettings = {
   once?: boolean;
 };
 
-/** Runs a piece of work with a client, interruptible by Ctrl-C, and closes the connection behind it. */
+/** Runs a piece of work with a client, interruptible by Ctrl-C and the signals to end, and closes the connection behind it. */
 export async function withClient<Result>(
   runtime: Runtime,
   connection: Connection,
@@ -63,7 +63,9 @@ export async function withClient<Result>(
     import('../client/marks.ts'),
   ]);
   const interrupt = new AbortController();
-  const unsubscribe = context.onSignal(['SIGINT'], () => interrupt.abort(new InterruptedError()));
+  const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
+    interrupt.abort(new InterruptedError()),
+  );
   const transport = createTransport({ clock, proxy });
   const marks = createMarks(join(stateDirectory(context), 'services'), clock);
   try {

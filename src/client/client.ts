@@ -11,7 +11,7 @@ import {
 } from '../contract/operations.ts';
 import type { Reply } from './attempt.ts';
 import { type Deprecation, readDeprecation } from './deprecation.ts';
-import { type ClientError, ContractError, OutcomeUnknownError } from './errors.ts';
+import { ApiFailure, type ClientError, ContractError, OutcomeUnknownError } from './errors.ts';
 import type { ReplyHeaders } from './headers.ts';
 import { failureOf, readValue } from './reply.ts';
 import { createSender, type SenderOptions, type SendRecord } from './sender.ts';
@@ -87,7 +87,9 @@ export function createClient(options: ClientOptions): Client {
           : failure;
       if ('failure' in outcome) throw failed(outcome.failure, doubted);
       const { reply } = outcome;
-      if (reply.status !== operation.success.status) throw failed(failureOf(reply, until), doubted);
+      if (reply.status !== operation.success.status) {
+        throw failed(withinContract(operation, failureOf(reply, until)), doubted);
+      }
       try {
         const value = readValue(operation, reply) as OperationOutput<typeof name>;
         return { value, headers: reply.headers, url };
@@ -97,6 +99,12 @@ export function createClient(options: ClientOptions): Client {
       }
     },
   };
+}
+
+/** A 404 of an operation that has none is no answer about an animal: the service is somewhere else. */
+function withinContract({ errors }: Operation, failure: ClientError): ClientError {
+  if (!(failure instanceof ApiFailure) || failure.status !== 404 || errors.includes(404)) return failure;
+  return new ContractError(404, `it has no such address (404: ${failure.message})`);
 }
 
 function addressOf(baseUrl: string, operation: Operation, input: unknown): URL {

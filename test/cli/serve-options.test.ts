@@ -118,7 +118,7 @@ test('a person is told of the faults, and how to have them again', async () => {
   program.raise('SIGTERM');
   expect(await program.ended).toBe(0);
   expect(program.stdout()).toContain(
-    'faults: answers held back 200 ms, 0.1 of the requests fail (--fault-seed 42)',
+    'faults: answers held back 200 ms, 10 % of the requests fail (--fault-seed 42)',
   );
 });
 

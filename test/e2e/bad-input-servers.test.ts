@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { CANARY, expectDecent, expectRefusal, lastError, type Refusal } from '../helpers/refusal.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { shell } from '../helpers/shell.ts';
 
 // Servers that do not do as the contract says: each failure names the server, tells what it did, and shows no key.
 
@@ -108,7 +109,7 @@ const rows: Row[] = [
   [
     'an Error body with 404',
     (r) => reply(r, 404, { code: 'not_found', message: 'nothing here', status: 404 }),
-    { exit: 3, code: 'not_found', status: 404, says: ['nothing here'] },
+    { exit: 7, code: 'contract_error', status: 404, says: ['no such address', 'nothing here', '/v1'] },
   ],
   [
     'the key sent back inside a 401',
@@ -234,11 +235,39 @@ describe('a creation and a single animal', () => {
   });
 
   test('get: a missing animal', async () => {
+    const server = await scriptedServer((request, response) =>
+      request.url?.startsWith('/v1/pets?')
+        ? reply(response, 200, [])
+        : reply(response, 404, { code: 'not_found', message: 'none', status: 404 }),
+    );
+    const machine = await loggedIn(server.url);
+    await expectRefusal(machine, ['get', '7'], { exit: 3, code: 'not_found', says: ['id 7', 'pets list'] });
+  });
+
+  test('get: under a wrong base URL no animal is missing, but the service', async () => {
     const server = await scriptedServer((_request, response) =>
       reply(response, 404, { code: 'not_found', message: 'none', status: 404 }),
     );
     const machine = await loggedIn(server.url);
-    await expectRefusal(machine, ['get', '7'], { exit: 3, code: 'not_found', says: ['id 7', 'pets list'] });
+    const says = ['no such address', server.url, '/v1'];
+    await expectRefusal(machine, ['get', '7'], { exit: 7, code: 'contract_error', says });
+    await expectRefusal(machine, ['get', '7', '8'], { exit: 7, code: 'contract_error', says });
+  });
+
+  test('add: what was added is not reported as a failure that may be repeated', async () => {
+    const machine = await loggedIn(
+      (
+        await scriptedServer((_request, response) =>
+          reply(response, 201, { id: 12, name: 'Rex', categoryId: 1, status: 'available' }),
+        )
+      ).url,
+    );
+    for (const json of ['', '--json']) {
+      const { code, stderr } = await shell(machine, `pets add Rex --category 1 ${json} > /dev/full`);
+      expect(code).toBe(1);
+      expect(stderr).toContain('animal 12 was added');
+      expect(stderr).toContain('do not add it again');
+    }
   });
 
   test('get: HTML with 404 is no missing animal', async () => {

@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import { hasTerminal } from '../helpers/readme-terminal.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { shell } from '../helpers/shell.ts';
 import { onTerminal } from '../helpers/terminal.ts';
 
@@ -86,3 +88,24 @@ describe.skipIf(!hasTerminal())('on a terminal', () => {
     expect(terminal.written()).not.toContain('\x1b');
   });
 });
+
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  '%s ends a wait with 130, and an error is the last line',
+  async (signal) => {
+    const refusal = { code: 'rate_limited', message: 'slow down', status: 429 };
+    const server = await scriptedServer((_request, response) =>
+      reply(response, 429, refusal, { 'Retry-After': '60' }),
+    );
+    const machine = await freshMachine();
+    await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k2mX' });
+    const child = machine.start(['list', '--json']);
+    let stderr = '';
+    child.stderr?.setEncoding('utf8').on('data', (text) => {
+      stderr += text;
+      if (stderr.includes('"wait"')) child.kill(signal);
+    });
+    const [code] = await once(child, 'close');
+    expect(code).toBe(130);
+    expect(JSON.parse(stderr.trim().split('\n').at(-1) ?? '').error).toMatchObject({ code: 'interrupted' });
+  },
+);

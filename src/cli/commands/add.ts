@@ -3,11 +3,13 @@ import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { by, int64Argument } from '../arguments.ts';
 import type { Command, Runtime } from '../command.ts';
 import { connectionFor, tellPlace, withClient } from '../connect.ts';
-import { usageError } from '../errors/cli-error.ts';
+import { CliError, usageError } from '../errors/cli-error.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
 import { type RowFormat, rowFormats } from '../input/row-formats.ts';
+import { OutputError } from '../output/console.ts';
 import { renderPets } from '../output/pets.ts';
 import { placeOf } from '../profiles/resolve.ts';
+import { sameService } from '../same-service.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };
 type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
@@ -90,6 +92,16 @@ function checkMany({ name, category, status, idempotencyKey }: Options): void {
   }
 }
 
+/** Whoever takes the failure for one of the creation would add the animal again. */
+function unwritten(error: unknown, id: bigint, runtime: Runtime): unknown {
+  if (!(error instanceof OutputError) || error.code === 'EPIPE') return error;
+  return new CliError(`animal ${id} was added, but that could not be written: ${error.message}`, {
+    code: 'output_error',
+    hint: `do not add it again; look at it: ${sameService(runtime, 'get')} ${id}`,
+    cause: error,
+  });
+}
+
 async function addOne(
   { name, category, status, idempotencyKey, dryRun }: Options & Required<Pick<One, 'name' | 'category'>>,
   runtime: Runtime,
@@ -106,7 +118,11 @@ async function addOne(
   const { value: pet } = await withClient(runtime, connection, (client) =>
     client.call('createPet', { body }, idempotencyKey ? { idempotencyKey } : {}),
   );
-  if (console.json) await console.writeJson(pet);
-  else await console.write(await renderPets(console, [pet]));
+  try {
+    if (console.json) await console.writeJson(pet);
+    else await console.write(await renderPets(console, [pet]));
+  } catch (error) {
+    throw unwritten(error, pet.id, runtime);
+  }
   return exitCodes.ok;
 }

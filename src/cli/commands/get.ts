@@ -1,5 +1,5 @@
 import type { Client } from '../../client/client.ts';
-import { ApiFailure, ContractError } from '../../client/errors.ts';
+import { ApiFailure, ContractError, InterruptedError } from '../../client/errors.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { Pet } from '../../contract/schemas.ts';
 import { int64Argument } from '../arguments.ts';
@@ -61,7 +61,19 @@ async function findAll(
       pets.push(undefined);
     }
   }
+  if (pets.every((pet) => pet === undefined)) await expectService(client);
   return pets;
+}
+
+/** Under a wrong base URL every animal seems to be missing. @throws ContractError where there is no list either */
+async function expectService(client: Client): Promise<void> {
+  try {
+    await client.call('listPets', { query: { limit: 1 } });
+  } catch (error) {
+    // What else goes wrong with it is not what was asked for.
+    if (error instanceof InterruptedError || (error instanceof ContractError && error.status === 404))
+      throw error;
+  }
 }
 
 async function getOne(client: Client, petId: bigint): Promise<Pet> {
@@ -96,7 +108,7 @@ async function lookThrough(
 }
 
 function notFound(ids: readonly bigint[], runtime: Runtime): CliError {
-  return new CliError(`there is no animal with id ${ids.join(', ')}`, {
+  return new CliError(`there is no animal with ${ids.length === 1 ? 'id' : 'the ids'} ${ids.join(', ')}`, {
     code: 'not_found',
     hint: `see which there are: ${sameService(runtime, 'list')} --all`,
   });

@@ -26,7 +26,7 @@ export const profiles: Command<{ check?: boolean }> = {
     },
   ],
   async run({ check }, runtime) {
-    const { context, console } = runtime;
+    const { context, console, globals } = runtime;
     const files = openProfileFiles(context);
     const defaultProfile = chooseProfile({
       flags: {},
@@ -34,7 +34,8 @@ export const profiles: Command<{ check?: boolean }> = {
       defaultProfile: files.readSettings().defaultProfile,
     });
     const rows: ProfileRow[] = [];
-    for (const profile of profileNames) {
+    const asked = globals.profile === undefined ? profileNames : [globals.profile];
+    for (const profile of asked) {
       const stored = readOrTell(runtime, files, profile);
       if (stored === 'damaged') {
         const isDefault = profile === defaultProfile;

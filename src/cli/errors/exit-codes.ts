@@ -22,8 +22,8 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [3, 'not found'],
   [4, 'no key for the profile, or the key was rejected'],
   [5, 'rate-limited for longer than --max-wait'],
-  [6, 'network failure or timeout'],
+  [6, 'network failure or timeout; what became of a creation may be unknown'],
   [7, 'the service failed, or replied outside the contract'],
   [8, 'some rows failed'],
-  [130, 'interrupted (Ctrl-C)'],
+  [130, 'interrupted: Ctrl-C, or a signal to end'],
 ];

@@ -77,7 +77,10 @@ function explainUnknown(
   return explanation(
     codeOfUnknown(cause),
     `${server}: the outcome is unknown (${reasonOf(cause)}): the animal may have been added`,
-    { hint: `look first: pets list --all${option}. Then ${repeat}` },
+    {
+      ...(honoured && { idempotencyKey }),
+      hint: `look first: pets list --all${option}. Then ${repeat}`,
+    },
   );
 }
 

@@ -10,6 +10,8 @@ export type Explanation = {
   status?: number | undefined;
   /** When the service can be asked again, ISO 8601. */
   until?: string | undefined;
+  /** Of a creation whose outcome is unknown: repeated with this key it adds no second animal, as the service honours it. */
+  idempotencyKey?: string | undefined;
   /** The next step, mostly one command. */
   hint?: string | undefined;
 };
@@ -18,5 +20,5 @@ export type Explanation = {
 export const explanation = (
   code: CliErrorCode,
   message: string,
-  rest: Pick<Explanation, 'status' | 'until' | 'hint'> = {},
+  rest: Pick<Explanation, 'status' | 'until' | 'idempotencyKey' | 'hint'> = {},
 ): Explanation => ({ exitCode: cliErrorCodes[code], code, message, ...rest });

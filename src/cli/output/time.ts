@@ -26,10 +26,10 @@ export function instantText(instant: number, now: number): string {
   return `${isToday ? '' : `${date} `}${time?.slice(0, 8)} UTC`;
 }
 
-/** ISO 8601 to the second, or undefined beyond every calendar. */
+/** ISO 8601, or undefined beyond every calendar. */
 export function isoText(instant: number): string | undefined {
   const date = new Date(instant);
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString().replace(/\.\d+Z$/, 'Z');
+  return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }
 
 /** Until when, and how long that is: `until 14:03:00 UTC (in 42 s)`. */

@@ -54,6 +54,8 @@ export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice
  */
 export const withoutKey = (text: string, key: string): string => keyMask(key)(text);
 
+const SHORTEST_HIDDEN = 6;
+
 /** The same for many texts. */
 export function keyMask(key: string): (text: string) => string {
   // The longest first: a shorter one may be its beginning.
@@ -61,7 +63,9 @@ export function keyMask(key: string): (text: string) => string {
     // Padded or not: what is left of the padding tells nothing.
     (['base64', 'base64url', 'hex'] as const).map((to) => Buffer.from(form).toString(to).replace(/=+$/, '')),
   );
-  const forms = [...encoded, JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key];
+  const plain = [JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key];
+  // A few letters stand in every text: of so short a key only what a header has is masked.
+  const forms = key.length < SHORTEST_HIDDEN ? [`Bearer ${key}`] : [...encoded, ...plain];
   const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
   const anyForm = new RegExp(pattern, 'gi');
   return (text) => text.replace(anyForm, () => maskKey(key));

@@ -47,7 +47,8 @@ export function resolveConnection(sources: Sources): Resolved {
   const profile = chooseProfile(sources);
   const stored = sources.readProfile(profile);
   const isNamed = flags.profile !== undefined;
-  const envKey = isNamed ? undefined : env['PETS_API_KEY'] || undefined;
+  // A secret of a CI service often ends with a line end.
+  const envKey = isNamed ? undefined : env['PETS_API_KEY']?.trim() || undefined;
   const envUrl = isNamed ? undefined : env['PETS_BASE_URL'] || undefined;
   const flagUrl = flags.baseUrl === undefined ? undefined : checkUrl(flags.baseUrl, '--base-url');
   const environmentUrl = envUrl && checkUrl(envUrl, 'PETS_BASE_URL');

@@ -68,15 +68,17 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
         `  ${dim('try:')} ${nextStep(url, key, other)}`,
       ];
       await say({ ...event, ...(key && { key }), ...(devKey && { plan: devKey.plan }) }, lines.join('\n'));
-      if (options.seed !== undefined && !seeded)
-        console.notice('the store has animals already: it was not seeded');
+      tellUnseeded(service);
       if (other) console.notice(`profile local belongs to the service at ${other}: it was left alone`);
     },
-    running: ({ url, faults }: Service, key: string) =>
-      say(
+    async running(service: Service, key: string) {
+      const { url, faults } = service;
+      await say(
         { event: 'listening', url, key, ...(faults && { faults }) },
         `pets serve: ${url}, running ${visible(command.join(' '))}${faults ? `\n${describeFaults(faults)}` : ''}`,
-      ),
+      );
+      tellUnseeded(service);
+    },
     /** The last word of one that was heard: where it cannot be written, nobody can be told. */
     async stopped() {
       if (hasListened) await say({ event: 'stopped' }, 'pets serve: stopped').catch(() => {});
@@ -101,6 +103,11 @@ export function createAnnouncer(options: ServeOptions, { console, context }: Run
       : undefined,
   };
 
+  function tellUnseeded({ seeded }: Service): void {
+    if (options.seed !== undefined && !seeded)
+      console.notice('the store has animals already: it was not seeded');
+  }
+
   function nextStep(url: string, key: string | undefined, other: string | undefined): string {
     if (options.profile && key !== undefined && other === undefined) return 'pets --profile local list';
     const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
@@ -115,7 +122,7 @@ const rangeOf = ({ min, max }: { min: number; max: number }): string =>
 function describeFaults({ latency, failRate, seed }: FaultOptions): string {
   const parts = [
     ...(latency ? [`answers held back ${rangeOf(latency)} ms`] : []),
-    ...(failRate === undefined ? [] : [`${failRate} of the requests fail`]),
+    ...(failRate === undefined ? [] : [`${Math.round(failRate * 1_000) / 10} % of the requests fail`]),
   ];
   return `faults: ${parts.join(', ')} (--fault-seed ${seed})`;
 }
