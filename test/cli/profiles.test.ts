@@ -37,7 +37,7 @@ test('--check: what is left and until when; why one failed stands below, and is 
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
     ['PROFILE', 'BASE URL', 'KEY', 'CHECK', 'LEFT', 'RENEWED'],
     ['prod (default)', url, '…k2mX', 'valid', '297/300', 'in 42 s'],
-    ['staging', down, '…aB3d', 'offline'],
+    ['staging', down, '…aB3d', 'down'],
     ['local', '-', '-', 'no key'],
   ]);
   expect(stderr.replace(/\s+/g, ' ')).toContain(`note: staging: cannot reach ${new URL(down).host}`);
@@ -66,7 +66,7 @@ test('--check on a narrow terminal has room for what was asked', async () => {
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
     ['PROFILE', 'CHECK', 'LEFT', 'RENEWED'],
     ['prod (default)', 'valid', '297/300', 'in 42 s'],
-    ['staging', 'offline'],
+    ['staging', 'down'],
     ['local', 'no key'],
   ]);
 });

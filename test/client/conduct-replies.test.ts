@@ -20,7 +20,8 @@ const rows: Row[] = [
   ['401', 401, error(401), {}, ApiFailure, { isDoubted: false }],
   ['401 of a web page', 401, HTML, asHtml, ApiFailure, { isDoubted: false }],
   ['403', 403, error(403), {}, ApiFailure, { isDoubted: false }],
-  ['404', 404, error(404), {}, ApiFailure, { isDoubted: false }],
+  // No operation of these has one: the service is somewhere else.
+  ['404', 404, error(404), {}, ContractError, { isDoubted: false }],
   ['404 of a web page', 404, HTML, asHtml, ContractError, { isDoubted: false }],
   ['407', 407, HTML, asHtml, ContractError, { isDoubted: false }],
   ['408', 408, error(408), {}, ApiFailure, { sends: 3, isDoubted: true }],

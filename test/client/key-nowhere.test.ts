@@ -59,7 +59,7 @@ describe.each([
 ])('%s', (_name, key) => {
   test.each<[string, (key: string) => Act, number[]]>([
     ['a rejected key', says(401, (it) => ({ 'WWW-Authenticate': `Bearer realm="${it}"` })), [4]],
-    ['not found', says(404), [3]],
+    ['not found', says(404), [7]],
     ['a conflict', says(409), [1]],
     ['a refused rate limit', says(429, () => ({ 'Retry-After': '9' })), [5]],
     ['a failing service', says(503), [6, 7]],

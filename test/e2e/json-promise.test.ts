@@ -102,6 +102,8 @@ async function withLostAnswers({ run }: Samples): Promise<void> {
   });
   await run(machine, 'list', ['list']);
   await run(machine, 'profiles --check', ['profiles', '--check']);
+  const failing = await shopWith((_, response) => reply(response, 503, errorOf(503, 'busy'), HONOURED));
+  await run(failing, undefined, ['add', 'Rex', '--category', '1', '--no-retry'], { exit: 6 });
   await file(machine, 'a.csv', 'name,category,status\ngood,1,\nbad,1,\nlost,1,pending\n');
   await run(machine, undefined, ['add', '--from', 'a.csv'], { exit: 6 });
   await run(machine, 'add --from <file>', ['add', '--from', 'a.csv'], { exit: 8 });

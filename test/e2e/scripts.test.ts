@@ -101,8 +101,8 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     const child = machine.start(['list', '--json']);
     let stderr = '';
     child.stderr?.setEncoding('utf8').on('data', (text) => {
+      if (stderr === '') child.kill(signal);
       stderr += text;
-      if (stderr.includes('"wait"')) child.kill(signal);
     });
     const [code] = await once(child, 'close');
     expect(code).toBe(130);

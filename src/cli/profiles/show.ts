@@ -92,7 +92,7 @@ const WORDS: Readonly<Record<string, string>> = {
   unauthorized: 'rejected',
   rate_limited: 'used up',
   key_banned: 'banned',
-  network_error: 'offline',
+  network_error: 'down',
   timeout: 'no answer',
 };
 
