@@ -23,7 +23,8 @@ function questions(program: Completable): string[][][] {
   const commandPaths = new Set(pathsOf(program).map(keyOf));
   return [
     [['--version'], ['-V']],
-    [[], ['--help'], ['-h'], ['help']],
+    [[]],
+    [['--help'], ['-h'], ['help']],
     ...pathsOf(help).map((path) =>
       commandPaths.has(keyOf(path))
         ? [

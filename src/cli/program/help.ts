@@ -14,12 +14,13 @@ const examples: readonly (readonly [who: string, examples: readonly Example[]])[
       ['pets login', "save the key of the store's service, once"],
       ['pets list --status available', 'what can be sold today'],
       ['pets add Rex --category 3', 'a new animal'],
+      ['pets profiles --check', 'what is left of your requests'],
     ],
   ],
   [
     'In a script',
     [
-      ['pets list --all --json | jq length', 'one document, exact digits'],
+      ['pets list --all --json | jq length', 'one document, and nothing else on stdout'],
       ['pets add --from animals.csv', 'many animals, each exactly once'],
       ['pets help exit-codes', 'what a script can rely on'],
     ],
@@ -52,11 +53,18 @@ export function overview(columns: number): string {
     const shown = lines.map(([command, what]) => `${item(command, TERM_COLUMNS, what, columns)}\n`);
     return `${who}:\n${shown.join('')}`;
   });
-  const what = 'The inventory of a pet store, from the command line; and its whole service for local work.';
+  const what = "A pet store's inventory from the command line, and its whole service locally.";
   return `${wrapText(what, columns, 0)}\n\n${groups.join('\n')}`;
 }
 
-/** What stands below it. */
+/** What `pets` alone says: no more than a small terminal has lines for. */
+export function startPage(names: readonly string[], columns: number): string {
+  const all = wrapText(`Commands: ${names.join(', ')}`, columns, 2);
+  const more = 'pets --help: every command and option; pets help <command>: its examples';
+  return `${overview(columns)}\n${all}\n\n${wrapText(more, columns, 0)}\n`;
+}
+
+/** What stands below the list of commands. */
 export function afterwards(columns: number): string {
   const lines = [
     ['pets help <command>', 'examples and options of a command'],

@@ -10,7 +10,7 @@ import { wrapText } from '../output/wrap.ts';
 import { version } from '../version.ts';
 import { addArgument, addOption, helpFor, named, namedArguments } from './declare.ts';
 import { globalOptions } from './global-options.ts';
-import { addHelpCommand, afterwards, narrowHelp, overview } from './help.ts';
+import { addHelpCommand, afterwards, narrowHelp, overview, startPage } from './help.ts';
 import { usageOf } from './usage.ts';
 
 /** What help is laid out for; a wider terminal makes it no easier to read. */
@@ -73,6 +73,11 @@ export async function runProgram(context: Context): Promise<number> {
   }
   addHelpCommand(configure(program.command('help [topic...]')), program, columns, show);
 
+  if (context.argv.length === 0) {
+    show(startPage([...commands.map(({ name }) => name), 'help'], columns));
+    await written;
+    return exitCode;
+  }
   try {
     await program.parseAsync(context.argv, { from: 'user' });
   } catch (error) {
