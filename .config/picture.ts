@@ -50,9 +50,10 @@ function script(): string {
     return `printf '\\033[32m$\\033[0m \\033[1m%s\\033[0m\\n' '${shown}'\n${command}\n`;
   });
   return `pets() { "$NODE" "$PETS" "$@"; }
-"$NODE" "$PETS" serve --ephemeral --seed --port 0 --json > started 2> /dev/null &
+"$NODE" "$PETS" serve --ephemeral --seed --no-profile --port 0 --json > started 2> /dev/null &
 until [ -s started ]; do sleep 0.02; done
-pets use local > /dev/null 2>&1
+field() { sed 's/.*"'$1'":"\\([^"]*\\)".*/\\1/' started; }
+field key | pets login --with-key --base-url "$(field url)" > /dev/null 2>&1
 ${typed.join('echo\n')}
 kill $!
 wait
