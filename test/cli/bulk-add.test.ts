@@ -41,7 +41,7 @@ test('every fault is told by its line, and nothing is sent', async () => {
   const { code, stdout, stderr } = await add();
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(
-    /line 3: categoryId must be .*\n.*line 4: status must be .*\n.*line 5: .*\nerror: .*3 faults/,
+    /line 3: category "x" must be .*\n.*line 4: status "gone" must be .*\n.*line 5: .*\nerror: .*3 faults/,
   );
   const json = await add(['--json']);
   const lines = json.stderr

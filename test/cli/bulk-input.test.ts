@@ -32,7 +32,7 @@ test('where nothing can be kept, a check and its faults are told all the same, a
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(last(refused.stderr)).toMatchObject({ code: 'file_error' });
   await writeFile(file, 'name,category\nRex,x\n');
-  expect((await add([], { env })).stderr).toContain('line 2: categoryId must be');
+  expect((await add([], { env })).stderr).toContain('line 2: category "x" must be');
   expect(requests).toEqual([]);
 });
 
@@ -50,10 +50,16 @@ test('files of other names and other bytes are jobs of their own; a link is the 
   expect(last(changed.stderr)).toMatchObject({ code: 'file_changed' });
 });
 
+const AS_CSV = 'in Excel: Save As → CSV UTF-8 (comma delimited)';
+
 test.each([
   ['animals.txt', CSV, ['cannot tell the format', '--format']],
-  ['animals.csv', Buffer.from(CSV, 'utf16le'), ['is not UTF-8 text']],
-  ['animals.csv', 'name,category\n\x1b[31mRex\x07,x\x1b\n', ['categoryId must be']],
+  ['animals.csv', Buffer.from(CSV, 'utf16le'), ['is not UTF-8 text', 'it looks like UTF-16', AS_CSV]],
+  ['animals.csv', Buffer.from('name,category\nF\xfcrst,1\n', 'latin1'), ['looks like Windows-1252', AS_CSV]],
+  ['animals.ndjson', Buffer.from('"\xfc"', 'latin1'), ['looks like Windows-1252', 'save it as UTF-8']],
+  ['animals.Xlsx', CSV, ['is a workbook', AS_CSV]],
+  ['animals.csv', 'PK\x03\x04\x14\0\x06\0', ['is a workbook', AS_CSV]],
+  ['animals.csv', 'name,category\n\x1b[31mRex\x07,x\x1b\n', ['category "x\\x1b" must be']],
 ])('%s is refused in words', async (name, text, words) => {
   const { url } = await service();
   const { add, directory } = await shop(url, '', name);
@@ -62,6 +68,28 @@ test.each([
   expect(code).toBe(2);
   for (const each of words) expect(stderr).toContain(each);
   expect(stderr).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
+});
+
+test.each(['csv', 'ndjson', 'json'])('a workbook is refused as one with --format %s too', async (format) => {
+  const { url } = await service();
+  const { add } = await shop(url, 'PK\x03\x04\x14\0\x06\0', 'animals');
+  const { code, stderr } = await add(['--format', format]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining(AS_CSV)]);
+});
+
+test.each([
+  ['animals.csv', 'Animals.CSV'],
+  ['animals', 'Animals.CSV'],
+  ['Animals.CSV.csv', undefined],
+  ['cats.csv', undefined],
+])('a file %s that is not there: what may have been meant is %s', async (typed, meant) => {
+  const { url } = await service();
+  const { addOther, directory } = await shop(url, CSV, 'Animals.CSV');
+  await writeFile(join(directory, 'animals.txt'), '');
+  const { code, stderr } = await addOther(typed, ['--json']);
+  expect(code).toBe(1);
+  expect(last(stderr)).toMatchObject({ code: 'file_error' });
+  expect(last(stderr).hint).toBe(meant && `did you mean ${join(directory, meant)}?`);
 });
 
 test('fields that are not sent are named, those without a name and those behind the tenth are not', async () => {

@@ -71,8 +71,8 @@ describe('faults are told by line, those of the reading and of the contract alik
       'a.csv',
       'name,category,id\n"R\r\nex",1,1\nRex\n\nRex,x,\nRex,1,1\nRex,1,2\n"Rex',
       [
-        'FILE, line 4: the header has 3 columns, and this row 1',
-        'FILE, line 6: categoryId must be an integer from -9223372036854775808 to 9223372036854775807',
+        'FILE, line 4: the header has 3 columns, and this row 1: Rex',
+        'FILE, line 6: category "x" must be a whole number',
         'FILE, line 7: id 1 stands at line 2 already',
         'FILE, line 9: is not CSV: a quote that opens here is never closed',
       ],
@@ -87,7 +87,7 @@ describe('faults are told by line, those of the reading and of the contract alik
       '[\n{"name":"Rex","categoryId":1},\n\n{"name":"Rex"},\n7] x',
       [
         'FILE, line 4, animal 2: categoryId is required',
-        'FILE, line 5, animal 3: must be a JSON object',
+        'FILE, line 5, animal 3: 7 must be a JSON object',
         'FILE, line 5: is not JSON: text behind the array',
       ],
     ],
@@ -98,17 +98,54 @@ describe('faults are told by line, those of the reading and of the contract alik
   });
 });
 
+const [LATIN, UTF16] = ['it looks like Windows-1252', 'it looks like UTF-16'];
+const AS_CSV = 'in Excel: Save As → CSV UTF-8 (comma delimited)';
+
 test.each([
-  ['a.csv', Buffer.from('name,category\nF\xfcrst,1\n', 'latin1')],
-  ['a.ndjson', Buffer.from('\ufeff{}', 'utf16le')],
-  ['a.json', Buffer.from('["\xfc"]', 'latin1')],
-  ['a.json', Buffer.from('{"pets":["\xfc"]}', 'latin1')],
-])('%s that is not UTF-8 is refused by its name', async (name, bytes) => {
+  ['a.csv', Buffer.from('name,category\nF\xfcrst,1\n', 'latin1'), LATIN, AS_CSV],
+  ['a.ndjson', Buffer.from('\ufeff{}', 'utf16le'), UTF16, 'save it as UTF-8'],
+  ['a.json', Buffer.from('["\xfc"]', 'latin1'), LATIN, 'save it as UTF-8'],
+  ['a.json', Buffer.from('{"pets":["\xfc"]}', 'latin1'), LATIN, 'save it as UTF-8'],
+])('%s that is not UTF-8 is refused by its name', async (name, bytes, looks, hint) => {
   expect(await refusalOf(name, bytes)).toMatchObject({
-    message: 'FILE is not UTF-8 text',
+    message: `FILE is not UTF-8 text (${looks})`,
     code: 'usage',
-    hint: 'save it as UTF-8',
+    hint,
   });
+});
+
+test.each([
+  ['a.XLSX', 'PK\x03\x04\x14\0\x06\0', 'FILE is a workbook, not text'],
+  ['a.csv', 'PK\x03\x04\x14\0\x06\0', 'FILE is a workbook or an archive, not text'],
+  ['a.json', 'PK\x03\x04\x14\0\x06\0', 'FILE is a workbook or an archive, not text'],
+])('%s that is a workbook is refused with what to save it as', async (name, bytes, message) => {
+  expect(await refusalOf(name, bytes)).toMatchObject({ message, code: 'usage', hint: AS_CSV });
+});
+
+test('a file that is not there is told with the one of a similar name', async () => {
+  await writeFile(join(directory, 'Shop.NDJSON'), '');
+  const error = await readSeedFile(join(directory, 'shop')).catch((caught) => caught);
+  // Its format is told by its name, before anything is read.
+  expect(error.message).toContain('cannot tell the format');
+  const other = await readSeedFile(join(directory, 'shop.ndjson')).catch((caught) => caught);
+  expect(other).toMatchObject({
+    code: 'file_error',
+    hint: `did you mean ${join(directory, 'Shop.NDJSON')}?`,
+  });
+});
+
+test('of many faults the first twenty are told by line, and the others by their kinds', async () => {
+  const rows = [
+    ...Array(20).fill('7'),
+    '{"name":1,"categoryId":1}',
+    '{"id":0,"name":"","categoryId":1}',
+    '7',
+    '7',
+  ];
+  const { message } = await refusalOf('a.ndjson', rows.join('\n'));
+  expect(message).toMatch(
+    /line 20: 7 must be a JSON object; and 4 more: 2 × must be a JSON object; 1 × name must be a string; 1 × id must be from/,
+  );
 });
 
 test.each([

@@ -3,13 +3,15 @@ import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import * as z from 'zod/mini';
 import { InterruptedError } from '../../client/errors.ts';
-import { describeIssues } from '../../contract/issues.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Runtime } from '../command.ts';
 import { fileError, usageError } from '../errors/cli-error.ts';
+import { EmptyNames } from '../input/empty-names.ts';
+import { FaultTeller } from '../input/fault-list.ts';
+import { explainNotText, refuseWorkbook, unreadable } from '../input/file-errors.ts';
+import { describeFaults } from '../input/row-faults.ts';
 import type { RowFormat } from '../input/row-formats.ts';
-import { formatOfPath, NotUtf8Error, readRows } from '../input/rows.ts';
-import { visible } from '../output/visible.ts';
+import { formatOfPath, readRows } from '../input/rows.ts';
 import type { BulkSource, InputRow } from './job-types.ts';
 
 /** An input that was read to its end without a fault; `sha256` is that of its bytes. */
@@ -33,6 +35,7 @@ export async function checkInput(
   take: (row: InputRow) => Promise<void>,
 ): Promise<CheckedInput> {
   const source = await sourceOf(from);
+  refuseWorkbook(source.name);
   const form = formatFor(source, format);
   const bytes = from === '-' ? context.stdin : createReadStream(from);
   const interrupt = new AbortController();
@@ -45,47 +48,41 @@ export async function checkInput(
   const unsubscribe = isWakeable ? context.onSignal(['SIGINT'], stop) : () => {};
   const hash = createHash('sha256');
   const notSent = new Set<string>();
-  let [rows, faults] = [0, 0];
-  const tellFault = async (line: number, message: string) => {
-    faults++;
-    const { name } = source;
-    console.event({ fault: { source: name, line, message } }, visible(`${name}, line ${line}: ${message}`));
-    await console.settled();
-  };
+  const emptyNames = new EmptyNames();
+  const faults = new FaultTeller(console, source.name);
+  let rows = 0;
   try {
     for await (const row of readRows(hashed(bytes, hash), form)) {
       // Rows come many at once; a signal is heard only in between.
-      if ((rows + faults) % ROWS_AT_ONCE === 0) {
+      if (rows++ % ROWS_AT_ONCE === 0) {
         await new Promise((resolve) => setImmediate(resolve));
         interrupt.signal.throwIfAborted();
       }
       if ('fault' in row) {
-        await tellFault(row.line, row.fault);
+        await faults.tell(row.line, row);
         continue;
       }
-      rows++;
       const parsed = z.safeParse(NewPet, row.value);
       if (!parsed.success) {
-        await tellFault(row.line, describeIssues(parsed.error));
+        await faults.tell(row.line, describeFaults(parsed.error, row));
         continue;
       }
       for (const field of Object.keys(row.value as object)) {
         if (field !== '' && !(field in NewPet.shape) && notSent.size < FIELDS_TOLD) notSent.add(field);
       }
+      emptyNames.look(row.line, parsed.data.name);
       await take({ line: row.line, pet: parsed.data });
     }
   } catch (error) {
-    if (error instanceof NotUtf8Error)
-      throw usageError(`${source.name} is not UTF-8 text`, 'save it as UTF-8');
-    throw (error as NodeJS.ErrnoException).syscall ? fileError('read', source.name, error) : error;
+    if ((error as NodeJS.ErrnoException).syscall) throw fileError('read', source.name, error);
+    throw explainNotText(error, source.name, form);
   } finally {
     unsubscribe();
   }
-  if (faults > 0) {
-    const count = faults === 1 ? 'a fault' : `${faults} faults`;
-    throw usageError(`${source.name} has ${count}; nothing was sent`, 'mend the lines that are named above');
-  }
+  faults.end();
   if (notSent.size > 0) console.notice(`not sent, the service has no such field: ${[...notSent].join(', ')}`);
+  const empty = emptyNames.describe();
+  if (empty !== undefined) console.notice(empty);
   return { source, sha256: hash.digest('hex'), rows };
 }
 
@@ -96,7 +93,7 @@ async function sourceOf(from: string): Promise<BulkSource> {
     const isFile = (await stat(from)).isFile();
     return { name: from, path: isFile ? await realpath(from) : undefined };
   } catch (error) {
-    throw fileError('read', from, error);
+    throw await unreadable(from, error);
   }
 }
 

@@ -2,11 +2,20 @@ import { type CsvError, parse } from 'csv-parse';
 import { MAX_ROW_BYTES, TOO_LONG } from './read-row.ts';
 import { readHead, startingWith } from './text.ts';
 
-type CsvRecord = { line: number; cells: string[] };
+export type CsvRecord = { line: number; cells: string[]; delimiter: string };
 type CsvFault = { line: number; fault: string };
 
 /** A line that is not blank, with its end, behind blank ones. */
 const HEADER = /^\s*\S[^\r\n]*[\r\n]/;
+
+/** What Excel writes, and wants, above the header. */
+const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
+
+/** Blank lines, and the spaces before the first name; a tab may separate it from a column without one. */
+const ABOVE_HEADER = /^(?:\s*[\r\n])?[^\S\t]*/;
+
+/** Spreadsheets write semicolons where the comma is the decimal sign, and tabs where one asks for them. */
+const DELIMITERS = [',', ';', '\t'];
 
 /** The parser gives a record away once it has seen a few bytes behind it. */
 const LOOK_AHEAD = 64;
@@ -16,25 +25,19 @@ const LOOK_AHEAD = 64;
  * A fault is the last of them: behind a quote that is not where it should be no line is sure to begin a record.
  */
 export async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator<CsvRecord | CsvFault> {
-  const head = await readHead(texts, HEADER);
-  const header = head.trimStart();
-  // Spreadsheets write semicolons where the comma is the decimal sign.
-  const [names = ''] = header.split(/[\r\n]/, 1);
-  const delimiter = names.includes(';') && !names.includes(',') ? ';' : ',';
-  // The parser gets no blank lines before the header: it takes time over records that are longer than the first.
-  const blank = head.slice(0, head.length - header.length);
-  let line = 1 + lineEndsIn([blank]);
+  const { above, header, rest, delimiter } = await findHeader(texts);
+  let line = 1 + lineEndsIn([above]);
   let [begin, blankLines] = [0, 0];
   const skipTo = (count: number) => {
     line += count - blankLines;
     blankLines = count;
   };
-  for await (const piece of parsed(startingWith(header, texts), delimiter)) {
+  for await (const piece of parsed(startingWith(header, rest), delimiter)) {
     const { records, error, bytes } = piece;
     for (const { cells, end, blankBefore } of records) {
       skipTo(blankBefore);
       if (end - begin > MAX_ROW_BYTES) return yield { line, fault: TOO_LONG };
-      if (cells.some((cell) => cell.trim() !== '')) yield { line, cells };
+      if (cells.some((cell) => cell.trim() !== '')) yield { line, cells, delimiter };
       line += 1 + lineEndsIn(cells);
       begin = end;
     }
@@ -46,6 +49,31 @@ export async function* csvRecords(texts: AsyncGenerator<string>): AsyncGenerator
     if (bytes - begin > MAX_ROW_BYTES + LOOK_AHEAD)
       return yield { line, fault: `${TOO_LONG}; a quote may be open since here` };
   }
+}
+
+/**
+ * The text from the header on, what stands above it, and what separates its columns. The parser gets no blank lines
+ * before the header: it takes time over records that are longer than the first.
+ */
+async function findHeader(texts: AsyncGenerator<string>) {
+  let head = await readHead(texts, HEADER);
+  let rest = texts;
+  const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
+  if (separator !== undefined) {
+    rest = startingWith(head.slice(separatorLine.length), texts);
+    head = await readHead(rest, HEADER);
+  }
+  const [blank = ''] = ABOVE_HEADER.exec(head) ?? [];
+  const header = head.slice(blank.length);
+  return { above: separatorLine + blank, header, rest, delimiter: separator ?? delimiterOf(header) };
+}
+
+/** The one that stands most often in the header, outside of quotes. */
+function delimiterOf(header: string): string {
+  const [names = ''] = header.split(/[\r\n]/, 1);
+  const plain = names.replace(/"[^"]*"/g, '');
+  const counts = DELIMITERS.map((delimiter) => plain.split(delimiter).length);
+  return DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ',';
 }
 
 const FAULTS: Partial<Record<CsvError['code'], string>> = {

@@ -1,7 +1,13 @@
 import { parseJson } from '../../contract/json.ts';
 
+/** Why a row is none. `kind` is the same without what only this row has in it, where the two differ. */
+export type RowFault = { fault: string; kind?: string };
+
+/** A raw value, and what it was written in: all cells of CSV are text. */
+export type RowValue = { value: unknown; form: 'csv' | 'json' };
+
 /** A row and the line (1-based) on which it begins: its raw value, or why it is none. */
-export type ReadRow = { line: number; value: unknown } | { line: number; fault: string };
+export type ReadRow = { line: number } & (RowValue | RowFault);
 
 /** The bytes of the longest row that is read: a file without line ends must not end in memory. */
 export const MAX_ROW_BYTES = 1_048_576;
@@ -18,8 +24,8 @@ export function isTooLong(text: string): boolean {
 export function jsonRow(line: number, text: string): ReadRow {
   if (isTooLong(text)) return { line, fault: TOO_LONG };
   try {
-    return { line, value: parseJson(text) };
+    return { line, value: parseJson(text), form: 'json' };
   } catch (error) {
-    return { line, fault: `is not JSON: ${(error as Error).message}` };
+    return { line, fault: `is not JSON: ${(error as Error).message}`, kind: 'is not JSON' };
   }
 }

@@ -4,10 +4,9 @@ import { jsonRows } from './json-rows.ts';
 import { ndjsonRows } from './ndjson-rows.ts';
 import type { ReadRow } from './read-row.ts';
 import { type RowFormat, rowFormats } from './row-formats.ts';
-import { NotUtf8Error, readHead, startingWith, utf8Text } from './text.ts';
+import { readHead, startingWith, utf8Text } from './text.ts';
 
 export type { ReadRow } from './read-row.ts';
-export { NotUtf8Error } from './text.ts';
 
 const READERS: Record<RowFormat, (texts: AsyncGenerator<string>) => AsyncGenerator<ReadRow>> = {
   csv: csvRows,
@@ -27,7 +26,7 @@ export function formatOfPath(path: string): RowFormat | undefined {
  * there is none.
  *
  * @param format undefined: told by the first characters (`[` is json, `{` is ndjson, all else csv)
- * @throws NotUtf8Error, and what reading the input throws
+ * @throws NotTextError, and what reading the input throws
  */
 export async function* readRows(
   input: AsyncIterable<Uint8Array>,
@@ -36,8 +35,6 @@ export async function* readRows(
   const texts = utf8Text(input);
   try {
     const head = await readHead(texts, /\S./s);
-    // UTF-16 without a byte order mark is UTF-8 by its bytes, but every other one is null.
-    if (/^\s*.?\0/.test(head)) throw new NotUtf8Error('not UTF-8 text');
     yield* READERS[format ?? formatOfText(head)](startingWith(head, texts));
   } finally {
     // A reading that ends early leaves no file open.

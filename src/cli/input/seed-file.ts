@@ -1,22 +1,23 @@
 import { readFile } from 'node:fs/promises';
 import * as z from 'zod/mini';
 import { INT64_MAX, int64 } from '../../contract/int64.ts';
-import { describeIssues } from '../../contract/issues.ts';
 import { parseJson } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
-import { fileError, usageError } from '../errors/cli-error.ts';
+import { usageError } from '../errors/cli-error.ts';
+import { FAULTS_SHOWN, MoreFaults } from './fault-list.ts';
+import { explainNotText, refuseWorkbook, unreadable } from './file-errors.ts';
+import type { RowFault, RowValue } from './read-row.ts';
+import { describeFaults } from './row-faults.ts';
 import type { RowFormat } from './row-formats.ts';
-import { formatOfPath, NotUtf8Error, readRows } from './rows.ts';
+import { formatOfPath, readRows } from './rows.ts';
 import { utf8Text } from './text.ts';
 
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
 type SeedPet = z.infer<typeof SeedPet>;
 
 /** A row of the file, and where it stands, as a fault is reported: `line 7`. */
-type Row = { where: string } & ({ value: unknown } | { fault: string });
-
-const FAULTS_SHOWN = 20;
+type Row = { where: string } & (RowValue | RowFault);
 
 /**
  * Reads animals, and in JSON orders too, from a file that people edit. Ids that stand in it are kept; rows without
@@ -25,18 +26,18 @@ const FAULTS_SHOWN = 20;
  * @throws CliError with every fault of the file by its line
  */
 export async function readSeedFile(path: string): Promise<Seed> {
+  refuseWorkbook(path);
   const format = formatOfPath(path);
   if (format === undefined) {
     throw usageError(`cannot tell the format of ${path}`, 'name it .json, .ndjson, .jsonl or .csv');
   }
-  const bytes = await readFile(path).catch((error) => Promise.reject(fileError('read', path, error)));
+  const bytes = await readFile(path).catch(async (error) => Promise.reject(await unreadable(path, error)));
   try {
     const document = format === 'json' ? await documentOf(bytes, path) : undefined;
     const { pets, orders } = document ?? { pets: rowsOf(bytes, format), orders: [] };
     return { pets: withIds(await checkRows(pets, path)), orders };
   } catch (error) {
-    if (error instanceof NotUtf8Error) throw usageError(`${path} is not UTF-8 text`, 'save it as UTF-8');
-    throw error;
+    throw explainNotText(error, path, format);
   }
 }
 
@@ -49,7 +50,7 @@ async function documentOf(bytes: Uint8Array, path: string) {
   if (!Array.isArray(pets) || !Array.isArray(orders)) {
     throw usageError(`${path} must hold an array of animals, or an object with arrays "pets" and "orders"`);
   }
-  return { pets: pets.map((value, i): Row => ({ where: `animal ${i + 1}`, value })), orders };
+  return { pets: pets.map((value, i): Row => ({ where: `animal ${i + 1}`, value, form: 'json' })), orders };
 }
 
 function parsed(text: string, path: string): unknown {
@@ -74,34 +75,34 @@ async function* once(bytes: Uint8Array) {
 
 async function checkRows(rows: Iterable<Row> | AsyncIterable<Row>, path: string): Promise<SeedPet[]> {
   const faults: string[] = [];
+  const more = new MoreFaults();
   const ids = new Map<bigint, string>();
   const pets: SeedPet[] = [];
-  for await (const { where, ...row } of rows) {
-    if ('fault' in row) {
-      faults.push(`${path}, ${where}: ${row.fault}`);
-      continue;
-    }
-    const result = z.safeParse(SeedPet, row.value);
-    if (!result.success) {
-      faults.push(`${path}, ${where}: ${describeIssues(result.error)}`);
-      continue;
-    }
-    const { id } = result.data;
-    if (id !== undefined && (id < 1n || id === INT64_MAX))
-      faults.push(`${path}, ${where}: id must be from 1 to ${INT64_MAX - 1n}`);
-    else if (id !== undefined && ids.has(id))
-      faults.push(`${path}, ${where}: id ${id} stands at ${ids.get(id)} already`);
-    if (id !== undefined) ids.set(id, where);
-    pets.push(result.data);
+  for await (const row of rows) {
+    const result = checkRow(row, ids);
+    if ('pet' in result) pets.push(result.pet);
+    else if (faults.length === FAULTS_SHOWN) more.add(result);
+    else faults.push(`${path}, ${row.where}: ${result.fault}`);
   }
-  if (faults.length > 0) throw usageError(summary(faults), 'mend these lines; nothing was added');
-  return pets;
+  if (faults.length === 0) return pets;
+  const rest = more.describe() ?? [];
+  throw usageError(faults.concat(rest).join('; '), 'mend these lines; nothing was added');
 }
 
-function summary(faults: readonly string[]): string {
-  const more = faults.length - FAULTS_SHOWN;
-  const shown = faults.slice(0, FAULTS_SHOWN).join('; ');
-  return more > 0 ? `${shown}; and ${more} more faults` : shown;
+/** The animal of a row. `ids` are those of the rows before, with where they stand. */
+function checkRow(row: Row, ids: Map<bigint, string>): { pet: SeedPet } | RowFault {
+  if ('fault' in row) return row;
+  const result = z.safeParse(SeedPet, row.value);
+  if (!result.success) return describeFaults(result.error, row);
+  const pet = result.data;
+  if (pet.id === undefined) return { pet };
+  const { id } = pet;
+  const before = ids.get(id);
+  ids.set(id, row.where);
+  const bounds = `must be from 1 to ${INT64_MAX - 1n}`;
+  if (id < 1n || id === INT64_MAX) return { fault: `id ${id} ${bounds}`, kind: `id ${bounds}` };
+  if (before === undefined) return { pet };
+  return { fault: `id ${id} stands at ${before} already`, kind: 'the id stands in an earlier line already' };
 }
 
 function withIds(pets: readonly SeedPet[]): Seed['pets'] {
