@@ -32,7 +32,7 @@ export async function readerMachine(marks: readonly string[], text: string): Pro
   const prefix = join(machine.home, 'npm');
   await writePrograms(bin);
   onTestFinished(() => endServers(machine.home));
-  const directory = join(machine.home, marks.includes('package') ? 'pets' : 'work');
+  const directory = join(machine.home, marks.includes('package') ? 'pets' : 'shop');
   await mkdir(directory);
   await (marks.includes('package') ? writePackage(directory) : writeProject(directory, key));
   const usesPair = /\$\{?PETS_(API_KEY|BASE_URL)/.test(text) && !/PETS_(API_KEY|BASE_URL)=/.test(text);
