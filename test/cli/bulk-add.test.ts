@@ -29,7 +29,7 @@ test('a file that was added is not added again, but its results are printed agai
   const second = await add(['--json']);
   expect(JSON.parse(first.stdout)).toHaveLength(3);
   expect(second).toMatchObject({ code: 0, stdout: first.stdout });
-  expect(second.stderr).toContain('nothing is sent');
+  expect(second.stderr).toContain('nothing was sent now: all 3 rows were added on 2026-11-20 12:00 UTC');
   expect(names()).toHaveLength(3);
   expect(await add(['--restart'])).toMatchObject({ code: 0 });
   expect(names()).toHaveLength(6);

@@ -13,6 +13,13 @@ const refusalOf = (opening: Promise<Job>) =>
     ({ code, message, hint }) => ({ code, message, hint }),
   );
 
+/** What helps where so many rows of the file were added. */
+const hintWith = (sent: number) => {
+  const animals = sent === 1 ? 'the animal that was' : `the ${sent} animals that were`;
+  const restart = sent === 0 ? '' : ` (--restart would add ${animals} added before a second time)`;
+  return `add only the rows that are not added yet: pets add --from animals.csv --skip-added${restart}`;
+};
+
 /** Adds the first rows of a file, and stops. */
 async function stopAfter({ open }: Bulk, pets: Parameters<Bulk['open']>[0], row: number): Promise<void> {
   const job = await open(pets);
@@ -24,12 +31,13 @@ describe('a file that was changed', () => {
   it('before its run had ended is refused, until it is put back', async () => {
     const store = await bulk();
     await stopAfter(store, animals(5), 2);
-    for (const pets of [animals(6), animals(5, 10), animals(1)]) {
+    const other = animals(5, 10);
+    for (const pets of [animals(6), other, animals(1)]) {
       expect(await refusalOf(store.open(pets))).toEqual({
         code: 'file_changed',
         message:
           'animals.csv has changed since the run of 2026-11-20 12:00 UTC, which stopped after 2 of 5 rows',
-        hint: 'put it back as it was, or add every row of the input anew: --restart',
+        hint: hintWith(Math.min(pets.length, pets === other ? 0 : 2)),
       });
     }
     expect(await store.jobs()).toHaveLength(1);
@@ -74,7 +82,7 @@ describe('a file that was changed', () => {
       holds && {
         code: 'file_changed',
         message: `animals.csv holds ${holds} of the run of 2026-11-20 12:00 UTC, which added 5 of 5`,
-        hint: 'take those out that are added, or add every row of the input anew: --restart',
+        hint: hintWith(holds === 'all 5 rows' ? 5 : Number.parseInt(holds, 10)),
       },
     );
   });

@@ -160,7 +160,7 @@ describe('progress', () => {
     const error = await store.open(animals(5)).catch((reason) => reason);
     expect(error).toMatchObject({ code: 'damaged_file' });
     expect(error.message).toContain(`${path} ${message}`);
-    expect(error.hint).toMatch(/[mM]ove .* away, or add every row .*--restart/);
+    expect(error.hint).toMatch(/[mM]ove .* away, or use --restart, which adds every row, .* a second time/);
     expect(await readFile(path, 'utf8')).toBe(damaged);
     expect((await readdir(store.options.directory)).filter((name) => name.startsWith('spool'))).toEqual([]);
     expect((await store.open(animals(5), { restart: true })).counts().left).toBe(5);

@@ -16,6 +16,8 @@ const options = {
   baseUrl: 'http://127.0.0.1:7387/v1',
   source: { name: 'animals.csv', path: '/animals.csv' },
   restart: false,
+  skipAdded: false,
+  skipCommand: 'pets add --from animals.csv --skip-added',
   clock: Date,
   random: randomBytes,
 };

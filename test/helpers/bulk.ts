@@ -29,6 +29,8 @@ export async function bulk(): Promise<Bulk> {
     baseUrl: 'http://127.0.0.1:7387/v1',
     source: { name: 'animals.csv', path: '/animals.csv' },
     restart: false,
+    skipAdded: false,
+    skipCommand: 'pets add --from animals.csv --skip-added',
     clock,
     random: randomBytes,
   };

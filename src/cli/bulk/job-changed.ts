@@ -1,83 +1,67 @@
-import { join } from 'node:path';
-import type { Files } from '../../store/files.ts';
-import { fileChangedError } from './job-errors.ts';
-import { readJobs } from './job-index.ts';
-import { lockExistingJob } from './job-lock.ts';
+import { type CliError, usageError } from '../errors/cli-error.ts';
+import { fileChangedError, rowsText, skipHint } from './job-errors.ts';
 import type { BulkOptions } from './job-types.ts';
-import { loadProgress, PROGRESS, type Progress } from './progress-file.ts';
-import { countCommonRows, type StoredRows } from './spool.ts';
+import type { OtherJob } from './other-jobs.ts';
+import type { Known } from './progress-replay.ts';
+import type { SharedRow } from './shared-rows.ts';
 
-export const ROWS = 'rows.ndjson';
+/** What an input is compared with: the progress of its own job, the jobs of what its file held before, and common rows. */
+export type Comparison = {
+  own: Known | undefined;
+  others: readonly OtherJob[];
+  shared: readonly SharedRow<OtherJob>[];
+};
 
 /**
- * Refuses a file that holds other rows than when it was run, where adding them could add some twice: its last run had
- * not ended, or the file still holds rows that one of its runs has added. `job` is that of the file as it is now, `rows`
- * their spool.
- *
- * @throws CliError
+ * Why a file is not added that holds other rows than when it was run, where that could add some twice: its last run had
+ * not ended, or it holds rows that a run has sent. With `--skip-added`, which leaves those out, only where no run is
+ * known at all.
  */
-export async function expectUnchanged(
-  files: Files,
-  options: BulkOptions,
-  job: string,
-  rows: StoredRows,
-): Promise<void> {
-  const { directory, source } = options;
-  if (source.path === undefined) return;
-  const jobs = await readJobs(options, source.path);
-  const last = jobs.at(-1);
-  for (const other of jobs.filter((each) => each !== job).reverse()) {
-    const lock = await lockExistingJob(join(directory, other), source.name);
-    if (!lock) continue;
-    try {
-      await expectOthers(
-        files,
-        { directory: join(directory, other), isLast: other === last },
-        source.name,
-        rows,
-      );
-    } finally {
-      await lock.release();
-    }
+export function whyChanged(
+  { source, baseUrl, skipAdded, skipCommand }: BulkOptions,
+  { own, others, shared }: Comparison,
+): CliError | undefined {
+  const { name } = source;
+  if (skipAdded) {
+    if (own !== undefined || others.length > 0) return undefined;
+    return usageError(
+      `no earlier run of ${name} is known for ${baseUrl}: which rows it has added cannot be told`,
+      'give it the path that it had then; or, where nothing of it was added yet, leave out --skip-added',
+    );
   }
-}
-
-/** That none of the rows was added by another job. @throws CliError */
-async function expectOthers(
-  files: Files,
-  { directory, isLast }: { directory: string; isLast: boolean },
-  name: string,
-  rows: StoredRows,
-): Promise<void> {
-  const progress = await loadProgress(files, join(directory, PROGRESS));
-  await progress?.file.close();
-  if (!progress || progress.states.touched === 0) return;
-  const { header, states } = progress;
-  if (isLast && states.counts().left > 0) throw changed(name, progress);
-  // One that failed may come again, mended or not.
-  const counts = (row: number) => states.isTouched(row);
-  const earlier = { path: join(directory, ROWS), rows: header.rows, counts };
-  const common = await countCommonRows(files, earlier, rows);
-  if (common > 0) throw repeated(name, progress, common);
-}
-
-function changed(name: string, { header, states }: Progress) {
-  const done = header.rows - states.counts().left;
-  return fileChangedError(
-    `${name} has changed since the run of ${dateOf(header.startedAt)}, which stopped after ${done} of ` +
-      `${rowsText(header.rows)}`,
-    'put it back as it was',
-  );
-}
-
-function repeated(name: string, { header, states }: Progress, common: number) {
-  const { added } = states.counts();
+  const last = others.find(({ isLast }) => isLast)?.progress;
+  const hint = skipHint(skipCommand, shared.length);
+  if (last && last.states.touched > 0 && last.states.counts().left > 0) {
+    const done = last.header.rows - last.states.counts().left;
+    return fileChangedError(
+      `${name} has changed since the run of ${dateOf(last.header.startedAt)}, which stopped after ${done} of ` +
+        `${rowsText(last.header.rows)}`,
+      hint,
+    );
+  }
+  const [first] = others.filter((other) => shared.some((row) => row.other === other));
+  if (first === undefined) return undefined;
+  const { header, states } = first.progress;
+  const common = shared.filter(({ other }) => other === first).length;
   const which = common === header.rows ? `all ${rowsText(common)}` : rowsText(common);
   return fileChangedError(
-    `${name} holds ${which} of the run of ${dateOf(header.startedAt)}, which added ${added} of ${header.rows}`,
-    'take those out that are added',
+    `${name} holds ${which} of the run of ${dateOf(header.startedAt)}, which added ${states.counts().added} of ` +
+      `${header.rows}`,
+    hint,
   );
 }
 
-const rowsText = (count: number) => `${count} ${count === 1 ? 'row' : 'rows'}`;
-export const dateOf = (instant: string) => `${instant.slice(0, 16).replace('T', ' ')} UTC`;
+/** The same bytes, and other rows. */
+export const whyOtherRows = (
+  name: string,
+  own: Known | undefined,
+  rowsSha256: string,
+): CliError | undefined =>
+  own && own.header.rowsSha256 !== rowsSha256
+    ? fileChangedError(
+        `${name} was read as other rows in the run of ${dateOf(own.header.startedAt)}`,
+        'give the --format that it had then',
+      )
+    : undefined;
+
+export const dateOf = (instant: string): string => `${instant.slice(0, 16).replace('T', ' ')} UTC`;

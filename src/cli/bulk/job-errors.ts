@@ -2,7 +2,17 @@ import { StoreError } from '../../store/errors.ts';
 import { errnoOf } from '../../store/files.ts';
 import { CliError, fileError } from '../errors/cli-error.ts';
 
-const RESTART = 'every row of the input anew: --restart';
+const RESTART = '--restart, which adds every row, and what is added already a second time';
+
+export const rowsText = (count: number): string => `${count} ${count === 1 ? 'row' : 'rows'}`;
+
+/** What helps where a file was changed; so many of its rows were sent before. */
+export function skipHint(command: string, sent: number): string {
+  const animals =
+    sent === 1 ? 'the animal that was added before' : `the ${sent} animals that were added before`;
+  const restart = sent === 0 ? '' : ` (--restart would add ${animals} a second time)`;
+  return `add only the rows that are not added yet: ${command}${restart}`;
+}
 
 /** What an error of the file system or of the lock is to the user; any other is handed back. */
 export function placeError(directory: string, error: unknown): unknown {
@@ -18,7 +28,7 @@ export function placeError(directory: string, error: unknown): unknown {
 }
 
 export const readError = (path: string, cause: unknown): CliError =>
-  fileError('read', path, cause, `restore it, or add ${RESTART}`);
+  fileError('read', path, cause, `restore it, or use ${RESTART}`);
 
 /** A job's file can no longer be written: nothing may be sent that would not be recorded. */
 export const writeError = (path: string, cause: unknown): CliError =>
@@ -27,13 +37,13 @@ export const writeError = (path: string, cause: unknown): CliError =>
 export const damagedError = (path: string, line: number, why: string): CliError =>
   new CliError(`${path} is damaged in line ${line}: ${why}`, {
     code: 'damaged_file',
-    hint: `it was left as it is. Move it away, or add ${RESTART}`,
+    hint: `it was left as it is. Move it away, or use ${RESTART}`,
   });
 
 export const newerVersionError = (path: string, version: number): CliError =>
   new CliError(`${path} has format ${version}, which a newer version of pets wrote`, {
     code: 'damaged_file',
-    hint: `use that version. Or move the file away, or add ${RESTART}`,
+    hint: `use that version. Or move the file away, or use ${RESTART}`,
   });
 
 /** Another process has the job. */
@@ -47,5 +57,5 @@ export const alreadyRunningError = (name: string, pid: number | undefined): CliE
 export const fileChangedError = (message: string, hint: string): CliError =>
   new CliError(message, {
     code: 'file_changed',
-    hint: `${hint}, or add ${RESTART}`,
+    hint,
   });

@@ -43,14 +43,24 @@ export async function readEntry(entry: string): Promise<string[]> {
   return stored.data.jobs;
 }
 
-/** Makes a job the last one of a path; on the disk once it is done. */
-export async function addJob(files: Files, options: BulkOptions, path: string, job: string): Promise<void> {
+/** What stands in the place of a path for the jobs that share rows with a job, whatever file they are of. */
+export const sharersOf = (job: string): string => `job ${job}`;
+
+/** Makes jobs the last ones of a path; on the disk once it is done. */
+export async function addJobs(
+  files: Files,
+  options: BulkOptions,
+  path: string,
+  added: readonly string[],
+): Promise<void> {
   const directory = join(options.directory, PATHS);
   await ensureDirectory(files, directory);
   await chmod(directory, 0o700);
   const { baseUrl, random } = options;
   const entry = entryOf(options, path);
-  const jobs = [...(await readEntry(entry)).filter((other) => other !== job), job].slice(-MAX_JOBS);
+  const jobs = [...(await readEntry(entry)).filter((other) => !added.includes(other)), ...added].slice(
+    -MAX_JOBS,
+  );
   const text = `${JSON.stringify({ version: 1, path, baseUrl, jobs } satisfies z.infer<typeof Stored>)}\n`;
   await replaceFile(files, entry, `new-${random(8).toString('hex')}`, [Buffer.from(text)]);
   await syncUpward(files, directory);

@@ -15,6 +15,7 @@ export type JobParts = {
   lock: Lock;
   clock: Clock;
   resumed: boolean;
+  taken: number;
 };
 
 /** A job that this process has. */
@@ -22,6 +23,7 @@ export class OpenJob implements Job {
   readonly rows: number;
   readonly startedAt: Date;
   readonly resumed: boolean;
+  readonly taken: number;
   #parts: JobParts;
   #finishedAt: Date | undefined;
 
@@ -30,6 +32,7 @@ export class OpenJob implements Job {
     this.rows = header.rows;
     this.startedAt = new Date(header.startedAt);
     this.resumed = parts.resumed;
+    this.taken = parts.taken;
     this.#parts = parts;
     this.#finishedAt = finishedAt === undefined ? undefined : new Date(finishedAt);
   }
@@ -95,8 +98,11 @@ export class OpenJob implements Job {
   }
 
   async close(): Promise<void> {
-    await this.#parts.progress.file.close();
-    await this.#parts.lock.release();
+    try {
+      await this.#parts.progress.file.close();
+    } finally {
+      await this.#parts.lock.release();
+    }
   }
 
   async #record(row: number, entry: Exclude<Entry, { status: 'finished' }>): Promise<void> {

@@ -1,12 +1,13 @@
 import { lstat, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Files, isMissing, readAll, removeFile, withFile } from '../../store/files.ts';
-import { ROWS } from './job-changed.ts';
 import { JOB_ID, PATHS, readEntry } from './job-index.ts';
 import { lockExistingJob } from './job-lock.ts';
+import { ROWS } from './other-jobs.ts';
 import { PROGRESS } from './progress-file.ts';
 import { decodeEvent } from './progress-format.ts';
 import { SPOOL } from './spool.ts';
+import { NEW_PROGRESS } from './take-over.ts';
 
 const DAY_MS = 86_400_000;
 const REMEMBERED_MS = 30 * DAY_MS;
@@ -44,6 +45,7 @@ async function pruneJob(files: Files, directory: string, now: number): Promise<v
     // Another process may have had it until just now.
     if (await isOver(files, directory, mtimeMs, now)) {
       // In this order: rows without progress are of no job, progress without rows still says what was added.
+      await removeFile(files, join(directory, NEW_PROGRESS));
       await removeFile(files, join(directory, PROGRESS));
       await removeFile(files, join(directory, ROWS));
     }
@@ -63,8 +65,12 @@ async function isOver(files: Files, directory: string, changed: number, now: num
     return changed < now - DAY_MS;
   }
   const event = decodeEvent(last);
-  return event?.status === 'finished' && Date.parse(event.at) < now - REMEMBERED_MS;
+  return event?.status === 'finished' && isForgotten(event.at, now);
 }
+
+/** Whether what was finished then (ISO 8601) is no longer remembered. */
+export const isForgotten = (finishedAt: string, now: number): boolean =>
+  Date.parse(finishedAt) < now - REMEMBERED_MS;
 
 async function lastLine(files: Files, path: string): Promise<string> {
   return withFile(await files.open(path, 'read'), async (file) => {

@@ -20,6 +20,10 @@ export type BulkOptions = BulkPlace & {
   source: BulkSource;
   /** Forgets what earlier runs of this content have done. */
   restart: boolean;
+  /** Of a file that was changed: takes rows that earlier runs of it have added as added. */
+  skipAdded: boolean;
+  /** The command that was typed, with `--skip-added`. */
+  skipCommand: string;
 };
 
 /** An animal of the input; `line` is where it stands there, from 1. */
@@ -63,6 +67,8 @@ export interface Job {
   readonly finishedAt: Date | undefined;
   /** Whether an earlier run had begun. */
   readonly resumed: boolean;
+  /** How many rows were taken over just now from runs of what the file held before. */
+  readonly taken: number;
   counts(): RowCounts;
   /**
    * What this run is to try, in the input's order: rows never sent, rows in doubt, and rows that failed in an earlier

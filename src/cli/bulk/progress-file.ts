@@ -1,27 +1,15 @@
 import { type Files, isMissing, type OpenFile, readAll, writeAll } from '../../store/files.ts';
 import { damagedError, writeError } from './job-errors.ts';
 import { LineReader, linesOf } from './lines.ts';
-import {
-  decodeEntry,
-  decodeEvent,
-  decodeHeader,
-  type Entry,
-  type Event,
-  encodeEntry,
-  encodeHeader,
-  type Header,
-} from './progress-format.ts';
-import { RowStates, stateAfter } from './row-states.ts';
+import { decodeEntry, type Entry, encodeEntry, encodeHeader, type Header } from './progress-format.ts';
+import { type Known, replay } from './progress-replay.ts';
+import { RowStates } from './row-states.ts';
 
 export const PROGRESS = 'progress.ndjson';
+const PART_BYTES = 2 ** 18;
 
-/** What a progress file says. `finishedAt`, an instant of ISO 8601, only where that is its last line. */
-export type Progress = {
-  header: Header;
-  states: RowStates;
-  finishedAt: string | undefined;
-  file: ProgressFile;
-};
+/** A progress file that was read, and is open for appending. */
+export type Progress = Known & { file: ProgressFile };
 
 /** A progress file that is open for appending. */
 class ProgressFile {
@@ -60,6 +48,15 @@ class ProgressFile {
       if ('why' in entry) throw damagedError(this.path, await this.#numberOf(offset), entry.why);
       return entry.data;
     };
+  }
+
+  /** What it holds, in parts. */
+  async *parts(): AsyncGenerator<Buffer> {
+    const part = Buffer.allocUnsafeSlow(PART_BYTES);
+    for (let position = 0; position < this.#end; position += part.length) {
+      const read = await readAll(this.#file, part, position);
+      yield part.subarray(0, Math.min(read, this.#end - position));
+    }
   }
 
   async close(): Promise<void> {
@@ -106,6 +103,7 @@ export async function createProgress(
     return {
       header: { version: 1, ...header },
       states: new RowStates(header.rows),
+      origins: new Map(),
       finishedAt: undefined,
       file: new ProgressFile(path, file, line.length),
     };
@@ -154,41 +152,4 @@ async function rewrite(file: OpenFile, from: number, end: number): Promise<void>
   await readAll(file, bytes, from);
   await writeAll(file, bytes, from);
   await file.datasync();
-}
-
-/** `last` is where the last whole line begins, `end` where it ends. */
-type Replayed = Omit<Progress, 'file'> & { last: number; end: number };
-
-async function replay(file: OpenFile, path: string): Promise<Replayed | undefined> {
-  let replayed: Replayed | undefined;
-  let torn: number | undefined;
-  for await (const { bytes, offset, number, hasNewline } of linesOf(file)) {
-    if (torn) throw damagedError(path, torn, 'it is not complete, and others follow');
-    // A page of the line that did not reach the disk reads as zeros, which no JSON has.
-    if (!hasNewline || bytes.includes(0)) {
-      torn = number;
-      continue;
-    }
-    const text = bytes.toString();
-    const end = offset + bytes.length + 1;
-    if (!replayed) {
-      const header = decodeHeader(text, path);
-      replayed = { header, states: new RowStates(header.rows), finishedAt: undefined, last: 0, end };
-      continue;
-    }
-    const event = decodeEvent(text);
-    if (!event || ('row' in event && event.row > replayed.header.rows)) {
-      throw damagedError(path, number, 'it is not what pets writes there');
-    }
-    apply(replayed, event, offset);
-    replayed.last = offset;
-    replayed.end = end;
-  }
-  return replayed;
-}
-
-function apply(replayed: Replayed, event: Event, offset: number): void {
-  replayed.finishedAt = event.status === 'finished' ? event.at : undefined;
-  if (event.status === 'finished') return;
-  replayed.states.set(event.row, stateAfter[event.status], offset);
 }

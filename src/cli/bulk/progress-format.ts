@@ -13,9 +13,11 @@ import { damagedError, newerVersionError } from './job-errors.ts';
  *   {"row":1,"status":"added","pet":{"id":67,…}}
  *   {"row":2,"status":"sending",…}
  *   {"row":2,"status":"withdrawn"}
+ *   {"row":3,"status":"added","pet":{"id":41,…},"origin":"…:7"}
  *   {"status":"finished","at":"2026-11-20T12:01:00.000Z"}
  *
- * Each is synced before the next is written, so that only the last can be torn by a kill or a power failure.
+ * Each is synced before the next is written, so that only the last can be torn by a kill or a power failure. One with an
+ * `origin` was taken over from a job of an earlier content of the file; those come with a file that was replaced as a whole.
  */
 
 const VERSION = 1;
@@ -34,12 +36,15 @@ const Header = z.object({
 });
 
 const row = z.int().check(z.positive());
+/** The nonce and the row of the job that has sent the row, where that is another one. */
+const origin = z.optional(z.string());
 const Sending = z.object({
   row,
   status: z.literal('sending'),
   idempotencyKey: z.string(),
   apiKeyHash: z.string(),
   sentAt: Instant,
+  origin,
 });
 /** What was about to be sent, or was refused, has certainly not been carried out. */
 const Withdrawn = z.object({ row, status: z.literal('withdrawn') });
@@ -50,6 +55,7 @@ const Unknown = z.object({
   status: z.literal('unknown'),
   idempotencyKey: z.string(),
   message: z.string(),
+  origin,
 });
 const Finished = z.object({ status: z.literal('finished'), at: Instant });
 
@@ -57,7 +63,7 @@ const entryWith = <P extends z.ZodMiniType>(pet: P) =>
   z.discriminatedUnion('status', [
     Sending,
     Withdrawn,
-    z.object({ row, status: z.literal('added'), pet }),
+    z.object({ row, status: z.literal('added'), pet, origin }),
     Failed,
     Unknown,
     Finished,

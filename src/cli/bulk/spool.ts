@@ -21,9 +21,6 @@ const BUFFER_CHARS = 2 ** 16;
 
 const StoredRow = z.object({ line: z.int(), pet: NewPet });
 
-/** A spool that is complete: where it is, and how many rows it has. */
-export type StoredRows = { path: string; rows: number };
-
 /** What `openJob` needs of a spool. */
 export class SpoolFile implements Spool {
   readonly path: string;
@@ -43,8 +40,8 @@ export class SpoolFile implements Spool {
     this.#file = file;
   }
 
-  async write({ line, pet }: InputRow): Promise<void> {
-    this.#text += `{"line":${line},"pet":${newPetJson(pet)}}\n`;
+  async write(row: InputRow): Promise<void> {
+    this.#text += rowText(row);
     this.rows++;
     if (this.#text.length >= BUFFER_CHARS) await this.#flush();
   }
@@ -118,40 +115,15 @@ export async function* readRows(
   }
 }
 
-/**
- * How many rows of a spool stand among those of an earlier one that count, wherever. Eight bytes are kept of a row: in
- * files of a million rows one may be taken for another once in a few hundred times.
- */
-export async function countCommonRows(
-  files: Files,
-  earlier: StoredRows & { counts(row: number): boolean },
-  later: StoredRows,
-): Promise<number> {
-  const hashes = new Float64Array(earlier.rows).fill(Number.NaN);
-  for await (const { row, pet } of readRows(files, earlier.path, earlier.rows, earlier.counts)) {
-    hashes[row - 1] = hashOf(pet);
-  }
-  hashes.sort();
-  let common = 0;
-  for await (const { pet } of readRows(files, later.path, later.rows)) {
-    if (holds(hashes, hashOf(pet))) common++;
-  }
-  return common;
-}
+/** What two rows share that ask for the same animal, and no others: 132 bits of a hash. One without a status is available. */
+export const animalHash = ({ status = 'available', ...pet }: NewPet): string =>
+  createHash('sha256')
+    .update(newPetJson({ ...pet, status }))
+    .digest('base64url')
+    .slice(0, 22);
 
-/** The largest integers that a Float64Array keeps apart have 53 bits. */
-const hashOf = (pet: NewPet): number =>
-  createHash('sha256').update(newPetJson(pet)).digest().readUIntBE(0, 6);
-
-function holds(sorted: Float64Array, value: number): boolean {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((sorted[middle] as number) < value) low = middle + 1;
-    else high = middle;
-  }
-  return sorted[low] === value;
-}
+/** A line of a spool; the SHA-256 of all of them is that of an input's rows. */
+export const rowText = ({ line, pet }: InputRow): string => `{"line":${line},"pet":${newPetJson(pet)}}\n`;
 
 function newPetJson({ name, categoryId, status }: NewPet): string {
   const last = status === undefined ? '' : `,"status":"${status}"`;

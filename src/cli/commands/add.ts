@@ -13,7 +13,7 @@ import { sameService } from '../same-service.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };
 type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
-type Many = { from: string; format: RowFormat; restart: boolean };
+type Many = { from: string; format: RowFormat; skipAdded: boolean; restart: boolean };
 
 export const add: Command<Options> = {
   name: 'add',
@@ -43,7 +43,14 @@ export const add: Command<Options> = {
       description: "the file's form, where its name does not tell",
       choices: rowFormats,
     },
-    { flags: '--restart', description: 'add every row of the file, whatever earlier runs have added' },
+    {
+      flags: '--skip-added',
+      description: 'of a file that was changed since, add only the rows that no earlier run of it has added',
+    },
+    {
+      flags: '--restart',
+      description: 'add every row of the file, those that are added already a second time',
+    },
     { flags: '--dry-run', description: 'check and show what would be sent, and send nothing' },
   ],
   check(options) {
@@ -63,8 +70,9 @@ const EXAMPLE = 'for example: pets add Rex --category 3';
 /** What somebody has who forgot --from. */
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
-function checkOne({ name, category, format, restart }: Options): void {
-  if (format !== undefined || restart) throw usageError('--format and --restart belong to --from', HELP);
+function checkOne({ name, category, format, skipAdded, restart }: Options): void {
+  if (format !== undefined || skipAdded || restart)
+    throw usageError('--format, --skip-added and --restart belong to --from', HELP);
   if (name === undefined) throw usageError('the name of the animal is missing', EXAMPLE);
   // Mostly an unset variable of a script; and nothing can take the animal away again.
   if (name.trim() === '') throw usageError('the name is empty', EXAMPLE);
