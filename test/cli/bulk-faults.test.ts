@@ -33,6 +33,16 @@ test('of more kinds each is counted, the most frequent first, whatever its rows 
   );
 });
 
+test('the five most frequent kinds are told, and that there are others', async () => {
+  const rows = ['Rex,x,', 'Rex,,', 'Rex,01,', 'Rex,99999999999999999999,', 'Rex,1,gone', 'Rex'];
+  const { url } = await service();
+  const { add } = await shop(url, HEADER + 'Rex,x,\n'.repeat(20) + `${rows.join('\n')}\n`.repeat(2));
+  const { stderr } = await add();
+  const [told = ''] = /… and 12 more: .*/.exec(stderr) ?? [];
+  expect(told.match(/2 × /g)).toHaveLength(5);
+  expect(told).toMatch(/; and others$/);
+});
+
 test('twenty faults are all listed, and no others are told of', async () => {
   const { url } = await service();
   const { add } = await shop(url, HEADER + 'Rex,x,\n'.repeat(20));

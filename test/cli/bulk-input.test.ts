@@ -85,7 +85,7 @@ test.each([
 ])('a file %s that is not there: what may have been meant is %s', async (typed, meant) => {
   const { url } = await service();
   const { addOther, directory } = await shop(url, CSV, 'Animals.CSV');
-  await writeFile(join(directory, 'animals.txt'), '');
+  await writeFile(join(directory, 'ANIMALS.TXT'), '');
   const { code, stderr } = await addOther(typed, ['--json']);
   expect(code).toBe(1);
   expect(last(stderr)).toMatchObject({ code: 'file_error' });

@@ -28,8 +28,8 @@ function rowOf(columns: readonly string[], { line, cells, delimiter }: CsvRecord
     return { line, fault, kind: `${kind} more or less` };
   }
   const fields: [string, unknown][] = [];
-  for (const [i, name] of columns.entries()) {
-    const cell = cells[i] ?? '';
+  for (let i = 0; i < columns.length; i++) {
+    const [name = '', cell = ''] = [columns[i], cells[i]];
     if (name === 'name') fields.push([name, unguard(cell)]);
     else if (cell.trim() !== '') fields.push([name, name === 'status' ? statusOf(cell) : numberOf(cell)]);
   }
