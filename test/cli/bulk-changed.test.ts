@@ -21,8 +21,13 @@ const hintWith = (sent: number) => {
 };
 
 /** Adds the first rows of a file, and stops. */
-async function stopAfter({ open }: Bulk, pets: Parameters<Bulk['open']>[0], row: number): Promise<void> {
-  const job = await open(pets);
+async function stopAfter(
+  { open }: Bulk,
+  pets: Parameters<Bulk['open']>[0],
+  row: number,
+  options = {},
+): Promise<void> {
+  const job = await open(pets, options);
   await addAll(job, row);
   await job.close();
 }
@@ -122,6 +127,20 @@ describe('a file that was changed', () => {
     });
     // The old one is unfinished too; what both begin with would be added twice.
     expect(await refusalOf(store.open(animals(5)))).toMatchObject({ code: 'file_changed' });
+  });
+
+  it('and was begun with --restart goes on as that, whatever was added before it, but not behind it', async () => {
+    const store = await bulk();
+    await stopAfter(store, animals(5), 2);
+    const begun = await store.open(animals(6), { restart: true });
+    await addAll(begun, 1);
+    await begun.close();
+    const job = await store.open(animals(6));
+    expect([job.resumed, job.counts()]).toEqual([true, { added: 1, failed: 0, unknown: 0, left: 5 }]);
+    await job.close();
+    // Put back and gone on with, the earlier content has rows that were not there before.
+    await stopAfter(store, animals(5), 3, { skipAdded: true });
+    expect(await refusalOf(store.open(animals(6)))).toMatchObject({ code: 'file_changed' });
   });
 
   it('does not hinder one that is finished, nor make it the last', async () => {

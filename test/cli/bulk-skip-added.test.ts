@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Job, RowResult } from '../../src/cli/bulk/job-types.ts';
 import { type Bulk, bulk, collect, contentOf } from '../helpers/bulk.ts';
 import { addAll, added, animals, failed, HASH, sha256 } from '../helpers/bulk-rows.ts';
+import { simulateTakeOver } from '../helpers/bulk-take-over.ts';
 import { interceptFiles } from '../helpers/store-faults.ts';
 
 const SKIP = { skipAdded: true };
@@ -271,6 +272,20 @@ describe('what is taken over', () => {
     expect(renamed[1]).toBeLessThan(at('open change first progress.ndjson'));
     expect(renamed[2]).toBeGreaterThan(synced);
   });
+
+  it('is there whole after a power failure, or not at all, and what was there before in any case', async () => {
+    const seeds = Number(process.env['PETS_POWER_LOSS_SEEDS'] ?? 1_000);
+    const sum = { done: 0, found: 0 };
+    for (let seed = 0; seed < seeds; seed++) {
+      const { done, found } = await simulateTakeOver(seed);
+      sum.done += done;
+      sum.found += found;
+    }
+    // The stories must have had something in them.
+    expect(sum.done).toBeGreaterThan(seeds / 20);
+    expect(sum.found).toBeGreaterThan(sum.done);
+    expect(sum.found).toBeLessThan(seeds);
+  }, 60_000);
 
   it('is nothing where no run is known: then it is refused, as rows may have been added', async () => {
     const store = await bulk();

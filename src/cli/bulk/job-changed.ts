@@ -51,6 +51,17 @@ export function whyChanged(
   );
 }
 
+/** The jobs that count: a run with --restart goes on as it began, whatever was added before it, but not behind. */
+export const regarded = <Other extends OtherJob>(
+  others: readonly Other[],
+  own: Known | undefined,
+  { skipAdded }: Pick<BulkOptions, 'skipAdded'>,
+): Other[] =>
+  others.filter(
+    ({ progress: { header, states } }) =>
+      skipAdded || own?.header.disregards?.[header.nonce] !== states.touched,
+  );
+
 /** The same bytes, and other rows. */
 export const whyOtherRows = (
   name: string,

@@ -2,14 +2,14 @@ import { chmod, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Files, realFiles, removeFile, syncUpward } from '../../store/files.ts';
 import type { Lock } from '../../store/lock.ts';
-import { whyChanged, whyOtherRows } from './job-changed.ts';
+import { regarded, whyChanged, whyOtherRows } from './job-changed.ts';
 import { placeError } from './job-errors.ts';
 import { addJobs, jobIdOf } from './job-index.ts';
 import { lockJob } from './job-lock.ts';
 import { OpenJob } from './job-open.ts';
 import { prune } from './job-prune.ts';
 import type { BulkOptions, Job } from './job-types.ts';
-import { closeOthers, type OpenOther, openOthers, ROWS, tieToOthers } from './other-jobs.ts';
+import { closeOthers, type OpenOther, openOthers, ROWS, sentSoFar, tieToOthers } from './other-jobs.ts';
 import { createProgress, loadProgress, PROGRESS, type Progress } from './progress-file.ts';
 import { animalHashes, type SharedRow, sharedRows } from './shared-rows.ts';
 import { readRows, type SpoolFile } from './spool.ts';
@@ -61,6 +61,7 @@ async function openLocked(opening: Opening): Promise<Job> {
   let progress = earlier;
   let others: OpenOther[] = [];
   try {
+    const disregards = restart ? await sentSoFar(options, id) : undefined;
     const otherRows = whyOtherRows(source.name, earlier, rowsSha256);
     if (otherRows) throw otherRows;
     const { added = 0, unknown = 0 } = earlier?.states.counts() ?? {};
@@ -82,6 +83,7 @@ async function openLocked(opening: Opening): Promise<Job> {
       rows: spool.rows,
       startedAt: new Date(clock.now()).toISOString(),
       nonce: random(16).toString('hex'),
+      ...(disregards && { disregards }),
     };
     if (shared.length > 0) progress = await takeOver(files, directory, earlier ?? header, shared);
     else progress ??= await createProgress(files, path, header);
@@ -103,8 +105,9 @@ async function openLocked(opening: Opening): Promise<Job> {
 async function compare(
   { files, spool, options }: Opening,
   own: Progress | undefined,
-  others: readonly OpenOther[],
+  opened: readonly OpenOther[],
 ): Promise<SharedRow<OpenOther>[]> {
+  const others = regarded(opened, own, options);
   const isSent = others.some(({ progress }) => progress.states.touched > 0);
   const hashes = isSent ? await animalHashes(readRows(files, spool.path, spool.rows)) : [];
   const shared = await sharedRows(files, hashes, own, others);

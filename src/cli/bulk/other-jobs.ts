@@ -71,6 +71,20 @@ export async function tieToOthers(files: Files, options: BulkOptions, job: strin
   if (others.length > 0) await addJobs(files, options, sharersOf(job), others);
 }
 
+/**
+ * What is known at the start of a job that is to add every row once more: how many rows each job has sent, by its nonce.
+ * Damage hinders nobody.
+ */
+export async function sentSoFar(options: BulkOptions, job: string): Promise<Record<string, number>> {
+  const sent: Record<string, number> = {};
+  for (const id of [job, ...(await otherIds(options, job)).map((other) => other.id)]) {
+    const path = join(options.directory, id, PROGRESS);
+    const known = await lookAtProgress(realFiles, path).catch(() => undefined);
+    if (known) sent[known.header.nonce] = known.states.touched;
+  }
+  return sent;
+}
+
 async function otherIds(options: BulkOptions, job: string): Promise<{ id: string; isLast: boolean }[]> {
   const { path } = options.source;
   const ofPath = path === undefined ? [] : await readJobs(options, path);

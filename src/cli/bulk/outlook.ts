@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { realFiles } from '../../store/files.ts';
 import { CliError } from '../errors/cli-error.ts';
-import { whyChanged, whyOtherRows } from './job-changed.ts';
+import { regarded, whyChanged, whyOtherRows } from './job-changed.ts';
 import { placeError } from './job-errors.ts';
 import { jobIdOf } from './job-index.ts';
 import { isForgotten } from './job-prune.ts';
@@ -30,7 +30,7 @@ export async function lookAhead(input: Looked, options: BulkOptions): Promise<Ou
       known?.finishedAt !== undefined && isForgotten(known.finishedAt, now) ? undefined : known;
     const own = remembered(await lookAtProgress(realFiles, join(directory, id, PROGRESS)));
     const all = await lookAtOthers(options, id);
-    const others = all.filter(({ progress }) => remembered(progress));
+    const others = regarded(all, own, options).filter(({ progress }) => remembered(progress));
     const { added = 0, unknown = 0, left = 0, failed = 0 } = own?.states.counts() ?? {};
     const mayAdd = own === undefined || left + failed > 0;
     const shared = mayAdd ? await sharedRows(realFiles, input.hashes, own, others) : [];

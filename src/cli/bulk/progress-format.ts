@@ -22,6 +22,8 @@ import { damagedError, newerVersionError } from './job-errors.ts';
 
 const VERSION = 1;
 
+const Nonce = z.string().check(z.regex(/^[0-9a-f]{32}$/, 'must be 32 hexadecimal digits'));
+
 /** `sha256` is that of the input, `rowsSha256` that of the rows which were read from it. */
 export type Header = z.infer<typeof Header>;
 const Header = z.object({
@@ -32,7 +34,9 @@ const Header = z.object({
   baseUrl: z.string(),
   rows: z.int().check(z.nonnegative()),
   startedAt: Instant,
-  nonce: z.string().check(z.regex(/^[0-9a-f]{32}$/, 'must be 32 hexadecimal digits')),
+  nonce: Nonce,
+  /** Begun with --restart: so many rows as these jobs had sent by then were to be added again. */
+  disregards: z.optional(z.record(Nonce, z.int())),
 });
 
 const row = z.int().check(z.positive());
