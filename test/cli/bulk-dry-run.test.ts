@@ -1,4 +1,4 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { HONOURED, service, shop } from '../helpers/bulk-shop.ts';
@@ -49,6 +49,18 @@ describe('a dry run tells what the same command would do', () => {
     expect((await other.add(['--dry-run'])).stderr).toBe(
       'note: nothing would be sent: all 3 rows were added on 2026-11-20 12:00 UTC\n',
     );
+  });
+
+  test('where all were added more than 30 days ago, it adds them again', async () => {
+    const { url } = await service();
+    const { add, directory } = await shop(url);
+    await add();
+    const names = await readdir(directory, { recursive: true });
+    const path = join(directory, names.find((name) => name.endsWith('progress.ndjson')) ?? '');
+    const text = await readFile(path, 'utf8');
+    await writeFile(path, text.replace(/"finished","at":"2026-11-20/, '"finished","at":"2026-10-20'));
+    expect((await add(['--dry-run'])).stderr).toContain('the 3 rows of');
+    expect((await add()).stderr).toBe('note: 3 of 3 rows are added\n');
   });
 
   test('where a row may have been added, it does not send that', async () => {

@@ -70,6 +70,49 @@ describe('--skip-added adds of a file that was changed', () => {
     expect(await pendingRows(job)).toEqual([4, 5]);
   });
 
+  it('as many as are missing, also when it is run again', async () => {
+    const store = await bulk();
+    const [rex, bella] = animals(2) as [(typeof mended)[0], (typeof mended)[0]];
+    await stopAfter(store, [rex, bella], 1);
+    const pets = [rex, rex, bella];
+    await (await store.open(pets, SKIP)).close();
+    const job = await store.open(pets, SKIP);
+    expect([job.taken, await pendingRows(job)]).toEqual([0, [2, 3]]);
+  });
+
+  it('none that it has added itself, and that keeps its own animal', async () => {
+    const store = await bulk();
+    await store.run(animals(1));
+    const begun = await store.open(animals(2), { restart: true });
+    await begun.sending(1, { apiKeyHash: HASH });
+    await begun.settle(1, added(77));
+    await begun.close();
+    const job = await store.open(animals(2), SKIP);
+    expect([job.taken, (await collect(job.results()))[0]?.result]).toEqual([0, added(77)]);
+  });
+
+  it('with what is surest of a row: of two that are equal, and of one that two runs know', async () => {
+    const store = await bulk();
+    const [rex] = animals(1) as [(typeof mended)[0]];
+    const first = await store.open([rex, rex, ...animals(1, 5)]);
+    await first.settle(1, unknown);
+    await addAll(first, 2);
+    await first.sending(3, { apiKeyHash: HASH });
+    await first.close();
+    const second = [rex, ...animals(1, 5)];
+    const job = await store.open(second, SKIP);
+    expect((await collect(job.results()))[0]?.result).toEqual(added(2));
+    await job.close();
+    // The first run settles what the second has in doubt as well, and is not the file's last.
+    const backup = { source: { name: 'backup.csv', path: '/backup.csv' } };
+    const again = await store.open([rex, rex, ...animals(1, 5)], { ...SKIP, ...backup });
+    await addAll(again);
+    await again.close();
+    const third = await store.open([...animals(1, 5), ...animals(1, 9)], SKIP);
+    expect(await pendingRows(third)).toEqual([2]);
+    expect((await collect(third.results()))[0]?.result).toEqual(added(3));
+  });
+
   it('what no run of any content that it has had has added', async () => {
     const store = await bulk();
     await store.run(animals(2));
