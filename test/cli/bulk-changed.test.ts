@@ -16,7 +16,7 @@ const refusalOf = (opening: Promise<Job>) =>
 /** What helps where so many rows of the file were added. */
 const hintWith = (sent: number) => {
   const animals = sent === 1 ? 'the animal that was' : `the ${sent} animals that were`;
-  const restart = sent === 0 ? '' : ` (--restart would add ${animals} added before a second time)`;
+  const restart = sent === 0 ? '' : ` (--restart would add ${animals} sent before a second time)`;
   return `add only the rows that are not added yet: pets add --from animals.csv --skip-added${restart}`;
 };
 

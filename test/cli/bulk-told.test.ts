@@ -66,7 +66,7 @@ describe('a file that was changed', () => {
     expect(code).toBe(1);
     expect(error(stderr)).toMatchObject({
       code: 'file_changed',
-      hint: `add only the rows that are not added yet: pets add --from ${file} --json --skip-added (--restart would add the 2 animals that were added before a second time)`,
+      hint: `add only the rows that are not added yet: pets add --from ${file} --json --skip-added (--restart would add the 2 animals that were sent before a second time)`,
     });
   });
 

@@ -9,7 +9,7 @@ export const rowsText = (count: number): string => `${count} ${count === 1 ? 'ro
 /** What helps where a file was changed; so many of its rows were sent before. */
 export function skipHint(command: string, sent: number): string {
   const animals =
-    sent === 1 ? 'the animal that was added before' : `the ${sent} animals that were added before`;
+    sent === 1 ? 'the animal that was sent before' : `the ${sent} animals that were sent before`;
   const restart = sent === 0 ? '' : ` (--restart would add ${animals} a second time)`;
   return `add only the rows that are not added yet: ${command}${restart}`;
 }
