@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { HONOURED, service, shop } from '../helpers/bulk-shop.ts';
 import { reply } from '../helpers/scripted-server.ts';
@@ -48,9 +49,11 @@ describe('a file that is added', () => {
       ['3', 'unknown'],
       [''],
     ]);
-    expect(lastLine(again.stderr)).toBe(
-      'note: nothing was sent now: 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added: look with pets list --all',
+    const plain = stripVTControlCharacters(again.stderr);
+    expect(plain).toMatch(
+      /error: nothing was sent now: 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added\n/,
     );
+    expect(lastLine(plain)).toBe('  → look for those that may have been added: pets list --all');
   });
 });
 
@@ -141,8 +144,8 @@ describe('rows that failed', () => {
     expect(code).toBe(8);
     expect(stdout).toMatch(/MESSAGE\n/);
     expect(stdout).not.toContain('END');
-    expect(stderr.replace(/\n {2}/g, ' ')).toMatch(
-      /note: line 5: animal 3 is not wanted, .* END\nnote: 4 of 5/,
+    expect(stripVTControlCharacters(stderr).replace(/\n {2}/g, ' ')).toMatch(
+      /note: line 5: animal 3 is not wanted, .* END\nerror: 4 of 5/,
     );
     expect(Math.max(...stderr.split('\n').map((line) => line.split('\r').at(-1)?.length ?? 0))).toBeLessThan(
       90,
@@ -163,7 +166,9 @@ describe('rows that failed', () => {
     const { url } = await refusing(() => true);
     const { add } = await shop(url);
     const { stderr, stdout } = await add();
-    expect(stderr).toBe('note: 0 of 3 rows are added; 3 failed: the same command tries those again\n');
+    expect(stderr).toBe(
+      'error: 0 of 3 rows are added; 3 failed\n  → the same command tries the failed ones again\n',
+    );
     expect(stdout.match(/END\n/g)).toHaveLength(3);
   });
 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { chmod, readFile } from 'node:fs/promises';
+import { chmod, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod/mini';
 import { ensureDirectory, type Files, isMissing, replaceFile, syncUpward } from '../../store/files.ts';
@@ -24,6 +24,10 @@ const Stored = z.object({
 
 /** What names the job of a content (its SHA-256) for a service: a file that was renamed or copied has the same. */
 export const jobIdOf = (baseUrl: string, sha256: string): string => hashOf(baseUrl, sha256);
+
+/** Whether there is a job of any file. */
+export const hasJobs = async (directory: string): Promise<boolean> =>
+  (await readdir(directory).catch(() => [])).some((name) => JOB_ID.test(name));
 
 /** The jobs that were run for the file's path, the last one at the end. @throws CliError where that is damaged */
 export const readJobs = (options: BulkOptions, path: string): Promise<string[]> =>

@@ -10,6 +10,7 @@ import { skipCommand } from './commands.ts';
 import { createPreview, type Preview, showDryRun } from './dry-run.ts';
 import { type CheckedInput, checkInput, type InputOptions } from './input.ts';
 import { openJob } from './job.ts';
+import { hasJobs } from './job-index.ts';
 import type { BulkPlace, InputRow } from './job-types.ts';
 import { writeResults } from './results.ts';
 import { createSpool, type SpoolFile } from './spool.ts';
@@ -34,7 +35,7 @@ export async function addFrom(request: BulkRequest, runtime: Runtime): Promise<n
     random: randomBytes,
   };
   const isKept = !request.dryRun || console.json;
-  const preview = request.dryRun ? createPreview() : undefined;
+  const preview = request.dryRun ? createPreview(await hasJobs(place.directory)) : undefined;
   const { input, spool } = await collect(request, { place: isKept ? place : undefined, preview }, runtime);
   const { source, sha256 } = input;
   if (skipAdded && source.path === undefined) {

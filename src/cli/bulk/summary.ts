@@ -1,3 +1,4 @@
+import { CliError } from '../errors/cli-error.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
 import type { Console } from '../output/console.ts';
 import type { Outcome } from './add-rows.ts';
@@ -5,14 +6,23 @@ import { dateOf } from './job-changed.ts';
 import { rowsText } from './job-errors.ts';
 import type { Job } from './job-types.ts';
 
-/** The last line of a run, and its exit code. */
+/** The last line of a run. @throws CliError exit 8 where rows are not added, or perhaps not */
 export function summarize(console: Console, job: Job, { nothingSince }: Outcome): number {
   const { added, failed, unknown } = job.counts();
   const parts = [nothingSince ? nothingText(job, nothingSince) : `${added} of ${job.rows} rows are added`];
-  if (failed > 0) parts.push(`${failed} failed: the same command tries those again`);
-  if (unknown > 0) parts.push(`${unknown} may have been added: look with pets list --all`);
-  console.notice(parts.join('; '));
-  return failed + unknown > 0 ? exitCodes.someFailed : exitCodes.ok;
+  const hints: string[] = [];
+  if (failed > 0) {
+    parts.push(`${failed} failed`);
+    hints.push('the same command tries the failed ones again');
+  }
+  if (unknown > 0) {
+    parts.push(`${unknown} may have been added`);
+    hints.push('look for those that may have been added: pets list --all');
+  }
+  const message = parts.join('; ');
+  if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
+  console.notice(message);
+  return exitCodes.ok;
 }
 
 function nothingText(job: Job, since: Date): string {

@@ -14,6 +14,7 @@ export const cliErrorCodes = {
   timeout: exitCodes.network,
   outcome_unknown: exitCodes.network,
   contract_error: exitCodes.service,
+  some_failed: exitCodes.someFailed,
   file_error: exitCodes.other,
   damaged_file: exitCodes.other,
   file_changed: exitCodes.other,
