@@ -6,6 +6,7 @@ import type { Explanation } from './errors/explanation.ts';
 import { firstGlanceAt } from './globals.ts';
 import { type Console, createConsole, OutputError } from './output/console.ts';
 import { visible } from './output/visible.ts';
+import { cutToWidth } from './output/width.ts';
 import { runProgram } from './program/program.ts';
 
 /** Runs the program on a context and returns the exit code; every error ends here. */
@@ -31,15 +32,23 @@ function report(error: unknown, context: Context): ExitCode {
   return explanation.exitCode;
 }
 
+const MOST_READ = 2_000;
+
 /** What happened, and one step that helps: for a person on two lines, for a program as one object. */
 export function tellError(console: Console, { exitCode, ...error }: Explanation): void {
   const { red, dim } = console.errorColours;
   const hint = error.hint === undefined ? '' : `\n  ${dim('→')} ${visible(error.hint)}`;
-  console.event({ error: { ...error, exitCode } }, `${red('error:')} ${visible(error.message)}${hint}`, 4);
+  // A person reads no more of it; a program has it whole.
+  const message = cutToWidth(visible(error.message.slice(0, MOST_READ)), MOST_READ);
+  console.event({ error: { ...error, exitCode } }, `${red('error:')} ${message}${hint}`, 4);
 }
 
 /** Before the error, which stays the last line. */
 function tellStack(console: Console, error: unknown): void {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  console.event({ debug: { stack } }, console.errorColours.dim(stack.split('\n').map(visible).join('\n')));
+  // A message may have lines of its own, which are none of the stack.
+  const end = error instanceof Error ? stack.indexOf(error.message) + error.message.length : 0;
+  const frames = stack.slice(end).split('\n').map(visible);
+  const text = `${visible(stack.slice(0, end))}${frames.join('\n')}`;
+  console.event({ debug: { stack } }, console.errorColours.dim(text));
 }

@@ -1,8 +1,11 @@
+import { exitCodes } from './errors/exit-codes.ts';
 import { main } from './main.ts';
 import { createProcessContext } from './process-context.ts';
 
 /** Runs the program on this process, and ends it. */
 export async function run(): Promise<void> {
+  // Should it ever end with nothing left to wait for, that is no success.
+  process.exitCode = exitCodes.other;
   process.exitCode = await main(createProcessContext());
   // What was said is still on its way to a slow reader; one that has gone fails the write, which ends the wait too.
   await Promise.all(

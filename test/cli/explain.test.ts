@@ -34,8 +34,8 @@ test.each([
   [fileError('read', '/a', errno('EACCES')), 1, 'file_error', 'cannot read /a: permission denied', undefined],
   [new StoreError('damaged', 'restore it'), 1, 'store_error', 'damaged', 'restore it'],
   [new InterruptedError(), 130, 'interrupted', 'interrupted', undefined],
-  [new OutputError(errno('ENOSPC')), 1, 'output_error', 'cannot write the output', undefined],
-  [failure(400), 1, 'a_code', 'api.example.com: why', undefined],
+  [new OutputError(errno('ENOSPC')), 1, 'output_error', 'cannot write the output', 'make room'],
+  [failure(400), 1, 'a_code', 'api.example.com: why', '--debug'],
   [
     failure(401),
     4,
@@ -45,8 +45,9 @@ test.each([
   ],
   [failure(403), 4, 'a_code', 'rejected key …k2mX', '--profile staging'],
   [failure(404), 3, 'a_code', 'why', connection.baseUrl],
-  [failure(409), 1, 'a_code', 'why', undefined],
-  [failure(422), 1, 'a_code', 'why', undefined],
+  [failure(409), 1, 'a_code', 'why', '--debug'],
+  [failure(422), 1, 'a_code', 'why', '--debug'],
+  [failure(422, 'idempotency_mismatch'), 1, 'idempotency_mismatch', 'why', 'another --idempotency-key'],
   [failure(500), 7, 'a_code', 'why', 'try again'],
   [new ApiFailure(502, undefined), 7, 'http_502', 'the service answered 502', 'try again'],
   [

@@ -156,8 +156,8 @@ describe('a key that is none is refused before it is used, and not shown', () =>
   });
 
   test.each([
-    [['login'], 'there is no terminal', 'pets login --with-key'],
-    [['login', '--no-input'], 'there is no terminal', 'pets login --with-key'],
+    [['login'], 'there is no terminal', 'pets login --base-url https://api.example.com/v1 --with-key'],
+    [['login', '--no-input'], 'there is no terminal', '--with-key < key.txt'],
   ])('pets %j without a terminal', async (args, ...says) => {
     const machine = await freshMachine();
     await expectRefusal(machine, [...args, '--base-url', 'https://api.example.com/v1'], { exit: 2, says });

@@ -91,6 +91,27 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect(await savedOn(machine)).toEqual([]);
   });
 
+  test.each([
+    ['Ctrl-Z', '\x1a', 130],
+    ['Ctrl-D', '\x04', 130],
+  ])('%s at the question ends it, and leaves nothing', async (_name, key, expected) => {
+    const machine = await freshMachine();
+    const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
+    await terminal.sees('the API key for prod');
+    terminal.type(key);
+    expect(await terminal.ended()).toBe(expected);
+    expect(await savedOn(machine)).toEqual([]);
+  });
+
+  test('a paste that can be no key ends it at once', async () => {
+    const machine = await freshMachine();
+    const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
+    await terminal.sees('the API key for prod');
+    terminal.type('x'.repeat(20_000));
+    await terminal.sees('too long');
+    expect(await terminal.ended()).toBe(2);
+  });
+
   test('with --no-input nothing is asked', async () => {
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', '--no-input']);
@@ -111,4 +132,11 @@ test.each([
   expect(ran).toMatchObject({ code: 0, stdout: '' });
   const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
   expect(saved.key).toBe(service.key);
+});
+
+test('what helps names the profile that was asked for', async () => {
+  const machine = await freshMachine();
+  const { code, stderr } = await machine.pets(['login', '--profile', 'staging']);
+  expect(code).toBe(2);
+  expect(stderr).toContain('pets login --profile staging --base-url');
 });

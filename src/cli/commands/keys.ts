@@ -93,7 +93,10 @@ const revoke: Command<Data & { name: string }> = {
 function readQuota(perMinute: number | undefined, perDay: number | undefined): Quota | undefined {
   if (perMinute === undefined && perDay === undefined) return undefined;
   if (perMinute !== undefined && perDay !== undefined) return { perMinute, perDay };
-  throw usageError('a quota needs both: --per-minute and --per-day');
+  throw usageError(
+    'a quota needs both: --per-minute and --per-day',
+    'for example: pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
+  );
 }
 
 /** The keys of the local service (design D16). */

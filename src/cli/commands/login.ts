@@ -8,6 +8,7 @@ import { ask, askHidden, readAll } from '../input/ask.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { maskKey, parseBaseUrl } from '../profiles/profile.ts';
 import { allowsHttp, type Connection, checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
+import { sameService } from '../same-service.ts';
 
 type Options = { withKey?: boolean; allowHttp?: boolean; verify: boolean };
 
@@ -52,7 +53,10 @@ function givenBaseUrl({ context, globals }: Runtime): string | undefined {
 
 function askBaseUrl(runtime: Runtime): Promise<string> {
   if (!canAsk(runtime)) {
-    throw usageError('the profile has no base URL yet', 'give it: pets login --base-url https://…/v1');
+    throw usageError(
+      'the profile has no base URL yet',
+      `give it: ${sameService(runtime, 'login')} --base-url https://…/v1`,
+    );
   }
   return ask(runtime.context, "the service's base URL, such as https://api.example.com/v1:", (text) =>
     parseBaseUrl(text) === undefined
@@ -97,7 +101,7 @@ async function askForKey(
   if (!canAsk(runtime)) {
     throw usageError(
       'there is no terminal to ask for the key',
-      'pipe it in: pets login --with-key < key.txt',
+      `pipe it in: ${sameService(runtime, 'login')} --with-key < key.txt`,
     );
   }
   const question = `the API key for ${profile} (${new URL(baseUrl).host}):`;

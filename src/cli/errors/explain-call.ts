@@ -114,7 +114,11 @@ function explainFailure({ status, code, message }: ApiFailure, connection: Conne
       hint: baseUrlHint(connection),
     };
   if (status >= 500) return { ...base, exitCode: exitCodes.service, hint: 'try again in a while' };
-  return { ...base, exitCode: exitCodes.other };
+  const hint =
+    code === 'idempotency_mismatch'
+      ? 'take another --idempotency-key, or repeat it with the same animal'
+      : 'see what was sent and answered: --debug';
+  return { ...base, exitCode: exitCodes.other, hint };
 }
 
 function keyHint({ keySource, profile }: Connection): string {

@@ -32,7 +32,9 @@ function explainOwn(error: unknown): Explanation | undefined {
   if (error instanceof StoreError) return explanation(codeOf(error), error.message, { hint: error.hint });
   if (error instanceof InterruptedError) return explanation('interrupted', 'interrupted');
   if (error instanceof OutputError)
-    return explanation('output_error', `cannot write the output: ${error.message}`);
+    return explanation('output_error', `cannot write the output: ${error.message}`, {
+      hint: 'make room there, or write it elsewhere',
+    });
   return undefined;
 }
 

@@ -28,24 +28,33 @@ export async function askHidden(context: Context, message: string, check: Check)
 
 type PromptOptions = { input: Context['stdin']; output: Context['stderr']; signal: AbortSignal };
 
-const CTRL_D = '\x04';
+// Ctrl-D and Ctrl-Z: a question that was put aside could not be asked on where it stood.
+const ENDS = /[\x04\x1a]/;
+
+/** No key and no address is longer; each character more is drawn anew. */
+const MAX_TYPED = 4_096;
 
 async function answerOf(
-  { stdin, stderr }: Context,
+  { stdin, stderr, onSignal }: Context,
   prompt: (options: PromptOptions) => Promise<string | symbol | undefined>,
 ): Promise<string> {
   // The prompt waits for ever where its input has ended.
   const ended = new AbortController();
   const end = () => ended.abort();
+  let typed = 0;
   const watch = (chunk: unknown) => {
-    if (String(chunk).includes(CTRL_D)) end();
+    typed += String(chunk).length;
+    if (typed > MAX_TYPED || ENDS.test(String(chunk))) end();
   };
   stdin.on('data', watch).once('end', end);
+  const unsubscribe = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], end);
   try {
     const answer = await prompt({ input: stdin, output: stderr, signal: ended.signal });
+    if (typed > MAX_TYPED) throw usageError('that is too long for an answer', 'type or paste it again');
     if (typeof answer === 'symbol') throw new InterruptedError();
     return answer ?? '';
   } finally {
+    unsubscribe();
     stdin.off('data', watch).off('end', end);
   }
 }

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync } from 'node:fs';
+import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
@@ -38,10 +38,18 @@ export function openProfileFiles(context: Context): ProfileFiles {
 function readFile<Schema extends z.ZodMiniType>(path: string, schema: Schema): z.output<Schema> | undefined {
   let text: string;
   try {
+    // A pipe in its place would be waited for.
+    const stats = statSync(path);
+    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a file');
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw fileError('read', path, error);
+    throw fileError(
+      'read',
+      path,
+      error,
+      'make it a file that you can read, or set PETS_CONFIG_DIR to another directory',
+    );
   }
   let value: unknown;
   try {

@@ -48,7 +48,7 @@ export function resolveConnection(sources: Sources): Resolved {
   const stored = sources.readProfile(profile);
   const isNamed = flags.profile !== undefined;
   // A secret of a CI service often ends with a line end.
-  const envKey = isNamed ? undefined : env['PETS_API_KEY']?.trim() || undefined;
+  const envKey = isNamed ? undefined : env['PETS_API_KEY']?.replace(/[\r\n]+$/, '') || undefined;
   const envUrl = isNamed ? undefined : env['PETS_BASE_URL'] || undefined;
   const flagUrl = flags.baseUrl === undefined ? undefined : checkUrl(flags.baseUrl, '--base-url');
   const environmentUrl = envUrl && checkUrl(envUrl, 'PETS_BASE_URL');
@@ -96,7 +96,7 @@ export function checkProtocol(baseUrl: string, allowHttp: boolean, profile: Prof
   if (url.protocol === 'https:' || isLoopback(url) || allowHttp) return;
   throw usageError(
     `${url.origin} is not encrypted: the key would travel in clear text`,
-    `use https, or save the profile with: pets login --profile ${profile} --allow-http`,
+    `use https, or allow it: pets login --profile ${profile} --base-url ${baseUrl} --allow-http`,
   );
 }
 

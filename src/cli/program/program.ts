@@ -83,7 +83,7 @@ export async function runProgram(context: Context): Promise<number> {
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // A group without a command: its help, as somebody who looks around expects.
-    if (error.code === 'commander.help') show(help);
+    if (error.code === 'commander.help' && !context.argv.includes('--json')) show(help);
     else if (error.exitCode !== 0) throw usageOf(error, program.args);
   }
   await written;

@@ -9,8 +9,10 @@ import { meantByCommand, meantByExcess, meantByOption } from './meant.ts';
  * options of every command.
  */
 export function usageOf(error: CommanderError, given: readonly string[]): CliError {
-  const [text = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
-  const similar = suggestion?.replace(/^\((.*)\)$/, '$1').replace(/^D/, 'd');
+  // The suggestion is the last line; what was typed may have lines of its own.
+  const [, text = '', suggestion] =
+    /^(?:error: )?(.*?)(?:\n\((Did you mean .*)\))?$/s.exec(error.message) ?? [];
+  const similar = suggestion?.replace(/^D/, 'd');
   const firstOption = given.findIndex((word) => word.startsWith('-'));
   const words = firstOption === -1 ? given : given.slice(0, firstOption);
   const command = commandOf(words);
@@ -20,17 +22,18 @@ export function usageOf(error: CommanderError, given: readonly string[]): CliErr
     case 'commander.unknownCommand':
       return usageError(text, meantByCommand(unknownWords(words)) ?? similar ?? see);
     case 'commander.excessArguments': {
-      const rest = words.slice(name.split(' ').length);
-      return usageError(
-        excessText(name, rest, command),
-        meantByExcess(name, rest, given.slice(words.length)) ?? see,
-      );
+      const [rest, options] = [words.slice(name.split(' ').length), given.slice(words.length)];
+      const text = excessText(name, rest[0] ?? options[0] ?? '', command);
+      return usageError(text, meantByExcess(name, rest, options) ?? see);
     }
     case 'commander.unknownOption': {
       // Not what stands behind it: that may be a key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
+      if (similar === `did you mean ${option}?`) return usageError(`${option} takes no value`, see);
       return usageError(`unknown option ${option}`, meantByOption(name, option) ?? withSee(similar, see));
     }
+    case 'commander.help':
+      return usageError('a command is missing', see);
     case 'commander.missingArgument':
     case 'commander.missingMandatoryOptionValue':
       return usageError(text, command ? `for example: ${command.examples[0]}` : see);
@@ -40,11 +43,11 @@ export function usageOf(error: CommanderError, given: readonly string[]): CliErr
 }
 
 /** What stands behind `login` may be a key: it is not repeated. */
-function excessText(name: string, words: readonly string[], command: Command<never> | undefined): string {
+function excessText(name: string, word: string, command: Command<never> | undefined): string {
   if (name === 'add') return 'add takes one name';
   const taken = command?.arguments?.length ?? 0;
   if (taken > 0) return `${name} takes no more than ${taken === 1 ? 'one argument' : `${taken} arguments`}`;
-  return `${name} takes no argument${name === 'login' ? '' : ` ${words[0]}`}`;
+  return `${name} takes no argument${name === 'login' ? '' : ` ${word === '' ? '""' : word}`}`;
 }
 
 const withSee = (similar: string | undefined, see: string): string =>

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { runAgainst } from '../helpers/in-terminal.ts';
+import { reply } from '../helpers/scripted-server.ts';
+
+const refused = (message: string, argv: string[], columns?: number) =>
+  runAgainst(
+    (_request, response) => reply(response, 400, { code: 'bad', message, status: 400 }),
+    ['list', '--color', 'never', ...argv],
+    columns === undefined ? {} : { columns },
+  );
+
+test('a message with lines of its own makes no error of ours, with --debug neither', async () => {
+  const { stderr } = await refused('x\r\nerror: fake\n  → type: rm -rf ~', ['--debug']);
+  expect(stderr.match(/^error: /gm)).toHaveLength(1);
+  expect(stderr).not.toMatch(/^ *→ type/m);
+  expect(stderr).toMatch(/^ApiFailure: x\\r\\nerror: fake\\n {2}→ type: rm -rf ~$/m);
+});
+
+test('of a very long message a person is told the beginning, and a program all of it', async () => {
+  const message = 'very long '.repeat(100_000);
+  const { stderr } = await refused(message, [], 80);
+  expect(stderr.length).toBeLessThan(3_000);
+  expect(stderr).toContain('…');
+  const json = await refused(message, ['--json']);
+  expect(JSON.parse(json.stderr).error.message).toContain(message);
+});
