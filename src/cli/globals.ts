@@ -1,4 +1,4 @@
-import type { ColourMode } from './output/colour.ts';
+import { type ColourMode, colourModes } from './output/colour.ts';
 import type { ProfileName } from './profiles/profile.ts';
 
 /** The options that every command takes, before or after its name. */
@@ -21,5 +21,12 @@ export type Globals = {
 export function firstGlanceAt(argv: readonly string[]): Pick<Globals, 'json' | 'debug' | 'color'> {
   const end = argv.indexOf('--');
   const own = end === -1 ? argv : argv.slice(0, end);
-  return { json: own.includes('--json'), debug: own.includes('--debug'), color: 'auto' };
+  const colour = own
+    .map((word, i) => (word === '--color' ? own[i + 1] : word.split('--color=')[1]))
+    .findLast((word) => word !== undefined);
+  return {
+    json: own.includes('--json'),
+    debug: own.includes('--debug'),
+    color: colourModes.find((mode) => mode === colour) ?? 'auto',
+  };
 }

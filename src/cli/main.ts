@@ -39,7 +39,7 @@ export function tellError(console: Console, { exitCode, ...error }: Explanation)
   const { red, dim } = console.errorColours;
   const hint = error.hint === undefined ? '' : `\n  ${dim('→')} ${visible(error.hint)}`;
   // A person reads no more of it; a program has it whole.
-  const message = cutToWidth(visible(error.message.slice(0, MOST_READ)), MOST_READ);
+  const message = cutToWidth(visible(error.message.slice(0, 2 * MOST_READ)), MOST_READ);
   console.event({ error: { ...error, exitCode } }, `${red('error:')} ${message}${hint}`, 4);
 }
 

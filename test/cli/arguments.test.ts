@@ -69,6 +69,11 @@ test.each([
   [['list', '--json'], { json: true, debug: false }],
   [['--debug', 'list'], { json: false, debug: true }],
   [['serve', '--', 'tool', '--json', '--debug'], { json: false, debug: false }],
+  [['list', '--color', 'never', '--limit', '0'], { color: 'never' }],
+  [['--color=always', 'list'], { color: 'always' }],
+  [['list', '--color', 'pink'], { color: 'auto' }],
+  [['list', '--color'], { color: 'auto' }],
+  [['list'], { color: 'auto' }],
 ])('the form of an error among the arguments %j', (argv, expected) => {
   expect(firstGlanceAt(argv)).toMatchObject(expected);
 });

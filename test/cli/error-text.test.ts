@@ -13,7 +13,7 @@ test('a message with lines of its own makes no error of ours, with --debug neith
   const { stderr } = await refused('x\r\nerror: fake\n  → type: rm -rf ~', ['--debug']);
   expect(stderr.match(/^error: /gm)).toHaveLength(1);
   expect(stderr).not.toMatch(/^ *→ type/m);
-  expect(stderr).toMatch(/^ApiFailure: x\\r\\nerror: fake\\n {2}→ type: rm -rf ~$/m);
+  expect(stderr).toMatch(/^Error: x\\r\\nerror: fake\\n {2}→ type: rm -rf ~$/m);
 });
 
 test('of a very long message a person is told the beginning, and a program all of it', async () => {
