@@ -6,6 +6,11 @@ import type { Marks } from './marks.ts';
 /** What is known of a service from earlier answers, those to other processes too. */
 export type KnownService = {
   coolDown: CoolDown;
+  /**
+   * Whether it may be asked although it wants to be left alone: once a minute, by all processes together. Who looks again
+   * and again must not be banned for that.
+   */
+  mayProbe(): boolean;
   /** Whether it has shown that it honours Idempotency-Key (design D10). */
   honoursIdempotency(): boolean;
   noteIdempotency(isHonoured: boolean): void;
@@ -15,6 +20,7 @@ export type KnownService = {
 
 /** With the day (UTC): another service may come to stand at the same origin. */
 const HONOURS = 'honours-idempotency-key-';
+const MINUTE = 60_000;
 const DAY = 86_400_000;
 
 /** No group's name lets anybody read a key: it is a hash of the origin, or of the origin and the key. */
@@ -30,8 +36,17 @@ export function createKnownService(
       .list(service)
       .filter((name) => name.startsWith(HONOURS))
       .map((name) => name.slice(HONOURS.length));
+  const caller = sha256(`${origin}\n${key}`);
+  const coolDown = createCoolDown(marks, `cool-down-${caller}`, clock);
+  const probes = createCoolDown(marks, `probes-${caller}`, clock);
   return {
-    coolDown: createCoolDown(marks, `cool-down-${sha256(`${origin}\n${key}`)}`, clock),
+    coolDown,
+    mayProbe() {
+      if (coolDown.until() <= clock.now()) return true;
+      if (probes.until() > clock.now()) return false;
+      probes.note(clock.now() + MINUTE);
+      return true;
+    },
     honoursIdempotency: () =>
       shownOn().some((day) => day === dayOf(clock.now()) || day === dayOf(clock.now() - DAY)),
     noteIdempotency(isHonoured) {

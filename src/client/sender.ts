@@ -67,7 +67,8 @@ export function createSender(options: SenderOptions): Sender {
   const { transport, service, clock, random, signal } = options;
   const maxWait = options.maxWaitMilliseconds ?? -1;
 
-  return async (request, { repeatable, success, paced, probe, record }) => {
+  return async (request, { repeatable, success, paced, probe: isAsked, record }) => {
+    const probe = isAsked && service.mayProbe();
     const started = clock.now();
     let waited = 0;
     let doubted = false;

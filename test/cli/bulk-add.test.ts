@@ -58,7 +58,8 @@ test('a dry run sends nothing, remembers nothing, and shows what would be sent',
   const { add } = await shop(url, 'id,name,category,price\n9,Rex,9007199254740993,12\n');
   const { code, stdout, stderr } = await add(['--dry-run', '--json']);
   expect({ code, stdout }).toEqual({ code: 0, stdout: '[{"name":"Rex","categoryId":9007199254740993}]\n' });
-  expect(stderr).toContain('not sent, the service has no such field: id, price');
+  expect(stderr).toContain('ids are not sent: every row becomes a new animal');
+  expect(stderr).toContain('not sent, the service has no such field: price; without a column status');
   expect(requests).toEqual([]);
   expect((await add()).stdout).toBe('2\tadded\t1\tRex\t\n');
 });

@@ -202,6 +202,12 @@ describe('a key goes only where it belongs', () => {
     expect(thrown(() => resolveConnection(sources(given))).hint).toContain(hint);
   });
 
+  test('an empty PETS_API_KEY is none, and that is told', () => {
+    const { connection, notices } = resolveConnection(sources({ env: { PETS_API_KEY: '' } }));
+    expect(connection.key).toBe(PROD.key);
+    expect(notices).toEqual(['PETS_API_KEY is empty: the key of profile prod is used']);
+  });
+
   test.each([
     [{ PETS_API_KEY: 'k' }, ['--profile prod is used: PETS_API_KEY ignored']],
     [{ PETS_BASE_URL: OTHER }, ['--profile prod is used: PETS_BASE_URL ignored']],

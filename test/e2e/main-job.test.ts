@@ -269,23 +269,28 @@ describe('what was acknowledged stays', () => {
         '"a,b"',
         'two\nlines',
         'a\r\nb',
-        '',
-        ' ',
         '🐈‍⬛',
         'é\u0301',
       ];
+      // A name of nothing is refused as an argument, and taken from a file.
+      const blank = ['', ' '];
       await Promise.all(
         names.map((name, i) =>
           out(machine, ['add', '--category', String(10n ** 18n + BigInt(i)), '--', name]),
         ),
       );
+      const rows = blank.map((name) => ({ name, categoryId: 1 }));
+      await writeFile(join(machine.home, 'blank.json'), JSON.stringify(rows));
+      await out(machine, ['add', '--from', 'blank.json']);
       const before = await out(machine, ['list', '--all', `--${form}`]);
       await service.end('SIGTERM');
       await writeFile(join(machine.home, `animals.${form}`), before);
       await serve(machine, ['--data', 'second', '--seed', `animals.${form}`]);
       expect(await out(machine, ['list', '--all', `--${form}`])).toBe(before);
       const after = JSON.parse(await out(machine, ['list', '--all', '--json']));
-      expect(after.map((pet: { name: string }) => pet.name).toSorted()).toEqual(names.toSorted());
+      expect(after.map((pet: { name: string }) => pet.name).toSorted()).toEqual(
+        [...names, ...blank].toSorted(),
+      );
     },
   );
 });

@@ -109,3 +109,34 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     expect(JSON.parse(stderr.trim().split('\n').at(-1) ?? '').error).toMatchObject({ code: 'interrupted' });
   },
 );
+
+test('who looks at the quota again and again is not banned for it: once a minute the service is asked', async () => {
+  const refusal = { code: 'rate_limited', message: 'slow down', status: 429 };
+  const server = await scriptedServer((_request, response) =>
+    reply(response, 429, refusal, { 'Retry-After': '3600' }),
+  );
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k2mX' });
+  for (let times = 0; times < 6; times++) {
+    const { code, stdout } = await machine.pets(['profiles', '--check', '--profile', 'prod', '--json']);
+    const [{ check }] = JSON.parse(stdout);
+    expect([code, check.ok, check.code, check.remaining]).toEqual([0, false, 'rate_limited', 0]);
+    expect(Date.parse(check.reset)).toBeGreaterThan(Date.now());
+  }
+  // The first, before anything was known, and one that asks anew.
+  expect(server.requests).toHaveLength(2);
+});
+
+test('a key for a repetition works on a machine that does not know the service: it is asked before anything can be lost', async () => {
+  const honours = { 'Idempotency-Supported': 'true' };
+  const server = await scriptedServer((request, response) =>
+    request.method === 'GET' ? reply(response, 200, [], honours) : request.socket.destroy(),
+  );
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k2mX' });
+  const add = ['add', 'Rex', '--category', '3', '--idempotency-key', 'job-7', '--no-retry', '--json'];
+  const { code, stderr } = await machine.pets(add);
+  const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+  expect([code, error.code, error.idempotencyKey]).toEqual([6, 'outcome_unknown', 'job-7']);
+  expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'POST']);
+});

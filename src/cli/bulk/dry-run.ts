@@ -65,10 +65,13 @@ export async function showDryRun(
     } finally {
       await spool.discard();
     }
-  } else if (console.isTerminal && rows > 0) await writeFirst(console, preview.first, rows);
+  }
   if (rows === 0) return tellNoRows(console, source.name);
   const looked = { sha256, rowsSha256: preview.rowsSha256(), hashes: preview.hashes };
   const outlook = await lookAhead(looked, options);
+  // Where some rows are known the first ones are mostly not those that would be sent.
+  const isNew = !outlook.refusal && outlook.added + outlook.unknown === 0;
+  if (console.isTerminal && !console.json && isNew) await writeFirst(console, preview.first, rows);
   const words = { name: source.name, rows, place: placeOf(connection), restart: options.restart };
   console.notice(outlookText(outlook, words));
   return exitCodes.ok;

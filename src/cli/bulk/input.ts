@@ -48,6 +48,7 @@ export async function checkInput(
   const unsubscribe = isWakeable ? context.onSignal(['SIGINT'], stop) : () => {};
   const hash = createHash('sha256');
   const notSent = new Set<string>();
+  let hasStatus = false;
   const emptyNames = new EmptyNames();
   const faults = new FaultTeller(console, source.name);
   let rows = 0;
@@ -70,6 +71,7 @@ export async function checkInput(
       for (const field of Object.keys(row.value as object)) {
         if (field !== '' && !(field in NewPet.shape) && notSent.size < FIELDS_TOLD) notSent.add(field);
       }
+      hasStatus ||= parsed.data.status !== undefined;
       emptyNames.look(row.line, parsed.data.name);
       await take({ line: row.line, pet: parsed.data });
     }
@@ -80,7 +82,15 @@ export async function checkInput(
     unsubscribe();
   }
   faults.end();
-  if (notSent.size > 0) console.notice(`not sent, the service has no such field: ${[...notSent].join(', ')}`);
+  const ids = notSent.delete('id');
+  if (ids)
+    console.notice(
+      'ids are not sent: every row becomes a new animal, and the service gives it an id of its own',
+    );
+  if (notSent.size > 0) {
+    const lost = hasStatus ? '' : '; without a column status every animal becomes available';
+    console.notice(`not sent, the service has no such field: ${[...notSent].join(', ')}${lost}`);
+  }
   const empty = emptyNames.describe();
   if (empty !== undefined) console.notice(empty);
   return { source, sha256: hash.digest('hex'), rows };

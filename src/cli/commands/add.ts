@@ -123,9 +123,12 @@ async function addOne(
     return exitCodes.ok;
   }
   tellPlace(runtime, connection, 'adding at');
-  const { value: pet } = await withClient(runtime, connection, (client) =>
-    client.call('createPet', { body }, idempotencyKey ? { idempotencyKey } : {}),
-  );
+  const { value: pet } = await withClient(runtime, connection, async (client) => {
+    if (idempotencyKey === undefined) return client.call('createPet', { body });
+    // Whether the service honours a key has to be known before an answer can be lost.
+    if (!client.honoursIdempotency()) await client.call('listPets', { query: { limit: 1 } });
+    return client.call('createPet', { body }, { idempotencyKey });
+  });
   try {
     if (console.json) await console.writeJson(pet);
     else await console.write(await renderPets(console, [pet]));

@@ -72,7 +72,8 @@ export function resolveConnection(sources: Sources): Resolved {
   }
   const isAllowed = stored?.allowHttp === true && sameOrigin(stored.baseUrl, baseUrl);
   checkProtocol(baseUrl, isAllowed || allowsHttp(env), profile);
-  return { connection: { profile, baseUrl, key, keySource }, notices: isNamed ? ignored(profile, env) : [] };
+  const notices = isNamed ? ignored(profile, env) : emptyKey(profile, env);
+  return { connection: { profile, baseUrl, key, keySource }, notices };
 }
 
 /** @throws CliError exit 2 for what cannot be a base URL */
@@ -101,6 +102,10 @@ export function checkProtocol(baseUrl: string, allowHttp: boolean, profile: Prof
 }
 
 const sameOrigin = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin;
+
+/** A secret that a CI service does not have is an empty text there. */
+const emptyKey = (profile: ProfileName, env: Sources['env']): string[] =>
+  env['PETS_API_KEY'] === '' ? [`PETS_API_KEY is empty: the key of profile ${profile} is used`] : [];
 
 function ignored(profile: ProfileName, env: Sources['env']): string[] {
   const names = ['PETS_API_KEY', 'PETS_BASE_URL'].filter((name) => env[name]);

@@ -8,7 +8,7 @@ export function addArgument(command: Commander, declared: Argument): void {
   const argument = command.createArgument(declared.name, describe(declared));
   const parse = parserOf(declared);
   if (parse) {
-    const checked = named(argument.name(), parse, declared.hint ?? helpFor(command));
+    const checked = named(argument.name(), parse, declared.hint ?? helpFor(command), declared.choices);
     argument.argParser(argument.variadic ? collect(checked) : checked);
   }
   command.addArgument(argument);
@@ -19,7 +19,7 @@ export function addOption(command: Commander, option: Option): void {
   const added = new CommanderOption(option.flags, describe(option));
   const parse = parserOf(option);
   if (parse) {
-    const checked = named(added.long ?? option.flags, parse, helpFor(command));
+    const checked = named(added.long ?? option.flags, parse, helpFor(command), option.choices);
     added.argParser(option.repeatable ? collect(checked) : checked);
   }
   // In help without the quotes of a JavaScript string.
@@ -38,13 +38,17 @@ export function namedArguments(
 
 /** A parser whose refusal says what was wrong, and what helps. */
 export const named =
-  (name: string, parse: (text: string) => unknown, hint: string) =>
+  (name: string, parse: (text: string) => unknown, hint: string, choices: readonly string[] = []) =>
   (text: string): unknown => {
     try {
       return parse(text);
     } catch (error) {
       if (!(error instanceof ArgumentError)) throw error;
-      throw usageError(`${name} ${error.message}, not ${JSON.stringify(text)}`, hint);
+      const meant = choices.find((choice) => choice === text.trim().toLowerCase());
+      throw usageError(
+        `${name} ${error.message}, not ${JSON.stringify(text)}`,
+        meant === undefined ? hint : `did you mean ${meant}? Small letters alone`,
+      );
     }
   };
 

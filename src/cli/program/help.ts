@@ -20,7 +20,7 @@ const examples: readonly (readonly [who: string, examples: readonly Example[]])[
   [
     'In a script',
     [
-      ['pets list --all --json | jq length', 'one document, and nothing else on stdout'],
+      ['pets list --all --json | jq length', 'one document and nothing else on stdout'],
       ['pets add --from animals.csv', 'many animals, each exactly once'],
       ['pets help exit-codes', 'what a script can rely on'],
     ],
@@ -30,13 +30,13 @@ const examples: readonly (readonly [who: string, examples: readonly Example[]])[
     [
       ['pets serve --seed', 'the whole service, with sample animals'],
       ['pets --profile local list', 'and, in another terminal, its animals'],
-      ['pets serve -- npm test', 'a test suite against a service of its own'],
+      ['pets serve --ephemeral -- npm test', 'a test suite against a service of its own'],
     ],
   ],
 ];
 
 /** The longest command and two spaces. */
-const TERM_COLUMNS = 36;
+const TERM_COLUMNS = 37;
 
 /** Below this a description has lines of its own; commander would leave it unwrapped. */
 const NARROW = 80;

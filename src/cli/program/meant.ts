@@ -59,12 +59,13 @@ const OPTIONS: Readonly<Record<string, string>> = {
   'list --name': LOOK_THROUGH,
   'list --count': 'the last line tells how many there are: pets list --all',
   'list --page': 'the next pages come with: pets list --all',
+  'list --format': 'did you mean --json, --ndjson or --csv?',
+  'list --output': 'did you mean --json, --ndjson or --csv?',
+  'list -o': 'did you mean --json, --ndjson or --csv?',
   'list --tsv': 'in a pipe that is what it writes without an option',
   'add --file': 'did you mean: pets add --from <file>',
   'add --name': 'the name stands alone: pets add Rex --category 3',
   'add --id': 'the service gives the ids',
-  'login --key': ASKED_FOR,
-  'login --token': ASKED_FOR,
   'login --url': 'did you mean: pets login --base-url <url>',
   '-v': 'did you mean -V, for the version? Or --debug, which tells every step',
   '-help': 'did you mean --help?',
@@ -74,6 +75,9 @@ const OPTIONS: Readonly<Record<string, string>> = {
 export function meantByOption(command: string, option: string): string | undefined {
   const status = petStatuses.find((each) => option === `--${each}`);
   if (status !== undefined && command !== '') return `did you mean: pets ${command} --status ${status}`;
+  const profile = profileNames.find((each) => option === `--${each}`);
+  if (profile !== undefined && command !== '') return `did you mean: pets ${command} --profile ${profile}`;
+  if (/^--(?:api-?)?(?:key|token)$/.test(option)) return ASKED_FOR;
   return OPTIONS[`${command} ${option}`] ?? OPTIONS[option];
 }
 
@@ -95,8 +99,10 @@ export function meantByExcess(
 function meantByNames(words: readonly string[], options: readonly string[]): string {
   const [name = '', category = ''] = words;
   const hasCategory = options.includes('--category');
-  if (words.length === 2 && !hasCategory && /^\d+$/.test(category))
-    return `did you mean: pets add ${name} --category ${category}`;
+  const number = words.at(-1) ?? '';
+  const isPair = words.length === 2 || (words.length === 3 && category.toLowerCase() === 'category');
+  if (isPair && !hasCategory && /^\d+$/.test(number))
+    return `did you mean: pets add ${/\s/.test(name) ? `"${name}"` : name} --category ${number}`;
   const whole = words.join(' ').replace(/[“”„«»"]/g, '');
   const rest = hasCategory ? options.join(' ') : '--category <id>';
   return `put straight quotes around a name of several words: pets add "${whole}" ${rest}`;
