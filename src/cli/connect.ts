@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import type { Client } from '../client/client.ts';
 import type { Runtime } from './command.ts';
-import { CallError } from './errors/call-error.ts';
+import { CallError } from './explain/call-error.ts';
 import type { StatusLine } from './output/console.ts';
 import { stateDirectory } from './paths.ts';
 import { openProfileFiles } from './profiles/files.ts';

@@ -1,8 +1,8 @@
 import type { Context } from './context.ts';
-import { CallError } from './errors/call-error.ts';
 import { type ExitCode, exitCodes } from './errors/exit-codes.ts';
-import { explain } from './errors/explain.ts';
-import type { Explanation } from './errors/explanation.ts';
+import { CallError } from './explain/call-error.ts';
+import { explain } from './explain/explain.ts';
+import type { Explanation } from './explain/explanation.ts';
 import { firstGlanceAt } from './globals.ts';
 import { type Console, createConsole, OutputError } from './output/console.ts';
 import { visible } from './output/visible.ts';

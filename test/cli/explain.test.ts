@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { CallError } from '../../src/cli/errors/call-error.ts';
 import { CliError, fileError, systemReason, usageError } from '../../src/cli/errors/cli-error.ts';
 import { exitCodeMeanings, exitCodes } from '../../src/cli/errors/exit-codes.ts';
-import { explain } from '../../src/cli/errors/explain.ts';
+import { CallError } from '../../src/cli/explain/call-error.ts';
+import { explain } from '../../src/cli/explain/explain.ts';
 import { OutputError } from '../../src/cli/output/console.ts';
 import type { Connection } from '../../src/cli/profiles/resolve.ts';
 import {

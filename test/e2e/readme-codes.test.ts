@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CallError } from '../../src/cli/errors/call-error.ts';
 import { cliErrorCodes } from '../../src/cli/errors/error-codes.ts';
-import { explain } from '../../src/cli/errors/explain.ts';
+import { CallError } from '../../src/cli/explain/call-error.ts';
+import { explain } from '../../src/cli/explain/explain.ts';
 import type { Connection } from '../../src/cli/profiles/resolve.ts';
 import { ApiFailure, RateLimitError } from '../../src/client/errors.ts';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';

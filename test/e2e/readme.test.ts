@@ -4,8 +4,8 @@ import { readdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { environmentVariables } from '../../src/cli/environment.ts';
 import { exitCodeMeanings } from '../../src/cli/errors/exit-codes.ts';
-import { environmentVariables } from '../../src/cli/program/environment.ts';
 import { errorCodes } from '../../src/contract/error-codes.ts';
 import { freshMachine } from '../helpers/pets.ts';
 

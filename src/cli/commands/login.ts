@@ -3,7 +3,7 @@ import type { Command, Runtime } from '../command.ts';
 import { withClient } from '../connect.ts';
 import { CliError, usageError } from '../errors/cli-error.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
-import { explain } from '../errors/explain.ts';
+import { explain } from '../explain/explain.ts';
 import { ask, askHidden, readAll } from '../input/ask.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { maskKey, parseBaseUrl } from '../profiles/profile.ts';

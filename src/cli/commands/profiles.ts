@@ -3,15 +3,15 @@ import type { ReplyHeaders } from '../../client/headers.ts';
 import { readQuota } from '../../client/rate-limit.ts';
 import type { Command, Runtime } from '../command.ts';
 import { connectionFor, withClient } from '../connect.ts';
-import { CallError } from '../errors/call-error.ts';
 import { CliError } from '../errors/cli-error.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
-import { explain } from '../errors/explain.ts';
+import { CallError } from '../explain/call-error.ts';
+import { explain } from '../explain/explain.ts';
+import { type Check, type ProfileRow, showProfiles } from '../output/profiles.ts';
 import { isoText, untilText } from '../output/time.ts';
 import { openProfileFiles, type ProfileFiles } from '../profiles/files.ts';
 import { maskKey, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
 import { allowsHttp, type Connection, checkProtocol, chooseProfile } from '../profiles/resolve.ts';
-import { type Check, type ProfileRow, showProfiles } from '../profiles/show.ts';
 
 const SECOND = 1_000;
 
@@ -52,7 +52,7 @@ export const profiles: Command<{ check?: boolean }> = {
     }
     rows.push(...(await environmentRow(runtime, check === true)));
     if (console.json) await console.writeJson(rows);
-    else await showProfiles(runtime, rows, check === true);
+    else await showProfiles(console, rows, { withCheck: check === true, now: context.clock.now() });
     if (console.isTerminal && rows.every(({ key }) => key === null))
       console.notice('no key is saved yet: pets login, or for the local service pets serve --seed');
     return exitCodes.ok;

@@ -2,8 +2,9 @@ import * as z from 'zod/mini';
 import { planNames } from '../../contract/plans.ts';
 import { by, integer } from '../arguments.ts';
 import type { Command } from '../command.ts';
+import { DEFAULT_PORT } from '../default-port.ts';
 import { usageError } from '../errors/cli-error.ts';
-import { DEFAULT_PORT, type ServeOptions } from '../serve/options.ts';
+import type { ServeOptions } from '../serve/options.ts';
 import { hostName, latency, share, webOrigin } from '../serve/parse.ts';
 
 const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;

@@ -1,6 +1,6 @@
 import type { Argument, Command, CommandGroup, Option } from '../command.ts';
-import { globalOptions } from '../program/global-options.ts';
-import { topics } from '../program/help.ts';
+import { globalOptions } from '../global-options.ts';
+import { topics } from '../topics.ts';
 
 /** What the shell itself knows to offer. */
 export type ShellWords = 'files' | 'directories' | 'commands';

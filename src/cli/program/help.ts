@@ -1,8 +1,7 @@
 import type { Command as Commander, HelpConfiguration } from 'commander';
 import { usageError } from '../errors/cli-error.ts';
-import { exitCodeMeanings } from '../errors/exit-codes.ts';
 import { wrapText } from '../output/wrap.ts';
-import { environmentVariables } from './environment.ts';
+import { topics } from '../topics.ts';
 
 type Example = readonly [command: string, what: string];
 
@@ -79,21 +78,6 @@ export function narrowHelp(columns: number): HelpConfiguration {
   if (columns >= NARROW) return {};
   return { formatItem: (term, _termColumns, description) => item(term, 0, description, columns) };
 }
-
-/** What `pets help` has besides commands, each with its page. */
-export const topics: Readonly<Record<string, (columns: number) => string>> = {
-  'exit-codes': (columns) =>
-    exitCodeMeanings
-      .map(([code, meaning]) => {
-        const lines = wrapText(meaning, columns - 5, 0).replaceAll('\n', `\n${' '.repeat(5)}`);
-        return `${String(code).padStart(3)}  ${lines}\n`;
-      })
-      .join(''),
-  environment: (columns) =>
-    environmentVariables
-      .map(([name, meaning]) => `${wrapText(name, columns, 0)}\n${wrapText(`    ${meaning}`, columns, 4)}\n`)
-      .join(''),
-};
 
 /** `pets help`: a command's page, or that of a topic. */
 export function addHelpCommand(

@@ -4,12 +4,12 @@ import type { Command, CommandGroup, Runtime } from '../command.ts';
 import { commands } from '../commands/index.ts';
 import type { Context } from '../context.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
+import { globalOptions } from '../global-options.ts';
 import type { Globals } from '../globals.ts';
 import { createConsole, OutputError } from '../output/console.ts';
 import { wrapText } from '../output/wrap.ts';
 import { version } from '../version.ts';
 import { addArgument, addOption, helpFor, named, namedArguments } from './declare.ts';
-import { globalOptions } from './global-options.ts';
 import { addHelpCommand, afterwards, narrowHelp, overview, startPage } from './help.ts';
 import { usageOf } from './usage.ts';
 

@@ -2,7 +2,7 @@ import type { Answered } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/draw.ts';
 import type { Service } from '../../server/service.ts';
 import type { Runtime } from '../command.ts';
-import { explain } from '../errors/explain.ts';
+import { explain } from '../explain/explain.ts';
 import { OutputError } from '../output/console.ts';
 import { withVariables } from '../output/shell-words.ts';
 import { visible } from '../output/visible.ts';

@@ -24,5 +24,3 @@ export type ServeOptions = {
   quiet?: boolean;
   command: string[];
 };
-
-export const DEFAULT_PORT = 7387;

@@ -8,13 +8,14 @@ import { type Service, startService } from '../../server/service.ts';
 import { StoreError } from '../../store/errors.ts';
 import type { Runtime } from '../command.ts';
 import type { Context, Signal } from '../context.ts';
+import { DEFAULT_PORT } from '../default-port.ts';
 import { CliError, systemReason } from '../errors/cli-error.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
 import { dataDirectory } from '../paths.ts';
 import { createAnnouncer } from './announce.ts';
 import { type DevKey, ensureDevKey } from './dev-key.ts';
 import { saveLocalProfile } from './local-profile.ts';
-import { DEFAULT_PORT, type ServeOptions } from './options.ts';
+import type { ServeOptions } from './options.ts';
 import { runCommand } from './run-command.ts';
 import { createStopper } from './stopper.ts';
 

@@ -1,7 +1,7 @@
-import { seconds } from '../arguments.ts';
-import type { Option } from '../command.ts';
-import { colourModes } from '../output/colour.ts';
-import { profileNames } from '../profiles/profile.ts';
+import { seconds } from './arguments.ts';
+import type { Option } from './command.ts';
+import { colourModes } from './output/colour.ts';
+import { profileNames } from './profiles/profile.ts';
 
 /** The options of every command, as a usage line has them; globals.ts says what they become. */
 export const globalOptions: readonly Option[] = [

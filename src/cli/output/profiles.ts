@@ -1,7 +1,7 @@
-import type { Runtime } from '../command.ts';
-import type { Column } from '../output/table.ts';
-import { durationText } from '../output/time.ts';
-import type { ProfileName } from './profile.ts';
+import type { ProfileName } from '../profiles/profile.ts';
+import type { Console } from './console.ts';
+import type { Column } from './table.ts';
+import { durationText } from './time.ts';
 
 /** What `pets profiles` tells of a profile. */
 export type ProfileRow = {
@@ -33,15 +33,15 @@ const NARROW = 64;
 const NO_KEY = 'no key';
 const NOTHING: Partial<Check> = {};
 
-/** Shows the profiles: a table on a terminal, tab-separated elsewhere. */
+/** Shows the profiles: a table on a terminal, tab-separated elsewhere. `now` is in milliseconds since the epoch. */
 export async function showProfiles(
-  { console, context }: Runtime,
+  console: Console,
   rows: readonly ProfileRow[],
-  withCheck: boolean,
+  { withCheck, now }: { withCheck: boolean; now: number },
 ): Promise<void> {
-  const { renderRows } = await import('../output/table.ts');
+  const { renderRows } = await import('./table.ts');
   const fields = console.isTerminal
-    ? fieldsForPerson(withCheck, console.columns, context.clock.now())
+    ? fieldsForPerson(withCheck, console.columns, now)
     : fieldsForProgram(withCheck);
   const cells = rows.map((row) => fields.map(({ cell }) => cell(row)));
   await console.write(renderRows(console, fields, cells));

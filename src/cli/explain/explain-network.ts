@@ -1,6 +1,6 @@
 import type { NetworkError } from '../../client/errors.ts';
+import { DEFAULT_PORT } from '../default-port.ts';
 import { isLoopback } from '../profiles/profile.ts';
-import { DEFAULT_PORT } from '../serve/options.ts';
 import type { CallError } from './call-error.ts';
 import { type Explanation, explanation } from './explanation.ts';
 

@@ -1,5 +1,5 @@
-import { type CliErrorCode, cliErrorCodes } from './error-codes.ts';
-import type { ExitCode } from './exit-codes.ts';
+import { type CliErrorCode, cliErrorCodes } from '../errors/error-codes.ts';
+import type { ExitCode } from '../errors/exit-codes.ts';
 
 /** An error as a person and a program are told it. */
 export type Explanation = {

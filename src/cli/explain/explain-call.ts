@@ -7,12 +7,12 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../../client/errors.ts';
+import type { CliErrorCode } from '../errors/error-codes.ts';
+import { exitCodes } from '../errors/exit-codes.ts';
 import { isoText, untilText } from '../output/time.ts';
 import { maskKey } from '../profiles/profile.ts';
 import type { Connection } from '../profiles/resolve.ts';
 import type { CallError } from './call-error.ts';
-import type { CliErrorCode } from './error-codes.ts';
-import { exitCodes } from './exit-codes.ts';
 import { explainNetwork, networkReason } from './explain-network.ts';
 import { type Explanation, explanation } from './explanation.ts';
 

@@ -1,10 +1,10 @@
 import { InterruptedError } from '../../client/errors.ts';
 import { StoreError, StoreNotFoundError, StoreRequestError } from '../../store/errors.ts';
+import { CliError } from '../errors/cli-error.ts';
+import type { CliErrorCode } from '../errors/error-codes.ts';
 import { OutputError } from '../output/console.ts';
 import { withoutKey } from '../profiles/profile.ts';
 import { CallError } from './call-error.ts';
-import { CliError } from './cli-error.ts';
-import type { CliErrorCode } from './error-codes.ts';
 import { explainCall } from './explain-call.ts';
 import { type Explanation, explanation } from './explanation.ts';
 

@@ -1,0 +1,2 @@
+/** Where `pets serve` listens without --port. */
+export const DEFAULT_PORT = 7387;
