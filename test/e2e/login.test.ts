@@ -103,6 +103,20 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect(await savedOn(machine)).toEqual([]);
   });
 
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    '%s at the question ends it as Ctrl-C does, and the cursor is back',
+    async (signal) => {
+      const machine = await freshMachine();
+      const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
+      await terminal.sees('the API key for prod');
+      terminal.signal(signal);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.written()).toContain('interrupted');
+      expect(terminal.written()).toMatch(/\x1b\[\?25h(?![^]*\x1b\[\?25l)/);
+      expect(await savedOn(machine)).toEqual([]);
+    },
+  );
+
   test('a paste that can be no key ends it at once', async () => {
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);

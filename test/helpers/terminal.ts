@@ -8,6 +8,7 @@ export type Terminal = {
   /** Waits until the screen shows a text behind what was seen before. */
   sees(text: string): Promise<void>;
   type(keys: string): void;
+  signal(signal: NodeJS.Signals): void;
   /** The exit code. */
   ended(): Promise<number | null>;
   /** All that was written to the terminal. */
@@ -24,11 +25,15 @@ export function onTerminal(
   env: Record<string, string> = {},
 ): Terminal {
   const line = [process.execPath, PETS, ...args].map((word) => `'${word}'`).join(' ');
-  const child = spawn('script', ['-qec', `stty cols ${COLUMNS} rows ${ROWS}; ${line}`, '/dev/null'], {
-    env: { ...machine.env, TERM: 'xterm-256color', SHELL: '/bin/sh', ...env },
-    cwd: machine.home,
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    'script',
+    ['-qec', `stty cols ${COLUMNS} rows ${ROWS}; echo "pid $$."; exec ${line}`, '/dev/null'],
+    {
+      env: { ...machine.env, TERM: 'xterm-256color', SHELL: '/bin/sh', ...env },
+      cwd: machine.home,
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  );
   let hasClosed = false;
   const closed = once(child, 'close').finally(() => {
     hasClosed = true;
@@ -52,6 +57,10 @@ export function onTerminal(
       }
     },
     type: (keys) => child.stdin.write(keys),
+    signal(signal) {
+      const [, pid] = /^pid (\d+)\./.exec(text) ?? [];
+      process.kill(Number(pid), signal);
+    },
     ended: async () => (await closed)[0],
     written: () => text,
   };
