@@ -112,7 +112,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
       terminal.signal(signal);
       expect(await terminal.ended()).toBe(130);
       expect(terminal.written()).toContain('interrupted');
-      expect(terminal.written()).toMatch(/\x1b\[\?25h(?![^]*\x1b\[\?25l)/);
+      expect(terminal.written()).toMatch(/\x1b\[\?25h(?!.*\x1b\[\?25l)/s);
       expect(await savedOn(machine)).toEqual([]);
     },
   );
