@@ -1,8 +1,8 @@
-import { type Files, isMissing, type OpenFile, readAll, writeAll } from '../../store/files.ts';
+import { type Files, type OpenFile, readAll, writeAll } from '../../store/files.ts';
 import { damagedError, writeError } from './job-errors.ts';
 import { LineReader, linesOf } from './lines.ts';
 import { decodeEntry, type Entry, encodeEntry, encodeHeader, type Header } from './progress-format.ts';
-import { type Known, replay } from './progress-replay.ts';
+import { type Known, openIfThere, replay } from './progress-replay.ts';
 import { RowStates } from './row-states.ts';
 
 export const PROGRESS = 'progress.ndjson';
@@ -120,13 +120,8 @@ export async function createProgress(
  * @throws CliError where it is damaged, and then it is as it was
  */
 export async function loadProgress(files: Files, path: string): Promise<Progress | undefined> {
-  let file: OpenFile;
-  try {
-    file = await files.open(path, 'change');
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
+  const file = await openIfThere(files, path, 'change');
+  if (!file) return undefined;
   try {
     const replayed = await replay(file, path);
     if (!replayed) {

@@ -15,14 +15,22 @@ export type Known = {
 
 /** Reads a progress file as it is: nothing is mended, and nobody hindered. Undefined where there is none. */
 export async function lookAtProgress(files: Files, path: string): Promise<Known | undefined> {
-  let file: OpenFile;
+  const file = await openIfThere(files, path, 'read');
+  return file && withFile(file, () => replay(file, path));
+}
+
+/** Opens a file; undefined where there is none. */
+export async function openIfThere(
+  files: Files,
+  path: string,
+  how: Parameters<Files['open']>[1],
+): Promise<OpenFile | undefined> {
   try {
-    file = await files.open(path, 'read');
+    return await files.open(path, how);
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
   }
-  return withFile(file, () => replay(file, path));
 }
 
 /** `last` is where the last whole line begins, `end` where it ends. */
