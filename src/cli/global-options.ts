@@ -3,6 +3,13 @@ import type { Option } from './command.ts';
 import { colourModes } from './output/colour.ts';
 import { profileNames } from './profiles/profile.ts';
 
+/** What commander itself answers. */
+export const helpOption = { flags: '-h, --help', description: 'show this help' } as const satisfies Option;
+export const versionOption = {
+  flags: '-V, --version',
+  description: 'show the version',
+} as const satisfies Option;
+
 /** The options of every command, as a usage line has them; globals.ts says what they become. */
 export const globalOptions: readonly Option[] = [
   {

@@ -36,8 +36,10 @@ export function answerAtOnce(argv: readonly string[], directory: string): boolea
   }
 }
 
-const pageOf = ({ pages }: Answers, argv: readonly string[]): string | undefined =>
-  pages.find((page) => page.arguments.includes(keyOf(argv)))?.text;
+function pageOf({ pages }: Answers, argv: readonly string[]): string | undefined {
+  const key = keyOf(argv);
+  return pages.find((page) => page.arguments.includes(key))?.text;
+}
 
 /** `completion <shell> -- <words…>`, where there is a script for that shell. */
 function completionOf(answers: Answers, argv: readonly string[]): string | undefined {

@@ -1,5 +1,5 @@
 import type { Argument, Command, CommandGroup, Option } from '../command.ts';
-import { globalOptions } from '../global-options.ts';
+import { globalOptions, helpOption, versionOption } from '../global-options.ts';
 import { topics } from '../topics.ts';
 
 /** What the shell itself knows to offer. */
@@ -28,12 +28,6 @@ export type Completable = {
   commands: readonly Completable[];
 };
 
-/** Those that every program has, and nobody declares. */
-const common: readonly Option[] = [
-  { flags: '-h, --help', description: 'show this help' },
-  { flags: '-V, --version', description: 'show the version' },
-];
-
 /** The whole program; its options are those of every command. */
 export function completionTable(commands: readonly (Command<never> | CommandGroup)[]): Completable {
   const table = commands.map(ofCommand);
@@ -43,7 +37,7 @@ export function completionTable(commands: readonly (Command<never> | CommandGrou
   };
   return {
     ...leaf('pets', ''),
-    options: [...globalOptions, ...common].map(ofOption),
+    options: [...globalOptions, helpOption, versionOption].map(ofOption),
     commands: [...table, help],
   };
 }

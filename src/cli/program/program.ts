@@ -4,7 +4,7 @@ import type { Command, CommandGroup, Runtime } from '../command.ts';
 import { commands } from '../commands/index.ts';
 import type { Context } from '../context.ts';
 import { exitCodes } from '../errors/exit-codes.ts';
-import { globalOptions } from '../global-options.ts';
+import { globalOptions, helpOption, versionOption } from '../global-options.ts';
 import type { Globals } from '../globals.ts';
 import { createConsole, OutputError } from '../output/console.ts';
 import { wrapText } from '../output/wrap.ts';
@@ -43,13 +43,14 @@ export async function runProgram(context: Context): Promise<number> {
       })
       .configureHelp({ showGlobalOptions: true, ...narrowHelp(columns) })
       .helpCommand(false)
-      .helpOption('-h, --help', 'show this help');
+      .helpOption(helpOption.flags, helpOption.description);
 
   const program = configure(new Commander('pets'))
-    .version(version, '-V, --version', 'show the version')
+    .version(version, versionOption.flags, versionOption.description)
     .usage('<command> [options]')
-    .addHelpText('before', overview(columns))
-    .addHelpText('after', `\n${afterwards(columns)}`)
+    // As functions: most runs show no help.
+    .addHelpText('before', () => overview(columns))
+    .addHelpText('after', () => `\n${afterwards(columns)}`)
     .showSuggestionAfterError();
   for (const option of globalOptions) addOption(program, option);
 
@@ -57,8 +58,10 @@ export async function runProgram(context: Context): Promise<number> {
     const child = configure(parent.command(command.name)).summary(command.summary);
     for (const argument of command.arguments ?? []) addArgument(child, argument);
     for (const option of command.options ?? []) addOption(child, option);
-    const examples = command.examples.map((line) => `  ${line}\n`).join('');
-    child.addHelpText('before', `${wrapText(command.summary, columns, 0)}\n\nExamples:\n${examples}`);
+    child.addHelpText('before', () => {
+      const examples = command.examples.map((line) => `  ${line}\n`).join('');
+      return `${wrapText(command.summary, columns, 0)}\n\nExamples:\n${examples}`;
+    });
     child.action(async (...args) => {
       const globals = globalsOf(child, context);
       const options = { ...child.opts(), ...namedArguments(command, args) };
