@@ -13,6 +13,8 @@ test.each([
     'put quotes around it:\n    pets add "Lady Bella" --category 1',
   ],
   ['add it: pets add <name> --category <id>', 24, 2, 'add it:\n  pets add <name> --category <id>'],
+  ['for example: pets add Rex --category 3', 37, 4, 'for example:\n    pets add Rex --category 3'],
+  ['no keys: pets keys add <name> --plan <plan>', 40, 2, 'no keys:\n  pets keys add <name> --plan <plan>'],
   ['log in: pets login; or try it here', 24, 2, 'log in: pets login; or\n  try it here'],
   // One that is longer than the terminal is broken by the terminal, and is copied whole.
   [

@@ -1,7 +1,8 @@
 import { wrapToWidth } from './width.ts';
 
 /** A command as our messages write it: `pets list --status sold`. Broken over lines it could not be copied. */
-const COMMAND = /\bpets [a-z]+(?: (?:--?[\w-]+(?:[ =][^\s;,.]+)?|<[^>]+>|"[^"]*"|\d+))*/g;
+const COMMAND =
+  /\bpets [a-z]+(?: [\w.-]+(?= [-<]))?(?: (?:--?[\w-]+(?:[ =][^\s;,.]+)?|<[^>]+>|"[^"]*"|\d+))*/g;
 
 const NO_BREAK = '\u00a0';
 
