@@ -178,13 +178,21 @@ function errorAnswer(error: unknown, onError: AppOptions['onError']): Answer {
   return new ServiceError('internal_error', 'The service has failed');
 }
 
-function send(response: ServerResponse, answer: Answer, headers: Record<string, string>): void {
-  const body: Record<string, string | number> =
-    answer.body === ''
-      ? {}
-      : { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(answer.body) };
-  response.writeHead(answer.status, { ...body, ...headers, ...answer.headers });
-  response.end(answer.body);
+function send(
+  response: ServerResponse,
+  { status, headers, body }: Answer,
+  more: Readonly<Record<string, string>>,
+): void {
+  const lines: string[] = [];
+  if (body.length > 0) {
+    lines.push('Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body)));
+  }
+  for (const name in more) if (!(name in headers)) lines.push(name, more[name] ?? '');
+  for (const name in headers) lines.push(name, headers[name] ?? '');
+  response.writeHead(status, lines);
+  // Node sends a string together with the headers, and a buffer apart: one character for each byte leaves them as they are.
+  if (typeof body === 'string') response.end(body);
+  else response.end(body.toString('latin1'), 'latin1');
 }
 
 const isUnderApi = (url: string): boolean =>

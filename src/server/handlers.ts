@@ -13,8 +13,8 @@ import { decodeCursor, encodeCursor } from './cursor.ts';
 import { readIdempotency } from './request/idempotency.ts';
 import { ServiceError } from './service-error.ts';
 
-/** An answer before the headers that every answer has. `body` is JSON text. */
-export type Answer = { status: number; headers: Readonly<Record<string, string>>; body: string };
+/** An answer before the headers that every answer has. `body` is JSON: text, or its bytes in UTF-8. */
+export type Answer = { status: number; headers: Readonly<Record<string, string>>; body: string | Buffer };
 
 export type Call = { store: Store; caller: Caller; request: IncomingMessage; now: number };
 
@@ -32,7 +32,7 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
       const next = `limit=${limit}${filter}&cursor=${encodeCursor(page.next, store.secret)}`;
       headers[header.link] = `<${API_PREFIX}${operations.listPets.path}?${next}>; rel="next"`;
     }
-    return { status: operations.listPets.success.status, headers, body: `[${page.pets.join(',')}]` };
+    return { status: operations.listPets.success.status, headers, body: page.pets };
   },
 
   async createPet({ body }, { store, caller, request }) {

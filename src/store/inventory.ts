@@ -7,6 +7,8 @@ const PAGE_BYTES = 2 ** 20;
 /** Below this a loop copies quicker than a call into the runtime. */
 const SHORT_BYTES = 200;
 const NONE = new Uint32Array(0);
+const EMPTY = Buffer.alloc(0);
+const [OPEN, COMMA, CLOSE] = [0x5b, 0x2c, 0x5d];
 
 /**
  * The animals in memory, by ascending id. Their text is kept as bytes in large chunks: a million strings would
@@ -49,15 +51,8 @@ export class Inventory {
   }
 
   textAt(position: number): PetJson {
-    const place = 3 * position;
-    const start = this.#places[place + 1] ?? 0;
-    return (
-      this.#chunks[this.#places[place] ?? 0]?.toString(
-        'utf8',
-        start,
-        start + (this.#places[place + 2] ?? 0),
-      ) ?? ''
-    );
+    const start = this.#places[3 * position + 1] ?? 0;
+    return this.#chunkOf(position).toString('utf8', start, start + this.#lengthOf(position));
   }
 
   get(id: bigint): PetJson | undefined {
@@ -67,24 +62,56 @@ export class Inventory {
 
   /** A page costs the same wherever it is: one search, then as many animals as it has. */
   page({ limit, status, after }: PageQuery): Page {
-    let position = after === undefined ? 0 : this.#firstFrom(after);
-    if (after !== undefined && position < this.#size && this.#ids[position] === after) position++;
+    const from = after === undefined ? 0 : this.#firstAfter(after);
     const index = status && this.#indexOf(status);
-    const first = index ? firstIndex(index.size, (i) => (index.positions[i] ?? 0) >= position) : position;
-    const end = Math.min(first + limit, index ? index.size : this.#size);
-    const pets: PetJson[] = [];
-    for (let i = first, bytes = 0; i < end && bytes < PAGE_BYTES; i++) {
-      position = index ? (index.positions[i] ?? 0) : i;
-      pets.push(this.textAt(position));
-      bytes += this.#places[3 * position + 2] ?? 0;
+    const total = index ? index.size : this.#size;
+    const first = index ? firstIndex(index.size, (i) => (index.positions[i] ?? 0) >= from) : from;
+    const positions: number[] = [];
+    for (let i = first, bytes = 0; i < total && positions.length < limit && bytes < PAGE_BYTES; i++) {
+      const position = index ? (index.positions[i] ?? 0) : i;
+      positions.push(position);
+      bytes += this.#lengthOf(position);
     }
-    const next = this.#ids[position];
-    const more = first + pets.length < (index ? index.size : this.#size);
-    return more && pets.length > 0 && next !== undefined ? { pets, next } : { pets };
+    const pets = this.#join(positions);
+    const last = positions.at(-1);
+    if (last === undefined || first + positions.length === total) return { pets };
+    return { pets, next: this.#ids[last] ?? 0n };
+  }
+
+  /** The animals as a JSON array. */
+  #join(positions: readonly number[]): Buffer {
+    let length = 2 + Math.max(0, positions.length - 1);
+    for (const position of positions) length += this.#lengthOf(position);
+    const json = Buffer.allocUnsafe(length);
+    let end = 0;
+    json[end++] = OPEN;
+    for (const position of positions) {
+      if (end > 1) json[end++] = COMMA;
+      const start = this.#places[3 * position + 1] ?? 0;
+      end = copy(this.#chunkOf(position), start, start + this.#lengthOf(position), json, end);
+    }
+    json[end] = CLOSE;
+    return json;
+  }
+
+  #chunkOf(position: number): Buffer {
+    return this.#chunks[this.#places[3 * position] ?? 0] ?? EMPTY;
+  }
+
+  #lengthOf(position: number): number {
+    return this.#places[3 * position + 2] ?? 0;
   }
 
   #firstFrom(id: bigint): number {
+    // Where no id is missing the first look finds it.
+    const guess = this.#size === 0 ? 0 : Number(id - (this.#ids[0] ?? 0n));
+    if (this.#ids[guess] === id && guess < this.#size) return guess;
     return firstIndex(this.#size, (i) => (this.#ids[i] ?? 0n) >= id);
+  }
+
+  #firstAfter(id: bigint): number {
+    const position = this.#firstFrom(id);
+    return position < this.#size && this.#ids[position] === id ? position + 1 : position;
   }
 
   #indexOf(status: PetStatus): { positions: Uint32Array<ArrayBuffer>; size: number } {
@@ -101,13 +128,20 @@ export class Inventory {
       this.#chunks.push(chunk);
       this.#free = 0;
     }
-    if (length > SHORT_BYTES) bytes.copy(chunk, this.#free, start, end);
-    else for (let from = start, to = this.#free; from < end; ) chunk[to++] = bytes[from++] ?? 0;
+    copy(bytes, start, end, chunk, this.#free);
     this.#places[place] = this.#chunks.length - 1;
     this.#places[place + 1] = this.#free;
     this.#places[place + 2] = length;
     this.#free += length;
   }
+}
+
+/** Copies the bytes from `start` to `end`; says where the copy ends. */
+function copy(from: Buffer, start: number, end: number, to: Buffer, at: number): number {
+  if (end - start > SHORT_BYTES) return at + from.copy(to, at, start, end);
+  let free = at;
+  for (let i = start; i < end; i++) to[free++] = from[i] ?? 0;
+  return free;
 }
 
 /** The smallest index below `size` from which on `holds` is true; `size` where there is none. */

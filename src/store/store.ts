@@ -25,8 +25,11 @@ export type AddOutcome =
 /** `after` is the id that the page follows; animals come in ascending id. */
 export type PageQuery = { limit: number; status?: PetStatus | undefined; after?: bigint | undefined };
 
-/** `next` is the last id of the page where more animals follow it. */
-export type Page = { pets: PetJson[]; next?: bigint };
+/**
+ * `pets` is a JSON array in UTF-8: it goes out byte for byte as it was kept. `next` is the last id of the page where
+ * more animals follow it.
+ */
+export type Page = { pets: Buffer; next?: bigint };
 
 export type Seed = { pets: readonly (Addition['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
 

@@ -52,7 +52,10 @@ export class MemoryStore implements Store {
     );
     const page = rows.slice(0, limit);
     const last = page.at(-1);
-    return { pets: page.map(({ text }) => text), ...(last && rows.length > limit && { next: last.id }) };
+    return {
+      pets: Buffer.from(`[${page.map(({ text }) => text).join(',')}]`),
+      ...(last && rows.length > limit && { next: last.id }),
+    };
   }
 
   async get(id: bigint): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import { type JournalStore, openJournalStore } from '../../src/store/journal-sto
 import type { Addition } from '../../src/store/store.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
-import { animal, idempotency, randomOf } from './store-fixtures.ts';
+import { animal, idempotency, randomOf, textsOf } from './store-fixtures.ts';
 
 /** What happened under a seed, to see that something did. */
 export type Figures = {
@@ -161,13 +161,13 @@ class Story {
   async #readAll(store: JournalStore): Promise<void> {
     const seen = new Map<string, string>();
     for (let after: bigint | undefined; ; ) {
-      const { pets, next } = await store.list({ limit: 50, after });
-      for (const text of pets) {
+      const page = await store.list({ limit: 50, after });
+      for (const text of textsOf(page)) {
         if (seen.has(idOf(text))) throw new Error(`${text} is there twice`);
         seen.set(idOf(text), text);
       }
-      if (next === undefined) break;
-      after = next;
+      if (page.next === undefined) break;
+      after = page.next;
     }
     for (const [id, text] of this.#promised) {
       if (seen.get(id) !== text) throw new Error(`${text} was promised, and there is ${seen.get(id)}`);

@@ -126,7 +126,7 @@ test('stopping answers the request that runs, and takes no other', async () => {
   store.list = async () => {
     begun.open();
     await held.opened;
-    return { pets: [] };
+    return { pets: Buffer.from('[]') };
   };
   const { listening, call } = await start({ store });
   const running = call('/v1/pets');
@@ -174,7 +174,7 @@ test('what is told of a request has the time that it took', async () => {
   const { clock, answered, call } = await start({ store });
   store.list = async () => {
     clock.advance(1_234);
-    return { pets: [] };
+    return { pets: Buffer.from('[]') };
   };
   await call('/v1/pets');
   expect(answered).toEqual([{ method: 'GET', url: '/v1/pets', status: 200, milliseconds: 1_234 }]);

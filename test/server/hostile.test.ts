@@ -21,7 +21,7 @@ describe('a client that sends and does not read', () => {
   test('is answered no further than it reads, however much it has sent', async () => {
     const store = new MemoryStore();
     let lists = 0;
-    const page = [`"${'x'.repeat(1_000_000)}"`];
+    const page = Buffer.from(`["${'x'.repeat(1_000_000)}"]`);
     store.list = async () => {
       lists++;
       return { pets: page };
@@ -134,7 +134,7 @@ test('behind an expectation that was refused comes none, though the body was sen
 describe('a service that is to stop', () => {
   test('does, though somebody leaves a CONNECT behind answers that are not read', async () => {
     const store = new MemoryStore();
-    store.list = async () => ({ pets: [`"${'x'.repeat(8_000_000)}"`] });
+    store.list = async () => ({ pets: Buffer.from(`["${'x'.repeat(8_000_000)}"]`) });
     const { listening, answered } = await start({ ...rich, store });
     const socket = connect(listening.port, '127.0.0.1').pause();
     onTestFinished(() => void socket.destroy());

@@ -4,7 +4,7 @@ import { petStatuses } from '../../src/contract/schemas.ts';
 import { StoreError, StoreNotEmptyError } from '../../src/store/errors.ts';
 import type { PageQuery, Store } from '../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
-import { animal, idempotency } from '../helpers/store-fixtures.ts';
+import { animal, idempotency, textsOf } from '../helpers/store-fixtures.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const idsOf = (pets: readonly string[]) => pets.map((text) => /^\{"id":(-?\d+),/.exec(text)?.[1]);
@@ -17,7 +17,7 @@ async function allPages(store: Store, query: PageQuery): Promise<string[]> {
   const pets: string[] = [];
   for (let after: bigint | undefined; ; ) {
     const page = await store.list({ ...query, after });
-    pets.push(...page.pets);
+    pets.push(...textsOf(page));
     if (page.next === undefined) return pets;
     after = page.next;
   }
@@ -31,7 +31,7 @@ export function describeStore(name: string, open: (clock: ManualClock) => Promis
     it('begins empty, with an id and a secret of its own', async () => {
       const { store } = await make();
       expect(await store.size()).toBe(0);
-      expect(await store.list({ limit: 20 })).toEqual({ pets: [] });
+      expect(await store.list({ limit: 20 })).toEqual({ pets: Buffer.from('[]') });
       expect(await store.orders()).toEqual([]);
       expect(store.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
       expect(store.secret).toMatch(/^[0-9a-f]{64}$/);
@@ -103,23 +103,23 @@ export function describeStore(name: string, open: (clock: ManualClock) => Promis
       expect((await store.list({ limit: 2 })).next).toBe(2n);
       expect((await store.list({ limit: 2, after: 2n })).next).toBeUndefined();
       expect((await store.list({ limit: 4 })).next).toBeUndefined();
-      expect(await store.list({ limit: 2, after: 4n })).toEqual({ pets: [] });
-      expect(await store.list({ limit: 2, after: INT64_MAX })).toEqual({ pets: [] });
-      expect(await store.list({ limit: 2, status: 'sold' })).toEqual({ pets: [] });
+      expect(await store.list({ limit: 2, after: 4n })).toEqual({ pets: Buffer.from('[]') });
+      expect(await store.list({ limit: 2, after: INT64_MAX })).toEqual({ pets: Buffer.from('[]') });
+      expect(await store.list({ limit: 2, status: 'sold' })).toEqual({ pets: Buffer.from('[]') });
     });
 
     it('goes on from an id that no animal has', async () => {
       const { store } = await make();
       await store.seed(seedOf([2n, 4n, 6n]));
-      expect(idsOf((await store.list({ limit: 9, after: 3n })).pets)).toEqual(['4', '6']);
-      expect(idsOf((await store.list({ limit: 9, after: INT64_MIN })).pets)).toEqual(['2', '4', '6']);
+      expect(idsOf(textsOf(await store.list({ limit: 9, after: 3n })))).toEqual(['4', '6']);
+      expect(idsOf(textsOf(await store.list({ limit: 9, after: INT64_MIN })))).toEqual(['2', '4', '6']);
     });
 
     it('keeps a seed: ids in their order, orders digit for digit; then counts on', async () => {
       const { store } = await make();
       const orders = [{ id: 9223372036854775807n, note: 'é' }, { nested: [{ crc: '{"crc":"' }] }];
       await store.seed({ pets: seedOf([30n, 10n, 20n]).pets, orders });
-      expect(idsOf((await store.list({ limit: 9 })).pets)).toEqual(['10', '20', '30']);
+      expect(idsOf(textsOf(await store.list({ limit: 9 })))).toEqual(['10', '20', '30']);
       expect(await store.orders()).toEqual([
         '{"id":9223372036854775807,"note":"é"}',
         '{"nested":[{"crc":"{\\"crc\\":\\""}]}',

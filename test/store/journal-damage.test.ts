@@ -8,7 +8,7 @@ import { openJournalStore } from '../../src/store/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
 import { interceptFiles } from '../helpers/store-faults.ts';
-import { animal, idempotency, randomOf } from '../helpers/store-fixtures.ts';
+import { animal, idempotency, randomOf, textsOf } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const unlocked = async () => ({ announce() {}, async release() {} });
@@ -37,7 +37,7 @@ async function reopen(bytes: Uint8Array, where?: string) {
   const onWarning = (message: string) => void warnings.push(message);
   try {
     const store = await openJournalStore({ directory, clock: manualClock(), lock: unlocked, onWarning });
-    const { pets } = await store.list({ limit: 100 });
+    const pets = textsOf(await store.list({ limit: 100 }));
     const added = await store.add({ pet: animal('new') });
     await store.close();
     return { directory, path, warnings, pets, added, error: undefined };
@@ -262,7 +262,7 @@ describe('a flipped bit', () => {
     const onWarning = (message: string) => void warnings.push(message);
     try {
       const store = await openJournalStore({ directory: '/store', files, lock: unlocked, onWarning });
-      return { pets: (await store.list({ limit: 100 })).pets, warnings, error: undefined };
+      return { pets: textsOf(await store.list({ limit: 100 })), warnings, error: undefined };
     } catch (error) {
       return { pets: [], warnings, error };
     }

@@ -5,12 +5,12 @@ import { StoreError, StoreFailedError } from '../../src/store/errors.ts';
 import { type JournalOptions, type JournalStore, openJournalStore } from '../../src/store/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
-import { animal, idempotency } from '../helpers/store-fixtures.ts';
+import { animal, idempotency, textsOf } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const lines = async (directory: string) =>
   (await readFile(join(directory, 'journal.ndjson'), 'utf8')).split('\n');
-const everything = async (store: JournalStore) => (await store.list({ limit: 1000 })).pets;
+const everything = async (store: JournalStore) => textsOf(await store.list({ limit: 1000 }));
 
 async function open(directory: string, options: Partial<JournalOptions> = {}): Promise<JournalStore> {
   const store = await openJournalStore({ directory, clock: manualClock(), ...options });

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { openJournalStore } from '../../src/store/journal-store.ts';
+import { textsOf } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 it.each([undefined, 'sold'] as const)(
@@ -13,8 +14,8 @@ it.each([undefined, 'sold'] as const)(
     let after: bigint | undefined;
     do {
       const page = await store.list({ limit: 100, status, after });
-      lengths.push(page.pets.length);
-      ids.push(...page.pets.map((text) => JSON.parse(text).id as number));
+      lengths.push(textsOf(page).length);
+      ids.push(...textsOf(page).map((text) => JSON.parse(text).id as number));
       after = page.next;
     } while (after !== undefined && lengths.length < 50);
     expect(ids).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
@@ -29,7 +30,7 @@ it('a page has at least one animal, however large', async () => {
   await store.add({ pet });
   await store.add({ pet });
   const page = await store.list({ limit: 2 });
-  expect(page.pets).toHaveLength(1);
+  expect(textsOf(page)).toHaveLength(1);
   expect(page.next).toBe(1n);
   await store.close();
 });
