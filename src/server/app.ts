@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { header } from '../contract/headers.ts';
-import { API_PREFIX } from '../contract/operations.ts';
+import { API_PREFIX, type OperationName } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
 import { type AdmissionOptions, createAdmission, type Exchange } from './caller/admission.ts';
 import type { Caller } from './caller/auth.ts';
@@ -14,10 +14,10 @@ import { checkExpectation } from './request/expect.ts';
 import { checkFrame } from './request/frame.ts';
 import { checkHost } from './request/hosts.ts';
 import { readInput } from './request/input.ts';
-import { parsePath, parseQuery, parseTarget, type Target } from './request/target.ts';
+import { checkTarget, parseQuery, pathOf, type Query } from './request/target.ts';
 import { deprecationHeaders, rateLimitHeaders } from './response-headers.ts';
 import { createRoot } from './root.ts';
-import { allowedMethods, findResource, type Resource, type Route } from './router.ts';
+import { allowedMethods, findResource, type Resource } from './router.ts';
 import { ServiceError } from './service-error.ts';
 
 export type Answered = { method: string; url: string; status: number; milliseconds: number };
@@ -35,7 +35,7 @@ export type AppOptions = AdmissionOptions & {
 };
 
 /** What a request is for. */
-type Errand = { target: Target; resource: Resource; route: Route };
+type Errand = { operation: OperationName; path: string; resource: Resource; query: Query };
 
 const NO_FAULT: Fault = { latency: 0, fails: false };
 
@@ -59,7 +59,7 @@ export function createApp(options: AppOptions): App {
     checkFrame(request);
     checkHost(request, options.hosts);
     const url = request.url ?? '';
-    if (!isUnderApi(url)) return root(methodOf(request), parseTarget(url).path);
+    if (!isUnderApi(url)) return root(methodOf(request), checkTarget(url));
     if (request.method === 'OPTIONS') return describeResource(request, exchange);
     const errand = findErrand(request, exchange);
     // Who asks comes before what is asked for: a stranger learns nothing, and what a caller gets wrong is counted.
@@ -73,9 +73,9 @@ export function createApp(options: AppOptions): App {
     await admission.count(caller, exchange);
     if (errand instanceof ServiceError) throw errand;
     checkExpectation(request);
-    const { target, route } = errand;
-    const input = await readInput(route, target.query, request);
-    return callHandler(route.operation, input, { store, caller, request, now: clock.now() });
+    const { operation, resource, query } = errand;
+    const input = await readInput(operation, { params: resource.params, query, request });
+    return callHandler(operation, input, { store, caller, request, now: clock.now() });
   }
 
   /** The answer that `Prefer: code=NNN` asks for: a caller's own test of what it does then. */
@@ -90,10 +90,10 @@ export function createApp(options: AppOptions): App {
     const window = await admission.greet(caller, seen);
     if (code === '429') exchange.window = { ...window, remaining: 0 };
     if (errand instanceof ServiceError) throw errand;
-    const { target, resource, route } = errand;
+    const { operation, path, resource } = errand;
     return preferredAnswer(code, {
-      operation: route.operation,
-      path: target.path,
+      operation,
+      path,
       allow: allowedMethods(resource),
       window,
       now: clock.now(),
@@ -106,8 +106,8 @@ export function createApp(options: AppOptions): App {
     if (request.headers.authorization) {
       await admission.greet(await admission.identify(request, exchange), exchange);
     }
-    const { path, segments } = parseTarget(request.url ?? '');
-    const resource = findResource(segments);
+    const path = checkTarget(request.url ?? '');
+    const resource = findResource(path);
     if (resource === undefined) throw nothingAt(path);
     const methods = allowedMethods(resource);
     Object.assign(exchange.headers, preflightHeaders(cors, methods));
@@ -158,14 +158,14 @@ export function createApp(options: AppOptions): App {
 function findErrand(request: IncomingMessage, exchange: Exchange): Errand | ServiceError {
   try {
     const url = request.url ?? '';
-    const path = parsePath(url);
-    const resource = findResource(path.segments);
-    if (resource === undefined) return nothingAt(path.path);
-    const route = resource.get(methodOf(request));
-    if (route === undefined) return methodNotAllowed(path.path, allowedMethods(resource));
+    const path = pathOf(url);
+    const resource = findResource(path);
+    if (resource === undefined) return nothingAt(path);
+    const operation = resource.operations.get(methodOf(request));
+    if (operation === undefined) return methodNotAllowed(path, allowedMethods(resource));
     // Before the query is read: each answer of an operation announces its end, also the one to a wrong query.
-    Object.assign(exchange.headers, deprecationHeaders(route.operation));
-    return { target: { ...path, query: parseQuery(url) }, resource, route };
+    Object.assign(exchange.headers, deprecationHeaders(operation));
+    return { operation, path, resource, query: parseQuery(url) };
   } catch (error) {
     if (error instanceof ServiceError) return error;
     throw error;

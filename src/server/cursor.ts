@@ -1,13 +1,14 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 
 const ID_BYTES = 8;
 const TAG_BYTES = 12;
 
-/** An opaque cursor (design D1): the id that the next page follows, signed so that only this store's are taken. */
+/** An opaque cursor (design D1): the id that the next page follows, with a tag so that only this store's are taken. */
 export function encodeCursor(after: bigint, secret: string): string {
-  const id = Buffer.alloc(ID_BYTES);
-  id.writeBigInt64BE(after);
-  return Buffer.concat([id, tag(id, secret)]).toString('base64url');
+  const bytes = Buffer.allocUnsafe(ID_BYTES + TAG_BYTES);
+  bytes.writeBigInt64BE(after);
+  bytes.write(tag(after, secret), ID_BYTES, 'hex');
+  return bytes.toString('base64url');
 }
 
 /** The id behind a cursor, or undefined for one that this store did not make. */
@@ -15,10 +16,13 @@ export function decodeCursor(cursor: string, secret: string): bigint | undefined
   const bytes = Buffer.from(cursor, 'base64url');
   // Node skips characters that are no base64url: only the one spelling counts.
   if (bytes.length !== ID_BYTES + TAG_BYTES || bytes.toString('base64url') !== cursor) return undefined;
-  const id = bytes.subarray(0, ID_BYTES);
-  return timingSafeEqual(bytes.subarray(ID_BYTES), tag(id, secret)) ? id.readBigInt64BE() : undefined;
+  const after = bytes.readBigInt64BE();
+  return timingSafeEqual(bytes.subarray(ID_BYTES), Buffer.from(tag(after, secret), 'hex'))
+    ? after
+    : undefined;
 }
 
-function tag(id: Buffer, secret: string): Buffer {
-  return createHmac('sha256', secret).update(id).digest().subarray(0, TAG_BYTES);
+/** In hexadecimal. Far less of the digest than would let somebody hash on from where it ends. */
+function tag(after: bigint, secret: string): string {
+  return hash('sha256', `${secret}${after}`).slice(0, 2 * TAG_BYTES);
 }

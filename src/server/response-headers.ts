@@ -3,13 +3,14 @@ import { API_PREFIX, type Operation, type OperationName, operations } from '../c
 import type { Window } from './limits/limiter.ts';
 
 const SECOND = 1_000;
+const NONE = {};
 
 /** The three headers of every response (specification 8.3). */
-export function rateLimitHeaders(window: Window): Record<string, string> {
+export function rateLimitHeaders({ limit, remaining, resetAt }: Window): Record<string, string> {
   return {
-    [header.rateLimit]: String(window.limit),
-    [header.rateLimitRemaining]: String(window.remaining),
-    [header.rateLimitReset]: String(Math.ceil(window.resetAt / SECOND)),
+    [header.rateLimit]: String(limit),
+    [header.rateLimitRemaining]: String(remaining),
+    [header.rateLimitReset]: String(Math.ceil(resetAt / SECOND)),
   };
 }
 
@@ -19,9 +20,9 @@ export function retryAfter(milliseconds: number): number {
 }
 
 /** The announcement of an operation's end (design D12), on each of its answers. */
-export function deprecationHeaders(name: OperationName): Record<string, string> {
+export function deprecationHeaders(name: OperationName): Readonly<Record<string, string>> {
   const { deprecated }: Operation = operations[name];
-  if (deprecated === undefined) return {};
+  if (deprecated === undefined) return NONE;
   return {
     [header.deprecation]: `@${deprecated.since.getTime() / SECOND}`,
     [header.sunset]: deprecated.sunset.toUTCString(),

@@ -1,31 +1,47 @@
 import { API_PREFIX, type Operation, type OperationName, operations } from '../contract/operations.ts';
+import { segmentsOf } from './request/target.ts';
 
-export type Route = { operation: OperationName; params: Record<string, string> };
+/** What stands at a path: the operation of each method that it has, and the path's parameters. */
+export type Resource = {
+  operations: ReadonlyMap<string, OperationName>;
+  params: Readonly<Record<string, string>>;
+};
 
-/** What stands at a path: the route of each method that it has; undefined where there is nothing. */
-export type Resource = ReadonlyMap<string, Route>;
+type Template = { parts: readonly string[]; operations: Map<string, OperationName> };
 
-type Template = { name: OperationName; operation: Operation; parts: readonly string[] };
+const templates = new Map<string, Template>();
+for (const [name, { method, path }] of Object.entries(operations) as [OperationName, Operation][]) {
+  const whole = API_PREFIX + path;
+  const template = templates.get(whole) ?? { parts: whole.slice(1).split('/'), operations: new Map() };
+  templates.set(whole, template);
+  template.operations.set(method, name);
+}
 
-const templates: readonly Template[] = Object.entries(operations).map(([name, operation]) => ({
-  name: name as OperationName,
-  operation,
-  parts: `${API_PREFIX}${operation.path}`.slice(1).split('/'),
-}));
+/** Those without a parameter: most requests name one of them letter for letter, and nothing need be taken apart. */
+const plain = new Map<string, Resource>();
+for (const [path, { operations }] of templates) {
+  if (!path.includes('{')) plain.set(path, { operations, params: {} });
+}
 
-/** Finds what the operations table has at a path, given as its decoded segments. */
-export function findResource(segments: readonly string[]): Resource | undefined {
-  const resource = new Map<string, Route>();
-  for (const { name, operation, parts } of templates) {
+/**
+ * Finds what the operations table has at a path, given as it was sent.
+ *
+ * @throws ServiceError `invalid_request` for malformed percent-encoding
+ */
+export function findResource(path: string): Resource | undefined {
+  const known = plain.get(path);
+  if (known) return known;
+  const segments = segmentsOf(path);
+  for (const { parts, operations } of templates.values()) {
     const params = match(parts, segments);
-    if (params) resource.set(operation.method, { operation: name, params });
+    if (params) return { operations, params };
   }
-  return resource.size === 0 ? undefined : resource;
+  return undefined;
 }
 
 /** The methods of a resource as an Allow header lists them: HEAD comes with GET, and OPTIONS is everywhere. */
-export function allowedMethods(resource: Resource): string {
-  return [...[...resource.keys()].flatMap(methodsOf), 'OPTIONS'].join(', ');
+export function allowedMethods({ operations }: Resource): string {
+  return [...[...operations.keys()].flatMap(methodsOf), 'OPTIONS'].join(', ');
 }
 
 function methodsOf(method: string): string[] {
@@ -34,7 +50,7 @@ function methodsOf(method: string): string[] {
 
 /** Every method of the service, for who asks with one that no resource has. */
 export const allMethods = [
-  ...new Set(templates.flatMap(({ operation }) => methodsOf(operation.method))),
+  ...new Set(Object.values(operations).flatMap(({ method }) => methodsOf(method))),
   'OPTIONS',
 ].join(', ');
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseTarget } from '../../src/server/request/target.ts';
+import { checkTarget, parseQuery, pathOf, segmentsOf } from '../../src/server/request/target.ts';
 
 describe('a target is read', () => {
   test.each([
@@ -13,9 +13,8 @@ describe('a target is read', () => {
     ['/v1//pets', ['v1', '', 'pets'], {}],
     ['/v1/pets?__proto__=1', ['v1', 'pets'], Object.fromEntries([['__proto__', '1']])],
   ])('%s', (url, segments, query) => {
-    const target = parseTarget(url);
-    expect(target.segments).toEqual(segments);
-    expect(Object.entries(target.query)).toEqual(Object.entries(query));
+    expect(segmentsOf(pathOf(url))).toEqual(segments);
+    expect([...parseQuery(url)]).toEqual(Object.entries(query));
   });
 });
 
@@ -30,5 +29,5 @@ describe('a target is refused', () => {
     ['/v1/pets?a=%', /percent-encoding/],
     ['/v1/pets?limit=1&limit=1', /limit is given twice/],
     ['/v1/pets?__proto__=1&__proto__=2', /__proto__ is given twice/],
-  ])('%s', (url, message) => expect(() => parseTarget(url)).toThrow(message));
+  ])('%s', (url, message) => expect(() => checkTarget(url)).toThrow(message));
 });

@@ -3,7 +3,7 @@ import type { Clock } from '../../contract/clock.ts';
 import { header } from '../../contract/headers.ts';
 import type { Limiter, Window } from '../limits/limiter.ts';
 import { overLimit } from '../refusals.ts';
-import { authenticate, type Caller, type KeyDirectory } from './auth.ts';
+import { type Caller, createAuthenticator, type KeyDirectory } from './auth.ts';
 
 /** What is known of a request so far: every answer, an error too, goes out with it. */
 export type Exchange = { window?: Window; headers: Record<string, string> };
@@ -29,11 +29,12 @@ const ANONYMOUS = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
 /** Who asks, and what the limits let it do. */
 export function createAdmission(options: AdmissionOptions) {
   const { keys, limiter, strangers, limitFailedKeys = false, clock, onError } = options;
+  const authenticate = createAuthenticator(keys);
   return {
     /** @throws ServiceError 401 or 400; 429 where strangers are limited */
     async identify(request: IncomingMessage, exchange: Exchange): Promise<Caller> {
       try {
-        return await authenticate(request, keys);
+        return await authenticate(request);
       } catch (error) {
         const verdict = await strangers.take(addressOf(request.socket.remoteAddress), ANONYMOUS);
         exchange.window = verdict.window;

@@ -1,10 +1,13 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import type { Quota } from '../../contract/plans.ts';
 import { hashKey } from '../../store/keys.ts';
 import { unauthorized } from '../refusals.ts';
 import { countHeader } from '../request/count-header.ts';
 import { ServiceError } from '../service-error.ts';
+
+const BEARER = /^Bearer +(\S+) *$/i;
 
 /** Who sends a request: the SHA-256 of the key names the caller wherever something is counted or remembered. */
 export type Caller = { id: string; quota: Quota };
@@ -14,20 +17,35 @@ export interface KeyDirectory {
   find(sha256: string): Promise<{ quota: Quota } | undefined>;
 }
 
+/** Finds the caller of a request. */
+export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
+
 /**
- * Finds the caller by `Authorization: Bearer <key>` (specification 5).
- *
- * @throws ServiceError 401, the same for a missing and for an invalid key; 400 for two Authorization headers
+ * Makes what finds the caller by `Authorization: Bearer <key>` (specification 5). It fails with a ServiceError: 401, the
+ * same for a missing and for an invalid key; 400 for two Authorization headers.
  */
-export async function authenticate(request: IncomingMessage, keys: KeyDirectory): Promise<Caller> {
-  if (countHeader(request, 'authorization') > 1) {
-    throw new ServiceError('invalid_request', 'The Authorization header is given twice');
-  }
-  const key = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
-  if (key !== undefined && API_KEY_PATTERN.test(key)) {
+export function createAuthenticator(keys: KeyDirectory): Authenticate {
+  /** What each connection sent last, and its hash: most send the same key again and again. */
+  const sent = new WeakMap<Socket, { authorization: string; id: string }>();
+
+  function idOf({ headers, socket }: IncomingMessage): string | undefined {
+    const { authorization = '' } = headers;
+    const last = sent.get(socket);
+    if (last?.authorization === authorization) return last.id;
+    const key = BEARER.exec(authorization)?.[1];
+    if (key === undefined || !API_KEY_PATTERN.test(key)) return undefined;
     const id = hashKey(key);
-    const known = await keys.find(id);
-    if (known !== undefined) return { id, quota: known.quota };
+    sent.set(socket, { authorization, id });
+    return id;
   }
-  throw unauthorized();
+
+  return async (request) => {
+    if (countHeader(request, 'authorization') > 1) {
+      throw new ServiceError('invalid_request', 'The Authorization header is given twice');
+    }
+    const id = idOf(request);
+    const known = id === undefined ? undefined : await keys.find(id);
+    if (id === undefined || known === undefined) throw unauthorized();
+    return { id, quota: known.quota };
+  };
 }

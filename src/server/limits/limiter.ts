@@ -61,7 +61,9 @@ export function createMemoryLimiter(clock: Clock, bans?: Bans): Limiter {
       }
       counters.minute.used++;
       if (Number.isFinite(quota.perDay)) counters.day.used++;
-      return { window: judge(counters, quota).window };
+      // Both windows have one less: the one that is reported stays the same.
+      before.window.remaining--;
+      return before;
     },
     async peek(caller, quota) {
       const verdict = judge(countersOf(caller, clock.now()), quota);
