@@ -1,0 +1,101 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringifyJson } from '../src/contract/json.ts';
+import { animal } from './animals.ts';
+import type { Lab } from './lab.ts';
+import { runCommand } from './processes.ts';
+import { freePort, peer, ready, type Server, serve, start } from './servers.ts';
+
+const INSTALL_MILLISECONDS = 180_000;
+const ANIMALS = 1_000;
+
+const folder = join(import.meta.dirname, 'peers');
+const cli = (...path: string[]): string => join(folder, 'node_modules', ...path);
+
+/** A server of another project: what it is called, how it is launched, and its path for 20 animals. */
+export type Peer = { name: string; path: string; launch(prefix?: readonly string[]): Promise<Server> };
+
+/** The peers that can be had here: installed where they are not yet, and seen to answer. */
+export async function findPeers(lab: Lab, tell: (notice: string) => void): Promise<Peer[]> {
+  try {
+    await installPeers(lab);
+  } catch (error) {
+    tell(
+      `without fastify, hono, json-server and Prism, which could not be installed: ${(error as Error).message}`,
+    );
+    return [];
+  }
+  const found: Peer[] = [];
+  for (const peer of await describePeers(lab)) {
+    try {
+      await ready(() => peer.launch());
+      found.push(peer);
+    } catch (error) {
+      tell(`without ${peer.name}: ${(error as Error).message}`);
+    }
+  }
+  return found;
+}
+
+async function describePeers(lab: Lab): Promise<Peer[]> {
+  const animals = lab.path('db.json');
+  const pets = Array.from({ length: ANIMALS }, (_, i) => animal(i + 1));
+  writeFileSync(animals, stringifyJson({ pets }));
+  const description = lab.path('openapi.json');
+  writeFileSync(description, await describeOurs(lab));
+
+  const own = (name: string): Peer => ({
+    name,
+    path: '/pets?limit=20',
+    launch: (prefix) => start(lab, { prefix, args: [peer(`${name}.mjs`), animals] }),
+  });
+  const foreign = (name: string, path: string, args: (port: string) => string[]): Peer => ({
+    name,
+    path,
+    async launch(prefix) {
+      const port = await freePort();
+      return start(lab, { prefix, args: args(String(port)), url: `http://127.0.0.1:${port}` });
+    },
+  });
+  return [
+    own('fastify'),
+    own('hono'),
+    foreign('json-server', '/pets?_limit=20', (port) => [
+      cli('json-server', 'lib', 'cli', 'bin.js'),
+      ...['--quiet', '--host', '127.0.0.1', '--port', port, animals],
+    ]),
+    foreign('Prism', '/pets?limit=20', (port) => [
+      cli('@stoplight', 'prism-cli', 'dist', 'index.js'),
+      ...['mock', '--verboseLevel', 'error', '--host', '127.0.0.1', '--port', port, description],
+    ]),
+  ];
+}
+
+/** Tries once, and only where they are not there in the wanted versions. */
+async function installPeers(lab: Lab): Promise<void> {
+  const { dependencies } = readJson(join(folder, 'package.json'));
+  const isThere = ([name, version]: [string, unknown]) => {
+    try {
+      return readJson(cli(name, 'package.json')).version === version;
+    } catch {
+      return false;
+    }
+  };
+  if (Object.entries(dependencies).every(isThere)) return;
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--fetch-retries=0'];
+  await runCommand(lab, ['npm', 'install', ...options, '--prefix', folder], {
+    env: process.env,
+    timeout: INSTALL_MILLISECONDS,
+  });
+}
+
+/** What our own service says of itself. */
+async function describeOurs(lab: Lab): Promise<string> {
+  const { url, stop } = await start(lab, { args: serve('--ephemeral') });
+  const reply = await fetch(new URL('/openapi.json', url));
+  const text = await reply.text();
+  await stop();
+  return text;
+}
+
+const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));

@@ -1,0 +1,8 @@
+// Reads a journal line by line and keeps every parsed value: the least that loading it without a format of one's own takes.
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+const values = [];
+createInterface({ input: createReadStream(process.argv[2]) })
+  .on('line', (line) => values.push(JSON.parse(line)))
+  .on('close', () => process.exit(values.length > 0 ? 0 : 1));

@@ -1,0 +1,88 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { dirname } from 'node:path';
+import { median, type Samples } from './measure.ts';
+import type { Measured, Reach, Row, Side } from './rows.ts';
+
+/** What the figures were measured on. */
+export type Setting = ReturnType<typeof describeSetting>;
+
+export function describeSetting(rounds: number) {
+  const git = spawnSync('git', ['describe', '--always', '--dirty', '--exclude', '*'], {
+    cwd: import.meta.dirname,
+    encoding: 'utf8',
+  });
+  return {
+    date: new Date().toISOString(),
+    commit: git.status === 0 ? git.stdout.trim() : undefined,
+    node: process.version,
+    platform: process.platform,
+    cpu: cpus()[0]?.model,
+    cores: cpus().length,
+    rounds,
+  };
+}
+
+/** Markdown: where it was measured, and a table with a line a row. */
+export function table(
+  { date, commit, node, platform, cpu, cores, rounds }: Setting,
+  rows: readonly Row[],
+): string {
+  const where = `Node ${node}, ${platform}, ${cores} × ${cpu}, commit ${commit ?? 'unknown'}, ${date.slice(0, 10)}`;
+  return [
+    `${where}: medians of ${rounds} rounds (min–max). A ratio is the median of the rounds' own ratios.`,
+    '',
+    '| what | ratio | reach | reached | ours | peer |',
+    '| ---- | ----- | ----- | ------- | ---- | ---- |',
+    ...rows.map(
+      (row) => `| ${('missing' in row ? [row.what, row.missing, '', '', '', ''] : cells(row)).join(' | ')} |`,
+    ),
+  ].join('\n');
+}
+
+/** Writes every sample of every row as JSON. */
+export function save(path: string, setting: Setting, rows: readonly Row[]): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, `${JSON.stringify({ setting, rows }, null, 2)}\n`);
+}
+
+function cells({ what, figure, unit, values, reach, ours, peer }: Measured): string[] {
+  const range = `(${number(Math.min(...values))}–${number(Math.max(...values))})`;
+  return [
+    what,
+    `${number(figure)}${unit && ` ${unit}`} ${range}`,
+    bounds(reach, unit),
+    reached(figure, reach),
+    side(ours),
+    side(peer),
+  ];
+}
+
+function side(of: Side | undefined): string {
+  if (!of) return '';
+  const { unit, samples } = of;
+  return `${number(median(samples))} (${spread(samples)})${unit.startsWith('/') ? unit : ` ${unit}`}`;
+}
+
+const spread = (samples: Samples) => `${number(Math.min(...samples))}–${number(Math.max(...samples))}`;
+
+function bounds(reach: Reach | undefined, unit: string): string {
+  if (reach === undefined || reach === 'peer') return reach ?? '';
+  const { least, most } = reach;
+  const behind = unit && ` ${unit}`;
+  if (least !== undefined && most !== undefined) return `${number(least)}–${number(most)}${behind}`;
+  return least === undefined ? `≤ ${number(most ?? 0)}${behind}` : `≥ ${number(least)}${behind}`;
+}
+
+function reached(figure: number, reach: Reach | undefined): string {
+  if (reach === undefined || reach === 'peer') return '';
+  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY } = reach;
+  return figure >= least && figure <= most ? 'yes' : 'no';
+}
+
+/** Three digits or more, as one reads them. */
+function number(value: number): string {
+  const decimals = Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0;
+  return value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+}

@@ -1,0 +1,39 @@
+import type { Bench } from './bench.ts';
+import { cpuSeconds, runCommand } from './processes.ts';
+import { peer, type Server } from './servers.ts';
+
+export const NO_WRK = 'wrk is missing: apt install wrk, or brew install wrk';
+
+/** What wrk sends, and with how many connections; `keyed`: another Idempotency-Key with each request. */
+export type Load = { path: string; connections: number; method?: 'GET' | 'POST'; keyed?: boolean };
+
+export type Burst = {
+  /** Requests a second. */
+  rate: number;
+  /** Microseconds of the server's CPU time for a request; undefined where there is no /proc. */
+  cpu: number | undefined;
+};
+
+/**
+ * Loads a server for a second.
+ *
+ * @throws where a request fails
+ */
+export async function burst({ lab, onCore }: Bench, server: Server, load: Load): Promise<Burst> {
+  const { path, connections, method = 'GET', keyed = false } = load;
+  const before = cpuSeconds(server.pid);
+  const { stdout } = await runCommand(
+    lab,
+    [
+      ...onCore(1),
+      ...['wrk', '-t1', `-c${connections}`, '-d1s', '-s', peer('wrk.lua'), `${server.url}${path}`],
+      ...['--', method, ...(keyed ? [`bench-${performance.now()}-`] : [])],
+    ],
+    { env: { ...lab.env, PETS_API_KEY: server.key } },
+  );
+  const after = cpuSeconds(server.pid);
+  const { requests, microseconds, failed } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '');
+  if (failed > 0 || requests === 0) throw new Error(`${failed} of ${requests} requests of ${path} failed`);
+  const cpu = before === undefined || after === undefined ? undefined : ((after - before) * 1e6) / requests;
+  return { rate: (requests * 1e6) / microseconds, cpu };
+}
