@@ -18,6 +18,7 @@ import { checkTarget, parseQuery, pathOf, type Query } from './request/target.ts
 import { deprecationHeaders, rateLimitHeaders } from './response-headers.ts';
 import { createRoot } from './root.ts';
 import { allowedMethods, findResource, type Resource } from './router.ts';
+import { send } from './send.ts';
 import { ServiceError } from './service-error.ts';
 
 export type Answered = { method: string; url: string; status: number; milliseconds: number };
@@ -59,13 +60,13 @@ export function createApp(options: AppOptions): App {
     checkFrame(request);
     checkHost(request, options.hosts);
     const url = request.url ?? '';
-    if (!isUnderApi(url)) return root(methodOf(request), checkTarget(url));
-    if (request.method === 'OPTIONS') return describeResource(request, exchange);
+    if (!isUnderApi(url)) return await root(methodOf(request), checkTarget(url));
+    if (request.method === 'OPTIONS') return await describeResource(request, exchange);
     const errand = findErrand(request, exchange);
     // Who asks comes before what is asked for: a stranger learns nothing, and what a caller gets wrong is counted.
     const caller = await admission.identify(request, exchange);
     const code = preferredCode(request.headers['prefer']);
-    if (code !== undefined) return answerAsAsked(code, caller, errand, exchange);
+    if (code !== undefined) return await answerAsAsked(code, caller, errand, exchange);
     if (fault.fails) {
       await admission.greet(caller, exchange);
       throw new ServiceError('injected_fault', 'This fault was asked for with --fail-rate');
@@ -75,7 +76,18 @@ export function createApp(options: AppOptions): App {
     checkExpectation(request);
     const { operation, resource, query } = errand;
     const input = await readInput(operation, { params: resource.params, query, request });
-    return callHandler(operation, input, { store, caller, request, now: clock.now() });
+    return await callHandler(operation, input, { store, caller, request, now: clock.now() });
+  }
+
+  /** The same, where an error is an answer too. */
+  async function respondSurely(request: IncomingMessage, exchange: Exchange, fault: Fault): Promise<Answer> {
+    try {
+      return await respond(request, exchange, fault);
+    } catch (error) {
+      if (error instanceof ServiceError) return error;
+      options.onError(error);
+      return new ServiceError('internal_error', 'The service has failed');
+    }
   }
 
   /** The answer that `Prefer: code=NNN` asks for: a caller's own test of what it does then. */
@@ -119,9 +131,7 @@ export function createApp(options: AppOptions): App {
     const exchange: Exchange = { headers: corsHeaders(request.headers.origin, cors) };
     running.set(request.socket, exchange);
     const fault = options.faults && isFaulty(request) ? faultOf(options.faults, requests++) : NO_FAULT;
-    const answer = await respond(request, exchange, fault).catch((error) =>
-      errorAnswer(error, options.onError),
-    );
+    const answer = await respondSurely(request, exchange, fault);
     const window = exchange.window ?? (await admission.strangersWindow(request.socket.remoteAddress));
     if (fault.latency > 0) {
       // What is held back on purpose is not idle.
@@ -133,7 +143,7 @@ export function createApp(options: AppOptions): App {
     }
     running.delete(request.socket);
     // The rest of the request may have been refused meanwhile, and that was its answer.
-    if (!response.headersSent) send(response, answer, { ...rateLimitHeaders(window), ...exchange.headers });
+    if (!response.headersSent) send(response, answer, window, exchange.headers);
     const { method = '', url = '' } = request;
     options.onAnswered?.({ method, url, status: response.statusCode, milliseconds: clock.now() - started });
   }
@@ -170,29 +180,6 @@ function findErrand(request: IncomingMessage, exchange: Exchange): Errand | Serv
     if (error instanceof ServiceError) return error;
     throw error;
   }
-}
-
-function errorAnswer(error: unknown, onError: AppOptions['onError']): Answer {
-  if (error instanceof ServiceError) return error;
-  onError(error);
-  return new ServiceError('internal_error', 'The service has failed');
-}
-
-function send(
-  response: ServerResponse,
-  { status, headers, body }: Answer,
-  more: Readonly<Record<string, string>>,
-): void {
-  const lines: string[] = [];
-  if (body.length > 0) {
-    lines.push('Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body)));
-  }
-  for (const name in more) if (!(name in headers)) lines.push(name, more[name] ?? '');
-  for (const name in headers) lines.push(name, headers[name] ?? '');
-  response.writeHead(status, lines);
-  // Node sends a string together with the headers, and a buffer apart: one character for each byte leaves them as they are.
-  if (typeof body === 'string') response.end(body);
-  else response.end(body.toString('latin1'), 'latin1');
 }
 
 const isUnderApi = (url: string): boolean =>

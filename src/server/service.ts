@@ -5,10 +5,8 @@ import { API_PREFIX } from '../contract/operations.ts';
 import { openBanFile } from '../store/ban-file.ts';
 import { openJournalStore } from '../store/journal-store.ts';
 import { KeyRegistry } from '../store/key-registry.ts';
-import { quotaOf } from '../store/keys.ts';
 import type { Seed, Store } from '../store/store.ts';
 import { type Answered, createApp } from './app.ts';
-import type { KeyDirectory } from './caller/auth.ts';
 import { listen } from './connection/listen.ts';
 import type { FaultOptions } from './faults/draw.ts';
 import { type BanRule, type Bans, createBans, type SaveBans } from './limits/bans.ts';
@@ -72,7 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const { address } = await lookup(host);
     const app = createApp({
       store,
-      keys: keyDirectory(keys, clock),
+      keys,
       limiter: createMemoryLimiter(clock, bans),
       strangers: createMemoryLimiter(clock),
       limitFailedKeys: options.limitFailedKeys || !isLoopback(address),
@@ -104,16 +102,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await store.close();
     throw error;
   }
-}
-
-/** The keys as the app asks for them: by hash, with the quota that holds. */
-function keyDirectory(keys: KeyRegistry, clock: Clock): KeyDirectory {
-  return {
-    async find(sha256) {
-      const key = await keys.find(sha256, clock.now());
-      return key && { quota: quotaOf(key) };
-    },
-  };
 }
 
 /** The bans of the earlier runs, and those to come: one that cannot be written holds until the server ends. */

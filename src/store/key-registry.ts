@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { PlanName } from '../contract/plans.ts';
+import { type PlanName, plans, type Quota } from '../contract/plans.ts';
 import { StoreDamagedError } from './errors.ts';
 import { type Files, isMissing, realFiles } from './files.ts';
 import {
@@ -8,13 +8,14 @@ import {
   keyNames,
   keyPath,
   mintKey,
+  quotaOf,
   type Random,
   readKey,
   type StoredKey,
 } from './keys.ts';
 
 /** What a server has to know of a key. */
-export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256' | 'perMinute' | 'perDay'>;
+export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
 
 /** How old the last reading may be, in milliseconds: a revocation holds within a second. */
 const FRESH_MS = 500;
@@ -63,7 +64,7 @@ export class KeyRegistry {
   addTemporary(plan: PlanName): string {
     const key = mintKey(this.#random);
     const sha256 = hashKey(key);
-    this.#temporary.set(sha256, { name: 'temporary', plan, sha256 });
+    this.#temporary.set(sha256, { name: 'temporary', plan, sha256, quota: plans[plan] });
     return key;
   }
 
@@ -107,7 +108,9 @@ export class KeyRegistry {
     this.#folder = folder;
     this.#seen = seen;
     this.#byHash = new Map();
-    for (const { key } of seen.values()) if (key) this.#byHash.set(key.sha256, key);
+    for (const { key } of seen.values()) {
+      if (key) this.#byHash.set(key.sha256, { ...key, quota: quotaOf(key) });
+    }
     this.#readAt = now;
     this.#done = number;
   }

@@ -32,13 +32,12 @@ test('a cursor with any character changed, dropped or added is refused', () => {
   );
 });
 
-test('only one spelling of a cursor counts', () => {
-  const cursor = encodeCursor(7n, 'secret');
-  // The last character carries two bits that no byte has: another one decodes to the same bytes.
-  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-  const last = alphabet.indexOf(cursor.at(-1) ?? '');
-  const twin = cursor.slice(0, -1) + alphabet[last ^ 1];
-  expect(Buffer.from(twin, 'base64url')).toEqual(Buffer.from(cursor, 'base64url'));
-  expect(decodeCursor(twin, 'secret')).toBeUndefined();
-  expect(decodeCursor(`${cursor}=`, 'secret')).toBeUndefined();
-});
+test.each(['07', '+7', '7.0', '7 ', '7=', '', '-0', '0x7', '9223372036854775808'])(
+  'only one spelling of a cursor counts: not %j for the id',
+  (spelling) => {
+    const cursor = encodeCursor(7n, 'secret');
+    expect(cursor.endsWith('7')).toBe(true);
+    expect(decodeCursor(cursor, 'secret')).toBe(7n);
+    expect(decodeCursor(cursor.slice(0, -1) + spelling, 'secret')).toBeUndefined();
+  },
+);

@@ -29,7 +29,7 @@ const ANONYMOUS = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
 /** Who asks, and what the limits let it do. */
 export function createAdmission(options: AdmissionOptions) {
   const { keys, limiter, strangers, limitFailedKeys = false, clock, onError } = options;
-  const authenticate = createAuthenticator(keys);
+  const authenticate = createAuthenticator(keys, clock);
   return {
     /** @throws ServiceError 401 or 400; 429 where strangers are limited */
     async identify(request: IncomingMessage, exchange: Exchange): Promise<Caller> {

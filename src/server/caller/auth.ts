@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Clock } from '../../contract/clock.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import type { Quota } from '../../contract/plans.ts';
 import { hashKey } from '../../store/keys.ts';
@@ -12,9 +13,9 @@ const BEARER = /^Bearer +(\S+) *$/i;
 /** Who sends a request: the SHA-256 of the key names the caller wherever something is counted or remembered. */
 export type Caller = { id: string; quota: Quota };
 
-/** The keys that the service knows, by SHA-256 in hexadecimal. */
+/** The keys that the service knows, by SHA-256 in hexadecimal. `now` is in milliseconds since the epoch. */
 export interface KeyDirectory {
-  find(sha256: string): Promise<{ quota: Quota } | undefined>;
+  find(sha256: string, now: number): Promise<{ quota: Quota } | undefined>;
 }
 
 /** Finds the caller of a request. */
@@ -24,7 +25,7 @@ export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
  * Makes what finds the caller by `Authorization: Bearer <key>` (specification 5). It fails with a ServiceError: 401, the
  * same for a missing and for an invalid key; 400 for two Authorization headers.
  */
-export function createAuthenticator(keys: KeyDirectory): Authenticate {
+export function createAuthenticator(keys: KeyDirectory, clock: Clock): Authenticate {
   /** What each connection sent last, and its hash: most send the same key again and again. */
   const sent = new WeakMap<Socket, { authorization: string; id: string }>();
 
@@ -44,7 +45,7 @@ export function createAuthenticator(keys: KeyDirectory): Authenticate {
       throw new ServiceError('invalid_request', 'The Authorization header is given twice');
     }
     const id = idOf(request);
-    const known = id === undefined ? undefined : await keys.find(id);
+    const known = id === undefined ? undefined : await keys.find(id, clock.now());
     if (id === undefined || known === undefined) throw unauthorized();
     return { id, quota: known.quota };
   };

@@ -11,32 +11,40 @@ import { ServiceError } from '../service-error.ts';
 import { readJsonBody } from './body.ts';
 import type { Query } from './target.ts';
 
-/** What a request says, before anything is checked. */
+/** What a request says, before anything of it is checked. */
 export type Given = { params: Readonly<Record<string, string>>; query: Query; request: IncomingMessage };
 
 /**
- * Reads what an operation takes, each part by the contract's schema; a parameter that it does not know is ignored.
+ * Reads what an operation takes, each part by the contract's schema; a parameter that it does not know is ignored. Only
+ * a body has to be waited for.
  *
- * @throws ServiceError 404 for a path parameter that names nothing (design D5), 400 for anything else
+ * @throws ServiceError 404 for a path parameter that names nothing (design D5), 400, 413 or 415 for anything else
  */
-export async function readInput(
+export function readInput(
   name: OperationName,
-  { params, query, request }: Given,
-): Promise<OperationInput<OperationName>> {
+  given: Given,
+): OperationInput<OperationName> | Promise<OperationInput<OperationName>> {
   const operation: Operation = operations[name];
   const input: Record<string, unknown> = {};
   if (operation.params) {
-    const result = z.safeParse(operation.params, params);
+    const result = z.safeParse(operation.params, given.params);
     if (!result.success) throw new ServiceError('not_found', `There is nothing with this identifier`);
     input['params'] = result.data;
   }
-  if (operation.query) {
-    const given: Record<string, string | undefined> = {};
-    for (const field in operation.query.shape) given[field] = query.get(field);
-    input['query'] = check(operation.query, given);
-  }
-  if (operation.body) input['body'] = check(operation.body, await readJsonBody(request));
-  return input as OperationInput<OperationName>;
+  if (operation.query) input['query'] = check(operation.query, pick(given.query, operation.query));
+  const whole = input as OperationInput<OperationName>;
+  return operation.body === undefined ? whole : addBody(whole, operation.body, given.request);
+}
+
+async function addBody<Input>(input: Input, schema: z.ZodMiniType, request: IncomingMessage): Promise<Input> {
+  return { ...input, body: check(schema, await readJsonBody(request)) };
+}
+
+/** The parameters that a schema has. */
+function pick(query: Query, { shape }: z.ZodMiniObject): Record<string, string | undefined> {
+  const picked: Record<string, string | undefined> = {};
+  for (const name in shape) picked[name] = query.get(name);
+  return picked;
 }
 
 function check<Schema extends z.ZodMiniType>(schema: Schema, value: unknown): z.output<Schema> {
