@@ -1,7 +1,8 @@
 import type { Clock } from '../contract/clock.ts';
 import type { Attempt, Outcome, Times } from './attempt.ts';
-import { createDispatcher, type HttpProxy } from './dispatcher.ts';
+import { createDispatcher } from './dispatcher.ts';
 import { Exchange } from './exchange.ts';
+import type { HttpProxy } from './proxy-dispatcher.ts';
 
 /** Sends one attempt and reads its whole reply. It never retries and never follows a redirect. */
 export interface Transport {
@@ -19,7 +20,7 @@ export function createTransport({
 }): Transport {
   const dispatcher = createDispatcher(proxy);
   return {
-    send: (attempt) => new Exchange(attempt, clock).run(dispatcher),
-    close: () => dispatcher.destroy(),
+    send: async (attempt) => new Exchange(attempt, clock).run(await dispatcher),
+    close: async () => (await dispatcher).destroy(),
   };
 }

@@ -1,9 +1,9 @@
 import { onTestFinished } from 'vitest';
 import { type Client, type ClientOptions, createClient } from '../../src/client/client.ts';
-import type { HttpProxy } from '../../src/client/dispatcher.ts';
 import { InterruptedError } from '../../src/client/errors.ts';
 import { createKnownService } from '../../src/client/known-service.ts';
 import { createOwnMarks, type Marks } from '../../src/client/marks.ts';
+import type { HttpProxy } from '../../src/client/proxy-dispatcher.ts';
 import type { Attempted, Wait } from '../../src/client/sender.ts';
 import { createTransport } from '../../src/client/transport.ts';
 import { type ManualClock, manualClock } from './clock.ts';

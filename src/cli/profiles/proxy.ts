@@ -1,4 +1,4 @@
-import type { HttpProxy } from '../../client/dispatcher.ts';
+import type { HttpProxy } from '../../client/proxy-dispatcher.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors/cli-error.ts';
 import { isLoopback } from './profile.ts';
