@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
 import type { Client } from '../client/client.ts';
 import type { Runtime } from './command.ts';
 import { CallError } from './explain/call-error.ts';
@@ -46,8 +45,6 @@ export async function withClient<Result>(
   const { context, globals } = runtime;
   const { clock, random } = context;
   runtime.console.hide(connection.key);
-  // Undici's parser is WebAssembly: a process of one request ends before it is optimised, and would wait for that.
-  setFlagsFromString('--liftoff-only');
   const proxy = proxyFor(connection.baseUrl, context.env);
   const [
     { createClient },
@@ -62,6 +59,8 @@ export async function withClient<Result>(
     import('../client/known-service.ts'),
     import('../client/marks.ts'),
   ]);
+  // Behind the imports: with another flag V8 would compile anew what Node has compiled of its own modules.
+  await leaveParserPlain();
   const interrupt = new AbortController();
   const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
     interrupt.abort(new InterruptedError()),
@@ -91,4 +90,14 @@ export async function withClient<Result>(
     unsubscribe();
     await transport.close();
   }
+}
+
+/**
+ * Undici's parser is WebAssembly, which the V8 of Node 20 optimises at once: a process of one request would wait for the
+ * end of that. Later ones optimise what has run often.
+ */
+async function leaveParserPlain(): Promise<void> {
+  if (!process.versions.node.startsWith('20.')) return;
+  const { setFlagsFromString } = await import('node:v8');
+  setFlagsFromString('--liftoff-only');
 }
