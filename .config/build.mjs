@@ -1,8 +1,8 @@
 // Bundles the command into dist/: the entry, the program with the chunks that commands load when they need them, and what
 // the entry answers without the program.
-import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 import { tsImport } from 'tsx/esm/api';
 
 const outdir = 'dist';
@@ -16,28 +16,44 @@ const common = {
   logLevel: 'warning',
 };
 
+// What undici's client of HTTP/1 asks for, and does not need for bodies of text: HTTP/2, which brings Node's own with it,
+// and the bodies of fetch, which bring all of fetch. To load them takes longer than a request.
+const unneeded = {
+  name: 'unneeded',
+  setup({ onLoad, onResolve }) {
+    onResolve({ filter: /\/(client-h2|web\/fetch\/body)\.js$/ }, ({ path, importer }) =>
+      /undici\/lib\/dispatcher\/client(-h1)?\.js$/.test(importer)
+        ? { path, namespace: 'unneeded' }
+        : undefined,
+    );
+    onLoad({ filter: /./, namespace: 'unneeded' }, () => ({ contents: '' }));
+  },
+};
+
 await rm(outdir, { recursive: true, force: true });
 const program = await build({
   ...common,
   entryPoints: { program: 'src/cli/run.ts' },
+  // Only modules of ES can be split; what they come to is written as CommonJS below.
   splitting: true,
   format: 'esm',
-  outExtension: { '.js': '.mjs' },
   chunkNames: 'chunks/[name]-[hash]',
-  // Packages written for require() find it here.
-  banner: { js: "import{createRequire as $r}from'node:module';const require=$r(import.meta.url);" },
+  plugins: [unneeded],
+  write: false,
 });
-// Starting Node 20's loader of ES modules takes longer than all that the entry does.
+await mkdir(join(outdir, 'chunks'), { recursive: true });
+await Promise.all(program.outputFiles.map(writeCommonJs));
 const entry = await build({
   ...common,
   entryPoints: { pets: 'bin/pets.ts' },
   format: 'cjs',
+  supported: { 'dynamic-import': false },
   define: { 'import.meta.dirname': '__dirname' },
   plugins: [
     {
       name: 'program',
       setup: ({ onResolve }) =>
-        onResolve({ filter: /\/run\.ts$/ }, () => ({ path: './program.mjs', external: true })),
+        onResolve({ filter: /\/run\.ts$/ }, () => ({ path: './program.js', external: true })),
     },
   ],
 });
@@ -47,6 +63,21 @@ const { collectAnswers } = await tsImport('./answers.ts', import.meta.url);
 await writeFile(join(outdir, 'answers.json'), JSON.stringify(await collectAnswers()));
 const inputs = [program, entry].flatMap(({ metafile }) => Object.keys(metafile.inputs));
 await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licences(inputs));
+
+/** Node starts its loader of ES modules, and loads by it, in more time than the modules themselves take. */
+async function writeCommonJs({ path, text }) {
+  const { code } = await transform(text, {
+    platform: 'node',
+    format: 'cjs',
+    target: common.target,
+    supported: { 'dynamic-import': false },
+    minifyWhitespace: true,
+    minifySyntax: true,
+    lineLimit: 160,
+    logLevel: 'warning',
+  });
+  await writeFile(path, code);
+}
 
 /** The licence texts of what is inside the bundle, as their terms ask. */
 async function licences(inputs) {

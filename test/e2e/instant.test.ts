@@ -90,7 +90,7 @@ describe('an answer', () => {
     async ({ argv }) => {
       const directory = await temporaryDirectory();
       for (const file of ['pets.js', 'package.json']) await copyFile(join(dist, file), join(directory, file));
-      for (const file of ['program.mjs', 'chunks']) await symlink(join(dist, file), join(directory, file));
+      for (const file of ['program.js', 'chunks']) await symlink(join(dist, file), join(directory, file));
       const ran = await shell(await freshMachine(), `"$NODE" "$ENTRY" ${argv.join(' ')}`, {
         env: { ENTRY: join(directory, 'pets.js') },
       });
