@@ -71,13 +71,17 @@ async function measure(lab: Lab, { names, rounds, peers }: Options): Promise<und
     );
   }
   const rows: Row[] = [];
-  for (const name of names) {
-    console.error(`measuring ${name}`);
-    rows.push(...((await suites.get(name)?.run(bench)) ?? []));
+  try {
+    for (const name of names) {
+      console.error(`measuring ${name}`);
+      rows.push(...((await suites.get(name)?.run(bench)) ?? []));
+    }
+  } finally {
+    // A suite that failed does not take with it what the others measured.
+    const setting = describeSetting(rounds);
+    console.log(table(setting, rows));
+    save(join(import.meta.dirname, 'results', 'latest.json'), setting, rows);
   }
-  const setting = describeSetting(rounds);
-  console.log(table(setting, rows));
-  save(join(import.meta.dirname, 'results', 'latest.json'), setting, rows);
 }
 
 /** taskset, where it is and there are two cores to choose from. */
