@@ -18,10 +18,10 @@ export type Peer = { name: string; path: string; launch(prefix?: readonly string
 /** The peers that can be had here: installed where they are not yet, and seen to answer. */
 export async function findPeers(lab: Lab, tell: (notice: string) => void): Promise<Peer[]> {
   try {
-    await installPeers(lab);
-  } catch (error) {
+    await installPeers(lab, tell);
+  } catch {
     tell(
-      `without fastify, hono, json-server and Prism, which could not be installed: ${(error as Error).message}`,
+      'without fastify, hono, json-server and Prism: npm install --prefix bench/peers says what hinders it',
     );
     return [];
   }
@@ -72,7 +72,7 @@ async function describePeers(lab: Lab): Promise<Peer[]> {
 }
 
 /** Tries once, and only where they are not there in the wanted versions. */
-async function installPeers(lab: Lab): Promise<void> {
+async function installPeers(lab: Lab, tell: (notice: string) => void): Promise<void> {
   const { dependencies } = readJson(join(folder, 'package.json'));
   const isThere = ([name, version]: [string, unknown]) => {
     try {
@@ -82,7 +82,15 @@ async function installPeers(lab: Lab): Promise<void> {
     }
   };
   if (Object.entries(dependencies).every(isThere)) return;
-  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--fetch-retries=0'];
+  tell('installing the peers into bench/peers/node_modules');
+  const options = [
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--no-package-lock',
+    '--fetch-retries=0',
+    '--silent',
+  ];
   await runCommand(lab, ['npm', 'install', ...options, '--prefix', folder], {
     env: process.env,
     timeout: INSTALL_MILLISECONDS,
