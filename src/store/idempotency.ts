@@ -1,56 +1,120 @@
+import { hash } from 'node:crypto';
 import { IDEMPOTENCY_MILLISECONDS } from '../contract/idempotency-key.ts';
+import { Rows } from './rows.ts';
 import type { Idempotency } from './store.ts';
 
-/** What a key was used for: the hash of the body, and the animal's position in the inventory. */
-export type Remembered = { bodyHash: string; position: number; at: number };
+/**
+ * An idempotency key and the body it came with, 128 bits of a SHA-256 for each: four words of 32 bits, then four. Whoever
+ * chose the key cannot choose its words.
+ */
+export type Fingerprint = Uint32Array;
 
-/** The idempotency keys of the last 24 hours, and those whose animal is still being written. */
+export const WORDS_OF_KEY = 4;
+export const WORDS_OF_FINGERPRINT = 8;
+
+/** `secret`, the store's own, keeps a client from finding keys that would all meet in one bucket. */
+export function fingerprintOf({ scope, key, bodyHash }: Idempotency, secret: string): Fingerprint {
+  // The length tells where the scope ends, and UTF-16 keeps every string apart from every other.
+  const name = Buffer.from(`${secret}${scope.length}:${scope}${key}`, 'utf16le');
+  const hashes = [hash('sha256', name, 'buffer'), Buffer.from(bodyHash, 'hex')];
+  const words = hashes.flatMap((bytes) => [0, 4, 8, 12].map((at) => bytes.readUInt32BE(at)));
+  return Uint32Array.from(words);
+}
+
+// The words of an entry behind its fingerprint: the animal's position, the next older entry of its bucket, and the time.
+const POSITION = WORDS_OF_FINGERPRINT;
+const OLDER = POSITION + 1;
+const TIME_HIGH = OLDER + 1;
+const TIME_LOW = TIME_HIGH + 1;
+const WORDS = TIME_LOW + 1;
+/** The position of an animal that is still being written. */
+const IN_FLIGHT = 2 ** 32 - 1;
+
+/**
+ * The idempotency keys of the last 24 hours, and those whose animal is still being written: a hash table in typed arrays,
+ * some 52 bytes for each key.
+ *
+ * A bucket is a chain, the newest entry first, and ends at the first number below `#oldest`: to forget the oldest is to
+ * count on. There are no more entries than animals, so 32 bits hold every number.
+ */
 export class IdempotencyKeys {
-  #known = new Map<string, Remembered>();
-  #writing = new Set<string>();
-  // In the order of their times, oldest first. A Map's own order would do, but each look at its front walks over
-  // all that was deleted there.
-  #queue: { name: string; entry: Remembered }[] = [];
-  #head = 0;
+  #entries = new Rows(WORDS);
+  /** The number of the newest entry of each; their count is a power of two. */
+  #buckets = new Uint32Array(1024);
+  #oldest = 1;
 
-  /** `now` is in milliseconds since 1970. */
-  find(idempotency: Idempotency, now: number): Remembered | 'in_flight' | undefined {
-    this.#prune(now);
-    const name = nameOf(idempotency);
-    if (this.#writing.has(name)) return 'in_flight';
-    const entry = this.#known.get(name);
-    return entry && !isOver(entry, now) ? entry : undefined;
+  constructor() {
+    // So that 0, in a bucket, is none.
+    this.#entries.add();
   }
 
-  /** From here on the key is in flight, until it is remembered. */
-  begin(idempotency: Idempotency): void {
-    this.#writing.add(nameOf(idempotency));
+  /** The position of the key's animal, where it came with the same body. `now` is in milliseconds since 1970. */
+  find(fingerprint: Fingerprint, now: number): number | 'mismatch' | 'in_flight' | undefined {
+    this.#forget(now);
+    const entry = this.#newest(fingerprint);
+    if (entry === undefined) return undefined;
+    const position = this.#entries.get(entry, POSITION);
+    if (position === IN_FLIGHT) return 'in_flight';
+    if (isOver(this.#timeOf(entry), now)) return undefined;
+    return this.#has(entry, fingerprint, WORDS_OF_KEY, WORDS_OF_FINGERPRINT) ? position : 'mismatch';
   }
 
-  remember(idempotency: Idempotency, position: number, at: number): void {
-    const name = nameOf(idempotency);
-    const entry = { bodyHash: idempotency.bodyHash, position, at };
-    this.#writing.delete(name);
-    this.#known.set(name, entry);
-    this.#queue.push({ name, entry });
+  /** From here on the key is in flight, until it is remembered. Says the number of its entry. */
+  begin(fingerprint: Fingerprint): number {
+    const entry = this.#entries.add();
+    for (let i = 0; i < WORDS_OF_FINGERPRINT; i++) this.#entries.set(entry, i, fingerprint[i] ?? 0);
+    this.#entries.set(entry, POSITION, IN_FLIGHT);
+    this.#link(entry);
+    if (entry - this.#oldest > this.#buckets.length) this.#grow();
+    return entry;
   }
 
-  #prune(now: number): void {
-    for (;;) {
-      const oldest = this.#queue[this.#head];
-      if (!oldest || !isOver(oldest.entry, now)) break;
-      // The key may have been used anew since.
-      if (this.#known.get(oldest.name) === oldest.entry) this.#known.delete(oldest.name);
-      this.#head++;
+  /** `position` is the animal's in the inventory; `at` is in milliseconds since 1970. */
+  remember(entry: number, position: number, at: number): void {
+    this.#entries.set(entry, POSITION, position);
+    this.#entries.set(entry, TIME_HIGH, at / 2 ** 32);
+    this.#entries.set(entry, TIME_LOW, at);
+  }
+
+  /** The newest decides: a key that was used anew may be there twice. */
+  #newest(fingerprint: Fingerprint): number | undefined {
+    let entry = this.#buckets[(fingerprint[0] ?? 0) & (this.#buckets.length - 1)] ?? 0;
+    while (entry >= this.#oldest) {
+      if (this.#has(entry, fingerprint, 0, WORDS_OF_KEY)) return entry;
+      entry = this.#entries.get(entry, OLDER);
     }
-    if (this.#head > 1024 && 2 * this.#head > this.#queue.length) {
-      this.#queue = this.#queue.slice(this.#head);
-      this.#head = 0;
-    }
+    return undefined;
+  }
+
+  #has(entry: number, fingerprint: Fingerprint, from: number, to: number): boolean {
+    for (let i = from; i < to; i++) if (this.#entries.get(entry, i) !== fingerprint[i]) return false;
+    return true;
+  }
+
+  #forget(now: number): void {
+    while (this.#oldest < this.#entries.size && this.#isForgettable(this.#oldest, now)) this.#oldest++;
+    this.#entries.drop(this.#oldest);
+  }
+
+  #isForgettable(entry: number, now: number): boolean {
+    return this.#entries.get(entry, POSITION) !== IN_FLIGHT && isOver(this.#timeOf(entry), now);
+  }
+
+  #timeOf(entry: number): number {
+    return this.#entries.get(entry, TIME_HIGH) * 2 ** 32 + this.#entries.get(entry, TIME_LOW);
+  }
+
+  #grow(): void {
+    this.#buckets = new Uint32Array(2 * this.#buckets.length);
+    for (let entry = this.#oldest; entry < this.#entries.size; entry++) this.#link(entry);
+  }
+
+  #link(entry: number): void {
+    const bucket = this.#entries.get(entry, 0) & (this.#buckets.length - 1);
+    this.#entries.set(entry, OLDER, this.#buckets[bucket] ?? 0);
+    this.#buckets[bucket] = entry;
   }
 }
 
-export const isOver = ({ at }: { at: number }, now: number): boolean => now - at >= IDEMPOTENCY_MILLISECONDS;
-
-// The length tells where the scope ends, so that no two pairs make the same name.
-const nameOf = ({ scope, key }: Idempotency) => `${scope.length}:${scope}${key}`;
+/** Whether a key of that time, in milliseconds since 1970, is forgotten. */
+export const isOver = (at: number, now: number): boolean => now - at >= IDEMPOTENCY_MILLISECONDS;

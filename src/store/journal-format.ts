@@ -1,16 +1,18 @@
-import { crc32 } from 'node:zlib';
 import * as z from 'zod/mini';
 import { tryParseJson } from '../contract/json.ts';
+import { checksum } from './checksum.ts';
 import { StoreDamagedError, StoreError } from './errors.ts';
-import type { Idempotency, OrderJson, PetJson } from './store.ts';
+import { type Fingerprint, WORDS_OF_KEY } from './idempotency.ts';
+import type { OrderJson, PetJson } from './store.ts';
 
 /*
  * The journal is lines of JSON, one for each synced batch. Every line begins with the CRC-32 of what follows it:
  *
  *   {"crc":"1c291ca3","seq":0,"format":1,"id":"…","secret":"…","created":"2026-11-20T00:00:00.000Z"}
- *   {"crc":"…","seq":1,"at":1795132800000,"pets":[{"id":1,…},{"id":2,…}],"keys":[{"pet":0,"scope":"…",…}]}
+ *   {"crc":"…","seq":1,"at":1795132800000,"pets":[{"id":1,…},{"id":2,…}],"keys":[{"pet":0,"key":"…","body":"…"}]}
  *   {"crc":"…","seq":2,"at":1795132800000,"order":{…}}
  *
+ * `key` and `body` are those of an idempotency key: the first 128 bits, hexadecimal, of two SHA-256 (see fingerprintOf).
  * No JSON string can hold `{"crc":"` or `{"id":` as bytes (its quotes are escaped), so both mark a beginning.
  */
 
@@ -24,15 +26,17 @@ export const PREFIX_LENGTH = 18;
 export const MAX_LINE_BYTES = 16 * 2 ** 20;
 /** A record that would need more bytes is refused. */
 const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
+/** What an idempotency key takes in a line, at most. */
+const KEY_BYTES = 110;
 
 /** What makes a store this one. `secret` is hexadecimal, `created` an instant of ISO 8601. */
 export type Header = { id: string; secret: string; created: string };
 
 /** An animal on its way into the journal. */
-export type Entry = { text: PetJson; idempotency?: Idempotency | undefined };
+export type Entry = { text: PetJson; fingerprint?: Fingerprint | undefined };
 
-/** Where the bytes of each animal are in a line: first byte and byte behind the last, in turn. */
-export type Batch = { line: Buffer; spans: number[] };
+/** A line, where the text of its first animal begins in it, and where that of each ends. */
+export type Batch = { line: Buffer; start: number; ends: number[] };
 
 const AnyHeader = z.object({ seq: z.literal(0), format: z.int() });
 const HeaderLine = z.object({
@@ -69,19 +73,21 @@ export function decodeHeader(line: Buffer, file: string): Header {
 /** One line for all of `entries`. `at` is in milliseconds since 1970. */
 export function encodeBatch(seq: number, at: number, entries: readonly Entry[]): Batch {
   const head = `"seq":${seq},"at":${at},"pets":[`;
-  const spans: number[] = [];
+  const start = PREFIX_LENGTH + head.length;
+  const ends: number[] = [];
   const keys: string[] = [];
-  let end = PREFIX_LENGTH + head.length - 1;
-  entries.forEach(({ text, idempotency }, pet) => {
-    spans.push(end + 1, end + 1 + Buffer.byteLength(text));
+  let end = start - 1;
+  entries.forEach(({ text, fingerprint }, pet) => {
     end += 1 + Buffer.byteLength(text);
-    if (idempotency) {
-      const { scope, key, bodyHash } = idempotency;
-      keys.push(JSON.stringify({ pet, scope, key, body: bodyHash }));
+    ends.push(end);
+    if (fingerprint) {
+      const key = hexOf(fingerprint.subarray(0, WORDS_OF_KEY));
+      keys.push(`{"pet":${pet},"key":"${key}","body":"${hexOf(fingerprint.subarray(WORDS_OF_KEY))}"}`);
     }
   });
   const texts = entries.map(({ text }) => text).join(',');
-  return { line: seal(`${head}${texts}]${keys.length > 0 ? `,"keys":[${keys.join(',')}]` : ''}}`), spans };
+  const line = seal(`${head}${texts}]${keys.length > 0 ? `,"keys":[${keys.join(',')}]` : ''}}`);
+  return { line, start, ends };
 }
 
 export function encodeOrder(seq: number, at: number, order: OrderJson): Buffer {
@@ -93,10 +99,8 @@ export function encodeOrder(seq: number, at: number, order: OrderJson): Buffer {
  *
  * @throws StoreError where no line would hold it
  */
-export function recordBytes(text: string, idempotency?: Idempotency): number {
-  // The keys of idempotency are far shorter than this; their escapes are allowed for.
-  const more = idempotency ? 6 * (idempotency.scope.length + idempotency.key.length) + 150 : 0;
-  const bytes = Buffer.byteLength(text) + more + 1;
+export function recordBytes(text: string, fingerprint?: Fingerprint): number {
+  const bytes = Buffer.byteLength(text) + (fingerprint ? KEY_BYTES : 0) + 1;
   if (bytes > MAX_RECORD_BYTES) {
     throw new StoreError(
       `a record of ${bytes} bytes is too long for the store`,
@@ -112,18 +116,21 @@ export function isRecord(bytes: Buffer, start: number, end: number): boolean {
   if (end <= rest || bytes[rest - 2] !== 0x22 || bytes[rest - 1] !== 0x2c || bytes[end - 1] !== 0x7d)
     return false;
   for (let i = 0; i < MARK.length; i++) if (bytes[start + i] !== MARK[i]) return false;
-  return hex32(bytes, start + MARK.length) === crc32(bytes.subarray(rest, end));
+  return hex32(bytes, start + MARK.length) === checksum(bytes, rest, end);
 }
 
 function seal(rest: string): Buffer {
   const line = Buffer.from(`{"crc":"00000000",${rest}\n`);
-  const sum = crc32(line.subarray(PREFIX_LENGTH, line.length - 1));
+  const sum = checksum(line, PREFIX_LENGTH, line.length - 1);
   line.write(sum.toString(16).padStart(8, '0'), MARK.length, 'latin1');
   return line;
 }
 
+const hexOf = (words: Fingerprint) =>
+  Array.from(words, (word) => word.toString(16).padStart(8, '0')).join('');
+
 /** Eight lower-case hexadecimal digits, or -1. */
-function hex32(bytes: Buffer, start: number): number {
+export function hex32(bytes: Buffer, start: number): number {
   let value = 0;
   for (let i = start; i < start + 8; i++) {
     const byte = bytes[i] ?? 0;

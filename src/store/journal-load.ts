@@ -1,27 +1,13 @@
 import { join } from 'node:path';
 import { StoreDamagedError } from './errors.ts';
 import { type Files, type OpenFile, readAll } from './files.ts';
-import { IdempotencyKeys, isOver } from './idempotency.ts';
-import { Inventory } from './inventory.ts';
 import { cutTornTail, damagedAt, JOURNAL, rewriteLast } from './journal-file.ts';
+import { type Contents, JournalFold } from './journal-fold.ts';
 import { decodeHeader, type Header } from './journal-format.ts';
 import { replay } from './journal-replay.ts';
-import { LineScanner } from './journal-scan.ts';
-import type { OrderJson } from './store.ts';
-
-/** What a journal says, folded into memory. */
-export type Contents = {
-  inventory: Inventory;
-  keys: IdempotencyKeys;
-  orders: OrderJson[];
-  /** The sequence number of the last record. */
-  seq: number;
-};
 
 /** A journal that is open for appending at `end`, a byte offset. */
 export type Journal = { file: OpenFile; header: Header; contents: Contents; end: number };
-
-type Line = { pet: number; scope: string; key: string; body: string };
 
 /**
  * Opens the journal and reads all of it; what this returns is on the disk. `now` is in milliseconds since 1970.
@@ -38,17 +24,17 @@ export async function loadJournal(
   const file = await files.open(path, 'change');
   try {
     const { size } = await file.status();
-    const contents: Contents = {
-      inventory: new Inventory(),
-      keys: new IdempotencyKeys(),
-      orders: [],
-      seq: 0,
-    };
+    const fold = new JournalFold(now);
     let header: Header | undefined;
-    const replayed = await replay(file, size, (bytes, start, end, offset) => {
-      if (!header) header = decodeHeader(bytes.subarray(start, end), path);
-      else
-        fold(contents, new LineScanner(bytes, start, end), now, (why) => damagedAt(directory, offset, why));
+    const replayed = await replay(file, size, {
+      record(bytes, start, end, offset) {
+        if (!header) header = decodeHeader(bytes.subarray(start, end), path);
+        else {
+          const why = fold.add(bytes, start, end);
+          if (why) throw damagedAt(directory, offset, why);
+        }
+      },
+      settle: () => fold.settle(),
     });
     if (!header) throw await noHeader(file, path);
     const torn = await cutTornTail(files, directory, file, replayed, size);
@@ -60,53 +46,11 @@ export async function loadJournal(
           `server or the machine stopped; they were cut off, and are kept in ${join(directory, torn.saved)}`,
       );
     }
-    return { file, header, contents, end };
+    return { file, header, contents: fold.contents, end };
   } catch (error) {
     await file.close().catch(() => {});
     throw error;
   }
-}
-
-function fold(
-  contents: Contents,
-  line: LineScanner,
-  now: number,
-  damaged: (why: string) => StoreDamagedError,
-) {
-  const { inventory } = contents;
-  const first = inventory.size;
-  let lastId = inventory.lastId;
-  const scanned = line.scan((id, status, bytes, start, end) => {
-    if (lastId !== undefined && id <= lastId) throw damaged(`animal ${id} follows animal ${lastId}`);
-    lastId = id;
-    inventory.append(id, status, bytes, start, end);
-  });
-  if (!scanned) throw damaged('its record has an unknown form');
-  const { seq, at, order, keys } = scanned;
-  if (seq !== contents.seq + 1) throw damaged(`record ${seq} follows record ${contents.seq}`);
-  contents.seq = seq;
-  if (order !== undefined) contents.orders.push(order);
-  if (keys === undefined || isOver({ at }, now)) return;
-  const count = inventory.size - first;
-  const entries = keys();
-  if (!Array.isArray(entries)) throw damaged('its record has an unknown form');
-  for (const entry of entries) {
-    if (!isKeyEntry(entry, count)) throw damaged('its record has an unknown form');
-    contents.keys.remember({ ...entry, bodyHash: entry.body }, first + entry.pet, at);
-  }
-}
-
-// By hand: there may be one for each of a million animals.
-function isKeyEntry(value: unknown, count: number): value is Line {
-  if (typeof value !== 'object' || value === null) return false;
-  const { pet, scope, key, body } = value as Partial<Record<keyof Line, unknown>>;
-  return (
-    typeof pet === 'number' &&
-    Number.isInteger(pet) &&
-    pet >= 0 &&
-    pet < count &&
-    [scope, key, body].every((text) => typeof text === 'string')
-  );
 }
 
 /** The first line is not valid: say why as well as can be. */

@@ -13,45 +13,60 @@ export type Replayed = {
   bare: boolean;
 };
 
+/** Takes the records of a journal, one after the other. */
+export interface RecordSink {
+  /** The bytes from `start` to `end` are a record without its newline; `offset` is where it begins in the file. */
+  record(bytes: Buffer, start: number, end: number, offset: number): void;
+  /** The bytes of the records before are good until here; they may have been changed. */
+  settle(): void;
+}
+
 /**
- * Hands over each record of the file, the bytes from `start` to `end` without the newline and the record's offset in
- * the file, up to the first that is not valid. Takes a constant amount of memory; the bytes are good only during the
- * call.
+ * Hands over each record of the file up to the first that is not valid. Takes a constant amount of memory; the next part
+ * is being read while the one before is looked at.
  */
-export async function replay(
-  file: OpenFile,
-  size: number,
-  apply: (bytes: Buffer, start: number, end: number, offset: number) => void,
-): Promise<Replayed> {
+export async function replay(file: OpenFile, size: number, sink: RecordSink): Promise<Replayed> {
   const state = { last: 0, end: 0, bare: false };
   let buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, size + 1));
-  let filled = 0;
-  for (let position = 0; position < size; ) {
-    const read = await readAll(file, buffer.subarray(filled), position);
-    if (read === 0) break;
-    position += read;
-    filled += read;
-    let start = 0;
-    for (let newline: number; ; start = newline + 1) {
-      newline = indexOfNewline(buffer, start, filled);
-      const atEnd = newline < 0 && position >= size && start < filled;
-      if (newline < 0 && !atEnd) break;
-      const end = atEnd ? filled : newline;
-      if (!isRecord(buffer, start, end)) return state;
-      apply(buffer, start, end, state.end);
-      state.last = state.end;
-      state.end += end - start + (atEnd ? 0 : 1);
-      state.bare = atEnd;
-      if (atEnd) return state;
+  let other = Buffer.allocUnsafeSlow(buffer.length);
+  let filled = await readAll(file, buffer, 0);
+  for (let position = filled; filled > 0; ) {
+    const isLast = filled < buffer.length;
+    const end = isLast ? filled : buffer.lastIndexOf(NEWLINE, filled - 1) + 1;
+    const rest = filled - end;
+    if (rest > MAX_LINE_BYTES) break;
+    if (other.length < 2 * rest) other = Buffer.allocUnsafeSlow(2 * rest);
+    buffer.copy(other, 0, end, filled);
+    const reading = isLast ? Promise.resolve(0) : readAll(file, other.subarray(rest), position);
+    let isValid: boolean;
+    try {
+      isValid = takeRecords(buffer, end, state, sink);
+    } finally {
+      const read = await reading;
+      position += read;
+      filled = rest + read;
     }
-    buffer.copyWithin(0, start, filled);
-    filled -= start;
-    if (filled === buffer.length) {
-      if (filled > MAX_LINE_BYTES) return state;
-      buffer = Buffer.concat([buffer], 2 * filled);
-    }
+    if (!isValid || isLast) break;
+    [buffer, other] = [other, buffer];
   }
   return state;
+}
+
+/** Takes the records up to the byte `to`; false where one is not valid. */
+function takeRecords(bytes: Buffer, to: number, state: Replayed, sink: RecordSink): boolean {
+  let start = 0;
+  while (start < to) {
+    const newline = indexOfNewline(bytes, start, to);
+    const end = newline < 0 ? to : newline;
+    if (!isRecord(bytes, start, end)) break;
+    sink.record(bytes, start, end, state.end);
+    state.bare = newline < 0;
+    state.last = state.end;
+    state.end += end - start + (state.bare ? 0 : 1);
+    start = end + 1;
+  }
+  sink.settle();
+  return start >= to;
 }
 
 /** The offset of the first valid record that begins behind `from`, wherever in a line: damage may eat newlines. */

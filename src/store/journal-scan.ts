@@ -1,89 +1,128 @@
 import { INT64_MAX, INT64_MIN } from '../contract/int64.ts';
 import { tryParseJson } from '../contract/json.ts';
 import type { PetStatus } from '../contract/schemas.ts';
-import { PREFIX_LENGTH } from './journal-format.ts';
+import { type Fingerprint, WORDS_OF_FINGERPRINT, WORDS_OF_KEY } from './idempotency.ts';
+import type { Row } from './inventory.ts';
+import { hex32, PREFIX_LENGTH } from './journal-format.ts';
 import type { OrderJson } from './store.ts';
 
-/** What a line holds beside its animals. `keys` parses its idempotency keys. */
-export type Scanned = { seq: number; at: number; order?: OrderJson; keys?: () => unknown };
-
-/** Told of each animal of a line: its text is `bytes` from `start` to `end`. */
-export type OnPet = (id: bigint, status: PetStatus, bytes: Buffer, start: number, end: number) => void;
+/** Told of each idempotency key: its animal's place in the record, and the fingerprint, good only during the call. */
+export type OnKey = (pet: number, fingerprint: Fingerprint) => void;
 
 const literal = (text: string) => Buffer.from(text);
 const SEQ = literal('"seq":');
 const AT = literal(',"at":');
 const PETS = literal(',"pets":[');
 const ORDER = literal(',"order":');
-const KEYS = literal(',"keys":');
 const ID = literal('{"id":');
 const NAME = literal(',"name":"');
 const CATEGORY = literal(',"categoryId":');
 const STATUS = literal(',"status":"');
+const KEYS = literal(',"keys":[');
+const PET = literal('{"pet":');
+const KEY = literal(',"key":"');
+const BODY = literal('","body":"');
+const KEY_END = literal('"}');
 const statuses: [PetStatus, Buffer][] = [
   ['available', literal('available"}')],
   ['pending', literal('pending"}')],
   ['sold', literal('sold"}')],
 ];
+const [COMMA, CLOSE, MINUS, QUOTE, BACKSLASH] = [0x2c, 0x5d, 0x2d, 0x22, 0x5c];
+const [DIGIT_0, DIGIT_9] = [0x30, 0x39];
 
 /**
- * Reads a record in the one form in which it is written: far quicker than JSON.parse, and the text of each animal is
- * checked without being copied.
+ * Reads records in the one form in which they are written: far quicker than JSON.parse, and the text of each animal is
+ * checked without being copied. One scanner serves for all records of a journal.
  */
-export class LineScanner {
-  #line: Buffer;
-  #at: number;
-  #end: number;
+export class RecordScanner {
+  // What the last record holds.
+  seq = 0;
+  at = 0;
+  order: OrderJson | undefined;
+  /**
+   * The animals of all records since `count` was set to 0. Their texts are moved together where they were read, a
+   * record's behind those of the record before, so that all of them can be copied at once.
+   */
+  readonly pets: Row = { bytes: Buffer.alloc(0), start: 0, count: 0, ids: [], statuses: [], ends: [] };
+  #line = this.pets.bytes;
+  /** How many animals there were before those of the last record. */
+  #before = 0;
+  #next = 0;
+  #end = 0;
+  #fingerprint = new Uint32Array(WORDS_OF_FINGERPRINT);
 
-  /** The record is the bytes from `start` to `end`. */
-  constructor(bytes: Buffer, start: number, end: number) {
+  /** The record is the bytes from `start` to `end`; false where it has another form. Its keys are not looked at yet. */
+  scan(bytes: Buffer, start: number, end: number): boolean {
     this.#line = bytes;
-    this.#at = start + PREFIX_LENGTH;
+    this.#next = start + PREFIX_LENGTH;
     // The brace that closes the record.
     this.#end = end - 1;
-  }
-
-  /** Undefined where the record has another form. */
-  scan(onPet: OnPet): Scanned | undefined {
+    this.order = undefined;
+    this.#before = this.pets.count;
     const seq = this.#skip(SEQ) ? this.#safeInteger() : undefined;
     const at = this.#skip(AT) ? this.#safeInteger() : undefined;
-    if (seq === undefined || at === undefined) return undefined;
-    if (this.#skip(ORDER)) {
-      const order = this.#rest();
-      return tryParseJson(order) === undefined ? undefined : { seq, at, order };
-    }
-    if (!this.#skip(PETS) || !this.#pets(onPet)) return undefined;
-    if (!this.#skip(KEYS)) return this.#at === this.#end ? { seq, at } : undefined;
-    return { seq, at, keys: () => tryParseJson(this.#rest()) };
+    if (seq === undefined || at === undefined) return false;
+    this.seq = seq;
+    this.at = at;
+    if (this.#skip(PETS)) return this.#pets();
+    if (!this.#skip(ORDER)) return false;
+    this.order = this.#line.toString('utf8', this.#next, this.#end);
+    this.#next = this.#end;
+    return tryParseJson(this.order) !== undefined;
   }
 
-  #skip(expected: Buffer): boolean {
-    const line = this.#line;
-    const at = this.#at;
-    for (let i = 0; i < expected.length; i++) if (line[at + i] !== expected[i]) return false;
-    this.#at = at + expected.length;
-    return true;
+  /** The record's idempotency keys, to its end; false where they have another form. */
+  keys(onKey: OnKey): boolean {
+    if (this.#next === this.#end) return true;
+    if (!this.#skip(KEYS)) return false;
+    do {
+      const pet = this.#skip(PET) ? this.#safeInteger() : undefined;
+      if (pet === undefined || pet < 0 || pet >= this.pets.count - this.#before) return false;
+      if (!this.#skip(KEY) || !this.#words(0, WORDS_OF_KEY)) return false;
+      if (!this.#skip(BODY) || !this.#words(WORDS_OF_KEY, WORDS_OF_FINGERPRINT)) return false;
+      if (!this.#skip(KEY_END)) return false;
+      onKey(pet, this.#fingerprint);
+    } while (this.#goesOn());
+    return this.#line[this.#next - 1] === CLOSE && this.#next === this.#end;
   }
 
-  /** The text up to the brace that closes the record. */
-  #rest(): string {
-    return this.#line.toString('utf8', this.#at, this.#end);
-  }
-
-  #pets(onPet: OnPet): boolean {
-    const line = this.#line;
-    for (;;) {
-      const start = this.#at;
+  #pets(): boolean {
+    const { pets } = this;
+    const start = this.#next;
+    const to = pets.count === 0 ? start : (pets.ends[pets.count - 1] ?? 0) + 1;
+    do {
       const id = this.#skip(ID) ? this.#int64() : undefined;
       if (id === undefined || !this.#skip(NAME) || !this.#skipString()) return false;
       if (!this.#skip(CATEGORY) || this.#int64() === undefined || !this.#skip(STATUS)) return false;
       const status = this.#status();
       if (!status) return false;
-      onPet(id, status, line, start, this.#at);
-      const next = line[this.#at++];
-      if (next === 0x5d) return true;
-      if (next !== 0x2c) return false;
+      pets.ids[pets.count] = id;
+      pets.statuses[pets.count] = status;
+      pets.ends[pets.count++] = this.#next + to - start;
+    } while (this.#goesOn());
+    if (this.#line[this.#next - 1] !== CLOSE) return false;
+    if (this.#before === 0) {
+      pets.bytes = this.#line;
+      pets.start = start;
+    } else {
+      this.#line[to - 1] = COMMA;
+      this.#line.copyWithin(to, start, this.#next - 1);
     }
+    return true;
+  }
+
+  /** Behind an element of an array: past the comma, or whatever else there is. */
+  #goesOn(): boolean {
+    return this.#line[this.#next++] === COMMA;
+  }
+
+  #skip(expected: Buffer): boolean {
+    const line = this.#line;
+    const at = this.#next;
+    for (let i = 0; i < expected.length; i++) if (line[at + i] !== expected[i]) return false;
+    this.#next = at + expected.length;
+    return true;
   }
 
   #status(): PetStatus | undefined {
@@ -96,23 +135,23 @@ export class LineScanner {
     return typeof value === 'number' ? value : undefined;
   }
 
-  #int64(): bigint | undefined {
+  #int64(): number | bigint | undefined {
     const value = this.#integer();
-    if (typeof value === 'number') return BigInt(value);
-    return value !== undefined && value >= INT64_MIN && value <= INT64_MAX ? value : undefined;
+    if (typeof value !== 'bigint') return value;
+    return value >= INT64_MIN && value <= INT64_MAX ? value : undefined;
   }
 
   /** A bigint where a number would not be exact. */
   #integer(): number | bigint | undefined {
     const line = this.#line;
-    const start = this.#at;
-    const first = line[start] === 0x2d ? start + 1 : start;
+    const start = this.#next;
+    const first = line[start] === MINUS ? start + 1 : start;
     let at = first;
     let value = 0;
-    for (let byte = line[at]; byte !== undefined && byte >= 0x30 && byte <= 0x39; byte = line[++at]) {
-      value = value * 10 + byte - 0x30;
+    for (let byte = line[at]; byte !== undefined && byte >= DIGIT_0 && byte <= DIGIT_9; byte = line[++at]) {
+      value = value * 10 + byte - DIGIT_0;
     }
-    this.#at = at;
+    this.#next = at;
     if (at === first) return undefined;
     if (at - first > 15) return BigInt(line.toString('latin1', start, at));
     return first === start ? value : -value;
@@ -121,14 +160,24 @@ export class LineScanner {
   /** To behind the quote that ends the string. */
   #skipString(): boolean {
     const line = this.#line;
-    for (let at = this.#at; at < this.#end; at++) {
+    for (let at = this.#next; at < this.#end; at++) {
       const byte = line[at];
-      if (byte === 0x5c) at++;
-      else if (byte === 0x22) {
-        this.#at = at + 1;
+      if (byte === BACKSLASH) at++;
+      else if (byte === QUOTE) {
+        this.#next = at + 1;
         return true;
       }
     }
     return false;
+  }
+
+  /** Reads hexadecimal digits into the words of the fingerprint. */
+  #words(from: number, to: number): boolean {
+    for (let i = from; i < to; i++, this.#next += 8) {
+      const word = hex32(this.#line, this.#next);
+      if (word < 0) return false;
+      this.#fingerprint[i] = word;
+    }
+    return true;
   }
 }

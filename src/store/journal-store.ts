@@ -5,6 +5,7 @@ import { INT64_MAX } from '../contract/int64.ts';
 import { petJson } from '../contract/schemas.ts';
 import { fileError, StoreError, StoreFailedError, StoreNotEmptyError } from './errors.ts';
 import { ensureDirectory, type Files, realFiles, syncUpward } from './files.ts';
+import { fingerprintOf } from './idempotency.ts';
 import { hex, JOURNAL, newHeader, removeLeftovers, writeJournal } from './journal-file.ts';
 import { encodeHeader, recordBytes } from './journal-format.ts';
 import { type Journal, loadJournal } from './journal-load.ts';
@@ -102,19 +103,17 @@ class OpenStore implements JournalStore {
     while (this.#seeding) await this.#seeding;
     this.#check();
     const { keys, inventory } = this.#journal.contents;
-    if (idempotency) {
-      const known = keys.find(idempotency, this.#settings.clock.now());
-      if (known === 'in_flight') return { kind: 'in_flight' };
-      if (known && known.bodyHash !== idempotency.bodyHash) return { kind: 'mismatch' };
-      if (known) return { kind: 'replayed', pet: inventory.textAt(known.position) };
-    }
+    const fingerprint = idempotency && fingerprintOf(idempotency, this.secret);
+    const known = fingerprint && keys.find(fingerprint, this.#settings.clock.now());
+    if (typeof known === 'string') return { kind: known };
+    if (known !== undefined) return { kind: 'replayed', pet: inventory.textAt(known) };
     if (this.#nextId > INT64_MAX) {
       throw new StoreError('the store has given its last id', 'begin a new store with --data');
     }
     const text = petJson({ ...pet, id: this.#nextId });
-    const bytes = recordBytes(text, idempotency);
+    const bytes = recordBytes(text, fingerprint);
     const id = this.#nextId++;
-    await this.#writer.add({ id, status: pet.status, text, bytes, idempotency });
+    await this.#writer.add({ id, status: pet.status, text, bytes, fingerprint });
     return { kind: 'added', pet: text };
   }
 

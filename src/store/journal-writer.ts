@@ -11,7 +11,8 @@ export const MAX_BATCH_BYTES = 2 ** 20;
 /** An animal to be written; `bytes` is what its record takes. */
 export type NewEntry = Entry & { id: bigint; status: PetStatus; bytes: number };
 
-type Waiting = { entry: NewEntry; resolve(): void; reject(error: unknown): void };
+/** `key` is the number of its idempotency key's entry. */
+type Waiting = { entry: NewEntry; key: number | undefined; resolve(): void; reject(error: unknown): void };
 
 /**
  * Appends animals to a journal, and shows them to readers once they are on the disk. All that come while a batch is
@@ -39,10 +40,10 @@ export class JournalWriter {
   /** Done once the animal is on the disk; ids come in ascending order. */
   add(entry: NewEntry): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure);
-    const { idempotency } = entry;
-    if (idempotency) this.#journal.contents.keys.begin(idempotency);
+    const { fingerprint } = entry;
+    const key = fingerprint && this.#journal.contents.keys.begin(fingerprint);
     return new Promise((resolve, reject) => {
-      this.#queue.push({ entry, resolve, reject });
+      this.#queue.push({ entry, key, resolve, reject });
       this.#running ??= this.#run();
     });
   }
@@ -58,7 +59,7 @@ export class JournalWriter {
     while (this.#queue.length > 0) {
       const batch = this.#take();
       try {
-        await this.#write(batch.map(({ entry }) => entry));
+        await this.#write(batch);
       } catch (error) {
         this.#failure = this.#fail(error);
         for (const { reject } of [...batch, ...this.#queue.splice(0)]) reject(this.#failure);
@@ -78,19 +79,27 @@ export class JournalWriter {
     return this.#queue.splice(0, count);
   }
 
-  async #write(entries: readonly NewEntry[]): Promise<void> {
+  async #write(batch: readonly Waiting[]): Promise<void> {
     const { file, contents, end } = this.#journal;
     const at = Math.trunc(this.#clock.now());
-    const { line, spans } = encodeBatch(contents.seq + 1, at, entries);
+    const entries = batch.map(({ entry }) => entry);
+    const { line, start, ends } = encodeBatch(contents.seq + 1, at, entries);
     await expectStatus(file, end);
     await writeAll(file, line, end);
     await file.datasync();
     await expectStatus(file, end + line.length);
     this.#journal.end = end + line.length;
     contents.seq++;
-    entries.forEach(({ id, status, idempotency }, i) => {
-      const position = contents.inventory.append(id, status, line, spans[2 * i] ?? 0, spans[2 * i + 1] ?? 0);
-      if (idempotency) contents.keys.remember(idempotency, position, at);
+    const first = contents.inventory.append({
+      bytes: line,
+      start,
+      count: entries.length,
+      ids: entries.map(({ id }) => id),
+      statuses: entries.map(({ status }) => status),
+      ends,
+    });
+    batch.forEach(({ key }, i) => {
+      if (key !== undefined) contents.keys.remember(key, first + i, at);
     });
   }
 }

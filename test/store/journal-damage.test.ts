@@ -208,6 +208,8 @@ describe('damage before the end', () => {
     expect(await readdir(directory)).toEqual(['journal.ndjson']);
   });
 
+  const keyed = (keys: string) =>
+    `"seq":3,"at":1795132800000,"pets":[${pet(9)}],"keys":${keys.replaceAll('HEX', '0123456789abcdef'.repeat(2))}}`;
   const pet = (id: number) => `{"id":${id},"name":"n","categoryId":1,"status":"sold"}`;
   it.each([
     ['another sequence number', `"seq":7,"at":1,"pets":[${pet(9)}]}`],
@@ -221,14 +223,17 @@ describe('damage before the end', () => {
     ['another status', '"seq":3,"at":1,"pets":[{"id":9,"name":"n","categoryId":1,"status":"lost"}]}'],
     ['another field', '"seq":3,"at":1,"pets":[{"id":9,"name":"n","categoryId":1,"status":"sold","x":1}]}'],
     ['a name that does not end', '"seq":3,"at":1,"pets":[{"id":9,"name":"n,"categoryId":1}]}'],
-    [
-      'a key without its animal',
-      `"seq":3,"at":1795132800000,"pets":[${pet(9)}],"keys":[{"pet":1,"scope":"","key":"","body":""}]}`,
-    ],
-    [
-      'a key of another form',
-      `"seq":3,"at":1795132800000,"pets":[${pet(9)}],"keys":[{"pet":0,"scope":1,"key":"","body":""}]}`,
-    ],
+    ['animals and something behind', `"seq":3,"at":1,"pets":[${pet(9)}],"x":1}`],
+    ['a key without its animal', keyed('[{"pet":1,"key":"HEX","body":"HEX"}]')],
+    ['a key of an animal of the record before', keyed('[{"pet":-1,"key":"HEX","body":"HEX"}]')],
+    ['a key of another form', keyed('[{"pet":0,"scope":"","key":"HEX","body":"HEX"}]')],
+    ['a key that is too long', keyed('[{"pet":0,"key":"HEX0","body":"HEX"}]')],
+    ['a key that is not hexadecimal', keyed('[{"pet":0,"key":"HEX","body":"HEX"}]').replace('def"', 'deF"')],
+    ['a key without its body', keyed('[{"pet":0,"key":"HEX"}]')],
+    ['a key that does not end', keyed('[{"pet":0,"key":"HEX","body":"HEX}]')],
+    ['keys that do not end', keyed('[{"pet":0,"key":"HEX","body":"HEX"}')],
+    ['no keys', keyed('[]')],
+    ['keys and something behind', keyed('[{"pet":0,"key":"HEX","body":"HEX"}],"x":1')],
     ['an order that is not JSON', '"seq":3,"at":1,"order":{"a":}}'],
     ['another kind of record', '"seq":3,"at":1,"cats":[]}'],
   ])('is refused also with a right checksum: %s', async (_, rest) => {
