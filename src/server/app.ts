@@ -79,17 +79,6 @@ export function createApp(options: AppOptions): App {
     return await callHandler(operation, input, { store, caller, request, now: clock.now() });
   }
 
-  /** The same, where an error is an answer too. */
-  async function respondSurely(request: IncomingMessage, exchange: Exchange, fault: Fault): Promise<Answer> {
-    try {
-      return await respond(request, exchange, fault);
-    } catch (error) {
-      if (error instanceof ServiceError) return error;
-      options.onError(error);
-      return new ServiceError('internal_error', 'The service has failed');
-    }
-  }
-
   /** The answer that `Prefer: code=NNN` asks for: a caller's own test of what it does then. */
   async function answerAsAsked(
     code: string,
@@ -126,21 +115,20 @@ export function createApp(options: AppOptions): App {
     return { status: 204, headers: { [header.allow]: methods }, body: '' };
   }
 
+  /** What becomes of a request, an error too. */
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = clock.now();
     const exchange: Exchange = { headers: corsHeaders(request.headers.origin, cors) };
     running.set(request.socket, exchange);
     const fault = options.faults && isFaulty(request) ? faultOf(options.faults, requests++) : NO_FAULT;
-    const answer = await respondSurely(request, exchange, fault);
-    const window = exchange.window ?? (await admission.strangersWindow(request.socket.remoteAddress));
-    if (fault.latency > 0) {
-      // What is held back on purpose is not idle.
-      const { socket } = request;
-      const { timeout = 0 } = socket;
-      socket.setTimeout(0);
-      await options.sleep?.(fault.latency);
-      socket.setTimeout(timeout);
+    let answer: Answer;
+    try {
+      answer = await respond(request, exchange, fault);
+    } catch (error) {
+      answer = errorAnswer(error, options.onError);
     }
+    const window = exchange.window ?? (await admission.strangersWindow(request.socket.remoteAddress));
+    if (fault.latency > 0) await holdBack(request.socket, fault.latency);
     running.delete(request.socket);
     // The rest of the request may have been refused meanwhile, and that was its answer.
     if (!response.headersSent) send(response, answer, window, exchange.headers);
@@ -148,13 +136,24 @@ export function createApp(options: AppOptions): App {
     options.onAnswered?.({ method, url, status: response.statusCode, milliseconds: clock.now() - started });
   }
 
+  /** What is held back on purpose is not idle. */
+  async function holdBack(socket: Socket, milliseconds: number): Promise<void> {
+    const { timeout = 0 } = socket;
+    socket.setTimeout(0);
+    await options.sleep?.(milliseconds);
+    socket.setTimeout(timeout);
+  }
+
   return {
-    handle: (request, response) =>
-      answer(request, response).catch((error) => {
+    async handle(request, response) {
+      try {
+        await answer(request, response);
+      } catch (error) {
         // Nothing that goes wrong with one answer may end the service.
         options.onError(error);
         response.destroy();
-      }),
+      }
+    },
     async refuse(error, socket) {
       const exchange = running.get(socket);
       const window = exchange?.window ?? (await admission.strangersWindow(socket.remoteAddress));
@@ -180,6 +179,12 @@ function findErrand(request: IncomingMessage, exchange: Exchange): Errand | Serv
     if (error instanceof ServiceError) return error;
     throw error;
   }
+}
+
+function errorAnswer(error: unknown, onError: AppOptions['onError']): Answer {
+  if (error instanceof ServiceError) return error;
+  onError(error);
+  return new ServiceError('internal_error', 'The service has failed');
 }
 
 const isUnderApi = (url: string): boolean =>

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../contract/clock.ts';
 import { header } from '../../contract/headers.ts';
 import type { Limiter, Window } from '../limits/limiter.ts';
-import { overLimit } from '../refusals.ts';
-import { type Caller, createAuthenticator, type KeyDirectory } from './auth.ts';
+import { overLimit, unauthorized } from '../refusals.ts';
+import { type Caller, createKeyReader, type KeyDirectory } from './auth.ts';
 
 /** What is known of a request so far: every answer, an error too, goes out with it. */
 export type Exchange = { window?: Window; headers: Record<string, string> };
@@ -29,12 +29,16 @@ const ANONYMOUS = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
 /** Who asks, and what the limits let it do. */
 export function createAdmission(options: AdmissionOptions) {
   const { keys, limiter, strangers, limitFailedKeys = false, clock, onError } = options;
-  const authenticate = createAuthenticator(keys, clock);
+  const readKey = createKeyReader();
   return {
     /** @throws ServiceError 401 or 400; 429 where strangers are limited */
     async identify(request: IncomingMessage, exchange: Exchange): Promise<Caller> {
       try {
-        return await authenticate(request);
+        const id = readKey(request);
+        const known = id === undefined ? undefined : await keys.find(id, clock.now());
+        // The same for a missing and for an invalid key.
+        if (id === undefined || known === undefined) throw unauthorized();
+        return { id, quota: known.quota };
       } catch (error) {
         const verdict = await strangers.take(addressOf(request.socket.remoteAddress), ANONYMOUS);
         exchange.window = verdict.window;

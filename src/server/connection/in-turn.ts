@@ -1,18 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-export type Handle = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+type Handle = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /** How many requests of one connection may wait before no more are read from it. */
 const MAX_WAITING = 16;
 
-/** The requests of a connection: the last of them, when it is answered, and when the one before it is. */
+/** A request that has come, until its answer has left. */
+type Turn = { request: IncomingMessage; response: ServerResponse; isOver: boolean; onOver?: () => void };
+
+/** The turns of a connection that are not over, the first of them running. */
 type Queue = {
-  length: number;
-  request: IncomingMessage;
-  response: ServerResponse;
-  last: Promise<void>;
-  before: Promise<void>;
+  turns: Turn[];
+  /** The last that has come, also when it is over. */
+  last?: Turn;
   /** Whether its last request has come: what follows on the connection is none. */
   isOver: boolean;
 };
@@ -24,37 +25,48 @@ type Queue = {
  */
 export function createTurns(handle: Handle) {
   const queues = new WeakMap<Socket, Queue>();
-  const done = Promise.resolve();
   let isStopping = false;
 
-  async function run(queue: Queue, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { socket } = request;
-    const hasLeft = new Promise((resolve) => response.once('close', resolve));
-    try {
-      // Who has gone asks for nothing any more, and who was told that the connection ends gets no further answer.
-      if (!socket.writable) return;
-      await handle(request, response);
-      await hasLeft;
-    } finally {
-      queue.length--;
-      // Node reads on when it lays a request aside that is answered.
-      if (queue.isOver || queue.length > MAX_WAITING) socket.pause();
-      else if (queue.length === MAX_WAITING) socket.resume();
-    }
+  function queueOf(socket: Socket): Queue {
+    const known = queues.get(socket);
+    if (known) return known;
+    const queue: Queue = { turns: [], isOver: false };
+    queues.set(socket, queue);
+    return queue;
+  }
+
+  function begin(queue: Queue): void {
+    const [turn] = queue.turns;
+    if (turn === undefined) return;
+    const { request, response } = turn;
+    // Who has gone asks for nothing any more, and who was told that the connection ends gets no further answer.
+    if (!request.socket.writable) return finish(queue, turn);
+    // It is over when it is handled and the answer has left, whichever is the last.
+    let awaited = 2;
+    const done = () => {
+      if (--awaited === 0) finish(queue, turn);
+    };
+    response.once('close', done);
+    handle(request, response).then(done);
+  }
+
+  function finish(queue: Queue, turn: Turn): void {
+    const { turns } = queue;
+    const { socket } = turn.request;
+    turns.shift();
+    turn.isOver = true;
+    turn.onOver?.();
+    // Node reads on when it lays a request aside that is answered.
+    if (queue.isOver || turns.length > MAX_WAITING) socket.pause();
+    else if (turns.length === MAX_WAITING) socket.resume();
+    // Others come first: a connection that has sent a thousand requests gets one answer a round.
+    if (turns.length > 0) setImmediate(begin, queue);
   }
 
   return {
-    async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    handle(request: IncomingMessage, response: ServerResponse): void {
       const { socket } = request;
-      const queue = queues.get(socket) ?? {
-        length: 0,
-        request,
-        response,
-        last: done,
-        before: done,
-        isOver: false,
-      };
-      queues.set(socket, queue);
+      const queue = queueOf(socket);
       if (queue.isOver) {
         socket.pause();
         return;
@@ -63,16 +75,10 @@ export function createTurns(handle: Handle) {
         queue.isOver = true;
         response.setHeader('Connection', 'close');
       }
-      queue.length++;
-      if (queue.length > MAX_WAITING) socket.pause();
-      Object.assign(queue, { request, response });
-      queue.before = queue.last;
-      queue.last =
-        queue.length === 1
-          ? run(queue, request, response)
-          : // Others come first: a connection that has sent a thousand requests gets one answer a round.
-            queue.before.then(nextRound).then(() => run(queue, request, response));
-      await queue.last;
+      queue.last = { request, response, isOver: false };
+      queue.turns.push(queue.last);
+      if (queue.turns.length > MAX_WAITING) socket.pause();
+      if (queue.turns.length === 1) begin(queue);
     },
 
     /** From here on every request is the last of its connection. */
@@ -81,7 +87,7 @@ export function createTurns(handle: Handle) {
     },
 
     /** Whether nothing waits behind a request that is handled now. */
-    isLast: ({ socket }: IncomingMessage): boolean => (queues.get(socket)?.length ?? 0) <= 1,
+    isLast: ({ socket }: IncomingMessage): boolean => (queues.get(socket)?.turns.length ?? 0) <= 1,
 
     /**
      * Waits until everything is answered that came whole before the connection broke.
@@ -89,18 +95,21 @@ export function createTurns(handle: Handle) {
      * @returns what is owed to what broke it: the answer to a request whose rest it was, an answer of its own, or none
      */
     async settle(socket: Socket): Promise<ServerResponse | 'answer' | 'nothing'> {
-      const queue = queues.get(socket);
-      if (queue === undefined) return 'answer';
-      const { request, response, last, before, isOver } = queue;
-      await (request.complete ? last : before);
+      const { turns = [], last, isOver } = queues.get(socket) ?? {};
+      if (last === undefined) return 'answer';
+      const { request, response } = last;
+      const awaited = request.complete ? last : turns[turns.indexOf(last) - 1];
+      if (awaited && !awaited.isOver) {
+        await new Promise<void>((resolve) => {
+          awaited.onOver = resolve;
+        });
+      }
       if (!request.complete) return response.headersSent ? 'nothing' : response;
       // Behind the last request of a connection comes none.
       return isOver ? 'nothing' : 'answer';
     },
   };
 }
-
-const nextRound = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /**
  * Whether a connection ends with the answer to this request. Node loses what follows an Upgrade that nobody wants, and

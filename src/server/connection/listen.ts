@@ -2,6 +2,7 @@ import {
   createServer,
   type IncomingMessage,
   type OutgoingHttpHeaders,
+  type RequestListener,
   type Server,
   ServerResponse,
 } from 'node:http';
@@ -10,7 +11,7 @@ import type { App } from '../app.ts';
 import { methodNotAllowed } from '../refusals.ts';
 import { allMethods } from '../router.ts';
 import type { ServiceError } from '../service-error.ts';
-import { createTurns, endsConnection, type Handle } from './in-turn.ts';
+import { createTurns, endsConnection } from './in-turn.ts';
 import { type ParserError, refusalOf, refuse } from './refuse.ts';
 
 export type Listening = {
@@ -111,7 +112,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
  * Asks for the body of an `Expect: 100-continue` only once it is wanted: a request that is refused before never sends
  * it. Whether it does so all the same nobody can know, so that the connection ends with that answer.
  */
-function invite(handle: Handle): Handle {
+function invite(handle: RequestListener): RequestListener {
   return (request, response) => {
     response.setHeader('Connection', 'close');
     request.once('resume', () => {

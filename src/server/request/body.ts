@@ -5,6 +5,7 @@ import { countHeader } from './count-header.ts';
 
 export const MAX_BODY_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
@@ -39,7 +40,11 @@ function collect(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const broken = () => reject(new ServiceError('invalid_request', 'The body ended before it was complete'));
+    const broken = () => {
+      // Behind a whole body it closes too: no error is made that nobody hears.
+      if (!request.readableEnded)
+        reject(new ServiceError('invalid_request', 'The body ended before it was complete'));
+    };
     // Who has gone while the key was looked up says nothing any more.
     if (request.destroyed) broken();
     request.on('data', (chunk: Buffer) => {
@@ -50,8 +55,8 @@ function collect(request: IncomingMessage): Promise<Buffer> {
         reject(tooLarge());
       }
     });
-    request.on('end', () => resolve(Buffer.concat(chunks)));
-    request.on('close', broken);
+    request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+    request.once('close', broken);
   });
 }
 
@@ -60,7 +65,7 @@ const tooLarge = () =>
 
 function decodeUtf8(bytes: Buffer): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return UTF8.decode(bytes);
   } catch {
     throw new ServiceError('invalid_request', 'The body is not valid UTF-8');
   }
