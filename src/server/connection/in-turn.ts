@@ -40,7 +40,10 @@ export function createTurns(handle: Handle) {
     if (turn === undefined) return;
     const { request, response } = turn;
     // Who has gone asks for nothing any more, and who was told that the connection ends gets no further answer.
-    if (!request.socket.writable) return finish(queue, turn);
+    if (!request.socket.writable) {
+      finish(queue, turn);
+      return;
+    }
     // It is over when it is handled and the answer has left, whichever is the last.
     let awaited = 2;
     const done = () => {
