@@ -1,6 +1,8 @@
 import { isAbsolute, join } from 'node:path';
 import type { Context } from './context.ts';
 
+/** What says where a user's files are. */
+export type Home = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
 type Place = 'config' | 'data' | 'state';
 
 const XDG: Record<Place, string> = {
@@ -23,16 +25,16 @@ const DEFAULTS: Record<'linux' | 'darwin', Record<Place, string[]>> = {
 };
 
 /** Profiles and the keys of local stores. */
-export const configDirectory = (context: Context): string =>
+export const configDirectory = (context: Home): string =>
   context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
 
 /** The local service's inventory, where `--data` names no other. */
-export const dataDirectory = (context: Context): string => join(directory(context, 'data'), 'store');
+export const dataDirectory = (context: Home): string => join(directory(context, 'data'), 'store');
 
 /** What is known of services, and how far each file of animals is added. */
-export const stateDirectory = (context: Context): string => directory(context, 'state');
+export const stateDirectory = (context: Home): string => directory(context, 'state');
 
-function directory({ env, platform, homeDirectory }: Context, place: Place): string {
+function directory({ env, platform, homeDirectory }: Home, place: Place): string {
   const base = env[XDG[place]];
   // A relative one is to be ignored: it would mean another place in every directory.
   if (base && isAbsolute(base)) return join(base, 'pets');
