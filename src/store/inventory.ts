@@ -23,6 +23,9 @@ export type Row = {
   ends: number[];
 };
 
+/** Bytes of a chunk, from `start` to `end`: texts, and the comma behind each. */
+type Run = { chunk: number; start: number; end: number };
+
 /**
  * The animals in memory, by ascending id. Their text is kept as bytes in large chunks: a million strings would
  * cost twice the memory, and the garbage collector a look at each of them again and again.
@@ -79,47 +82,44 @@ export class Inventory {
 
   /** A page costs the same wherever it is: one search, then as many animals as it has. */
   page({ limit, status, after }: PageQuery): Page {
+    const animals = this.#animals;
     const from = after === undefined ? 0 : this.#firstFrom(after + 1n);
     const index = status && this.#index[status];
     const total = index ? index.size : this.size;
     const first = index ? firstIndex(total, (i) => index.get(i, 0) >= from) : from;
-    const positions: number[] = [];
-    for (let i = first, bytes = 0; i < total && positions.length < limit && bytes < PAGE_BYTES; i++) {
-      const position = index ? index.get(i, 0) : i;
-      positions.push(position);
-      bytes += this.#animals.get(position, LENGTH);
+    const stop = Math.min(first + limit, total);
+    const runs: Run[] = [];
+    let run: Run | undefined;
+    let last = 0;
+    let bytes = 0;
+    let i = first;
+    for (; i < stop && bytes < PAGE_BYTES; i++) {
+      last = index ? index.get(i, 0) : i;
+      const chunk = animals.get(last, CHUNK);
+      const start = animals.get(last, START);
+      const end = start + animals.get(last, LENGTH) + 1;
+      // Neighbours are copied at once.
+      if (run?.chunk === chunk && run.end === start) run.end = end;
+      else {
+        run = { chunk, start, end };
+        runs.push(run);
+      }
+      bytes += end - start;
     }
-    const pets = this.#join(positions);
-    const last = positions.at(-1);
-    if (last === undefined || first + positions.length === total) return { pets };
-    return { pets, next: this.#idAt(last) };
+    const pets = this.#join(runs, bytes);
+    return i === first || i === total ? { pets } : { pets, next: this.#idAt(last) };
   }
 
-  /** The animals as a JSON array. Behind each text stands a comma, so that neighbours are copied at once. */
-  #join(positions: readonly number[]): Buffer {
-    const animals = this.#animals;
-    let length = 1 + Math.max(1, positions.length);
-    for (const position of positions) length += animals.get(position, LENGTH);
-    const json = Buffer.allocUnsafe(length);
+  /** Texts with a comma behind each, `bytes` in all, as a JSON array. */
+  #join(runs: readonly Run[], bytes: number): Buffer {
+    const json = Buffer.allocUnsafe(1 + Math.max(1, bytes));
     json[0] = OPEN;
     let free = 1;
-    for (let i = 0; i < positions.length; ) {
-      const first = positions[i] ?? 0;
-      let last = first;
-      while (++i < positions.length && this.#areNeighbours(last, positions[i] ?? 0)) last = positions[i] ?? 0;
-      free = copy(this.#chunkOf(first), animals.get(first, START), this.#endOf(last) + 1, json, free);
-    }
+    for (const { chunk, start, end } of runs)
+      free = copy(this.#chunks[chunk] ?? EMPTY, start, end, json, free);
     // In place of the last comma.
-    json[length - 1] = CLOSE;
+    json[json.length - 1] = CLOSE;
     return json;
-  }
-
-  /** Whether the text of one begins right behind the other's comma. */
-  #areNeighbours(one: number, other: number): boolean {
-    return (
-      this.#animals.get(other, START) === this.#endOf(one) + 1 &&
-      this.#animals.get(other, CHUNK) === this.#animals.get(one, CHUNK)
-    );
   }
 
   #endOf(position: number): number {
