@@ -36,6 +36,8 @@ export function createKnownService(
       .list(service)
       .filter((name) => name.startsWith(HONOURS))
       .map((name) => name.slice(HONOURS.length));
+  /** The day on which this process has noted that the key is honoured: a list of many pages looks once. */
+  let honouredOn: string | undefined;
   const caller = sha256(`${origin}\n${key}`);
   const coolDown = createCoolDown(marks, `cool-down-${caller}`, clock);
   const probes = createCoolDown(marks, `probes-${caller}`, clock);
@@ -51,6 +53,8 @@ export function createKnownService(
       shownOn().some((day) => day === dayOf(clock.now()) || day === dayOf(clock.now() - DAY)),
     noteIdempotency(isHonoured) {
       const today = dayOf(clock.now());
+      if (isHonoured && honouredOn === today) return;
+      honouredOn = isHonoured ? today : undefined;
       const days = shownOn();
       for (const day of days) if (!isHonoured || day !== today) marks.remove(service, HONOURS + day);
       if (isHonoured && !days.includes(today)) marks.put(service, HONOURS + today);

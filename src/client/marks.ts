@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../contract/clock.ts';
 
@@ -31,9 +31,12 @@ export function createOwnMarks(): Marks {
 export function createMarks(directory: string, clock: Clock): Marks {
   const own = createOwnMarks();
   return {
-    list: (group) => [
-      ...new Set([...own.list(group), ...openly(() => readdirSync(join(directory, group)), [])]),
-    ],
+    list(group) {
+      const path = join(directory, group);
+      // Most groups are empty, and an error is costly: a list of many pages asks before each.
+      const others = existsSync(path) ? openly(() => readdirSync(path), []) : [];
+      return [...new Set([...own.list(group), ...others])];
+    },
     put(group, name) {
       own.put(group, name);
       openly(() => {
