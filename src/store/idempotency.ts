@@ -42,6 +42,8 @@ export class IdempotencyKeys {
   /** The number of the newest entry of each; their count is a power of two. */
   #buckets = new Uint32Array(1024);
   #oldest = 1;
+  /** The entries from this number on are in no bucket yet. */
+  #unlinked = 1;
 
   constructor() {
     // So that 0, in a bucket, is none.
@@ -51,6 +53,7 @@ export class IdempotencyKeys {
   /** The position of the key's animal, where it came with the same body. `now` is in milliseconds since 1970. */
   find(fingerprint: Fingerprint, now: number): number | 'mismatch' | 'in_flight' | undefined {
     this.#forget(now);
+    this.#link();
     const entry = this.#newest(fingerprint);
     if (entry === undefined) return undefined;
     const position = this.#entries.get(entry, POSITION);
@@ -62,18 +65,18 @@ export class IdempotencyKeys {
   /** From here on the key is in flight, until it is remembered. Says the number of its entry. */
   begin(fingerprint: Fingerprint): number {
     const entry = this.#entries.add();
-    for (let i = 0; i < WORDS_OF_FINGERPRINT; i++) this.#entries.set(entry, i, fingerprint[i] ?? 0);
-    this.#entries.set(entry, POSITION, IN_FLIGHT);
-    this.#link(entry);
-    if (entry - this.#oldest > this.#buckets.length) this.#grow();
+    const [block, at] = [this.#entries.block(entry), this.#entries.at(entry)];
+    for (let i = 0; i < WORDS_OF_FINGERPRINT; i++) block[at + i] = fingerprint[i] ?? 0;
+    block[at + POSITION] = IN_FLIGHT;
     return entry;
   }
 
   /** `position` is the animal's in the inventory; `at` is in milliseconds since 1970. */
   remember(entry: number, position: number, at: number): void {
-    this.#entries.set(entry, POSITION, position);
-    this.#entries.set(entry, TIME_HIGH, at / 2 ** 32);
-    this.#entries.set(entry, TIME_LOW, at);
+    const [block, row] = [this.#entries.block(entry), this.#entries.at(entry)];
+    block[row + POSITION] = position;
+    block[row + TIME_HIGH] = at / 2 ** 32;
+    block[row + TIME_LOW] = at;
   }
 
   /** The newest decides: a key that was used anew may be there twice. */
@@ -104,15 +107,20 @@ export class IdempotencyKeys {
     return this.#entries.get(entry, TIME_HIGH) * 2 ** 32 + this.#entries.get(entry, TIME_LOW);
   }
 
-  #grow(): void {
-    this.#buckets = new Uint32Array(2 * this.#buckets.length);
-    for (let entry = this.#oldest; entry < this.#entries.size; entry++) this.#link(entry);
-  }
-
-  #link(entry: number): void {
-    const bucket = this.#entries.get(entry, 0) & (this.#buckets.length - 1);
-    this.#entries.set(entry, OLDER, this.#buckets[bucket] ?? 0);
-    this.#buckets[bucket] = entry;
+  /** All at once, and only when one is looked for: a million come when a server starts. */
+  #link(): void {
+    const { size } = this.#entries;
+    if (size - this.#oldest > this.#buckets.length) {
+      this.#buckets = new Uint32Array(2 ** Math.ceil(Math.log2(size - this.#oldest)));
+      this.#unlinked = 0;
+    }
+    this.#unlinked = Math.max(this.#unlinked, this.#oldest);
+    for (; this.#unlinked < size; this.#unlinked++) {
+      const [block, at] = [this.#entries.block(this.#unlinked), this.#entries.at(this.#unlinked)];
+      const bucket = (block[at] ?? 0) & (this.#buckets.length - 1);
+      block[at + OLDER] = this.#buckets[bucket] ?? 0;
+      this.#buckets[bucket] = this.#unlinked;
+    }
   }
 }
 

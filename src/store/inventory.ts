@@ -5,13 +5,17 @@ import type { Page, PageQuery, PetJson } from './store.ts';
 const CHUNK_BYTES = 2 ** 23;
 /** A page ends behind this much: as many as like may ask for pages at once, and be slow to take them. */
 const PAGE_BYTES = 2 ** 20;
+/** Bytes are kept as they are where at least this much of them is text. */
+const MOSTLY = 0.8;
+/** Below this a loop copies quicker than a call into the runtime. */
+const SHORT_BYTES = 200;
 // The words of an animal: its id in two halves, its chunk, where it begins in there, and its length in bytes.
 const [ID_HIGH, ID_LOW, CHUNK, START, LENGTH, WORDS] = [0, 1, 2, 3, 4, 5];
 const EMPTY = Buffer.alloc(0);
 const [OPEN, COMMA, CLOSE] = [0x5b, 0x2c, 0x5d];
 
 /**
- * Animals by ascending id whose texts stand in a row, a comma between two: the first begins at the byte `start`, and each
+ * Animals by ascending id whose texts stand in a row, one byte between two: the first begins at the byte `start`, and each
  * ends before its `ends`.
  */
 export type Row = {
@@ -22,9 +26,6 @@ export type Row = {
   statuses: PetStatus[];
   ends: number[];
 };
-
-/** Bytes of a chunk, from `start` to `end`: texts, and the comma behind each. */
-type Run = { chunk: number; start: number; end: number };
 
 /**
  * The animals in memory, by ascending id. Their text is kept as bytes in large chunks: a million strings would
@@ -47,32 +48,30 @@ export class Inventory {
   }
 
   /** Adds animals whose ids are above all others. Says the position of the first. */
-  append({ bytes, start, count, ids, statuses, ends }: Row): number {
-    const first = this.size;
-    if (count === 0) return first;
-    const moved = this.#keep(bytes, start, ends[count - 1] ?? start) - start;
-    for (let i = 0, from = start; i < count; i++) {
-      const position = this.#animals.add();
-      const id = ids[i] ?? 0;
-      const end = ends[i] ?? from;
-      this.#animals.set(position, ID_HIGH, highWord(id));
-      this.#animals.set(position, ID_LOW, lowWord(id));
-      this.#animals.set(position, CHUNK, this.#chunks.length - 1);
-      this.#animals.set(position, START, from + moved);
-      this.#animals.set(position, LENGTH, end - from);
-      const index = this.#index[statuses[i] ?? 'available'];
-      index.set(index.add(), 0, position);
-      from = end + 1;
+  append(row: Row): number {
+    const moved = this.#keep(row.bytes, row.start, endOf(row)) - row.start;
+    return this.#add(row, moved);
+  }
+
+  /**
+   * As append(), without a copy where the bytes are little more than the texts: then they belong to the inventory, and
+   * this says true.
+   */
+  adopt(row: Row): boolean {
+    const { bytes, start } = row;
+    if (endOf(row) - start < MOSTLY * bytes.length) {
+      this.append(row);
+      return false;
     }
-    return first;
+    this.#chunks.push(bytes);
+    this.#free = bytes.length;
+    this.#add(row, 0);
+    return true;
   }
 
   textAt(position: number): PetJson {
-    return this.#chunkOf(position).toString(
-      'utf8',
-      this.#animals.get(position, START),
-      this.#endOf(position),
-    );
+    const start = this.#animals.get(position, START);
+    return this.#chunkOf(position).toString('utf8', start, start + this.#animals.get(position, LENGTH));
   }
 
   get(id: bigint): PetJson | undefined {
@@ -82,48 +81,36 @@ export class Inventory {
 
   /** A page costs the same wherever it is: one search, then as many animals as it has. */
   page({ limit, status, after }: PageQuery): Page {
-    const animals = this.#animals;
     const from = after === undefined ? 0 : this.#firstFrom(after + 1n);
     const index = status && this.#index[status];
     const total = index ? index.size : this.size;
     const first = index ? firstIndex(total, (i) => index.get(i, 0) >= from) : from;
-    const stop = Math.min(first + limit, total);
-    const runs: Run[] = [];
-    let run: Run | undefined;
-    let last = 0;
-    let bytes = 0;
-    let i = first;
-    for (; i < stop && bytes < PAGE_BYTES; i++) {
-      last = index ? index.get(i, 0) : i;
-      const chunk = animals.get(last, CHUNK);
-      const start = animals.get(last, START);
-      const end = start + animals.get(last, LENGTH) + 1;
-      // Neighbours are copied at once.
-      if (run?.chunk === chunk && run.end === start) run.end = end;
-      else {
-        run = { chunk, start, end };
-        runs.push(run);
-      }
-      bytes += end - start;
+    const positions: number[] = [];
+    for (let i = first, bytes = 0; i < total && positions.length < limit && bytes < PAGE_BYTES; i++) {
+      const position = index ? index.get(i, 0) : i;
+      positions.push(position);
+      bytes += this.#animals.get(position, LENGTH);
     }
-    const pets = this.#join(runs, bytes);
-    return i === first || i === total ? { pets } : { pets, next: this.#idAt(last) };
+    const pets = this.#join(positions);
+    const last = positions.at(-1);
+    if (last === undefined || first + positions.length === total) return { pets };
+    return { pets, next: this.#idAt(last) };
   }
 
-  /** Texts with a comma behind each, `bytes` in all, as a JSON array. */
-  #join(runs: readonly Run[], bytes: number): Buffer {
-    const json = Buffer.allocUnsafe(1 + Math.max(1, bytes));
-    json[0] = OPEN;
-    let free = 1;
-    for (const { chunk, start, end } of runs)
-      free = copy(this.#chunks[chunk] ?? EMPTY, start, end, json, free);
-    // In place of the last comma.
-    json[json.length - 1] = CLOSE;
+  /** The animals as a JSON array. */
+  #join(positions: readonly number[]): Buffer {
+    let length = 2 + Math.max(0, positions.length - 1);
+    for (const position of positions) length += this.#animals.get(position, LENGTH);
+    const json = Buffer.allocUnsafe(length);
+    let end = 0;
+    json[end++] = OPEN;
+    for (const position of positions) {
+      if (end > 1) json[end++] = COMMA;
+      const start = this.#animals.get(position, START);
+      end = copy(this.#chunkOf(position), start, start + this.#animals.get(position, LENGTH), json, end);
+    }
+    json[end] = CLOSE;
     return json;
-  }
-
-  #endOf(position: number): number {
-    return this.#animals.get(position, START) + this.#animals.get(position, LENGTH);
   }
 
   #chunkOf(position: number): Buffer {
@@ -143,9 +130,30 @@ export class Inventory {
     return firstIndex(this.size, (i) => this.#idAt(i) >= id);
   }
 
-  /** Copies a row into the last chunk, with a comma behind it. Says where it begins there. */
+  /** Adds animals whose texts are in the last chunk, `moved` bytes behind where the row has them. */
+  #add(row: Row, moved: number): number {
+    const first = this.size;
+    const chunk = this.#chunks.length - 1;
+    for (let i = 0, start = row.start; i < row.count; i++) {
+      const position = this.#animals.add();
+      const [block, at] = [this.#animals.block(position), this.#animals.at(position)];
+      const id = row.ids[i] ?? 0;
+      const end = row.ends[i] ?? start;
+      block[at + ID_HIGH] = highWord(id);
+      block[at + ID_LOW] = lowWord(id);
+      block[at + CHUNK] = chunk;
+      block[at + START] = start + moved;
+      block[at + LENGTH] = end - start;
+      const index = this.#index[row.statuses[i] ?? 'available'];
+      index.set(index.add(), 0, position);
+      start = end + 1;
+    }
+    return first;
+  }
+
+  /** Copies bytes into the last chunk. Says where they begin there. */
   #keep(bytes: Buffer, start: number, end: number): number {
-    const length = end - start + 1;
+    const length = end - start;
     let chunk = this.#chunks.at(-1);
     if (!chunk || this.#free + length > chunk.length) {
       chunk = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES, length));
@@ -154,15 +162,18 @@ export class Inventory {
     }
     const at = this.#free;
     this.#free = copy(bytes, start, end, chunk, at);
-    chunk[this.#free++] = COMMA;
     return at;
   }
 }
 
+const endOf = ({ start, count, ends }: Row): number => ends[count - 1] ?? start;
+
 /** Copies the bytes from `start` to `end`; says where the copy ends. */
 function copy(from: Buffer, start: number, end: number, to: Buffer, at: number): number {
-  to.set(from.subarray(start, end), at);
-  return at + end - start;
+  if (end - start > SHORT_BYTES) return at + from.copy(to, at, start, end);
+  let free = at;
+  for (let i = start; i < end; i++) to[free++] = from[i] ?? 0;
+  return free;
 }
 
 /** The smallest index below `size` from which on `holds` is true; `size` where there is none. */

@@ -59,10 +59,12 @@ export class JournalFold {
     return areKeys ? undefined : UNKNOWN_FORM;
   }
 
-  /** Puts the animals of the records before into the inventory: their bytes are good until here. */
-  settle(): void {
+  /** Puts the animals of the records before into the inventory; true where their bytes now belong to it. */
+  settle(): boolean {
     const { pets } = this.#scanner;
-    this.contents.inventory.append(pets);
+    if (pets.count === 0) return false;
+    const isTaken = this.contents.inventory.adopt(pets);
     pets.count = 0;
+    return isTaken;
   }
 }

@@ -29,6 +29,11 @@ const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
 /** What an idempotency key takes in a line, at most. */
 const KEY_BYTES = 110;
 
+/** The value of each byte that is a lower-case hexadecimal digit; -1 for the others. */
+const HEX_DIGITS = Int8Array.from({ length: 256 }, (_, byte) =>
+  '0123456789abcdef'.indexOf(String.fromCharCode(byte)),
+);
+
 /** What makes a store this one. `secret` is hexadecimal, `created` an instant of ISO 8601. */
 export type Header = { id: string; secret: string; created: string };
 
@@ -132,11 +137,11 @@ const hexOf = (words: Fingerprint) =>
 /** Eight lower-case hexadecimal digits, or -1. */
 export function hex32(bytes: Buffer, start: number): number {
   let value = 0;
+  let all = 0;
   for (let i = start; i < start + 8; i++) {
-    const byte = bytes[i] ?? 0;
-    if (byte >= 0x30 && byte <= 0x39) value = value * 16 + byte - 0x30;
-    else if (byte >= 0x61 && byte <= 0x66) value = value * 16 + byte - 0x57;
-    else return -1;
+    const digit = HEX_DIGITS[bytes[i] ?? 0] ?? -1;
+    value = (value << 4) | digit;
+    all |= digit;
   }
-  return value;
+  return all < 0 ? -1 : value >>> 0;
 }

@@ -17,8 +17,8 @@ export type Replayed = {
 export interface RecordSink {
   /** The bytes from `start` to `end` are a record without its newline; `offset` is where it begins in the file. */
   record(bytes: Buffer, start: number, end: number, offset: number): void;
-  /** The bytes of the records before are good until here; they may have been changed. */
-  settle(): void;
+  /** The bytes of the records before, which may have been changed, are used anew unless this says true. */
+  settle(): boolean;
 }
 
 /**
@@ -38,16 +38,18 @@ export async function replay(file: OpenFile, size: number, sink: RecordSink): Pr
     if (other.length < 2 * rest) other = Buffer.allocUnsafeSlow(2 * rest);
     buffer.copy(other, 0, end, filled);
     const reading = isLast ? Promise.resolve(0) : readAll(file, other.subarray(rest), position);
-    let isValid: boolean;
+    let isValid = false;
+    let isTaken = false;
     try {
       isValid = takeRecords(buffer, end, state, sink);
+      isTaken = sink.settle();
     } finally {
       const read = await reading;
       position += read;
       filled = rest + read;
     }
     if (!isValid || isLast) break;
-    [buffer, other] = [other, buffer];
+    [buffer, other] = [other, isTaken ? Buffer.allocUnsafeSlow(CHUNK_BYTES) : buffer];
   }
   return state;
 }
@@ -65,7 +67,6 @@ function takeRecords(bytes: Buffer, to: number, state: Replayed, sink: RecordSin
     state.end += end - start + (state.bare ? 0 : 1);
     start = end + 1;
   }
-  sink.settle();
   return start >= to;
 }
 

@@ -105,10 +105,7 @@ export class RecordScanner {
     if (this.#before === 0) {
       pets.bytes = this.#line;
       pets.start = start;
-    } else {
-      this.#line[to - 1] = COMMA;
-      this.#line.copyWithin(to, start, this.#next - 1);
-    }
+    } else this.#line.copyWithin(to, start, this.#next - 1);
     return true;
   }
 

@@ -1,5 +1,6 @@
 const BITS = 12;
 const MASK = 2 ** BITS - 1;
+const NONE = new Uint32Array(0);
 
 /**
  * Rows of unsigned 32-bit words, counted from 0. They grow by a block at a time: nothing is copied, and memory never
@@ -28,13 +29,21 @@ export class Rows {
     return row;
   }
 
+  /** The words among which those of a row are, `at(row)` and following. */
+  block(row: number): Uint32Array {
+    return this.#blocks[(row >>> BITS) - this.#dropped] ?? NONE;
+  }
+
+  at(row: number): number {
+    return this.#width * (row & MASK);
+  }
+
   get(row: number, word: number): number {
-    return this.#blocks[(row >>> BITS) - this.#dropped]?.[this.#width * (row & MASK) + word] ?? 0;
+    return this.block(row)[this.at(row) + word] ?? 0;
   }
 
   set(row: number, word: number, value: number): void {
-    const block = this.#blocks[(row >>> BITS) - this.#dropped];
-    if (block) block[this.#width * (row & MASK) + word] = value;
+    this.block(row)[this.at(row) + word] = value;
   }
 
   /** Gives back the memory of rows below `row`: they must not be asked for again. */
