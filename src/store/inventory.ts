@@ -1,4 +1,5 @@
 import type { PetStatus } from '../contract/schemas.ts';
+import { highWord, idOf, lowWord } from './id-words.ts';
 import { Rows } from './rows.ts';
 import type { Page, PageQuery, PetJson } from './store.ts';
 
@@ -7,8 +8,6 @@ const CHUNK_BYTES = 2 ** 23;
 const PAGE_BYTES = 2 ** 20;
 /** Bytes are kept as they are where at least this much of them is text. */
 const MOSTLY = 0.8;
-/** Below this a loop copies quicker than a call into the runtime. */
-const SHORT_BYTES = 200;
 // The words of an animal: its id in two halves, its chunk, where it begins in there, and its length in bytes.
 const [ID_HIGH, ID_LOW, CHUNK, START, LENGTH, WORDS] = [0, 1, 2, 3, 4, 5];
 const EMPTY = Buffer.alloc(0);
@@ -26,6 +25,9 @@ export type Row = {
   statuses: PetStatus[];
   ends: number[];
 };
+
+/** Bytes of a chunk, from `start` to `end`: texts, and the comma behind each. */
+type Run = { chunk: number; start: number; end: number };
 
 /**
  * The animals in memory, by ascending id. Their text is kept as bytes in large chunks: a million strings would
@@ -49,7 +51,7 @@ export class Inventory {
 
   /** Adds animals whose ids are above all others. Says the position of the first. */
   append(row: Row): number {
-    const moved = this.#keep(row.bytes, row.start, endOf(row)) - row.start;
+    const moved = this.#keep(row.bytes, row.start, endOfRow(row)) - row.start;
     return this.#add(row, moved);
   }
 
@@ -59,7 +61,7 @@ export class Inventory {
    */
   adopt(row: Row): boolean {
     const { bytes, start } = row;
-    if (endOf(row) - start < MOSTLY * bytes.length) {
+    if (endOfRow(row) - start < MOSTLY * bytes.length) {
       this.append(row);
       return false;
     }
@@ -70,8 +72,11 @@ export class Inventory {
   }
 
   textAt(position: number): PetJson {
-    const start = this.#animals.get(position, START);
-    return this.#chunkOf(position).toString('utf8', start, start + this.#animals.get(position, LENGTH));
+    return this.#chunkOf(position).toString(
+      'utf8',
+      this.#animals.get(position, START),
+      this.#endOf(position),
+    );
   }
 
   get(id: bigint): PetJson | undefined {
@@ -81,36 +86,48 @@ export class Inventory {
 
   /** A page costs the same wherever it is: one search, then as many animals as it has. */
   page({ limit, status, after }: PageQuery): Page {
+    const animals = this.#animals;
     const from = after === undefined ? 0 : this.#firstFrom(after + 1n);
     const index = status && this.#index[status];
     const total = index ? index.size : this.size;
     const first = index ? firstIndex(total, (i) => index.get(i, 0) >= from) : from;
-    const positions: number[] = [];
-    for (let i = first, bytes = 0; i < total && positions.length < limit && bytes < PAGE_BYTES; i++) {
-      const position = index ? index.get(i, 0) : i;
-      positions.push(position);
-      bytes += this.#animals.get(position, LENGTH);
+    const stop = Math.min(first + limit, total);
+    const runs: Run[] = [];
+    let run: Run | undefined;
+    let last = 0;
+    let bytes = 0;
+    let i = first;
+    for (; i < stop && bytes < PAGE_BYTES; i++) {
+      last = index ? index.get(i, 0) : i;
+      const chunk = animals.get(last, CHUNK);
+      const start = animals.get(last, START);
+      const end = start + animals.get(last, LENGTH) + 1;
+      // Neighbours are copied at once.
+      if (run?.chunk === chunk && run.end === start) run.end = end;
+      else {
+        run = { chunk, start, end };
+        runs.push(run);
+      }
+      bytes += end - start;
     }
-    const pets = this.#join(positions);
-    const last = positions.at(-1);
-    if (last === undefined || first + positions.length === total) return { pets };
-    return { pets, next: this.#idAt(last) };
+    const pets = this.#join(runs, bytes);
+    return i === first || i === total ? { pets } : { pets, next: this.#idAt(last) };
   }
 
-  /** The animals as a JSON array. */
-  #join(positions: readonly number[]): Buffer {
-    let length = 2 + Math.max(0, positions.length - 1);
-    for (const position of positions) length += this.#animals.get(position, LENGTH);
-    const json = Buffer.allocUnsafe(length);
-    let end = 0;
-    json[end++] = OPEN;
-    for (const position of positions) {
-      if (end > 1) json[end++] = COMMA;
-      const start = this.#animals.get(position, START);
-      end = copy(this.#chunkOf(position), start, start + this.#animals.get(position, LENGTH), json, end);
-    }
-    json[end] = CLOSE;
+  /** Texts with a comma behind each, `bytes` in all, as a JSON array. */
+  #join(runs: readonly Run[], bytes: number): Buffer {
+    const json = Buffer.allocUnsafe(1 + Math.max(1, bytes));
+    json[0] = OPEN;
+    let free = 1;
+    for (const { chunk, start, end } of runs)
+      free = copy(this.#chunks[chunk] ?? EMPTY, start, end, json, free);
+    // In place of the last comma.
+    json[json.length - 1] = CLOSE;
     return json;
+  }
+
+  #endOf(position: number): number {
+    return this.#animals.get(position, START) + this.#animals.get(position, LENGTH);
   }
 
   #chunkOf(position: number): Buffer {
@@ -118,8 +135,7 @@ export class Inventory {
   }
 
   #idAt(position: number): bigint {
-    const high = BigInt(this.#animals.get(position, ID_HIGH));
-    return BigInt.asIntN(64, (high << 32n) | BigInt(this.#animals.get(position, ID_LOW)));
+    return idOf(this.#animals.get(position, ID_HIGH), this.#animals.get(position, ID_LOW));
   }
 
   /** The first position whose id is `id` or above. */
@@ -134,6 +150,7 @@ export class Inventory {
   #add(row: Row, moved: number): number {
     const first = this.size;
     const chunk = this.#chunks.length - 1;
+    const texts = this.#chunks[chunk] ?? EMPTY;
     for (let i = 0, start = row.start; i < row.count; i++) {
       const position = this.#animals.add();
       const [block, at] = [this.#animals.block(position), this.#animals.at(position)];
@@ -144,6 +161,8 @@ export class Inventory {
       block[at + CHUNK] = chunk;
       block[at + START] = start + moved;
       block[at + LENGTH] = end - start;
+      // A page takes it along.
+      texts[end + moved] = COMMA;
       const index = this.#index[row.statuses[i] ?? 'available'];
       index.set(index.add(), 0, position);
       start = end + 1;
@@ -151,9 +170,9 @@ export class Inventory {
     return first;
   }
 
-  /** Copies bytes into the last chunk. Says where they begin there. */
+  /** Copies bytes into the last chunk, with room for one more. Says where they begin there. */
   #keep(bytes: Buffer, start: number, end: number): number {
-    const length = end - start;
+    const length = end - start + 1;
     let chunk = this.#chunks.at(-1);
     if (!chunk || this.#free + length > chunk.length) {
       chunk = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES, length));
@@ -161,19 +180,17 @@ export class Inventory {
       this.#free = 0;
     }
     const at = this.#free;
-    this.#free = copy(bytes, start, end, chunk, at);
+    this.#free = copy(bytes, start, end, chunk, at) + 1;
     return at;
   }
 }
 
-const endOf = ({ start, count, ends }: Row): number => ends[count - 1] ?? start;
+const endOfRow = ({ start, count, ends }: Row): number => ends[count - 1] ?? start;
 
 /** Copies the bytes from `start` to `end`; says where the copy ends. */
 function copy(from: Buffer, start: number, end: number, to: Buffer, at: number): number {
-  if (end - start > SHORT_BYTES) return at + from.copy(to, at, start, end);
-  let free = at;
-  for (let i = start; i < end; i++) to[free++] = from[i] ?? 0;
-  return free;
+  to.set(from.subarray(start, end), at);
+  return at + end - start;
 }
 
 /** The smallest index below `size` from which on `holds` is true; `size` where there is none. */
@@ -187,9 +204,3 @@ function firstIndex(size: number, holds: (index: number) => boolean): number {
   }
   return low;
 }
-
-const lowWord = (id: number | bigint): number =>
-  typeof id === 'number' ? id >>> 0 : Number(BigInt.asUintN(32, id));
-
-const highWord = (id: number | bigint): number =>
-  typeof id === 'number' ? Math.floor(id / 2 ** 32) : Number(BigInt.asIntN(32, id >> 32n));

@@ -65,6 +65,10 @@ it.each([0, 1, 2, 3, 4])(
     pets.forEach(
       (text, i) => void (text === texts[i] || expect.fail(`animal ${i} is ${text.slice(0, 200)}`)),
     );
+    for (const text of texts.slice(0, 2_000)) {
+      const id = BigInt(/\{"id":(-?\d+)/.exec(text)?.[1] ?? 0);
+      if ((await store.get(id)) !== text) expect.fail(`animal ${id}`);
+    }
     for (const status of petStatuses) {
       const { pets, next } = await store.list({ limit: 100, status });
       const expected = texts.filter((text) => text.endsWith(`"status":"${status}"}`));
