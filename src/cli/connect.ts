@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Client } from '../client/client.ts';
+import { InterruptedError } from '../client/errors.ts';
 import type { Runtime } from './command.ts';
 import { CallError } from './explain/call-error.ts';
 import type { StatusLine } from './output/console.ts';
@@ -46,49 +47,34 @@ export async function withClient<Result>(
   const { clock, random } = context;
   runtime.console.hide(connection.key);
   const proxy = proxyFor(connection.baseUrl, context.env);
-  const [
-    { createClient },
-    { createTransport },
-    { InterruptedError },
-    { createKnownService },
-    { createMarks },
-  ] = await Promise.all([
-    import('../client/client.ts'),
-    import('../client/transport.ts'),
-    import('../client/errors.ts'),
-    import('../client/known-service.ts'),
-    import('../client/marks.ts'),
-  ]);
-  // Behind the imports: with another flag V8 would compile anew what Node has compiled of its own modules.
+  const { openClient } = await import('../client/open.ts');
+  // Behind the import: with another flag V8 would compile anew what Node has compiled of its own modules.
   await leaveParserPlain();
   const interrupt = new AbortController();
   const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
     interrupt.abort(new InterruptedError()),
   );
-  const transport = createTransport({ clock, proxy });
-  const marks = createMarks(join(stateDirectory(context), 'services'), clock);
+  const { client, close } = openClient({
+    baseUrl: connection.baseUrl,
+    key: connection.key,
+    proxy,
+    marksDirectory: join(stateDirectory(context), 'services'),
+    clock,
+    random,
+    ...createWaiting(runtime, showWait),
+    signal: interrupt.signal,
+    timeoutMilliseconds: globals.timeout * 1_000,
+    maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
+    onDeprecated: (deprecated) => tellDeprecation(runtime, deprecated),
+    onAttempted: globals.debug ? (attempted) => tellAttempt(runtime, attempted) : undefined,
+  });
   try {
-    return await work(
-      createClient({
-        baseUrl: connection.baseUrl,
-        key: connection.key,
-        service: createKnownService(connection, marks, clock),
-        transport,
-        clock,
-        random,
-        ...createWaiting(runtime, showWait),
-        signal: interrupt.signal,
-        timeoutMilliseconds: globals.timeout * 1_000,
-        maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
-        onDeprecated: (deprecated) => tellDeprecation(runtime, deprecated),
-        onAttempted: globals.debug ? (attempted) => tellAttempt(runtime, attempted) : undefined,
-      }),
-    );
+    return await work(client);
   } catch (error) {
     throw new CallError(error, connection, { proxy: proxy && new URL(proxy.address).host });
   } finally {
     unsubscribe();
-    await transport.close();
+    await close();
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError, InterruptedError } from '../../client/errors.ts';
+import { listPages } from '../../client/pages.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { Pet } from '../../contract/schemas.ts';
 import { int64Argument } from '../arguments.ts';
@@ -87,7 +88,6 @@ async function lookThrough(
   ids: readonly bigint[],
   { console }: Runtime,
 ): Promise<(Pet | undefined)[]> {
-  const { listPages } = await import('../../client/pages.ts');
   const found = new Map<bigint, Pet>();
   let pages = 0;
   let isWhole = false;

@@ -1,4 +1,4 @@
-import type { ListedPage } from '../../client/pages.ts';
+import { type ListedPage, listPages } from '../../client/pages.ts';
 import { operations, pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { by } from '../arguments.ts';
@@ -37,7 +37,6 @@ export const list: Command<Options> = {
     const format = chooseFormat(options, runtime);
     const connection = connectionFor(runtime);
     await withClient(runtime, connection, async (client) => {
-      const { listPages } = await import('../../client/pages.ts');
       const size = options.limit ?? (options.all ? pageSize.max : undefined);
       const query = { limit: size, status: options.status };
       const pages = listPages(client, query, size ?? pageSize.default, { paced: options.all === true });
