@@ -17,6 +17,7 @@ import { readInput } from './request/input.ts';
 import { checkTarget, parseQuery, pathOf, type Query } from './request/target.ts';
 import { deprecationHeaders, rateLimitHeaders } from './response-headers.ts';
 import { createRoot } from './root.ts';
+import { createRounds } from './rounds.ts';
 import { allowedMethods, findResource, type Resource } from './router.ts';
 import { send } from './send.ts';
 import { ServiceError } from './service-error.ts';
@@ -52,6 +53,7 @@ export function createApp(options: AppOptions): App {
   const { store, clock, cors = [] } = options;
   const admission = createAdmission(options);
   const root = createRoot(store);
+  const endOfRound = createRounds();
   let requests = 0;
   /** What is being answered on a connection: where the rest of a request is refused, its caller may be known. */
   const running = new WeakMap<Socket, Exchange>();
@@ -129,6 +131,7 @@ export function createApp(options: AppOptions): App {
     }
     const window = exchange.window ?? (await admission.strangersWindow(request.socket.remoteAddress));
     if (fault.latency > 0) await holdBack(request.socket, fault.latency);
+    await endOfRound();
     running.delete(request.socket);
     // The rest of the request may have been refused meanwhile, and that was its answer.
     if (!response.headersSent) send(response, answer, window, exchange.headers);
