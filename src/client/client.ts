@@ -35,10 +35,16 @@ export type CallOptions = {
   record?: SendRecord;
 };
 
-export type CallResult<Name extends OperationName> = {
-  value: OperationOutput<Name>;
+/** A success whose body is still to be read. */
+export type Answer<Name extends OperationName> = {
+  /** @throws ClientError, where the body is outside the contract */
+  read(): OperationOutput<Name>;
   headers: ReplyHeaders;
   url: URL;
+};
+
+export type CallResult<Name extends OperationName> = Omit<Answer<Name>, 'read'> & {
+  value: OperationOutput<Name>;
 };
 
 /** The operations of the contract, called over HTTP. */
@@ -49,6 +55,16 @@ export type Client = {
     input: OperationInput<Name>,
     options?: CallOptions,
   ): Promise<CallResult<Name>>;
+  /**
+   * The same up to the reading of the body: whoever asks for many can send the next request before.
+   *
+   * @throws ClientError, by its kind
+   */
+  ask<Name extends OperationName>(
+    name: Name,
+    input: OperationInput<Name>,
+    options?: CallOptions,
+  ): Promise<Answer<Name>>;
   /** Whether the service has shown that it honours the idempotency key: then a creation can be repeated. */
   honoursIdempotency(): boolean;
 };
@@ -62,41 +78,49 @@ export function createClient(options: ClientOptions): Client {
     if (deprecation && service.isNewToday(operation)) options.onDeprecated?.({ operation, ...deprecation });
   }
 
-  return {
-    honoursIdempotency: service.honoursIdempotency,
-    async call(
-      name,
-      input,
-      { url: link, idempotencyKey: givenKey, paced = false, probe = false, record } = {},
-    ) {
-      const operation: Operation = operations[name];
-      const url = link ?? addressOf(options.baseUrl, operation, input);
-      // One key for all attempts of one creation, so that a service which honours it adds one animal.
-      const idempotencyKey = operation.repeatable ? undefined : (givenKey ?? randomUUID());
-      const headers = requestHeaders(options.key, operation, idempotencyKey);
-      const body = operation.body ? stringifyJson((input as { body?: unknown }).body) : undefined;
-      const { repeatable } = operation;
-      const { outcome, until, doubted } = await send(
-        { method: operation.method, url, headers, body },
-        { repeatable, success: operation.success.status, paced, probe, record },
-      );
-      if ('reply' in outcome) tellDeprecation(name, outcome.reply);
-      const failed = (failure: ClientError, isDoubted: boolean): ClientError =>
-        isDoubted && idempotencyKey !== undefined
-          ? new OutcomeUnknownError(failure, { idempotencyKey, honoured: service.honoursIdempotency() })
-          : failure;
-      if ('failure' in outcome) throw failed(outcome.failure, doubted);
-      const { reply } = outcome;
-      if (reply.status !== operation.success.status) {
-        throw failed(withinContract(operation, failureOf(reply, until)), doubted);
-      }
+  const ask: Client['ask'] = async (
+    name,
+    input,
+    { url: link, idempotencyKey: givenKey, paced = false, probe = false, record } = {},
+  ) => {
+    const operation: Operation = operations[name];
+    const url = link ?? addressOf(options.baseUrl, operation, input);
+    // One key for all attempts of one creation, so that a service which honours it adds one animal.
+    const idempotencyKey = operation.repeatable ? undefined : (givenKey ?? randomUUID());
+    const headers = requestHeaders(options.key, operation, idempotencyKey);
+    const body = operation.body ? stringifyJson((input as { body?: unknown }).body) : undefined;
+    const { repeatable } = operation;
+    const { outcome, until, doubted } = await send(
+      { method: operation.method, url, headers, body },
+      { repeatable, success: operation.success.status, paced, probe, record },
+    );
+    if ('reply' in outcome) tellDeprecation(name, outcome.reply);
+    const failed = (failure: ClientError, isDoubted: boolean): ClientError =>
+      isDoubted && idempotencyKey !== undefined
+        ? new OutcomeUnknownError(failure, { idempotencyKey, honoured: service.honoursIdempotency() })
+        : failure;
+    if ('failure' in outcome) throw failed(outcome.failure, doubted);
+    const { reply } = outcome;
+    if (reply.status !== operation.success.status) {
+      throw failed(withinContract(operation, failureOf(reply, until)), doubted);
+    }
+    const read = () => {
       try {
-        const value = readValue(operation, reply) as OperationOutput<typeof name>;
-        return { value, headers: reply.headers, url };
+        return readValue(operation, reply) as OperationOutput<typeof name>;
       } catch (error) {
         // It was carried out, but what came of it cannot be read.
         throw error instanceof ContractError ? failed(error, true) : error;
       }
+    };
+    return { read, headers: reply.headers, url };
+  };
+
+  return {
+    honoursIdempotency: service.honoursIdempotency,
+    ask,
+    async call(name, input, callOptions) {
+      const { read, ...answer } = await ask(name, input, callOptions);
+      return { ...answer, value: read() };
     },
   };
 }

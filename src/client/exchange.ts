@@ -44,10 +44,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#settle = resolve;
     });
     // The attempt's own deadline rules, and from the first moment: undici has none for a name that is looked up.
-    const timer = setTimeout(
-      () => this.#fail(new TimeoutError(timeoutMilliseconds, { sent: this.#sent })),
-      timeoutMilliseconds,
-    );
+    const expire = () => this.#fail(new TimeoutError(timeoutMilliseconds, { sent: this.#sent }));
+    // What has arrived while a slow reader of our output held up the process is read first.
+    const timer = setTimeout(() => setImmediate(expire), timeoutMilliseconds);
     const interrupt = () => this.#fail(new InterruptedError({ sent: this.#sent }));
     signal.addEventListener('abort', interrupt);
     if (signal.aborted) interrupt();

@@ -1,6 +1,6 @@
 import type { OperationInput } from '../contract/operations.ts';
 import type { Pet } from '../contract/schemas.ts';
-import type { CallOptions, CallResult, Client } from './client.ts';
+import type { Answer, Client } from './client.ts';
 import { ContractError } from './errors.ts';
 import { findLink } from './links.ts';
 
@@ -11,7 +11,9 @@ export type ListedPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
 const MAX_EMPTY_PAGES = 10;
 
 /**
- * Lists page by page, following `Link: …; rel="next"` (design D1) for as long as the caller asks for more.
+ * Lists page by page, following `Link: …; rel="next"` (design D1) for as long as the caller asks for more. Who wants `all`
+ * is one call of many, and has the next page asked for as soon as one is there: it comes while that one is read and used,
+ * and never more than one ahead. What becomes of it is told in its turn.
  *
  * @throws ClientError; ContractError for a link to another origin or to a page that was already read
  */
@@ -19,36 +21,55 @@ export async function* listPages(
   client: Client,
   query: OperationInput<'listPets'>['query'],
   pageSize: number,
-  options: Pick<CallOptions, 'paced'> = {},
+  { all = false }: { all?: boolean } = {},
 ): AsyncGenerator<ListedPage> {
+  const ask = (url?: URL) => {
+    const answer = client.ask('listPets', { query }, { paced: all, ...(url && { url }) });
+    // A page whose turn does not come fails unheard.
+    answer.catch(() => {});
+    return answer;
+  };
   const seen = new Set<string>();
   let isLinked = false;
   let emptyInARow = 0;
-  let result = await client.call('listPets', { query }, options);
+  let coming = ask();
   for (;;) {
-    const next = nextLink(result);
+    const answer = await coming;
+    seen.add(answer.url.href);
+    const next = nextLink(answer);
+    const fault = next && faultOf(next, answer.url, seen);
+    // Even if this page turns out to be empty, it must not be one too many.
+    const mayAsk = next && fault === undefined && emptyInARow < MAX_EMPTY_PAGES;
+    const ahead = all && mayAsk ? ask(next) : undefined;
+    if (ahead) await nextTurn();
+    const pets = answer.read();
     isLinked ||= next !== undefined;
-    emptyInARow = result.value.length === 0 ? emptyInARow + 1 : 0;
+    emptyInARow = pets.length === 0 ? emptyInARow + 1 : 0;
     // A service that has sent a link sends none only behind the last page.
-    const isFull = result.value.length >= pageSize && !isLinked;
-    yield { pets: result.value, more: next ? 'yes' : isFull ? 'unknown' : 'no' };
+    const isFull = pets.length >= pageSize && !isLinked;
+    yield { pets, more: next ? 'yes' : isFull ? 'unknown' : 'no' };
     if (next === undefined) return;
-    seen.add(result.url.href);
-    if (next.origin !== result.url.origin) {
-      throw new ContractError(200, `the next page is at another origin (${next.origin}): not followed`);
-    }
+    if (fault !== undefined) throw new ContractError(200, `${fault}: not followed`);
     if (emptyInARow > MAX_EMPTY_PAGES) {
       throw new ContractError(200, `${emptyInARow} empty pages in a row lead on: not followed`);
     }
-    if (seen.has(next.href)) throw new ContractError(200, 'the pages lead in a circle: not followed');
-    result = await client.call('listPets', { query }, { ...options, url: next });
+    coming = ahead ?? ask(next);
   }
 }
 
-function nextLink({ headers, url }: CallResult<'listPets'>): URL | undefined {
+/** Why a link is not followed; undefined where it is. */
+function faultOf(next: URL, { origin }: URL, seen: ReadonlySet<string>): string | undefined {
+  if (next.origin !== origin) return `the next page is at another origin (${next.origin})`;
+  return seen.has(next.href) ? 'the pages lead in a circle' : undefined;
+}
+
+function nextLink({ headers, url }: Pick<Answer<'listPets'>, 'headers' | 'url'>): URL | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
   if (!URL.canParse(target, url.href))
     throw new ContractError(200, `the link to the next page is none: ${target}`);
   return new URL(target, url);
 }
+
+/** The event loop's next turn: what was asked for in this one is written by then, which an immediate alone may precede. */
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

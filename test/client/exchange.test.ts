@@ -88,3 +88,14 @@ test('nothing of it listens to the interrupt any more', async () => {
   await send();
   expect(getEventListeners(interrupt.signal, 'abort')).toEqual([]);
 });
+
+test('what has come while the process was held up is no timeout', async () => {
+  const { send, connect } = await start((socket) => {
+    socket.write(answer(201, {}));
+    // As by a slow reader of what the process writes.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  });
+  connect();
+  const { outcome } = await send({ timeoutMilliseconds: 50 });
+  expect(outcome).toMatchObject({ reply: { status: 201 } });
+});

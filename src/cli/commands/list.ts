@@ -39,7 +39,7 @@ export const list: Command<Options> = {
     await withClient(runtime, connection, async (client) => {
       const size = options.limit ?? (options.all ? pageSize.max : undefined);
       const query = { limit: size, status: options.status };
-      const pages = listPages(client, query, size ?? pageSize.default, { paced: options.all === true });
+      const pages = listPages(client, query, size ?? pageSize.default, { all: options.all === true });
       const sink = createPetSink(format, runtime.console);
       let count = 0;
       for await (const page of pages) {

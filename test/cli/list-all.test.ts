@@ -1,0 +1,59 @@
+import { expect, test, vi } from 'vitest';
+import { startInTerminal } from '../helpers/context.ts';
+import { answering, runAgainst } from '../helpers/in-terminal.ts';
+import { freshMachine } from '../helpers/pets.ts';
+import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { shell } from '../helpers/shell.ts';
+
+// Every page, an animal a line; the next page is asked for before the one that is there is written.
+
+const LINE = '{"id":1,"name":"Rex","categoryId":3,"status":"sold"}\n';
+const first: Handler = (_, response) =>
+  reply(response, 200, `[${LINE}]`, { Link: '</v1/pets?page=2>; rel="next"' });
+const ARGUMENTS = ['list', '--all', '--ndjson'];
+
+test.each([
+  [
+    'every int64 and any name',
+    '{"id":9223372036854775807,"name":"a\\"\\n\u{1f415}","categoryId":-1,"status":"sold"}',
+  ],
+  ['a field that it does not know', '{"id":1,"name":"Rex","categoryId":3,"status":"sold","weight":1.50}'],
+  ['an animal without a status', '{"id":1,"name":"Rex","categoryId":3}'],
+  ['one field for another', '{"id":1,"name":"Rex","categoryId":3,"age":2}'],
+])('%s comes out as it came', async (_name, line) => {
+  const { stdout } = await runAgainst(answering(`[${line}]`), ARGUMENTS);
+  expect(stdout).toBe(`${line}\n`);
+});
+
+test('a page is written before the next one has come, and stays where Ctrl-C ends the command', async () => {
+  const server = await scriptedServer((request, response, count) => {
+    if (count === 1) first(request, response, count);
+  });
+  const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_secret_key' };
+  const { ended, raise, stdout, handlersLeft } = await startInTerminal(ARGUMENTS, { env });
+  await vi.waitFor(() => expect([stdout(), server.requests.length]).toEqual([LINE, 2]));
+  raise('SIGINT');
+  expect([await ended, stdout(), handlersLeft()]).toEqual([130, LINE, 0]);
+});
+
+test('an error of the next page comes behind the page before it', async () => {
+  const server = await scriptedServer((request, response, count) => {
+    if (count === 1) first(request, response, count);
+    else reply(response, 400, { code: 'bad', message: 'no such page', status: 400 });
+  });
+  const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_secret_key' };
+  const { ended, stdout, stderr } = await startInTerminal(ARGUMENTS, { env });
+  await ended;
+  expect(stdout()).toBe(LINE);
+  expect(stderr()).toContain('no such page');
+});
+
+test('a reader that has gone ends the command at once, with no word of the page that is asked for', async () => {
+  const server = await scriptedServer((request, response, count) => {
+    if (count === 1) first(request, response, count);
+  });
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
+  const { stdout, stderr } = await shell(machine, '{ pets list --all --ndjson; echo "code $?" >&2; } | true');
+  expect([stdout, stderr]).toEqual(['', 'code 0\n']);
+});
