@@ -8,5 +8,6 @@ export function readHeader(headers: ReplyHeaders, name: string): string | undefi
 
 /** Each text of a header that may come several times. */
 export function readHeaders(headers: ReplyHeaders, name: string): readonly string[] {
-  return [headers[name.toLowerCase()] ?? []].flat();
+  const texts = headers[name.toLowerCase()] ?? [];
+  return typeof texts === 'string' ? [texts] : texts;
 }

@@ -1,7 +1,7 @@
 import { LosslessNumber, parse, stringify } from 'lossless-json';
 
 // Numbers whose text the native parser would not keep: sixteen digits and more, fractions, exponents, minus zero.
-const INEXACT = /\d{16}|\d[.eE]|-0(?!\d)/;
+const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
 
 /** Deeper documents are refused before they are parsed: the exact parser recurses. */
 const MAX_DEPTH = 500;
@@ -39,6 +39,21 @@ function parseNumber(text: string): number | bigint | LosslessNumber {
 }
 
 function isDeeperThan(text: string, maxDepth: number): boolean {
+  return opensMoreThan(text, maxDepth) && isNestedDeeperThan(text, maxDepth);
+}
+
+/** Whether so many brackets open at all, in strings too: most texts have fewer, and that is found out at once. */
+function opensMoreThan(text: string, most: number): boolean {
+  let count = 0;
+  for (const bracket of ['{', '[']) {
+    for (let i = text.indexOf(bracket); i !== -1; i = text.indexOf(bracket, i + 1)) {
+      if (++count > most) return true;
+    }
+  }
+  return false;
+}
+
+function isNestedDeeperThan(text: string, maxDepth: number): boolean {
   let depth = 0;
   let inString = false;
   for (let i = 0; i < text.length; i++) {

@@ -1,5 +1,5 @@
 import { stringifyJson } from '../../contract/json.ts';
-import type { Pet } from '../../contract/schemas.ts';
+import { type Pet, petJson } from '../../contract/schemas.ts';
 import type { Console } from './console.ts';
 import { petFields, renderPets } from './pets.ts';
 import { visible, visibleJson } from './visible.ts';
@@ -25,7 +25,7 @@ export function createPetSink(format: PetFormat, console: Console): PetSink {
     case 'ndjson':
       return {
         take(pets) {
-          const lines = pets.map((pet) => `${stringifyJson(pet)}\n`).join('');
+          const lines = pets.map((pet) => `${petText(pet)}\n`).join('');
           return console.write(console.isTerminal ? visibleJson(lines) : lines);
         },
         end: async () => {},
@@ -43,6 +43,14 @@ export function createPetSink(format: PetFormat, console: Console): PetSink {
         },
       };
   }
+}
+
+/** Most have no field but the contract's: they need no look at what each value is. */
+function petText(pet: Pet): string {
+  const { id, name, categoryId, status } = pet;
+  return status !== undefined && Object.keys(pet).length === petFields.length
+    ? petJson({ id, name, categoryId, status })
+    : stringifyJson(pet);
 }
 
 function createCsvSink(console: Console): PetSink {
