@@ -1,24 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { header } from '../contract/headers.ts';
-import { API_PREFIX, type OperationName } from '../contract/operations.ts';
+import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
 import { type AdmissionOptions, createAdmission, type Exchange } from './caller/admission.ts';
 import type { Caller } from './caller/auth.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
+import { type Errand, findErrand, methodOf } from './errand.ts';
 import { type Fault, type FaultOptions, faultOf } from './faults/draw.ts';
 import { preferredAnswer, preferredCode } from './faults/prefer.ts';
 import { type Answer, callHandler } from './handlers.ts';
-import { methodNotAllowed, nothingAt } from './refusals.ts';
+import { nothingAt } from './refusals.ts';
 import { checkExpectation } from './request/expect.ts';
 import { checkFrame } from './request/frame.ts';
 import { checkHost } from './request/hosts.ts';
 import { readInput } from './request/input.ts';
-import { checkTarget, parseQuery, pathOf, type Query } from './request/target.ts';
-import { deprecationHeaders, rateLimitHeaders } from './response-headers.ts';
+import { checkTarget } from './request/target.ts';
+import { rateLimitHeaders } from './response-headers.ts';
 import { createRoot } from './root.ts';
 import { createRounds } from './rounds.ts';
-import { allowedMethods, findResource, type Resource } from './router.ts';
+import { allowedMethods, findResource } from './router.ts';
 import { send } from './send.ts';
 import { ServiceError } from './service-error.ts';
 
@@ -35,9 +36,6 @@ export type AppOptions = AdmissionOptions & {
   sleep?: ((milliseconds: number) => Promise<void>) | undefined;
   onAnswered?: ((answered: Answered) => void) | undefined;
 };
-
-/** What a request is for. */
-type Errand = { operation: OperationName; path: string; resource: Resource; query: Query };
 
 const NO_FAULT: Fault = { latency: 0, fails: false };
 
@@ -64,7 +62,7 @@ export function createApp(options: AppOptions): App {
     const url = request.url ?? '';
     if (!isUnderApi(url)) return await root(methodOf(request), checkTarget(url));
     if (request.method === 'OPTIONS') return await describeResource(request, exchange);
-    const errand = findErrand(request, exchange);
+    const errand = findErrand(request, exchange.headers);
     // Who asks comes before what is asked for: a stranger learns nothing, and what a caller gets wrong is counted.
     const caller = await admission.identify(request, exchange);
     const code = preferredCode(request.headers['prefer']);
@@ -166,24 +164,6 @@ export function createApp(options: AppOptions): App {
   };
 }
 
-/** What a request is for, or the 400, 404 or 405 that it gets once its caller is known. */
-function findErrand(request: IncomingMessage, exchange: Exchange): Errand | ServiceError {
-  try {
-    const url = request.url ?? '';
-    const path = pathOf(url);
-    const resource = findResource(path);
-    if (resource === undefined) return nothingAt(path);
-    const operation = resource.operations.get(methodOf(request));
-    if (operation === undefined) return methodNotAllowed(path, allowedMethods(resource));
-    // Before the query is read: each answer of an operation announces its end, also the one to a wrong query.
-    Object.assign(exchange.headers, deprecationHeaders(operation));
-    return { operation, path, resource, query: parseQuery(url) };
-  } catch (error) {
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
-}
-
 function errorAnswer(error: unknown, onError: AppOptions['onError']): Answer {
   if (error instanceof ServiceError) return error;
   onError(error);
@@ -192,9 +172,6 @@ function errorAnswer(error: unknown, onError: AppOptions['onError']): Answer {
 
 const isUnderApi = (url: string): boolean =>
   url.startsWith(API_PREFIX) && ['', '/', '?'].includes(url.charAt(API_PREFIX.length));
-
-const methodOf = (request: IncomingMessage): string =>
-  request.method === 'HEAD' ? 'GET' : (request.method ?? '');
 
 /** Faults befall the API alone: a preflight, and whether the service is up, are told as they are. */
 const isFaulty = (request: IncomingMessage): boolean =>

@@ -1,6 +1,7 @@
 import type { PetStatus } from '../contract/schemas.ts';
 import { highWord, idOf, lowWord } from './id-words.ts';
 import { Rows } from './rows.ts';
+import { firstIndex } from './search.ts';
 import type { Page, PageQuery, PetJson } from './store.ts';
 
 const CHUNK_BYTES = 2 ** 23;
@@ -119,8 +120,9 @@ export class Inventory {
     const json = Buffer.allocUnsafe(1 + Math.max(1, bytes));
     json[0] = OPEN;
     let free = 1;
-    for (const { chunk, start, end } of runs)
+    for (const { chunk, start, end } of runs) {
       free = copy(this.#chunks[chunk] ?? EMPTY, start, end, json, free);
+    }
     // In place of the last comma.
     json[json.length - 1] = CLOSE;
     return json;
@@ -191,16 +193,4 @@ const endOfRow = ({ start, count, ends }: Row): number => ends[count - 1] ?? sta
 function copy(from: Buffer, start: number, end: number, to: Buffer, at: number): number {
   to.set(from.subarray(start, end), at);
   return at + end - start;
-}
-
-/** The smallest index below `size` from which on `holds` is true; `size` where there is none. */
-function firstIndex(size: number, holds: (index: number) => boolean): number {
-  let low = 0;
-  let high = size;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
