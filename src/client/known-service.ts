@@ -37,7 +37,7 @@ export function createKnownService(
       .filter((name) => name.startsWith(HONOURS))
       .map((name) => name.slice(HONOURS.length));
   /** The day on which this process has noted that the key is honoured: a list of many pages looks once. */
-  let honouredOn: string | undefined;
+  let honouredOn: number | undefined;
   const caller = sha256(`${origin}\n${key}`);
   const coolDown = createCoolDown(marks, `cool-down-${caller}`, clock);
   const probes = createCoolDown(marks, `probes-${caller}`, clock);
@@ -52,11 +52,13 @@ export function createKnownService(
     honoursIdempotency: () =>
       shownOn().some((day) => day === dayOf(clock.now()) || day === dayOf(clock.now() - DAY)),
     noteIdempotency(isHonoured) {
-      const today = dayOf(clock.now());
-      if (isHonoured && honouredOn === today) return;
-      honouredOn = isHonoured ? today : undefined;
+      const now = clock.now();
+      const day = Math.floor(now / DAY);
+      if (isHonoured && honouredOn === day) return;
+      honouredOn = isHonoured ? day : undefined;
+      const today = dayOf(now);
       const days = shownOn();
-      for (const day of days) if (!isHonoured || day !== today) marks.remove(service, HONOURS + day);
+      for (const each of days) if (!isHonoured || each !== today) marks.remove(service, HONOURS + each);
       if (isHonoured && !days.includes(today)) marks.put(service, HONOURS + today);
     },
     isNewToday(what) {

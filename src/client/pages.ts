@@ -66,9 +66,11 @@ function faultOf(next: URL, { origin }: URL, seen: ReadonlySet<string>): string 
 function nextLink({ headers, url }: Pick<Answer<'listPets'>, 'headers' | 'url'>): URL | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
-  if (!URL.canParse(target, url.href))
-    throw new ContractError(200, `the link to the next page is none: ${target}`);
-  return new URL(target, url);
+  try {
+    return new URL(target, url);
+  } catch (cause) {
+    throw new ContractError(200, `the link to the next page is none: ${target}`, { cause });
+  }
 }
 
 /** The event loop's next turn: what was asked for in this one is written by then, which an immediate alone may precede. */
