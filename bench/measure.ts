@@ -3,18 +3,18 @@ export type Samples = readonly number[];
 
 /**
  * Measures the contestants in turns, so that what else the machine does meets all of them: round by round, each time
- * beginning with another one. The first round warms up and is forgotten.
+ * beginning with another one. The first round warms up and is forgotten; the contestants are told of it.
  */
 export async function inTurns<Name extends string, T>(
   rounds: number,
-  contestants: Readonly<Record<Name, () => Promise<T>>>,
+  contestants: Readonly<Record<Name, (isWarmUp: boolean) => Promise<T>>>,
 ): Promise<Record<Name, T[]>> {
   const names = Object.keys(contestants) as Name[];
   const samples = Object.fromEntries(names.map((name) => [name, [] as T[]])) as Record<Name, T[]>;
   for (let round = 0; round <= rounds; round++) {
     const first = round % names.length;
     for (const name of [...names.slice(first), ...names.slice(0, first)]) {
-      const sample = await contestants[name]();
+      const sample = await contestants[name](round === 0);
       if (round > 0) samples[name].push(sample);
     }
   }

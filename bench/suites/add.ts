@@ -39,8 +39,8 @@ async function compare(
   { what, load, least }: Variant,
 ): Promise<Row[]> {
   const samples = await inTurns(bench.rounds, {
-    ours: () => burst(bench, ours, { path: '/pets', ...load }),
-    bare: () => burst(bench, bare, { path: '/pets', ...load }),
+    ours: (isWarmUp) => burst(bench, ours, { path: '/pets', ...load }, isWarmUp),
+    bare: (isWarmUp) => burst(bench, bare, { path: '/pets', ...load }, isWarmUp),
   });
   const rates = (side: 'ours' | 'bare') => samples[side].map(({ rate }) => rate);
   const cpu = (side: 'ours' | 'bare') => samples[side].map(({ cpu }) => cpu);

@@ -30,8 +30,8 @@ export const serve: Suite = {
     const peers: Record<string, Target> = {};
     for (const { name, path, launch } of bench.peers) peers[name] = { server: await launch(prefix), path };
     const targets = Object.entries({ ...ours, ...peers });
-    const load = (target: Target) => () =>
-      burst(bench, target.server, { path: target.path, connections: CONNECTIONS });
+    const load = (target: Target) => (isWarmUp: boolean) =>
+      burst(bench, target.server, { path: target.path, connections: CONNECTIONS }, isWarmUp);
     const samples = await inTurns(
       bench.rounds,
       Object.fromEntries(
