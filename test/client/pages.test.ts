@@ -54,6 +54,14 @@ describe('pages', () => {
     expect(other.requests).toEqual([]);
   });
 
+  test('refuse a link that is no address', async () => {
+    const error = await failureOf(
+      collect((_, response) => reply(response, 200, [PET], { Link: '<http://[>; rel="next"' })),
+    );
+    expect(error).toBeInstanceOf(ContractError);
+    expect((error as Error).message).toContain('http://[');
+  });
+
   test('refuse to go on from one empty page to the next', async () => {
     const asked: number[] = [];
     const error = await failureOf(
