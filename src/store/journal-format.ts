@@ -4,6 +4,7 @@ import { checksum } from './checksum.ts';
 import { StoreDamagedError, StoreError } from './errors.ts';
 import { type Fingerprint, WORDS_OF_KEY } from './idempotency.ts';
 import type { OrderJson, PetJson } from './store.ts';
+import { Instant } from './stored-json.ts';
 
 /*
  * The journal is lines of JSON, one for each synced batch. Every line begins with the CRC-32 of what follows it:
@@ -47,7 +48,7 @@ const AnyHeader = z.object({ seq: z.literal(0), format: z.int() });
 const HeaderLine = z.object({
   id: z.uuid(),
   secret: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
-  created: z.iso.datetime(),
+  created: Instant,
 });
 
 export function encodeHeader(header: Header): Buffer {
