@@ -31,20 +31,13 @@ export function readInput(
     if (!result.success) throw new ServiceError('not_found', `There is nothing with this identifier`);
     input['params'] = result.data;
   }
-  if (operation.query) input['query'] = check(operation.query, pick(given.query, operation.query));
+  if (operation.query) input['query'] = check(operation.query, Object.fromEntries(given.query));
   const whole = input as OperationInput<OperationName>;
   return operation.body === undefined ? whole : addBody(whole, operation.body, given.request);
 }
 
 async function addBody<Input>(input: Input, schema: z.ZodMiniType, request: IncomingMessage): Promise<Input> {
   return { ...input, body: check(schema, await readJsonBody(request)) };
-}
-
-/** The parameters that a schema has. */
-function pick(query: Query, { shape }: z.ZodMiniObject): Record<string, string | undefined> {
-  const picked: Record<string, string | undefined> = {};
-  for (const name in shape) picked[name] = query.get(name);
-  return picked;
 }
 
 function check<Schema extends z.ZodMiniType>(schema: Schema, value: unknown): z.output<Schema> {
