@@ -13,8 +13,10 @@ import { type ManualClock, manualClock } from '../clock.ts';
 import type { RawAnswer } from '../raw-client.ts';
 import { atLoopback } from '../raw-requests.ts';
 
-/** How long an answer may take until it counts as lost, in milliseconds. */
-// Far more than the service takes: a machine that has too much to do stretches milliseconds to seconds.
+/**
+ * How long an answer may take until it counts as lost, in milliseconds: far more than the service takes, as a machine that
+ * has too much to do makes seconds of milliseconds.
+ */
 const PATIENCE = 10_000;
 
 export type FuzzedOptions = {
