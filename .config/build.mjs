@@ -66,7 +66,7 @@ await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licences(inputs)
 
 /** Node starts its loader of ES modules, and loads by it, in more time than the modules themselves take. */
 async function writeCommonJs({ path, text }) {
-  const { code } = await transform(text, {
+  const { code } = await transform(bindOnce(text), {
     platform: 'node',
     format: 'cjs',
     target: common.target,
@@ -77,6 +77,17 @@ async function writeCommonJs({ path, text }) {
     logLevel: 'warning',
   });
   await writeFile(path, code);
+}
+
+/**
+ * Takes what a chunk imports once, when it is loaded: esbuild would look it up behind two getters at each use, which made
+ * half of what a request of the service takes. Nothing is exported that changes later, and chunks do not import in a circle.
+ */
+function bindOnce(text) {
+  return text.replace(
+    /^import \{([^}]*)\} from ("[^"]+");$/gm,
+    (_, names, from) => `const {${names.replaceAll(' as ', ': ')}} = require(${from});`,
+  );
 }
 
 /** The licence texts of what is inside the bundle, as their terms ask. */
