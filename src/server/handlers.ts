@@ -36,7 +36,8 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
   },
 
   async createPet({ body }, { store, caller, request }) {
-    const pet = { ...body, status: body.status ?? 'available' };
+    const { name, categoryId, status = 'available' } = body;
+    const pet = { name, categoryId, status };
     const idempotency = readIdempotency(request.headers[header.idempotencyKey.toLowerCase()], caller.id, pet);
     const outcome = await store.add(idempotency ? { pet, idempotency } : { pet });
     switch (outcome.kind) {
