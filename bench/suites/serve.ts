@@ -1,7 +1,7 @@
 import { encodeCursor } from '../../src/server/cursor.ts';
 import { writeStore } from '../animals.ts';
 import type { Bench, Suite } from '../bench.ts';
-import { inTurns } from '../measure.ts';
+import { inTurns, ratios } from '../measure.ts';
 import { flat, missing, type Row, ratio, whereKnown } from '../rows.ts';
 import { peer, type Server, serve as serveArgs, start } from '../servers.ts';
 import { type Burst, burst, NO_WRK } from '../wrk.ts';
@@ -12,13 +12,15 @@ const SIZES = { '1 thousand': 1_000, '1 million': 1_000_000 };
 /** What the others are to be as fast as. */
 const ONE = '1 thousand, first page';
 
-/** The bare server is loaded anew before so many others: what slows the machine down for seconds meets both. */
-const NEAR = 2;
-const bareOf = (index: number) => `bare ${Math.floor(index / NEAR)}`;
-
 type Target = { server: Server; path: string };
 
-/** `GET /v1/pets?limit=20` under load: all servers run at once, and one of them is loaded at a time. */
+/** What was measured of a page, and of the bare server in turns with it. */
+type Pair = { ours: Burst[]; bare: Burst[] };
+
+/**
+ * `GET /v1/pets?limit=20` under load: all servers run at once, and each page is measured in turns with the bare server
+ * alone, as V8 forgets what it has compiled of a server that rests.
+ */
 export const serve: Suite = {
   usesPeers: true,
   async run(bench) {
@@ -32,18 +34,16 @@ export const serve: Suite = {
     const targets = Object.entries({ ...ours, ...peers });
     const load = (target: Target) => (isWarmUp: boolean) =>
       burst(bench, target.server, { path: target.path, connections: CONNECTIONS }, isWarmUp);
-    const samples = await inTurns(
-      bench.rounds,
-      Object.fromEntries(
-        targets.flatMap(([name, target], i) => [
-          ...(i % NEAR === 0 ? [[bareOf(i), load({ server: bare, path: PAGE })] as const] : []),
-          [name, load(target)] as const,
-        ]),
-      ),
-    );
+    const pairs: Record<string, Pair> = {};
+    for (const [name, target] of targets) {
+      pairs[name] = await inTurns(bench.rounds, {
+        ours: load(target),
+        bare: load({ server: bare, path: PAGE }),
+      });
+    }
     const servers = new Set([bare, ...targets.map(([, { server }]) => server)]);
     await Promise.all([...servers].map((server) => server.stop()));
-    return rowsOf(samples, Object.keys(ours), Object.keys(peers));
+    return rowsOf(pairs, Object.keys(ours), Object.keys(peers));
   },
 };
 
@@ -80,29 +80,31 @@ async function expectPage({ url, key }: Server, path: string, after: number): Pr
   if (!isRight) throw new Error(`${path} answered ${reply.status} ${JSON.stringify(pets)}`);
 }
 
-function rowsOf(samples: Record<string, Burst[]>, ours: string[], peers: string[]): Row[] {
-  const rates = (name: string) => (samples[name] ?? []).map(({ rate }) => rate);
-  const cpu = (name: string) => (samples[name] ?? []).map(({ cpu }) => cpu);
-  const bare = (name: string) => bareOf([...ours, ...peers].indexOf(name));
+function rowsOf(pairs: Record<string, Pair>, ours: string[], peers: string[]): Row[] {
+  const of = (name: string): Pair => pairs[name] ?? { ours: [], bare: [] };
+  const rates = (bursts: Burst[]) => bursts.map(({ rate }) => rate);
+  const cpu = (bursts: Burst[]) => bursts.map(({ cpu }) => cpu);
+  // Each page was measured at another time: what is held against another is its ratio to the bare server.
+  const relative = (name: string) => ratios(rates(of(name).ours), rates(of(name).bare));
   const others = ours.filter((name) => name !== ONE);
-  const flatCpu = `flat: CPU time a request of the other seven ÷ (${ONE})`;
-  const within5 = { least: 0.95, most: 1.05 };
   return [
     ...ours.map((name) =>
-      ratio(`GET, ${name}: rate ÷ bare server`, '/s', rates(name), rates(bare(name)), {
+      ratio(`GET, ${name}: rate ÷ bare server`, '/s', rates(of(name).ours), rates(of(name).bare), {
         least: 0.75,
       }),
     ),
-    flat(`flat: rate of the other seven ÷ (${ONE})`, others.map(rates), rates(ONE), within5),
+    flat(`flat: rate ÷ bare server of the other seven ÷ (${ONE})`, others.map(relative), relative(ONE), {
+      least: 0.95,
+      most: 1.05,
+    }),
     ...ours.map((name) => {
       const what = `GET, ${name}: CPU time a request ÷ bare server`;
-      return whereKnown(what, [cpu(name), cpu(bare(name))], (a = [], b = []) => ratio(what, 'µs', a, b));
+      return whereKnown(what, [cpu(of(name).ours), cpu(of(name).bare)], (a = [], b = []) =>
+        ratio(what, 'µs', a, b),
+      );
     }),
-    whereKnown(flatCpu, [cpu(ONE), ...others.map(cpu)], (one = [], ...rest) =>
-      flat(flatCpu, rest, one, within5),
-    ),
     ...peers.map((name) =>
-      ratio(`GET: rate of ${name} ÷ bare server`, '/s', rates(name), rates(bare(name)), 'peer'),
+      ratio(`GET: rate of ${name} ÷ bare server`, '/s', rates(of(name).ours), rates(of(name).bare), 'peer'),
     ),
   ];
 }
