@@ -56,17 +56,22 @@ export class JournalWriter {
   async #run(): Promise<void> {
     // Whatever arrived together with the first goes into the same batch.
     await new Promise(setImmediate);
+    let last: readonly Waiting[] = [];
     while (this.#queue.length > 0) {
       const batch = this.#take();
+      const writing = this.#write(batch);
+      // Those of the last batch are told while the disk works on this one.
+      for (const { resolve } of last) resolve();
+      last = [];
       try {
-        await this.#write(batch);
+        await writing;
+        last = batch;
       } catch (error) {
         this.#failure = this.#fail(error);
         for (const { reject } of [...batch, ...this.#queue.splice(0)]) reject(this.#failure);
-        break;
       }
-      for (const { resolve } of batch) resolve();
     }
+    for (const { resolve } of last) resolve();
     this.#running = undefined;
   }
 
