@@ -3,22 +3,23 @@ import type { Socket } from 'node:net';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
+import { type Awaitable, attempt, next } from './awaitable.ts';
 import { type AdmissionOptions, createAdmission, type Exchange } from './caller/admission.ts';
 import type { Caller } from './caller/auth.ts';
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { type Errand, findErrand, methodOf } from './errand.ts';
 import { type Fault, type FaultOptions, faultOf } from './faults/draw.ts';
 import { preferredAnswer, preferredCode } from './faults/prefer.ts';
+import { FinalAnswers } from './final-answers.ts';
 import { type Answer, callHandler } from './handlers.ts';
 import { nothingAt } from './refusals.ts';
 import { checkExpectation } from './request/expect.ts';
 import { checkFrame } from './request/frame.ts';
-import { checkHost } from './request/hosts.ts';
+import { createHostCheck } from './request/hosts.ts';
 import { readInput } from './request/input.ts';
 import { checkTarget } from './request/target.ts';
 import { rateLimitHeaders } from './response-headers.ts';
 import { createRoot } from './root.ts';
-import { createRounds } from './rounds.ts';
 import { allowedMethods, findResource } from './router.ts';
 import { send } from './send.ts';
 import { ServiceError } from './service-error.ts';
@@ -41,8 +42,8 @@ const NO_FAULT: Fault = { latency: 0, fails: false };
 
 /** The whole service; it does not listen. */
 export type App = {
-  /** Answers a request. */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Answers a request: at once, where nothing has to be waited for. Does not fail. */
+  handle(request: IncomingMessage, response: ServerResponse): Awaitable<void>;
   /** The answer to what never became a whole request, because Node's parser refused it. */
   refuse(error: ServiceError, socket: Socket): Promise<Answer>;
 };
@@ -50,33 +51,39 @@ export type App = {
 export function createApp(options: AppOptions): App {
   const { store, clock, cors = [] } = options;
   const admission = createAdmission(options);
+  const checkHost = createHostCheck(options.hosts);
   const root = createRoot(store);
-  const endOfRound = createRounds();
+  const finals = new FinalAnswers();
   let requests = 0;
-  /** What is being answered on a connection: where the rest of a request is refused, its caller may be known. */
-  const running = new WeakMap<Socket, Exchange>();
+  /** The last of each connection: where the rest of a request is refused, its caller may be known. */
+  const exchanges = new WeakMap<Socket, Exchange>();
 
-  async function respond(request: IncomingMessage, exchange: Exchange, fault: Fault): Promise<Answer> {
+  function respond(request: IncomingMessage, exchange: Exchange, fault: Fault): Awaitable<Answer> {
     checkFrame(request);
-    checkHost(request, options.hosts);
+    checkHost(request);
     const url = request.url ?? '';
-    if (!isUnderApi(url)) return await root(methodOf(request), checkTarget(url));
-    if (request.method === 'OPTIONS') return await describeResource(request, exchange);
+    if (!isUnderApi(url)) return root(methodOf(request), checkTarget(url));
+    if (request.method === 'OPTIONS') return describeResource(request, exchange);
     const errand = findErrand(request, exchange.headers);
     // Who asks comes before what is asked for: a stranger learns nothing, and what a caller gets wrong is counted.
-    const caller = await admission.identify(request, exchange);
-    const code = preferredCode(request.headers['prefer']);
-    if (code !== undefined) return await answerAsAsked(code, caller, errand, exchange);
-    if (fault.fails) {
-      await admission.greet(caller, exchange);
-      throw new ServiceError('injected_fault', 'This fault was asked for with --fail-rate');
-    }
-    await admission.count(caller, exchange);
-    if (errand instanceof ServiceError) throw errand;
-    checkExpectation(request);
-    const { operation, resource, query } = errand;
-    const input = await readInput(operation, { params: resource.params, query, request });
-    return await callHandler(operation, input, { store, caller, request, now: clock.now() });
+    return next(admission.identify(request, exchange), (caller) => {
+      const code = preferredCode(request.headers['prefer']);
+      if (code !== undefined) return answerAsAsked(code, caller, errand, exchange);
+      if (fault.fails) return failAsAsked(caller, exchange);
+      return next(admission.count(caller, exchange), () => {
+        if (errand instanceof ServiceError) throw errand;
+        checkExpectation(request);
+        return finals.get(errand) ?? work(errand, caller, request);
+      });
+    });
+  }
+
+  function work(errand: Errand, caller: Caller, request: IncomingMessage): Awaitable<Answer> {
+    return next(readInput(errand, request), async (input) => {
+      const answer = await callHandler(errand.operation, input, { store, caller, request, now: clock.now() });
+      finals.add(errand, answer);
+      return answer;
+    });
   }
 
   /** The answer that `Prefer: code=NNN` asks for: a caller's own test of what it does then. */
@@ -91,7 +98,8 @@ export function createApp(options: AppOptions): App {
     const window = await admission.greet(caller, seen);
     if (code === '429') exchange.window = { ...window, remaining: 0 };
     if (errand instanceof ServiceError) throw errand;
-    const { operation, path, resource } = errand;
+    const { operation, target, path, resource } = errand;
+    checkTarget(target);
     return preferredAnswer(code, {
       operation,
       path,
@@ -99,6 +107,12 @@ export function createApp(options: AppOptions): App {
       window,
       now: clock.now(),
     });
+  }
+
+  /** The fault that `--fail-rate` asked for. */
+  async function failAsAsked(caller: Caller, exchange: Exchange): Promise<never> {
+    await admission.greet(caller, exchange);
+    throw new ServiceError('injected_fault', 'This fault was asked for with --fail-rate');
   }
 
   /** The methods of a resource, for anybody and uncounted (design D15). */
@@ -116,25 +130,27 @@ export function createApp(options: AppOptions): App {
   }
 
   /** What becomes of a request, an error too. */
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const started = clock.now();
+  function answer(request: IncomingMessage, response: ServerResponse): Awaitable<void> {
+    const { socket } = request;
     const exchange: Exchange = { headers: corsHeaders(request.headers.origin, cors) };
-    running.set(request.socket, exchange);
+    exchanges.set(socket, exchange);
     const fault = options.faults && isFaulty(request) ? faultOf(options.faults, requests++) : NO_FAULT;
-    let answer: Answer;
-    try {
-      answer = await respond(request, exchange, fault);
-    } catch (error) {
-      answer = errorAnswer(error, options.onError);
-    }
-    const window = exchange.window ?? (await admission.strangersWindow(request.socket.remoteAddress));
-    if (fault.latency > 0) await holdBack(request.socket, fault.latency);
-    await endOfRound();
-    running.delete(request.socket);
-    // The rest of the request may have been refused meanwhile, and that was its answer.
-    if (!response.headersSent) send(response, answer, window, exchange.headers);
-    const { method = '', url = '' } = request;
-    options.onAnswered?.({ method, url, status: response.statusCode, milliseconds: clock.now() - started });
+    const responding = attempt(() => respond(request, exchange, fault), errorAnswer);
+    return next(responding, (answer) =>
+      next(exchange.window ?? admission.strangersWindow(socket.remoteAddress), (window) =>
+        next(fault.latency > 0 ? holdBack(socket, fault.latency) : undefined, () => {
+          exchange.isOver = true;
+          // The rest of the request may have been refused meanwhile, and that was its answer.
+          if (!response.headersSent) send(response, answer, window, exchange.headers);
+        }),
+      ),
+    );
+  }
+
+  function errorAnswer(error: unknown): Answer {
+    if (error instanceof ServiceError) return error;
+    options.onError(error);
+    return new ServiceError('internal_error', 'The service has failed');
   }
 
   /** What is held back on purpose is not idle. */
@@ -146,28 +162,28 @@ export function createApp(options: AppOptions): App {
   }
 
   return {
-    async handle(request, response) {
-      try {
-        await answer(request, response);
-      } catch (error) {
-        // Nothing that goes wrong with one answer may end the service.
+    handle(request, response) {
+      const started = clock.now();
+      const answered = () => {
+        const { method = '', url = '' } = request;
+        const milliseconds = clock.now() - started;
+        options.onAnswered?.({ method, url, status: response.statusCode, milliseconds });
+      };
+      // Nothing that goes wrong with one answer may end the service.
+      const failed = (error: unknown) => {
         options.onError(error);
         response.destroy();
-      }
+      };
+      return attempt(() => next(answer(request, response), answered), failed);
     },
     async refuse(error, socket) {
-      const exchange = running.get(socket);
-      const window = exchange?.window ?? (await admission.strangersWindow(socket.remoteAddress));
-      const headers = { ...rateLimitHeaders(window), ...exchange?.headers, ...error.headers };
+      const last = exchanges.get(socket);
+      const running = last?.isOver ? undefined : last;
+      const window = running?.window ?? (await admission.strangersWindow(socket.remoteAddress));
+      const headers = { ...rateLimitHeaders(window), ...running?.headers, ...error.headers };
       return { status: error.status, headers, body: error.body };
     },
   };
-}
-
-function errorAnswer(error: unknown, onError: AppOptions['onError']): Answer {
-  if (error instanceof ServiceError) return error;
-  onError(error);
-  return new ServiceError('internal_error', 'The service has failed');
 }
 
 const isUnderApi = (url: string): boolean =>

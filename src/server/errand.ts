@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { OperationName } from '../contract/operations.ts';
 import { methodNotAllowed, nothingAt } from './refusals.ts';
-import { parseQuery, pathOf, type Query } from './request/target.ts';
+import { pathOf } from './request/target.ts';
 import { deprecationHeaders } from './response-headers.ts';
 import { allowedMethods, findResource, type Resource } from './router.ts';
 import { ServiceError } from './service-error.ts';
 
-/** What a request is for. */
-export type Errand = { operation: OperationName; path: string; resource: Resource; query: Query };
+/** What a request is for. `target` is all that was asked for, as it was sent; the `path` of it is known to be right. */
+export type Errand = { operation: OperationName; target: string; path: string; resource: Resource };
 
 /**
  * What a request is for, or the 400, 404 or 405 that it gets once its caller is known. What every answer of the operation
@@ -15,15 +15,14 @@ export type Errand = { operation: OperationName; path: string; resource: Resourc
  */
 export function findErrand(request: IncomingMessage, headers: Record<string, string>): Errand | ServiceError {
   try {
-    const url = request.url ?? '';
-    const path = pathOf(url);
+    const target = request.url ?? '';
+    const path = pathOf(target);
     const resource = findResource(path);
     if (resource === undefined) return nothingAt(path);
     const operation = resource.operations.get(methodOf(request));
     if (operation === undefined) return methodNotAllowed(path, allowedMethods(resource));
-    // Before the query is read: each answer of an operation announces its end, also the one to a wrong query.
     Object.assign(headers, deprecationHeaders(operation));
-    return { operation, path, resource, query: parseQuery(url) };
+    return { operation, target, path, resource };
   } catch (error) {
     if (error instanceof ServiceError) return error;
     throw error;

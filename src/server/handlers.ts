@@ -13,10 +13,21 @@ import { decodeCursor, encodeCursor } from './cursor.ts';
 import { readIdempotency } from './request/idempotency.ts';
 import { ServiceError } from './service-error.ts';
 
-/** An answer before the headers that every answer has. `body` is JSON: text, or its bytes in UTF-8. */
-export type Answer = { status: number; headers: Readonly<Record<string, string>>; body: string | Buffer };
+/**
+ * An answer before the headers that every answer has. `body` is JSON text; in `latin1` each of its characters stands for
+ * a byte of the text's UTF-8. It is final where the same request gets it for ever.
+ */
+export type Answer = {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  body: string;
+  encoding?: 'latin1';
+  isFinal?: boolean;
+};
 
 export type Call = { store: Store; caller: Caller; request: IncomingMessage; now: number };
+
+const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
 type Handler<Name extends OperationName> = (input: OperationInput<Name>, call: Call) => Promise<Answer>;
 
@@ -25,20 +36,21 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
   async listPets({ query }, { store }) {
     const { limit = pageSize.default, status, cursor } = query;
     const page = await store.list({ limit, status, after: readCursor(cursor, store.secret) });
-    const headers: Record<string, string> = {};
-    if (page.next !== undefined) {
-      // Nothing of it needs an encoding.
-      const filter = status === undefined ? '' : `&status=${status}`;
-      const next = `limit=${limit}${filter}&cursor=${encodeCursor(page.next, store.secret)}`;
-      headers[header.link] = `<${API_PREFIX}${operations.listPets.path}?${next}>; rel="next"`;
-    }
-    return { status: operations.listPets.success.status, headers, body: page.pets };
+    // Node sends a string together with the headers, and a buffer apart.
+    const [body, encoding] = [page.pets.toString('latin1'), 'latin1' as const];
+    const answer = { status: operations.listPets.success.status, headers: {}, body, encoding };
+    if (page.next === undefined) return answer;
+    // Nothing of it needs an encoding.
+    const filter = status === undefined ? '' : `&status=${status}`;
+    const next = `limit=${limit}${filter}&cursor=${encodeCursor(page.next, store.secret)}`;
+    const link = `<${API_PREFIX}${operations.listPets.path}?${next}>; rel="next"`;
+    return { ...answer, headers: { [header.link]: link }, isFinal: true };
   },
 
   async createPet({ body }, { store, caller, request }) {
     const { name, categoryId, status = 'available' } = body;
     const pet = { name, categoryId, status };
-    const idempotency = readIdempotency(request.headers[header.idempotencyKey.toLowerCase()], caller.id, pet);
+    const idempotency = readIdempotency(request.headers[IDEMPOTENCY_KEY], caller.id, pet);
     const outcome = await store.add(idempotency ? { pet, idempotency } : { pet });
     switch (outcome.kind) {
       case 'added':

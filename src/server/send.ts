@@ -7,18 +7,20 @@ type Headers = Readonly<Record<string, string>>;
 
 /** Sends an answer with the caller's window and `more` headers; the answer's own are stronger. */
 export function send(response: ServerResponse, answer: Answer, window: Window, more: Headers): void {
-  const { status, headers, body } = answer;
+  const { status, headers, body, encoding = 'utf8' } = answer;
   const lines: string[] = [];
   if (body.length > 0) {
-    lines.push('Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body)));
+    lines.push(
+      'Content-Type',
+      'application/json',
+      'Content-Length',
+      String(Buffer.byteLength(body, encoding)),
+    );
   }
   addLines(lines, rateLimitHeaders(window), more);
   addLines(lines, more, headers);
   addLines(lines, headers);
-  response.writeHead(status, lines);
-  // Node sends a string together with the headers, and a buffer apart: a character for each byte leaves them as they are.
-  if (typeof body === 'string') response.end(body);
-  else response.end(body.toString('latin1'), 'latin1');
+  response.writeHead(status, lines).end(body, encoding);
 }
 
 function addLines(lines: string[], headers: Headers, stronger: Headers = {}): void {

@@ -69,9 +69,14 @@ export class KeyRegistry {
   }
 
   /** The key of that SHA-256 (hexadecimal), undefined where there is none. `now` is in milliseconds. */
-  async find(sha256: string, now: number): Promise<KnownKey | undefined> {
+  find(sha256: string, now: number): KnownKey | undefined | Promise<KnownKey | undefined> {
     const temporary = this.#temporary.get(sha256);
     if (temporary) return temporary;
+    const fresh = isOlder(this.#readAt, now, FRESH_MS) ? undefined : this.#byHash.get(sha256);
+    return fresh ?? this.#lookUp(sha256, now);
+  }
+
+  async #lookUp(sha256: string, now: number): Promise<KnownKey | undefined> {
     const before = this.#begun;
     if (isOlder(this.#readAt, now, FRESH_MS)) await this.#read(now);
     const known = this.#byHash.get(sha256);

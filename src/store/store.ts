@@ -27,7 +27,7 @@ export type PageQuery = { limit: number; status?: PetStatus | undefined; after?:
 
 /**
  * `pets` is a JSON array in UTF-8: it goes out byte for byte as it was kept. `next` is the last id of the page where
- * more animals follow it.
+ * more animals follow it: such a page is final, as ids ascend in the order of acceptance and no animal ever changes.
  */
 export type Page = { pets: Buffer; next?: bigint };
 
@@ -35,7 +35,7 @@ export type Seed = { pets: readonly (Addition['pet'] & Pick<Pet, 'id'>)[]; order
 
 /**
  * The inventory. Every method answers from what is durable: an animal is seen only once it cannot be lost.
- * Several processes may share one, so a caller keeps nothing of it in memory.
+ * Several processes may share one, so a caller keeps nothing of it in memory but final pages.
  *
  * @throws StoreFailedError from every method but close() once a write failed: nothing more is accepted
  */

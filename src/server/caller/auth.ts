@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import type { Quota } from '../../contract/plans.ts';
 import { hashKey } from '../../store/keys.ts';
+import type { Awaitable } from '../awaitable.ts';
 import { countHeader } from '../request/count-header.ts';
 import { ServiceError } from '../service-error.ts';
 
@@ -13,7 +14,7 @@ export type Caller = { id: string; quota: Quota };
 
 /** The keys that the service knows, by SHA-256 in hexadecimal. `now` is in milliseconds since the epoch. */
 export interface KeyDirectory {
-  find(sha256: string, now: number): Promise<{ quota: Quota } | undefined>;
+  find(sha256: string, now: number): Awaitable<{ quota: Quota } | undefined>;
 }
 
 /**

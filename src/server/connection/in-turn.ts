@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { type Awaitable, next } from '../awaitable.ts';
 
-type Handle = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+type Handle = (request: IncomingMessage, response: ServerResponse) => Awaitable<void>;
 
 /** How many requests of one connection may wait before no more are read from it. */
 const MAX_WAITING = 16;
@@ -50,7 +51,7 @@ export function createTurns(handle: Handle) {
       if (--awaited === 0) finish(queue, turn);
     };
     response.once('close', done);
-    handle(request, response).then(done);
+    next(handle(request, response), done);
   }
 
   function finish(queue: Queue, turn: Turn): void {

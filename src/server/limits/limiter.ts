@@ -1,5 +1,6 @@
 import type { Clock } from '../../contract/clock.ts';
 import type { Quota } from '../../contract/plans.ts';
+import { type Awaitable, next } from '../awaitable.ts';
 import type { Bans } from './bans.ts';
 
 /** What the three headers of the specification (8.3) report. `resetAt` is in milliseconds since the epoch. */
@@ -8,12 +9,12 @@ export type Window = { limit: number; remaining: number; resetAt: number };
 /** `retryAt` (milliseconds since the epoch) is set where the request is refused; `banned` where the key is. */
 export type Verdict = { window: Window; retryAt?: number; banned?: true };
 
-/** Counts requests per caller. Several processes may share one, so it answers asynchronously. */
+/** Counts requests per caller. Several processes may share one, so it may answer later. */
 export interface Limiter {
   /** Counts one request, or refuses it; a refused one spends nothing (design D8). */
-  take(caller: string, quota: Quota): Promise<Verdict>;
+  take(caller: string, quota: Quota): Awaitable<Verdict>;
   /** The caller's state, and whether a request would be refused, without counting one. */
-  peek(caller: string, quota: Quota): Promise<Verdict>;
+  peek(caller: string, quota: Quota): Awaitable<Verdict>;
 }
 
 const MINUTE = 60_000;
@@ -50,14 +51,15 @@ export function createMemoryLimiter(clock: Clock, bans?: Bans): Limiter {
   }
 
   return {
-    async take(caller, quota) {
+    take(caller, quota) {
       const counters = countersOf(caller, clock.now());
       const before = judge(counters, quota);
       const ban = bans?.until(caller);
       if (ban !== undefined) return banned(before, ban);
       if (before.retryAt !== undefined) {
-        const begun = await bans?.refused(caller, before.window.resetAt);
-        return begun === undefined ? before : banned(before, begun);
+        return next(bans?.refused(caller, before.window.resetAt), (begun) =>
+          begun === undefined ? before : banned(before, begun),
+        );
       }
       counters.minute.used++;
       if (Number.isFinite(quota.perDay)) counters.day.used++;
@@ -65,7 +67,7 @@ export function createMemoryLimiter(clock: Clock, bans?: Bans): Limiter {
       before.window.remaining--;
       return before;
     },
-    async peek(caller, quota) {
+    peek(caller, quota) {
       const verdict = judge(countersOf(caller, clock.now()), quota);
       const ban = bans?.until(caller);
       return ban === undefined ? verdict : banned(verdict, ban);

@@ -7,6 +7,8 @@ export const MAX_BODY_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
+/** As most send it. */
+const PLAIN_TYPE = 'application/json';
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 
@@ -15,11 +17,11 @@ const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
  *
  * @throws ServiceError 400, 413 or 415
  */
-export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+export function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkType(request);
   // A body that says itself that it is too large need not be sent.
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
-  return parseBody(decodeUtf8(await collect(request)));
+  return collect(request).then((bytes) => parseBody(decodeUtf8(bytes)));
 }
 
 function checkType(request: IncomingMessage): void {
@@ -27,6 +29,7 @@ function checkType(request: IncomingMessage): void {
     throw new ServiceError('invalid_request', 'The Content-Type header is given twice');
   }
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
+  if (type === PLAIN_TYPE && encoding === 'identity') return;
   const charset = CHARSET.exec(type)?.[1] ?? 'utf-8';
   if (JSON_TYPE.test(type) && /^utf-?8$/i.test(charset) && encoding.toLowerCase() === 'identity') return;
   throw new ServiceError(

@@ -31,22 +31,30 @@ export function namesFor(
 }
 
 /**
- * Demands exactly one Host header (RFC 9112, 3.2), and one of `names` or of loopback in it, with whatever port: it may
- * have been forwarded.
- *
- * @throws ServiceError 400, or 421 for a foreign name
+ * Makes what demands exactly one Host header (RFC 9112, 3.2), and one of `names` or of loopback in it, with whatever
+ * port: it may have been forwarded. It throws a ServiceError: 400, or 421 for a foreign name.
  */
-export function checkHost(request: IncomingMessage, names: ReadonlySet<string> | undefined): void {
-  const name = (request.headers.host ?? '').replace(PORT, '').toLowerCase();
-  if (!HOST_NAME_PATTERN.test(name) || countHeader(request, 'host') !== 1) {
-    throw new ServiceError(
-      'invalid_request',
-      'The request must have exactly one Host header, a name or an address',
-    );
-  }
-  if (names === undefined || names.has(name) || LOOPBACK_NAME.test(name)) return;
-  throw new ServiceError(
-    'misdirected_request',
-    `This service does not answer for ${name}: pets serve --allow-host ${name} makes it`,
-  );
+export function createHostCheck(names: ReadonlySet<string> | undefined): (request: IncomingMessage) => void {
+  /** The last that was right: most requests have the same. */
+  let known: string | undefined;
+
+  return (request) => {
+    const { host = '' } = request.headers;
+    const isOne = countHeader(request, 'host') === 1;
+    if (isOne && host === known) return;
+    const name = host.replace(PORT, '').toLowerCase();
+    if (!isOne || !HOST_NAME_PATTERN.test(name)) {
+      throw new ServiceError(
+        'invalid_request',
+        'The request must have exactly one Host header, a name or an address',
+      );
+    }
+    if (names && !names.has(name) && !LOOPBACK_NAME.test(name)) {
+      throw new ServiceError(
+        'misdirected_request',
+        `This service does not answer for ${name}: pets serve --allow-host ${name} makes it`,
+      );
+    }
+    known = host;
+  };
 }

@@ -7,12 +7,11 @@ import {
   type OperationName,
   operations,
 } from '../../contract/operations.ts';
+import type { Awaitable } from '../awaitable.ts';
+import type { Errand } from '../errand.ts';
 import { ServiceError } from '../service-error.ts';
 import { readJsonBody } from './body.ts';
-import type { Query } from './target.ts';
-
-/** What a request says, before anything of it is checked. */
-export type Given = { params: Readonly<Record<string, string>>; query: Query; request: IncomingMessage };
+import { parseQuery } from './target.ts';
 
 /**
  * Reads what an operation takes, each part by the contract's schema; a parameter that it does not know is ignored. Only
@@ -21,23 +20,24 @@ export type Given = { params: Readonly<Record<string, string>>; query: Query; re
  * @throws ServiceError 404 for a path parameter that names nothing (design D5), 400, 413 or 415 for anything else
  */
 export function readInput(
-  name: OperationName,
-  given: Given,
-): OperationInput<OperationName> | Promise<OperationInput<OperationName>> {
+  { operation: name, target, resource }: Errand,
+  request: IncomingMessage,
+): Awaitable<OperationInput<OperationName>> {
   const operation: Operation = operations[name];
+  const query = parseQuery(target);
   const input: Record<string, unknown> = {};
   if (operation.params) {
-    const result = z.safeParse(operation.params, given.params);
+    const result = z.safeParse(operation.params, resource.params);
     if (!result.success) throw new ServiceError('not_found', `There is nothing with this identifier`);
     input['params'] = result.data;
   }
-  if (operation.query) input['query'] = check(operation.query, Object.fromEntries(given.query));
-  const whole = input as OperationInput<OperationName>;
-  return operation.body === undefined ? whole : addBody(whole, operation.body, given.request);
-}
-
-async function addBody<Input>(input: Input, schema: z.ZodMiniType, request: IncomingMessage): Promise<Input> {
-  return { ...input, body: check(schema, await readJsonBody(request)) };
+  if (operation.query) input['query'] = check(operation.query, Object.fromEntries(query));
+  const { body } = operation;
+  if (body === undefined) return input as OperationInput<OperationName>;
+  return readJsonBody(request).then((value) => {
+    input['body'] = check(body, value);
+    return input as OperationInput<OperationName>;
+  });
 }
 
 function check<Schema extends z.ZodMiniType>(schema: Schema, value: unknown): z.output<Schema> {
