@@ -30,7 +30,7 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
     ...options,
     store,
     keys: {
-      find: async (sha256) => ([KEY, OTHER_KEY].map(hashKey).includes(sha256) ? { quota } : undefined),
+      find: (sha256) => ([KEY, OTHER_KEY].map(hashKey).includes(sha256) ? { quota } : undefined),
     },
     clock,
     onError: (error) => errors.push(error),

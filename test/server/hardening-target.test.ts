@@ -46,6 +46,20 @@ describe('the Host header', () => {
     }
   });
 
+  test('a right Host on a connection makes no later one right', async () => {
+    const { listening } = await start(atLoopback);
+    const ask = (hosts: string, close = '') => `GET /healthz HTTP/1.1\r\n${hosts}${close}\r\n`;
+    for (const [hosts, status] of [
+      ['Host: evil.example\r\n', 421],
+      ['Host: localhost\r\nHost: localhost\r\n', 400],
+      ['', 400],
+    ] as const) {
+      const bytes = ask('Host: localhost\r\n') + ask(hosts, CLOSE);
+      const answers = await sendRaw(listening.port, bytes);
+      expect(answers.map((answer) => answer.status)).toEqual([200, status]);
+    }
+  });
+
   test.each(['127.0.0.1', '127.0.0.1:80', 'localhost', 'LOCALHOST:9000', '[::1]:7387', '127.8.8.8'])(
     '%s is this machine',
     async (host) => {

@@ -97,6 +97,23 @@ export function describeStore(name: string, open: (clock: ManualClock) => Promis
         expect(idsOf(await allPages(store, { limit, status }))).toEqual(expected);
     });
 
+    it.each([undefined, 'available'] as const)(
+      'never changes a page that has a next one, with the filter %s',
+      async (status) => {
+        const { store } = await make();
+        for (let i = 0; i < 5; i++) await store.add({ pet: animal(`n${i}`) });
+        const queries: PageQuery[] = [1, 2, 4].map((limit) => ({
+          limit,
+          status,
+          after: limit === 1 ? 2n : undefined,
+        }));
+        const before = await Promise.all(queries.map((query) => store.list(query)));
+        expect(before.map(({ next }) => next)).toEqual([3n, 2n, 4n]);
+        for (let i = 0; i < 5; i++) await store.add({ pet: animal(`more${i}`) });
+        expect(await Promise.all(queries.map((query) => store.list(query)))).toEqual(before);
+      },
+    );
+
     it('says what is next only where something is', async () => {
       const { store } = await make();
       await store.seed(seedOf([1n, 2n, 3n, 4n]));

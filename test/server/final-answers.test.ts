@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import { plans } from '../../src/contract/plans.ts';
+import type { Errand } from '../../src/server/errand.ts';
+import { FinalAnswers } from '../../src/server/final-answers.ts';
+import type { Answer } from '../../src/server/handlers.ts';
+import { create, start } from '../helpers/service.ts';
+import { MemoryStore } from '../helpers/store-memory.ts';
+
+const REX = create('{"name":"Rex","categoryId":1}');
+
+/** A service whose store counts how often it was asked for a page. */
+async function startCounting() {
+  const store = new MemoryStore();
+  const list = store.list.bind(store);
+  const asked = { times: 0 };
+  store.list = (query) => {
+    asked.times++;
+    return list(query);
+  };
+  return { asked, ...(await start({ store, quota: plans.enterprise })) };
+}
+
+test.each(['/v1/pets?limit=2', '/v1/pets?limit=2&status=available'])(
+  '%s: a page that has a next one is asked of the store once, and stays as it is',
+  async (path) => {
+    const { asked, call } = await startCounting();
+    for (let i = 0; i < 3; i++) await call('/v1/pets', REX);
+    const pages = [];
+    for (let i = 0; i < 3; i++) {
+      const answer = await call(path);
+      pages.push([answer.status, answer.headers.get('link'), await answer.text()]);
+      await call('/v1/pets', REX);
+    }
+    expect(pages[0]).toEqual([200, expect.stringContaining('rel="next"'), expect.stringMatching(/"id":2,/)]);
+    expect([pages[1], pages[2]]).toEqual([pages[0], pages[0]]);
+    expect(asked.times).toBe(1);
+  },
+);
+
+test('the last page is asked of the store each time: what is added since is on it', async () => {
+  const { call } = await startCounting();
+  const ids: unknown[] = [];
+  for (let i = 0; i < 3; i++) {
+    await call('/v1/pets', REX);
+    const pets = (await (await call('/v1/pets?limit=2')).json()) as { id: number }[];
+    ids.push(pets.map(({ id }) => id));
+  }
+  expect(ids).toEqual([[1], [1, 2], [1, 2]]);
+});
+
+test('a remembered page is counted, needs a key, and is no answer to another method or preference', async () => {
+  const { asked, call } = await startCounting();
+  for (let i = 0; i < 3; i++) await call('/v1/pets', REX);
+  const path = '/v1/pets?limit=2';
+  const remaining = async () => Number((await call(path)).headers.get('x-ratelimit-remaining'));
+  const before = await remaining();
+  expect(await remaining()).toBe(before - 1);
+  expect((await call(path, { headers: { Authorization: '' } })).status).toBe(401);
+  expect((await call(path, REX)).status).toBe(201);
+  expect((await call(path, { headers: { Prefer: 'code=503' } })).status).toBe(503);
+  const head = await call(path, { method: 'HEAD' });
+  expect([head.status, head.headers.get('link')]).toEqual([200, expect.stringContaining('rel="next"')]);
+  expect(asked.times).toBe(1);
+});
+
+test('another page of the same store is another answer', async () => {
+  const { call } = await startCounting();
+  for (let i = 0; i < 5; i++) await call('/v1/pets', create(`{"name":"n${i}","categoryId":1}`));
+  for (let i = 0; i < 2; i++) {
+    expect(await (await call('/v1/pets?limit=1')).text()).toContain('"n0"');
+    expect(await (await call('/v1/pets?limit=2')).text()).toContain('"n1"');
+    expect(await (await call('/v1/pets?limit=1&status=sold')).text()).toBe('[]');
+  }
+});
+
+const errand = (target: string): Errand => ({
+  operation: 'listPets',
+  target,
+  path: '/v1/pets',
+  resource: { operations: new Map(), params: {} },
+});
+const final = (body: string): Answer => ({ status: 200, headers: {}, body, isFinal: true });
+
+test('only the last answers are remembered, none that may change, and none that is large', () => {
+  const finals = new FinalAnswers();
+  for (let i = 0; i < 1000; i++) finals.add(errand(`/v1/pets?limit=${i}`), final(`[${i}]`));
+  const known = Array.from({ length: 1000 }, (_, i) => finals.get(errand(`/v1/pets?limit=${i}`))?.body);
+  expect(known.filter((body) => body !== undefined)).toHaveLength(128);
+  expect(known.slice(-128)).toEqual(Array.from({ length: 128 }, (_, i) => `[${872 + i}]`));
+  finals.add(errand('/changes'), { status: 200, headers: {}, body: '[]' });
+  finals.add(errand('/large'), final('x'.repeat(2 ** 14 + 1)));
+  expect([finals.get(errand('/changes')), finals.get(errand('/large'))]).toEqual([undefined, undefined]);
+});
