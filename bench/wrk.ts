@@ -4,8 +4,17 @@ import { peer, type Server } from './servers.ts';
 
 export const NO_WRK = 'wrk is missing: apt install wrk, or brew install wrk';
 
-/** What wrk sends, and with how many connections; `keyed`: another Idempotency-Key with each request. */
-export type Load = { path: string; connections: number; method?: 'GET' | 'POST'; keyed?: boolean };
+/**
+ * What wrk sends, and with how many connections; `keyed`: another Idempotency-Key with each request; `paths`: a file with
+ * the paths that are asked for in turn, each in a line, and from the root on.
+ */
+export type Load = {
+  path: string;
+  connections: number;
+  method?: 'GET' | 'POST';
+  keyed?: boolean;
+  paths?: string | undefined;
+};
 
 const SECONDS = 1;
 /** What runs often is compiled again, better, for seconds on end. */
@@ -30,14 +39,16 @@ export async function burst(
   isWarmUp: boolean,
 ): Promise<Burst> {
   const seconds = isWarmUp ? WARM_UP_SECONDS : SECONDS;
-  const { path, connections, method = 'GET', keyed = false } = load;
+  const { path, connections, method = 'GET', keyed = false, paths } = load;
   const before = cpuSeconds(server.pid);
   const { stdout } = await runCommand(
     lab,
     [
       ...onCore(1),
       ...['wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '-s', peer('wrk.lua'), `${server.url}${path}`],
-      ...['--', method, ...(keyed ? [`bench-${performance.now()}-`] : [])],
+      ...['--', method],
+      ...(keyed ? ['keys', `bench-${performance.now()}-`] : []),
+      ...(paths ? ['paths', paths] : []),
     ],
     { env: { ...lab.env, PETS_API_KEY: server.key } },
   );

@@ -1,4 +1,5 @@
--- wrk … -s wrk.lua <url> -- <method> [what idempotency keys begin with]: its last line has the figures, as JSON.
+-- wrk … -s wrk.lua <url> -- <method>: its last line has the figures, as JSON.
+-- Behind the method: `keys <prefix>` for an idempotency key with each request, or `paths <file>` for one path a line in turn.
 function init(args)
   wrk.headers["Authorization"] = "Bearer " .. os.getenv("PETS_API_KEY")
   wrk.method = args[1]
@@ -6,14 +7,21 @@ function init(args)
     wrk.headers["Content-Type"] = "application/json"
     wrk.body = '{"name":"Rex","categoryId":1}'
   end
-  local prefix = args[2]
-  if not prefix then return end
   local count = 0
-  -- wrk asks it for each request; without it, it sends the same bytes again and again.
-  function request()
-    count = count + 1
-    wrk.headers["Idempotency-Key"] = '"' .. prefix .. count .. '"'
-    return wrk.format()
+  -- wrk asks request() for each; without it, it sends the same bytes again and again.
+  if args[2] == "keys" then
+    function request()
+      count = count + 1
+      wrk.headers["Idempotency-Key"] = '"' .. args[3] .. count .. '"'
+      return wrk.format()
+    end
+  elseif args[2] == "paths" then
+    local requests = {}
+    for path in io.lines(args[3]) do requests[#requests + 1] = wrk.format(nil, path) end
+    function request()
+      count = count % #requests + 1
+      return requests[count]
+    end
   end
 end
 

@@ -79,10 +79,12 @@ export function createApp(options: AppOptions): App {
   }
 
   function work(errand: Errand, caller: Caller, request: IncomingMessage): Awaitable<Answer> {
-    return next(readInput(errand, request), async (input) => {
-      const answer = await callHandler(errand.operation, input, { store, caller, request, now: clock.now() });
-      finals.add(errand, answer);
-      return answer;
+    return next(readInput(errand, request), (input) => {
+      const answering = callHandler(errand.operation, input, { store, caller, request, now: clock.now() });
+      return answering.then((answer) => {
+        finals.add(errand, answer);
+        return answer;
+      });
     });
   }
 

@@ -1,23 +1,33 @@
 import type { Errand } from './errand.ts';
 import type { Answer } from './handlers.ts';
 
-const MAX_ANSWERS = 128;
-const MAX_BYTES = 2 ** 14;
+const MAX_TARGETS = 256;
+const MAX_BODY_LENGTH = 2 ** 14;
 
-/** Remembers answers that are the same whenever they are asked for again, by their request target: the last of them. */
+/** What was asked for, and what it got, if it was asked for again. */
+type Asked = Pick<Errand, 'operation'> & { answer: Answer | undefined };
+
+/**
+ * Remembers answers that are the same whenever they are asked for, by their request target: those of the last targets
+ * that were asked for twice. Who walks through all pages asks once for each, and must not fill the memory with them.
+ */
 export class FinalAnswers {
-  #known = new Map<string, Pick<Errand, 'operation'> & { answer: Answer }>();
+  #asked = new Map<string, Asked>();
 
   get({ operation, target }: Errand): Answer | undefined {
-    const known = this.#known.get(target);
-    return known?.operation === operation ? known.answer : undefined;
+    const asked = this.#asked.get(target);
+    return asked?.operation === operation ? asked.answer : undefined;
   }
 
-  /** Remembers an answer if it is final, and small. */
+  /** Takes notice of an answer: nothing comes of it where it is not final, or large. */
   add({ operation, target }: Errand, answer: Answer): void {
-    if (!answer.isFinal || answer.body.length > MAX_BYTES) return;
-    const [oldest] = this.#known.keys();
-    if (oldest !== undefined && this.#known.size === MAX_ANSWERS) this.#known.delete(oldest);
-    this.#known.set(target, { operation, answer });
+    if (!answer.isFinal || answer.body.length > MAX_BODY_LENGTH) return;
+    const asked = this.#asked.get(target);
+    if (asked?.operation === operation) {
+      asked.answer = answer;
+      return;
+    }
+    if (this.#asked.size === MAX_TARGETS) this.#asked.delete(this.#asked.keys().next().value ?? '');
+    this.#asked.set(target, { operation, answer: undefined });
   }
 }
