@@ -79,8 +79,9 @@ export function createApp(options: AppOptions): App {
   }
 
   function work(errand: Errand, caller: Caller, request: IncomingMessage): Awaitable<Answer> {
-    return next(readInput(errand, request), (input) => {
-      const answering = callHandler(errand.operation, input, { store, caller, request, now: clock.now() });
+    const { operation, target, resource } = errand;
+    return next(readInput(operation, { target, params: resource.params, request }), (input) => {
+      const answering = callHandler(operation, input, { store, caller, request, now: clock.now() });
       return answering.then((answer) => {
         finals.add(errand, answer);
         return answer;

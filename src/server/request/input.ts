@@ -8,10 +8,12 @@ import {
   operations,
 } from '../../contract/operations.ts';
 import type { Awaitable } from '../awaitable.ts';
-import type { Errand } from '../errand.ts';
 import { ServiceError } from '../service-error.ts';
 import { readJsonBody } from './body.ts';
 import { parseQuery } from './target.ts';
+
+/** What a request says, before anything of it is checked; `params` are those of its path. */
+type Given = { target: string; params: Readonly<Record<string, string>>; request: IncomingMessage };
 
 /**
  * Reads what an operation takes, each part by the contract's schema; a parameter that it does not know is ignored. Only
@@ -20,14 +22,14 @@ import { parseQuery } from './target.ts';
  * @throws ServiceError 404 for a path parameter that names nothing (design D5), 400, 413 or 415 for anything else
  */
 export function readInput(
-  { operation: name, target, resource }: Errand,
-  request: IncomingMessage,
+  name: OperationName,
+  { target, params, request }: Given,
 ): Awaitable<OperationInput<OperationName>> {
   const operation: Operation = operations[name];
   const query = parseQuery(target);
   const input: Record<string, unknown> = {};
   if (operation.params) {
-    const result = z.safeParse(operation.params, resource.params);
+    const result = z.safeParse(operation.params, params);
     if (!result.success) throw new ServiceError('not_found', `There is nothing with this identifier`);
     input['params'] = result.data;
   }
