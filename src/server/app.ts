@@ -78,6 +78,7 @@ export function createApp(options: AppOptions): App {
     });
   }
 
+  /** What the operation of a request comes to. */
   function work(errand: Errand, caller: Caller, request: IncomingMessage): Awaitable<Answer> {
     const { operation, target, resource } = errand;
     return next(readInput(operation, { target, params: resource.params, request }), (input) => {
@@ -153,6 +154,8 @@ export function createApp(options: AppOptions): App {
   function errorAnswer(error: unknown): Answer {
     if (error instanceof ServiceError) return error;
     options.onError(error);
+    // A store that has failed answers nothing any more, and nobody does in its place.
+    finals.clear();
     return new ServiceError('internal_error', 'The service has failed');
   }
 

@@ -37,13 +37,18 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
     const { limit = pageSize.default, status, cursor } = query;
     const page = await store.list({ limit, status, after: readCursor(cursor, store.secret) });
     // Node sends a string together with the headers, and a buffer apart.
-    const [body, encoding] = [page.pets.toString('latin1'), 'latin1' as const];
-    const answer = { status: operations.listPets.success.status, headers: {}, body, encoding };
+    const body = page.pets.toString('latin1');
+    const answer: Answer = {
+      status: operations.listPets.success.status,
+      headers: {},
+      body,
+      encoding: 'latin1',
+    };
     if (page.next === undefined) return answer;
     // Nothing of it needs an encoding.
     const filter = status === undefined ? '' : `&status=${status}`;
-    const next = `limit=${limit}${filter}&cursor=${encodeCursor(page.next, store.secret)}`;
-    const link = `<${API_PREFIX}${operations.listPets.path}?${next}>; rel="next"`;
+    const nextQuery = `limit=${limit}${filter}&cursor=${encodeCursor(page.next, store.secret)}`;
+    const link = `<${API_PREFIX}${operations.listPets.path}?${nextQuery}>; rel="next"`;
     return { ...answer, headers: { [header.link]: link }, isFinal: true };
   },
 

@@ -156,7 +156,7 @@ describe('a service that is to stop', () => {
       const pour = () => void (socket.destroyed || left-- === 0 || socket.write(flood, pour));
       pour();
     }
-    await expect.poll(() => answered.length).toBeGreaterThan(500);
+    await expect.poll(() => answered.length, { timeout: 10_000 }).toBeGreaterThan(500);
     const began = performance.now();
     await listening.stop(8_000);
     expect(performance.now() - began).toBeLessThan(4_000);

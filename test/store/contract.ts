@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { INT64_MAX, INT64_MIN } from '../../src/contract/int64.ts';
 import { petStatuses } from '../../src/contract/schemas.ts';
 import { StoreError, StoreNotEmptyError } from '../../src/store/errors.ts';
-import type { PageQuery, Store } from '../../src/store/store.ts';
+import type { Page, PageQuery, Store } from '../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
 import { animal, idempotency, textsOf } from '../helpers/store-fixtures.ts';
 
@@ -113,6 +113,30 @@ export function describeStore(name: string, open: (clock: ManualClock) => Promis
         expect(await Promise.all(queries.map((query) => store.list(query)))).toEqual(before);
       },
     );
+
+    it('never changes one that was listed while others were being added', async () => {
+      const { store } = await make();
+      const adding = Array.from({ length: 300 }, (_, i) =>
+        new Promise((resolve) => setTimeout(resolve, i % 7)).then(() => store.add({ pet: animal(`n${i}`) })),
+      );
+      const listed: [PageQuery, Page][] = [];
+      let isDone = false;
+      const added = Promise.all(adding).then(() => {
+        isDone = true;
+      });
+      for (let after: bigint | undefined; !isDone; ) {
+        const query: PageQuery = { limit: 3, after };
+        const page = await store.list(query);
+        if (page.next === undefined) await new Promise(setImmediate);
+        else {
+          listed.push([query, page]);
+          after = page.next;
+        }
+      }
+      await added;
+      expect(listed.length).toBeGreaterThan(3);
+      for (const [query, page] of listed) expect(await store.list(query)).toEqual(page);
+    });
 
     it('says what is next only where something is', async () => {
       const { store } = await make();

@@ -6,7 +6,7 @@ import type { Limiter, Window } from '../limits/limiter.ts';
 import { overLimit, unauthorized } from '../refusals.ts';
 import { type Caller, createKeyReader, type KeyDirectory } from './auth.ts';
 
-/** What is known of a request so far: every answer, an error too, goes out with it. It is over when that has left. */
+/** What is known of a request so far: every answer, an error too, goes out with it. It is over once that leaves. */
 export type Exchange = { window?: Window; headers: Record<string, string>; isOver?: true };
 
 export type AdmissionOptions = {
@@ -36,8 +36,8 @@ export function createAdmission(options: AdmissionOptions) {
   const refuse = (error: unknown, request: IncomingMessage, exchange: Exchange): Awaitable<never> =>
     next(strangers.take(addressOf(request.socket.remoteAddress), ANONYMOUS), (verdict) => {
       exchange.window = verdict.window;
-      const isOver = limitFailedKeys && verdict.retryAt !== undefined;
-      throw isOver ? overLimit(verdict, clock.now()) : error;
+      const isRefused = limitFailedKeys && verdict.retryAt !== undefined;
+      throw isRefused ? overLimit(verdict, clock.now()) : error;
     });
 
   return {

@@ -15,7 +15,7 @@ const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 /**
  * Reads a JSON body, counting what arrives rather than believing Content-Length.
  *
- * @throws ServiceError 400, 413 or 415
+ * @throws ServiceError 400, 413 or 415: at once for what the headers say, later for the body
  */
 export function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkType(request);
