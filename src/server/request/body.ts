@@ -7,8 +7,6 @@ export const MAX_BODY_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-/** As most send it. */
-const PLAIN_TYPE = 'application/json';
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 
@@ -29,7 +27,6 @@ function checkType(request: IncomingMessage): void {
     throw new ServiceError('invalid_request', 'The Content-Type header is given twice');
   }
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
-  if (type === PLAIN_TYPE && encoding === 'identity') return;
   const charset = CHARSET.exec(type)?.[1] ?? 'utf-8';
   if (JSON_TYPE.test(type) && /^utf-?8$/i.test(charset) && encoding.toLowerCase() === 'identity') return;
   throw new ServiceError(
