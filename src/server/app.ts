@@ -79,15 +79,13 @@ export function createApp(options: AppOptions): App {
   }
 
   /** What the operation of a request comes to. */
-  function work(errand: Errand, caller: Caller, request: IncomingMessage): Awaitable<Answer> {
+  async function work(errand: Errand, caller: Caller, request: IncomingMessage): Promise<Answer> {
     const { operation, target, resource } = errand;
-    return next(readInput(operation, { target, params: resource.params, request }), (input) => {
-      const answering = callHandler(operation, input, { store, caller, request, now: clock.now() });
-      return answering.then((answer) => {
-        finals.add(errand, answer);
-        return answer;
-      });
-    });
+    const reading = readInput(operation, { target, params: resource.params, request });
+    const input = reading instanceof Promise ? await reading : reading;
+    const answer = await callHandler(operation, input, { store, caller, request, now: clock.now() });
+    finals.add(errand, answer);
+    return answer;
   }
 
   /** The answer that `Prefer: code=NNN` asks for: a caller's own test of what it does then. */
@@ -135,7 +133,8 @@ export function createApp(options: AppOptions): App {
 
   /** What becomes of a request, an error too. */
   function answer(request: IncomingMessage, response: ServerResponse): Awaitable<void> {
-    const { socket } = request;
+    const started = clock.now();
+    const { socket, method = '', url = '' } = request;
     const exchange: Exchange = { headers: corsHeaders(request.headers.origin, cors) };
     exchanges.set(socket, exchange);
     const fault = options.faults && isFaulty(request) ? faultOf(options.faults, requests++) : NO_FAULT;
@@ -146,6 +145,8 @@ export function createApp(options: AppOptions): App {
           exchange.isOver = true;
           // The rest of the request may have been refused meanwhile, and that was its answer.
           if (!response.headersSent) send(response, answer, window, exchange.headers);
+          const milliseconds = clock.now() - started;
+          options.onAnswered?.({ method, url, status: response.statusCode, milliseconds });
         }),
       ),
     );
@@ -169,18 +170,12 @@ export function createApp(options: AppOptions): App {
 
   return {
     handle(request, response) {
-      const started = clock.now();
-      const answered = () => {
-        const { method = '', url = '' } = request;
-        const milliseconds = clock.now() - started;
-        options.onAnswered?.({ method, url, status: response.statusCode, milliseconds });
-      };
       // Nothing that goes wrong with one answer may end the service.
       const failed = (error: unknown) => {
         options.onError(error);
         response.destroy();
       };
-      return attempt(() => next(answer(request, response), answered), failed);
+      return attempt(() => answer(request, response), failed);
     },
     async refuse(error, socket) {
       const last = exchanges.get(socket);

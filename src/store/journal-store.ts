@@ -110,10 +110,12 @@ class OpenStore implements JournalStore {
     if (this.#nextId > INT64_MAX) {
       throw new StoreError('the store has given its last id', 'begin a new store with --data');
     }
-    const text = petJson({ ...pet, id: this.#nextId });
+    const { name, categoryId, status } = pet;
+    const id = this.#nextId;
+    const text = petJson({ id, name, categoryId, status });
     const bytes = recordBytes(text, fingerprint);
-    const id = this.#nextId++;
-    await this.#writer.add({ id, status: pet.status, text, bytes, fingerprint });
+    this.#nextId++;
+    await this.#writer.add({ id, status, text, bytes, fingerprint });
     return { kind: 'added', pet: text };
   }
 

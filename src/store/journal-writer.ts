@@ -11,8 +11,33 @@ export const MAX_BATCH_BYTES = 2 ** 20;
 /** An animal to be written; `bytes` is what its record takes. */
 export type NewEntry = Entry & { id: bigint; status: PetStatus; bytes: number };
 
-/** `key` is the number of its idempotency key's entry. */
-type Waiting = { entry: NewEntry; key: number | undefined; resolve(): void; reject(error: unknown): void };
+/** Animals that are written together; all who added one wait for the same promise. */
+class Batch {
+  readonly entries: NewEntry[] = [];
+  /** For each animal the number of its idempotency key's entry. */
+  readonly keys: (number | undefined)[] = [];
+  readonly written: Promise<void>;
+  resolve!: () => void;
+  reject!: (error: unknown) => void;
+  #bytes = 0;
+
+  constructor() {
+    this.written = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  hasRoomFor({ bytes }: NewEntry): boolean {
+    return this.entries.length < MAX_BATCH && this.#bytes + bytes <= MAX_BATCH_BYTES;
+  }
+
+  add(entry: NewEntry, key: number | undefined): void {
+    this.entries.push(entry);
+    this.keys.push(key);
+    this.#bytes += entry.bytes;
+  }
+}
 
 /**
  * Appends animals to a journal, and shows them to readers once they are on the disk. All that come while a batch is
@@ -23,7 +48,7 @@ export class JournalWriter {
   #clock: Clock;
   /** Makes of the error of a write the one that everybody is told. */
   #fail: (error: unknown) => Error;
-  #queue: Waiting[] = [];
+  #queue: Batch[] = [];
   #running: Promise<void> | undefined;
   #failure: Error | undefined;
 
@@ -40,12 +65,15 @@ export class JournalWriter {
   /** Done once the animal is on the disk; ids come in ascending order. */
   add(entry: NewEntry): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure);
+    let batch = this.#queue.at(-1);
+    if (!batch?.hasRoomFor(entry)) {
+      batch = new Batch();
+      this.#queue.push(batch);
+    }
     const { fingerprint } = entry;
-    const key = fingerprint && this.#journal.contents.keys.begin(fingerprint);
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ entry, key, resolve, reject });
-      this.#running ??= this.#run();
-    });
+    batch.add(entry, fingerprint && this.#journal.contents.keys.begin(fingerprint));
+    this.#running ??= this.#run();
+    return batch.written;
   }
 
   /** Done once nothing is being written any more. */
@@ -56,38 +84,27 @@ export class JournalWriter {
   async #run(): Promise<void> {
     // Whatever arrived together with the first goes into the same batch.
     await new Promise(setImmediate);
-    let last: readonly Waiting[] = [];
-    while (this.#queue.length > 0) {
-      const batch = this.#take();
+    let last: Batch | undefined;
+    for (let batch = this.#queue.shift(); batch; batch = this.#queue.shift()) {
       const writing = this.#write(batch);
       // Those of the last batch are told while the disk works on this one.
-      for (const { resolve } of last) resolve();
-      last = [];
+      last?.resolve();
+      last = batch;
       try {
         await writing;
-        last = batch;
       } catch (error) {
+        last = undefined;
         this.#failure = this.#fail(error);
-        for (const { reject } of [...batch, ...this.#queue.splice(0)]) reject(this.#failure);
+        for (const { reject } of [batch, ...this.#queue.splice(0)]) reject(this.#failure);
       }
     }
-    for (const { resolve } of last) resolve();
+    last?.resolve();
     this.#running = undefined;
   }
 
-  #take(): Waiting[] {
-    let count = 0;
-    for (let bytes = 0; count < Math.min(MAX_BATCH, this.#queue.length); count++) {
-      bytes += this.#queue[count]?.entry.bytes ?? 0;
-      if (count > 0 && bytes > MAX_BATCH_BYTES) break;
-    }
-    return this.#queue.splice(0, count);
-  }
-
-  async #write(batch: readonly Waiting[]): Promise<void> {
+  async #write({ entries, keys }: Batch): Promise<void> {
     const { file, contents, end } = this.#journal;
     const at = Math.trunc(this.#clock.now());
-    const entries = batch.map(({ entry }) => entry);
     const { line, start, ends } = encodeBatch(contents.seq + 1, at, entries);
     await expectStatus(file, end);
     await writeAll(file, line, end);
@@ -103,7 +120,7 @@ export class JournalWriter {
       statuses: entries.map(({ status }) => status),
       ends,
     });
-    batch.forEach(({ key }, i) => {
+    keys.forEach((key, i) => {
       if (key !== undefined) contents.keys.remember(key, first + i, at);
     });
   }

@@ -19,7 +19,7 @@ export function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkType(request);
   // A body that says itself that it is too large need not be sent.
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
-  return collect(request).then((bytes) => parseBody(decodeUtf8(bytes)));
+  return collect(request);
 }
 
 function checkType(request: IncomingMessage): void {
@@ -36,7 +36,7 @@ function checkType(request: IncomingMessage): void {
 }
 
 /** Not `for await`: leaving that loop early destroys the socket, and the client would never see the 413. */
-function collect(request: IncomingMessage): Promise<Buffer> {
+function collect(request: IncomingMessage): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -55,8 +55,14 @@ function collect(request: IncomingMessage): Promise<Buffer> {
         reject(tooLarge());
       }
     });
-    request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
-    request.once('close', broken);
+    request.on('end', () => {
+      try {
+        resolve(parseBody(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+      } catch (error) {
+        reject(error);
+      }
+    });
+    request.on('close', broken);
   });
 }
 
@@ -71,7 +77,8 @@ function decodeUtf8(bytes: Buffer): string {
   }
 }
 
-function parseBody(text: string): unknown {
+function parseBody(bytes: Buffer): unknown {
+  const text = decodeUtf8(bytes);
   if (text.trim() === '') throw new ServiceError('invalid_request', 'The body is missing');
   try {
     return parseJson(text, MAX_DEPTH);

@@ -3,6 +3,8 @@ import { ServiceError } from '../service-error.ts';
 /** The query parameters of a request by their names, each once. */
 export type Query = ReadonlyMap<string, string>;
 
+const NO_QUERY: Query = new Map();
+
 /**
  * Reads `/v1/pets` of `/v1/pets?limit=5`, as it was sent. Stricter than the URL class, which mends what a client got
  * wrong.
@@ -26,9 +28,9 @@ export const segmentsOf = (path: string): readonly string[] => path.slice(1).spl
  * @throws ServiceError `invalid_request` for malformed percent-encoding or a doubled parameter
  */
 export function parseQuery(url: string): Query {
-  const query = new Map<string, string>();
   const mark = url.indexOf('?');
-  if (mark === -1) return query;
+  if (mark === -1) return NO_QUERY;
+  const query = new Map<string, string>();
   for (const pair of url.slice(mark + 1).split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
