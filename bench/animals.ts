@@ -2,8 +2,9 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PetStatus, petJson } from '../src/contract/schemas.ts';
+import { fingerprintOf } from '../src/store/idempotency.ts';
 import { JOURNAL, newHeader } from '../src/store/journal-file.ts';
-import { encodeBatch, encodeHeader } from '../src/store/journal-format.ts';
+import { type Entry, encodeBatch, encodeHeader } from '../src/store/journal-format.ts';
 import { MAX_BATCH } from '../src/store/journal-writer.ts';
 
 const CHUNK_BYTES = 2 ** 20;
@@ -33,7 +34,7 @@ export function writeStore(directory: string, count: number, origin: Origin): st
   const size = origin === 'seeded' ? MAX_BATCH : 1;
   for (let first = 1, seq = 1; first <= count; first += size, seq++) {
     const entries = Array.from({ length: Math.min(size, count - first + 1) }, (_, i) =>
-      entryOf(first + i, origin),
+      entryOf(first + i, origin, header.secret),
     );
     const { line } = encodeBatch(seq, now, entries);
     bytes += line.length;
@@ -47,9 +48,9 @@ export function writeStore(directory: string, count: number, origin: Origin): st
   return header.secret;
 }
 
-function entryOf(number: number, origin: Origin) {
+function entryOf(number: number, origin: Origin, secret: string): Entry {
   const text = petJson(animal(number));
   if (origin === 'seeded') return { text };
   const bodyHash = createHash('sha256').update(text).digest('hex');
-  return { text, idempotency: { scope: 'dev', key: randomUUID(), bodyHash } };
+  return { text, fingerprint: fingerprintOf({ scope: 'dev', key: randomUUID(), bodyHash }, secret) };
 }

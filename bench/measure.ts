@@ -21,6 +21,27 @@ export async function inTurns<Name extends string, T>(
   return samples;
 }
 
+/** How many times what is measured is started anew. */
+const STARTS = 3;
+
+/**
+ * Measures the rounds in three parts, each with processes of its own: V8 compiles no two alike, and one may be a fifth
+ * quicker than another for as long as both live.
+ */
+export async function afresh<Name extends string, T>(
+  rounds: number,
+  measure: (rounds: number) => Promise<Record<Name, T[]>>,
+): Promise<Record<Name, T[]>> {
+  const all: Partial<Record<Name, T[]>> = {};
+  for (let part = 0; part < STARTS; part++) {
+    const count = Math.floor(((part + 1) * rounds) / STARTS) - Math.floor((part * rounds) / STARTS);
+    const samples = count > 0 ? await measure(count) : {};
+    for (const [name, more] of Object.entries(samples) as [Name, T[]][])
+      all[name] = [...(all[name] ?? []), ...more];
+  }
+  return all as Record<Name, T[]>;
+}
+
 /** Combines what two sides measured in the same round. */
 export const pairwise = (a: Samples, b: Samples, combine: (a: number, b: number) => number): number[] =>
   a.map((value, round) => combine(value, b[round] ?? Number.NaN));

@@ -16,9 +16,10 @@ export type Load = {
   paths?: string | undefined;
 };
 
-const SECONDS = 1;
+/** How long a load is that is measured. */
+export const SECONDS = 1;
 /** What runs often is compiled again, better, for seconds on end. */
-const WARM_UP_SECONDS = 5;
+export const WARM_UP_SECONDS = 5;
 
 export type Burst = {
   /** Requests a second. */
@@ -28,7 +29,7 @@ export type Burst = {
 };
 
 /**
- * Loads a server for a second, or for longer to warm it up.
+ * Loads a server.
  *
  * @throws where a request fails
  */
@@ -36,9 +37,8 @@ export async function burst(
   { lab, onCore }: Bench,
   server: Server,
   load: Load,
-  isWarmUp: boolean,
+  seconds = SECONDS,
 ): Promise<Burst> {
-  const seconds = isWarmUp ? WARM_UP_SECONDS : SECONDS;
   const { path, connections, method = 'GET', keyed = false, paths } = load;
   const before = cpuSeconds(server.pid);
   const { stdout } = await runCommand(

@@ -1,8 +1,8 @@
 import type { Bench, Suite } from '../bench.ts';
-import { inTurns } from '../measure.ts';
+import { afresh, inTurns } from '../measure.ts';
 import { missing, type Row, ratio, whereKnown } from '../rows.ts';
 import { peer, type Server, serve, start } from '../servers.ts';
-import { burst, type Load, NO_WRK } from '../wrk.ts';
+import { type Burst, burst, type Load, NO_WRK, SECONDS, WARM_UP_SECONDS } from '../wrk.ts';
 
 const LEAST = 0.8;
 
@@ -22,32 +22,39 @@ export const add: Suite = {
   usesPeers: false,
   async run(bench) {
     if (!bench.wrk) return variants.map(({ what }) => missing(`durable POST, ${what}`, NO_WRK));
-    const prefix = bench.onCore(0);
-    const bare = await start(bench.lab, { prefix, args: [peer('bare-server.mjs')] });
-    const ours = await start(bench.lab, { prefix, args: serve('--ephemeral') });
-    const rows: Row[] = [];
-    for (const variant of variants) rows.push(...(await compare(bench, ours, bare, variant)));
-    await Promise.all([ours.stop(), bare.stop()]);
-    return rows;
+    const samples = await afresh(bench.rounds, (rounds) => measure(bench, rounds));
+    return variants.flatMap((variant) => rowsOf(variant, samples));
   },
 };
 
-async function compare(
-  bench: Bench,
-  ours: Server,
-  bare: Server,
-  { what, load, least }: Variant,
-): Promise<Row[]> {
-  const samples = await inTurns(bench.rounds, {
-    ours: (isWarmUp) => burst(bench, ours, { path: '/pets', ...load }, isWarmUp),
-    bare: (isWarmUp) => burst(bench, bare, { path: '/pets', ...load }, isWarmUp),
-  });
-  const rates = (side: 'ours' | 'bare') => samples[side].map(({ rate }) => rate);
-  const cpu = (side: 'ours' | 'bare') => samples[side].map(({ cpu }) => cpu);
+/** What was measured of each variant, on both sides. */
+type Samples = Record<string, Burst[]>;
+
+async function measure(bench: Bench, rounds: number): Promise<Samples> {
+  const prefix = bench.onCore(0);
+  const bare = await start(bench.lab, { prefix, args: [peer('bare-server.mjs')] });
+  const ours = await start(bench.lab, { prefix, args: serve('--ephemeral') });
+  const samples: Samples = {};
+  for (const { what, load } of variants) {
+    const add = (server: Server) => (isWarmUp: boolean) =>
+      burst(bench, server, { path: '/pets', ...load }, isWarmUp ? WARM_UP_SECONDS : SECONDS);
+    Object.assign(
+      samples,
+      await inTurns(rounds, { [`${what}, ours`]: add(ours), [`${what}, bare`]: add(bare) }),
+    );
+  }
+  await Promise.all([ours.stop(), bare.stop()]);
+  return samples;
+}
+
+function rowsOf({ what, least }: Variant, samples: Samples): Row[] {
+  const [ours = [], bare = []] = [samples[`${what}, ours`], samples[`${what}, bare`]];
+  const rates = (bursts: Burst[]) => bursts.map(({ rate }) => rate);
+  const cpu = (bursts: Burst[]) => bursts.map(({ cpu }) => cpu);
   const title = `durable POST, ${what}`;
   const ofCpu = `${title}: CPU time a request ÷ bare server`;
   return [
-    ratio(`${title}: rate ÷ bare server`, '/s', rates('ours'), rates('bare'), least ? { least } : undefined),
-    whereKnown(ofCpu, [cpu('ours'), cpu('bare')], (a = [], b = []) => ratio(ofCpu, 'µs', a, b)),
+    ratio(`${title}: rate ÷ bare server`, '/s', rates(ours), rates(bare), least ? { least } : undefined),
+    whereKnown(ofCpu, [cpu(ours), cpu(bare)], (a = [], b = []) => ratio(ofCpu, 'µs', a, b)),
   ];
 }

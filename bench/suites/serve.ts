@@ -3,10 +3,10 @@ import { encodeCursor } from '../../src/server/cursor.ts';
 import { writeStore } from '../animals.ts';
 import type { Bench, Suite } from '../bench.ts';
 import type { Lab } from '../lab.ts';
-import { inTurns, ratios } from '../measure.ts';
-import { flat, missing, type Row, ratio, whereKnown } from '../rows.ts';
+import { afresh, inTurns } from '../measure.ts';
+import { flat, missing, type Reach, type Row, ratio, whereKnown } from '../rows.ts';
 import { peer, type Server, serve as serveArgs, start } from '../servers.ts';
-import { type Burst, burst, NO_WRK } from '../wrk.ts';
+import { type Burst, burst, NO_WRK, SECONDS, WARM_UP_SECONDS } from '../wrk.ts';
 
 const CONNECTIONS = 32;
 const PAGE = '/pets?limit=20';
@@ -18,43 +18,69 @@ const WALK = '1 million, each time another page';
 /** How many pages are asked for in turn: many more than a service might remember. */
 const WALK_PAGES = 10_000;
 
+/** All pages together warm a server up. */
+const WARM_UP_SECONDS_A_PAGE = 2;
+
 /** `paths`: a file with those that are asked for in turn. */
 type Target = { server: Server; path: string; paths?: string };
 
-/** What was measured of a page, and of the bare server in turns with it. */
-type Pair = { ours: Burst[]; bare: Burst[] };
+/** What was measured of each page, and of the bare server next to it: its name, and `bare: ` before it. */
+type Samples = Record<string, Burst[]>;
 
-/**
- * `GET /v1/pets?limit=20` under load: all servers run at once, and each page is measured in turns with the bare server
- * alone, as V8 forgets what it has compiled of a server that rests.
- */
+/** `GET /v1/pets?limit=20` under load: each page, and each peer, in turns with the bare server. */
 export const serve: Suite = {
   usesPeers: true,
   async run(bench) {
     if (!bench.wrk) return [missing('GET /v1/pets?limit=20 ÷ bare server', NO_WRK)];
-    const { lab } = bench;
-    const prefix = bench.onCore(0);
-    const bare = await start(lab, { prefix, args: [peer('bare-server.mjs')] });
-    const ours = await startOurs(bench, prefix);
-    const peers: Record<string, Target> = {};
-    for (const { name, path, launch } of bench.peers) peers[name] = { server: await launch(prefix), path };
-    const targets = Object.entries({ ...ours, ...peers });
-    const load =
-      ({ server, ...what }: Target) =>
-      (isWarmUp: boolean) =>
-        burst(bench, server, { ...what, connections: CONNECTIONS }, isWarmUp);
-    const pairs: Record<string, Pair> = {};
-    for (const [name, target] of targets) {
-      pairs[name] = await inTurns(bench.rounds, {
-        ours: load(target),
-        bare: load({ ...target, server: bare }),
-      });
-    }
-    const servers = new Set([bare, ...targets.map(([, { server }]) => server)]);
-    await Promise.all([...servers].map((server) => server.stop()));
-    return rowsOf(pairs, Object.keys(ours), Object.keys(peers));
+    const samples = await afresh(bench.rounds, (rounds) => measureOurs(bench, rounds));
+    return rowsOf(samples, await measurePeers(bench));
   },
 };
+
+/** All pages in every round, so that what the machine does between two rounds makes none of them differ. */
+async function measureOurs(bench: Bench, rounds: number): Promise<Samples> {
+  const prefix = bench.onCore(0);
+  const bare = await start(bench.lab, { prefix, args: [peer('bare-server.mjs')] });
+  const targets = await startOurs(bench, prefix);
+  const contestants: Parameters<typeof inTurns<string, Burst>>[1] = Object.fromEntries(
+    Object.entries(targets).flatMap(([name, target]) => [
+      [name, load(bench, target, WARM_UP_SECONDS_A_PAGE)],
+      [`bare: ${name}`, load(bench, { ...target, server: bare }, WARM_UP_SECONDS_A_PAGE)],
+    ]),
+  );
+  const samples = await inTurns(rounds, contestants);
+  await stopAll([bare, ...Object.values(targets).map(({ server }) => server)]);
+  return samples;
+}
+
+/** One after the other: V8 forgets what it has compiled of a server that rests. */
+async function measurePeers(bench: Bench): Promise<Samples> {
+  const prefix = bench.onCore(0);
+  const bare = await start(bench.lab, { prefix, args: [peer('bare-server.mjs')] });
+  const samples: Samples = {};
+  for (const { name, path, launch } of bench.peers) {
+    const target = { server: await launch(prefix), path };
+    Object.assign(
+      samples,
+      await inTurns(bench.rounds, {
+        [name]: load(bench, target, WARM_UP_SECONDS),
+        [`bare: ${name}`]: load(bench, { ...target, server: bare }, WARM_UP_SECONDS),
+      }),
+    );
+    await target.server.stop();
+  }
+  await bare.stop();
+  return samples;
+}
+
+const load =
+  (bench: Bench, { server, ...what }: Target, warmUpSeconds: number) =>
+  (isWarmUp: boolean): Promise<Burst> =>
+    burst(bench, server, { ...what, connections: CONNECTIONS }, isWarmUp ? warmUpSeconds : SECONDS);
+
+async function stopAll(servers: readonly Server[]): Promise<void> {
+  await Promise.all([...new Set(servers)].map((server) => server.stop()));
+}
 
 /**
  * A service of each size, with four pages: the first and one deep in the cursor, with and without a filter; and at the
@@ -105,35 +131,30 @@ async function expectPage({ url, key }: Server, path: string, after: number): Pr
   if (!isRight) throw new Error(`${path} answered ${reply.status} ${JSON.stringify(pets)}`);
 }
 
-function rowsOf(pairs: Record<string, Pair>, ours: string[], peers: string[]): Row[] {
-  const of = (name: string): Pair => pairs[name] ?? { ours: [], bare: [] };
-  const rates = (bursts: Burst[]) => bursts.map(({ rate }) => rate);
-  const cpu = (bursts: Burst[]) => bursts.map(({ cpu }) => cpu);
-  // Each page was measured at another time: what is held against another is its ratio to the bare server.
-  const relative = (name: string) => ratios(rates(of(name).ours), rates(of(name).bare));
-  const others = ours.filter((name) => name !== ONE && name !== WALK);
+function rowsOf(ours: Samples, peers: Samples): Row[] {
+  const rates = (bursts: Burst[] = []) => bursts.map(({ rate }) => rate);
+  const cpu = (bursts: Burst[] = []) => bursts.map(({ cpu }) => cpu);
+  const namesOf = (samples: Samples) => Object.keys(samples).filter((name) => !name.startsWith('bare: '));
+  const rate = (what: string, of: Samples, name: string, reach?: Reach) =>
+    ratio(what, '/s', rates(of[name]), rates(of[`bare: ${name}`]), reach);
+  const pages = namesOf(ours);
+  const others = pages.filter((name) => name !== ONE && name !== WALK);
   return [
-    ...ours.map((name) =>
-      ratio(
-        `GET, ${name}: rate ÷ bare server`,
-        '/s',
-        rates(of(name).ours),
-        rates(of(name).bare),
-        name === WALK ? undefined : { least: 0.75 },
-      ),
+    ...pages.map((name) =>
+      rate(`GET, ${name}: rate ÷ bare server`, ours, name, name === WALK ? undefined : { least: 0.75 }),
     ),
-    flat(`flat: rate ÷ bare server of the other seven ÷ (${ONE})`, others.map(relative), relative(ONE), {
-      least: 0.95,
-      most: 1.05,
-    }),
-    ...ours.map((name) => {
+    flat(
+      `flat: rate of the other seven ÷ ${ONE}`,
+      others.map((name) => rates(ours[name])),
+      rates(ours[ONE]),
+      { least: 0.95, most: 1.05 },
+    ),
+    ...pages.map((name) => {
       const what = `GET, ${name}: CPU time a request ÷ bare server`;
-      return whereKnown(what, [cpu(of(name).ours), cpu(of(name).bare)], (a = [], b = []) =>
+      return whereKnown(what, [cpu(ours[name]), cpu(ours[`bare: ${name}`])], (a = [], b = []) =>
         ratio(what, 'µs', a, b),
       );
     }),
-    ...peers.map((name) =>
-      ratio(`GET: rate of ${name} ÷ bare server`, '/s', rates(of(name).ours), rates(of(name).bare), 'peer'),
-    ),
+    ...namesOf(peers).map((name) => rate(`GET: rate of ${name} ÷ bare server`, peers, name, 'peer')),
   ];
 }
