@@ -65,7 +65,8 @@ export class IdempotencyKeys {
   /** From here on the key is in flight, until it is remembered. Says the number of its entry. */
   begin(fingerprint: Fingerprint): number {
     const entry = this.#entries.add();
-    const [block, at] = [this.#entries.block(entry), this.#entries.at(entry)];
+    const block = this.#entries.block(entry);
+    const at = this.#entries.at(entry);
     for (let i = 0; i < WORDS_OF_FINGERPRINT; i++) block[at + i] = fingerprint[i] ?? 0;
     block[at + POSITION] = IN_FLIGHT;
     return entry;
@@ -73,7 +74,8 @@ export class IdempotencyKeys {
 
   /** `position` is the animal's in the inventory; `at` is in milliseconds since 1970. */
   remember(entry: number, position: number, at: number): void {
-    const [block, row] = [this.#entries.block(entry), this.#entries.at(entry)];
+    const block = this.#entries.block(entry);
+    const row = this.#entries.at(entry);
     block[row + POSITION] = position;
     block[row + TIME_HIGH] = at / 2 ** 32;
     block[row + TIME_LOW] = at;
@@ -116,7 +118,8 @@ export class IdempotencyKeys {
     }
     this.#unlinked = Math.max(this.#unlinked, this.#oldest);
     for (; this.#unlinked < size; this.#unlinked++) {
-      const [block, at] = [this.#entries.block(this.#unlinked), this.#entries.at(this.#unlinked)];
+      const block = this.#entries.block(this.#unlinked);
+      const at = this.#entries.at(this.#unlinked);
       const bucket = (block[at] ?? 0) & (this.#buckets.length - 1);
       block[at + OLDER] = this.#buckets[bucket] ?? 0;
       this.#buckets[bucket] = this.#unlinked;

@@ -155,7 +155,8 @@ export class Inventory {
     const texts = this.#chunks[chunk] ?? EMPTY;
     for (let i = 0, start = row.start; i < row.count; i++) {
       const position = this.#animals.add();
-      const [block, at] = [this.#animals.block(position), this.#animals.at(position)];
+      const block = this.#animals.block(position);
+      const at = this.#animals.at(position);
       const id = row.ids[i] ?? 0;
       const end = row.ends[i] ?? start;
       block[at + ID_HIGH] = highWord(id);

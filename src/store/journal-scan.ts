@@ -9,7 +9,19 @@ import type { OrderJson } from './store.ts';
 /** Told of each idempotency key: its animal's place in the record, and the fingerprint, good only during the call. */
 export type OnKey = (pet: number, fingerprint: Fingerprint) => void;
 
-const literal = (text: string) => Buffer.from(text);
+/** Text that stands at a certain place of every record: compared in words of four bytes, the last two of which may overlap. */
+type Literal = { length: number; words: { at: number; value: number }[] };
+
+function literal(text: string): Literal {
+  const bytes = Buffer.from(text);
+  const { length } = bytes;
+  const words = Array.from({ length: Math.ceil(length / 4) }, (_, i) => {
+    const at = Math.max(0, Math.min(4 * i, length - 4));
+    return { at, value: bytes.readUInt32LE(at) };
+  });
+  return { length, words };
+}
+
 const SEQ = literal('"seq":');
 const AT = literal(',"at":');
 const PETS = literal(',"pets":[');
@@ -22,13 +34,12 @@ const KEYS = literal(',"keys":[');
 const PET = literal('{"pet":');
 const KEY = literal(',"key":"');
 const BODY = literal('","body":"');
-const KEY_END = literal('"}');
-const statuses: [PetStatus, Buffer][] = [
+const statuses: [PetStatus, Literal][] = [
   ['available', literal('available"}')],
   ['pending', literal('pending"}')],
   ['sold', literal('sold"}')],
 ];
-const [COMMA, CLOSE, MINUS, QUOTE, BACKSLASH] = [0x2c, 0x5d, 0x2d, 0x22, 0x5c];
+const [COMMA, CLOSE, BRACE, MINUS, QUOTE, BACKSLASH] = [0x2c, 0x5d, 0x7d, 0x2d, 0x22, 0x5c];
 const [DIGIT_0, DIGIT_9] = [0x30, 0x39];
 
 /**
@@ -46,6 +57,7 @@ export class RecordScanner {
    */
   readonly pets: Row = { bytes: Buffer.alloc(0), start: 0, count: 0, ids: [], statuses: [], ends: [] };
   #line = this.pets.bytes;
+  #view: DataView = new DataView(new ArrayBuffer(0));
   /** How many animals there were before those of the last record. */
   #before = 0;
   #next = 0;
@@ -54,7 +66,10 @@ export class RecordScanner {
 
   /** The record is the bytes from `start` to `end`; false where it has another form. Its keys are not looked at yet. */
   scan(bytes: Buffer, start: number, end: number): boolean {
-    this.#line = bytes;
+    if (this.#line !== bytes) {
+      this.#line = bytes;
+      this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    }
     this.#next = start + PREFIX_LENGTH;
     // The brace that closes the record.
     this.#end = end - 1;
@@ -81,7 +96,7 @@ export class RecordScanner {
       if (pet === undefined || pet < 0 || pet >= this.pets.count - this.#before) return false;
       if (!this.#skip(KEY) || !this.#words(0, WORDS_OF_KEY)) return false;
       if (!this.#skip(BODY) || !this.#words(WORDS_OF_KEY, WORDS_OF_FINGERPRINT)) return false;
-      if (!this.#skip(KEY_END)) return false;
+      if (this.#line[this.#next++] !== QUOTE || this.#line[this.#next++] !== BRACE) return false;
       onKey(pet, this.#fingerprint);
     } while (this.#goesOn());
     return this.#line[this.#next - 1] === CLOSE && this.#next === this.#end;
@@ -114,11 +129,14 @@ export class RecordScanner {
     return this.#line[this.#next++] === COMMA;
   }
 
-  #skip(expected: Buffer): boolean {
-    const line = this.#line;
-    const at = this.#next;
-    for (let i = 0; i < expected.length; i++) if (line[at + i] !== expected[i]) return false;
-    this.#next = at + expected.length;
+  #skip({ length, words }: Literal): boolean {
+    const next = this.#next + length;
+    if (next > this.#end + 1) return false;
+    for (let i = 0; i < words.length; i++) {
+      const word = words[i];
+      if (word === undefined || this.#view.getUint32(this.#next + word.at, true) !== word.value) return false;
+    }
+    this.#next = next;
     return true;
   }
 

@@ -46,6 +46,21 @@ async function reopen(bytes: Uint8Array, where?: string) {
   }
 }
 
+/** As `reopen`, on a disk in memory. */
+async function reopenQuickly(bytes: Buffer) {
+  const files = new SimulatedDisk(() => 0);
+  await files.mkdir('/store');
+  await writeAll(await files.open('/store/journal.ndjson', 'create'), bytes, 0);
+  const warnings: string[] = [];
+  const onWarning = (message: string) => void warnings.push(message);
+  try {
+    const store = await openJournalStore({ directory: '/store', files, lock: unlocked, onWarning });
+    return { pets: textsOf(await store.list({ limit: 100 })), warnings, error: undefined };
+  } catch (error) {
+    return { pets: [], warnings, error };
+  }
+}
+
 /** A record with a checksum that is right, whatever it says. */
 function record(rest: string): Buffer {
   const body = Buffer.from(rest);
@@ -245,6 +260,19 @@ describe('damage before the end', () => {
     expect(Buffer.compare(await readFile(path), damaged)).toBe(0);
   });
 
+  it('is refused also with a right checksum, whichever byte of the form it is', async () => {
+    const { bytes } = await sample(2);
+    const rest = keyed('[{"pet":0,"key":"HEX","body":"HEX"}]');
+    expect((await reopenQuickly(Buffer.concat([bytes, record(rest)]))).pets).toHaveLength(3);
+    const name = rest.indexOf('"n"') + 1;
+    for (let at = 0; at < rest.length - 1; at++) {
+      if (at === name) continue;
+      const other = `${rest.slice(0, at)}~${rest.slice(at + 1)}`;
+      const { error } = await reopenQuickly(Buffer.concat([bytes, record(other)]));
+      expect(error, other).toBeInstanceOf(StoreDamagedError);
+    }
+  });
+
   it('names a format that it does not know', async () => {
     const { bytes } = await sample(0);
     const header = JSON.parse(bytes.toString());
@@ -257,21 +285,6 @@ describe('damage before the end', () => {
 
 describe('a flipped bit', () => {
   const FLIPS = Number(process.env['PETS_BIT_FLIPS'] ?? 2_000);
-
-  /** As `reopen`, on a disk in memory. */
-  async function reopenQuickly(bytes: Buffer) {
-    const files = new SimulatedDisk(() => 0);
-    await files.mkdir('/store');
-    await writeAll(await files.open('/store/journal.ndjson', 'create'), bytes, 0);
-    const warnings: string[] = [];
-    const onWarning = (message: string) => void warnings.push(message);
-    try {
-      const store = await openJournalStore({ directory: '/store', files, lock: unlocked, onWarning });
-      return { pets: textsOf(await store.list({ limit: 100 })), warnings, error: undefined };
-    } catch (error) {
-      return { pets: [], warnings, error };
-    }
-  }
 
   it(`never loses the middle without a word: ${FLIPS} of them`, {
     timeout: FLIPS * 10 + 20_000,
