@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PetStatus, petJson } from '../src/contract/schemas.ts';
 import { fingerprintOf } from '../src/store/idempotency.ts';
@@ -20,13 +20,15 @@ export function animal(number: number) {
 }
 
 /**
- * Makes a store with a number of animals in a directory, as the product's own store would write it, just now.
+ * Makes a store with a number of animals, as the product's own store would write it, just now, in place of what is in the
+ * directory.
  *
  * @returns the secret that signs its cursors
  */
 export function writeStore(directory: string, count: number, origin: Origin): string {
   const now = Date.now();
   const header = newHeader(randomBytes, now);
+  rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const file = openSync(join(directory, JOURNAL), 'w');
   let lines = [encodeHeader(header)];

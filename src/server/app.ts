@@ -82,6 +82,7 @@ export function createApp(options: AppOptions): App {
   async function work(errand: Errand, caller: Caller, request: IncomingMessage): Promise<Answer> {
     const { operation, target, resource } = errand;
     const reading = readInput(operation, { target, params: resource.params, request });
+    // Only a body has to be waited for.
     const input = reading instanceof Promise ? await reading : reading;
     const answer = await callHandler(operation, input, { store, caller, request, now: clock.now() });
     finals.add(errand, answer);

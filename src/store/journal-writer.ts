@@ -16,17 +16,13 @@ class Batch {
   readonly entries: NewEntry[] = [];
   /** For each animal the number of its idempotency key's entry. */
   readonly keys: (number | undefined)[] = [];
-  readonly written: Promise<void>;
-  resolve!: () => void;
-  reject!: (error: unknown) => void;
+  resolve: () => void = () => {};
+  reject: (error: unknown) => void = () => {};
+  readonly written = new Promise<void>((resolve, reject) => {
+    this.resolve = resolve;
+    this.reject = reject;
+  });
   #bytes = 0;
-
-  constructor() {
-    this.written = new Promise((resolve, reject) => {
-      this.resolve = resolve;
-      this.reject = reject;
-    });
-  }
 
   hasRoomFor({ bytes }: NewEntry): boolean {
     return this.entries.length < MAX_BATCH && this.#bytes + bytes <= MAX_BATCH_BYTES;
