@@ -52,9 +52,9 @@ export function alone(what: string, unit: string, ours: Samples, reach?: Reach, 
   };
 }
 
-/** How far several are from one: the median of each one's ratios, and as the figure the farthest. */
+/** How far the medians of several are from that of one, and as the figure the farthest. */
 export function flat(what: string, others: readonly Samples[], one: Samples, reach: Reach): Row {
-  const values = others.map((other) => median(ratios(other, one)));
+  const values = others.map((other) => median(other) / median(one));
   const figure = values.reduce((far, value) => (Math.abs(value - 1) > Math.abs(far - 1) ? value : far), 1);
   return { what, figure, unit: '', values, reach };
 }

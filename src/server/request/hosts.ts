@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList } from 'node:net';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import { ServiceError } from '../service-error.ts';
 import { countHeader } from './count-header.ts';
@@ -13,7 +13,7 @@ loopback.addAddress('::1', 'ipv6');
 
 /** Whether an IP address, in whatever spelling, is this machine's own. */
 export const isLoopback = (address: string): boolean =>
-  loopback.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+  loopback.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 
 /**
  * The names that the service answers to, lower case: undefined for every name. `host` is what was asked for, `address`
