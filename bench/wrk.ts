@@ -16,10 +16,9 @@ export type Load = {
   paths?: string | undefined;
 };
 
-/** How long a load is that is measured. */
-export const SECONDS = 1;
+const SECONDS = 1;
 /** What runs often is compiled again, better, for seconds on end. */
-export const WARM_UP_SECONDS = 5;
+const WARM_UP_SECONDS = 5;
 
 export type Burst = {
   /** Requests a second. */
@@ -29,7 +28,7 @@ export type Burst = {
 };
 
 /**
- * Loads a server.
+ * Loads a server for a second, or for longer to warm it up.
  *
  * @throws where a request fails
  */
@@ -37,8 +36,9 @@ export async function burst(
   { lab, onCore }: Bench,
   server: Server,
   load: Load,
-  seconds = SECONDS,
+  isWarmUp: boolean,
 ): Promise<Burst> {
+  const seconds = isWarmUp ? WARM_UP_SECONDS : SECONDS;
   const { path, connections, method = 'GET', keyed = false, paths } = load;
   const before = cpuSeconds(server.pid);
   const { stdout } = await runCommand(

@@ -2,7 +2,7 @@ import type { Bench, Suite } from '../bench.ts';
 import { afresh, inTurns } from '../measure.ts';
 import { missing, type Row, ratio, whereKnown } from '../rows.ts';
 import { peer, type Server, serve, start } from '../servers.ts';
-import { type Burst, burst, type Load, NO_WRK, SECONDS, WARM_UP_SECONDS } from '../wrk.ts';
+import { type Burst, burst, type Load, NO_WRK } from '../wrk.ts';
 
 const LEAST = 0.8;
 
@@ -37,7 +37,7 @@ async function measure(bench: Bench, rounds: number): Promise<Samples> {
   const samples: Samples = {};
   for (const { what, load } of variants) {
     const add = (server: Server) => (isWarmUp: boolean) =>
-      burst(bench, server, { path: '/pets', ...load }, isWarmUp ? WARM_UP_SECONDS : SECONDS);
+      burst(bench, server, { path: '/pets', ...load }, isWarmUp);
     Object.assign(
       samples,
       await inTurns(rounds, { [`${what}, ours`]: add(ours), [`${what}, bare`]: add(bare) }),

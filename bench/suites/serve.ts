@@ -6,7 +6,7 @@ import type { Lab } from '../lab.ts';
 import { afresh, inTurns, ratios } from '../measure.ts';
 import { flat, missing, type Reach, type Row, ratio, whereKnown } from '../rows.ts';
 import { peer, type Server, serve as serveArgs, start } from '../servers.ts';
-import { type Burst, burst, NO_WRK, SECONDS, WARM_UP_SECONDS } from '../wrk.ts';
+import { type Burst, burst, NO_WRK } from '../wrk.ts';
 
 const CONNECTIONS = 32;
 const PAGE = '/pets?limit=20';
@@ -20,9 +20,6 @@ const WALK = '1 million, each time another page';
 
 /** How many pages are asked for in turn: many more than a service might remember. */
 const WALK_PAGES = 10_000;
-
-/** All pages together warm a server up. */
-const WARM_UP_SECONDS_A_PAGE = 2;
 
 /** `paths`: a file with those that are asked for in turn. */
 type Target = { server: Server; path: string; paths?: string };
@@ -48,8 +45,8 @@ async function measureOurs(bench: Bench, rounds: number): Promise<Samples> {
   const samples: Samples = {};
   for (const size of sizes) {
     const { server, pages, walk } = await startOurs(bench, size);
-    Object.assign(samples, await inTurns(rounds, besideBare(bench, pages, bare, WARM_UP_SECONDS_A_PAGE)));
-    Object.assign(samples, await inTurns(rounds, besideBare(bench, walk, bare, WARM_UP_SECONDS_A_PAGE)));
+    Object.assign(samples, await inTurns(rounds, besideBare(bench, pages, bare)));
+    Object.assign(samples, await inTurns(rounds, besideBare(bench, walk, bare)));
     await server.stop();
   }
   await bare.stop();
@@ -63,7 +60,7 @@ async function measurePeers(bench: Bench): Promise<Samples> {
   for (const { name, path, launch } of bench.peers) {
     const server = await launch(prefix);
     const target = { [name]: { server, path } };
-    Object.assign(samples, await inTurns(bench.rounds, besideBare(bench, target, bare, WARM_UP_SECONDS)));
+    Object.assign(samples, await inTurns(bench.rounds, besideBare(bench, target, bare)));
     await server.stop();
   }
   await bare.stop();
@@ -71,11 +68,11 @@ async function measurePeers(bench: Bench): Promise<Samples> {
 }
 
 /** Each of the targets, and the bare server behind it. */
-function besideBare(bench: Bench, targets: Targets, bare: Server, warmUpSeconds: number) {
+function besideBare(bench: Bench, targets: Targets, bare: Server) {
   const load =
     ({ server, ...what }: Target) =>
     (isWarmUp: boolean) =>
-      burst(bench, server, { ...what, connections: CONNECTIONS }, isWarmUp ? warmUpSeconds : SECONDS);
+      burst(bench, server, { ...what, connections: CONNECTIONS }, isWarmUp);
   const contestants: Record<string, (isWarmUp: boolean) => Promise<Burst>> = {};
   for (const [name, target] of Object.entries(targets)) {
     contestants[name] = load(target);
