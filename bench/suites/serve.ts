@@ -26,8 +26,8 @@ type Target = { server: Server; path: string; paths?: string };
 type Targets = Record<string, Target>;
 type Size = (typeof sizes)[number];
 
-/** What was measured of each page, and of the bare server next to it: its name, and `bare: ` before it. */
-type Samples = Record<string, Burst[]>;
+/** What was measured of each page, or peer, and of the bare server next to it. */
+type Samples = Record<string, { theirs: Burst; bare: Burst }[]>;
 
 /** `GET /v1/pets?limit=20` under load: each page, and each peer, in turns with the bare server. */
 export const serve: Suite = {
@@ -67,18 +67,22 @@ async function measurePeers(bench: Bench): Promise<Samples> {
   return samples;
 }
 
-/** Each of the targets, and the bare server behind it. */
+/** Each of the targets together with the bare server, which comes first every second time. */
 function besideBare(bench: Bench, targets: Targets, bare: Server) {
-  const load =
-    ({ server, ...what }: Target) =>
-    (isWarmUp: boolean) =>
-      burst(bench, server, { ...what, connections: CONNECTIONS }, isWarmUp);
-  const contestants: Record<string, (isWarmUp: boolean) => Promise<Burst>> = {};
-  for (const [name, target] of Object.entries(targets)) {
-    contestants[name] = load(target);
-    contestants[`bare: ${name}`] = load({ ...target, server: bare });
-  }
-  return contestants;
+  return Object.fromEntries(
+    Object.entries(targets).map(([name, target]) => {
+      let isBareFirst = false;
+      const load = ({ server, ...what }: Target, isWarmUp: boolean) =>
+        burst(bench, server, { ...what, connections: CONNECTIONS }, isWarmUp);
+      const measure = async (isWarmUp: boolean) => {
+        isBareFirst = !isBareFirst;
+        const before = isBareFirst && (await load({ ...target, server: bare }, isWarmUp));
+        const theirs = await load(target, isWarmUp);
+        return { theirs, bare: before || (await load({ ...target, server: bare }, isWarmUp)) };
+      };
+      return [name, measure];
+    }),
+  );
 }
 
 /** A service with four pages: the first and one deep in the cursor, with and without a filter; and the larger with a walk. */
@@ -126,13 +130,13 @@ async function expectPage({ url, key }: Server, path: string, after: number): Pr
 }
 
 function rowsOf(ours: Samples, peers: Samples): Row[] {
-  const rates = (bursts: Burst[] = []) => bursts.map(({ rate }) => rate);
-  const cpu = (bursts: Burst[] = []) => bursts.map(({ cpu }) => cpu);
-  const namesOf = (samples: Samples) => Object.keys(samples).filter((name) => !name.startsWith('bare: '));
+  const rates = (of: Samples, name: string, side: 'theirs' | 'bare') =>
+    (of[name] ?? []).map((pair) => pair[side].rate);
+  const cpu = (name: string, side: 'theirs' | 'bare') => (ours[name] ?? []).map((pair) => pair[side].cpu);
   const rate = (what: string, of: Samples, name: string, reach?: Reach) =>
-    ratio(what, '/s', rates(of[name]), rates(of[`bare: ${name}`]), reach);
-  const relative = (name: string) => ratios(rates(ours[name]), rates(ours[`bare: ${name}`]));
-  const pages = namesOf(ours);
+    ratio(what, '/s', rates(of, name, 'theirs'), rates(of, name, 'bare'), reach);
+  const relative = (name: string) => ratios(rates(ours, name, 'theirs'), rates(ours, name, 'bare'));
+  const pages = Object.keys(ours);
   const others = pages.filter((name) => name !== ONE && name !== WALK);
   return [
     ...pages.map((name) =>
@@ -145,10 +149,10 @@ function rowsOf(ours: Samples, peers: Samples): Row[] {
     }),
     ...pages.map((name) => {
       const what = `GET, ${name}: CPU time a request ÷ bare server`;
-      return whereKnown(what, [cpu(ours[name]), cpu(ours[`bare: ${name}`])], (a = [], b = []) =>
+      return whereKnown(what, [cpu(name, 'theirs'), cpu(name, 'bare')], (a = [], b = []) =>
         ratio(what, 'µs', a, b),
       );
     }),
-    ...namesOf(peers).map((name) => rate(`GET: rate of ${name} ÷ bare server`, peers, name, 'peer')),
+    ...Object.keys(peers).map((name) => rate(`GET: rate of ${name} ÷ bare server`, peers, name, 'peer')),
   ];
 }

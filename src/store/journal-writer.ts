@@ -61,13 +61,15 @@ export class JournalWriter {
   /** Done once the animal is on the disk; ids come in ascending order. */
   add(entry: NewEntry): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure);
+    const { fingerprint } = entry;
+    // Before the queue is touched: it takes memory, and there may be none.
+    const key = fingerprint && this.#journal.contents.keys.begin(fingerprint);
     let batch = this.#queue.at(-1);
     if (!batch?.hasRoomFor(entry)) {
       batch = new Batch();
       this.#queue.push(batch);
     }
-    const { fingerprint } = entry;
-    batch.add(entry, fingerprint && this.#journal.contents.keys.begin(fingerprint));
+    batch.add(entry, key);
     this.#running ??= this.#run();
     return batch.written;
   }
