@@ -9,14 +9,14 @@ import type { OrderJson } from './store.ts';
 /** Told of each idempotency key: its animal's place in the record, and the fingerprint, good only during the call. */
 export type OnKey = (pet: number, fingerprint: Fingerprint) => void;
 
-/** Text that stands at a certain place of every record: compared in words of four bytes, the last two of which may overlap. */
+/** Text of four bytes or more at a certain place of every record: compared in words of four, the last two may overlap. */
 type Literal = { length: number; words: { at: number; value: number }[] };
 
 function literal(text: string): Literal {
   const bytes = Buffer.from(text);
   const { length } = bytes;
   const words = Array.from({ length: Math.ceil(length / 4) }, (_, i) => {
-    const at = Math.max(0, Math.min(4 * i, length - 4));
+    const at = Math.min(4 * i, length - 4);
     return { at, value: bytes.readUInt32LE(at) };
   });
   return { length, words };
