@@ -1,6 +1,7 @@
-import { errnoOf } from './files.ts';
+import { errnoOf } from '../system/file-system.ts';
+import { DirectoryInUseError, LockError } from '../system/lock/directory-lock.ts';
 
-/** The store cannot be opened or used as it stands. `hint` says what to do about it. */
+/** The store cannot be opened or used. `hint` is a next step for the user. */
 export class StoreError extends Error {
   readonly hint: string;
 
@@ -11,57 +12,68 @@ export class StoreError extends Error {
   }
 }
 
-/** Another server has the directory open. `pid` and `url` are that server's, where it told them. */
+/** Another server has the directory open. `pid` and `url` are that server's, if known. */
 export class StoreInUseError extends StoreError {
   readonly pid: number | undefined;
   readonly url: string | undefined;
 
-  constructor(directory: string, owner: { pid?: number | undefined; url?: string | undefined }) {
-    const who = [owner.pid && `pid ${owner.pid}`, owner.url && `at ${owner.url}`].filter(Boolean).join(' ');
+  constructor({ directory, pid, url }: DirectoryInUseError) {
+    const owner = [pid && `pid ${pid}`, url && `at ${url}`].filter(Boolean).join(' ');
     super(
-      `${directory} is in use by another server${who && ` (${who})`}`,
+      `${directory} is in use by another server${owner && ` (${owner})`}`,
       'use that server, stop it, or choose another directory with --data',
     );
-    this.pid = owner.pid;
-    this.url = owner.url;
+    this.pid = pid;
+    this.url = url;
   }
 }
 
-/** A file of the store does not hold what was written to it; it is left as it is. */
+/** A file of the store does not contain what was written to it. The file was not changed. */
 export class StoreDamagedError extends StoreError {}
 
-/** A write or a sync failed: what was acknowledged is safe, and nothing more is accepted. */
+/** A file of the store was written by a newer version of the program. */
+export class StoreVersionError extends StoreError {}
+
+/** A write or sync failed. Everything acknowledged is safe, and nothing more is accepted. */
 export class StoreFailedError extends StoreError {}
 
-/** What was asked for is not valid. */
+/** The request is not valid. */
 export class StoreRequestError extends StoreError {}
 
-/** There is nothing of that name. */
+/** There is nothing with the requested name. */
 export class StoreNotFoundError extends StoreError {}
 
 /** Only an empty store can be seeded. */
 export class StoreNotEmptyError extends StoreError {}
 
-/** What to tell of an error that the file system gave while `doing` something to the store. */
-export function fileError(error: unknown, doing: string): StoreError {
+export const newerVersionError = (message: string): StoreVersionError =>
+  new StoreVersionError(
+    `${message}; it was written by a newer version of pets`,
+    'use that version; the file was not changed',
+  );
+
+/** Converts a system error to a StoreError: `cannot ${action}: …`. */
+export function toStoreError(error: unknown, action: string): StoreError {
   if (error instanceof StoreError) return error;
+  if (error instanceof DirectoryInUseError) return new StoreInUseError(error);
   const message = error instanceof Error ? error.message : String(error);
-  return new StoreError(`cannot ${doing}: ${message}`, hintFor(errnoOf(error)), { cause: error });
+  const options = { cause: error };
+  if (error instanceof LockError) return new StoreError(message, `${error.hint} (see --data)`, options);
+  return new StoreError(`cannot ${action}: ${message}`, fileSystemHint(errnoOf(error)), options);
 }
 
-/** What a person can do about an errno. */
-export function hintFor(errno: string | undefined): string {
+function fileSystemHint(errno: string | undefined): string {
   switch (errno) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return 'free some space on that disk, then start again';
+      return 'free some disk space, then start again';
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
       return 'make the directory writable for this user, or choose another with --data';
     case 'ENOTDIR':
     case 'EEXIST':
-      return 'choose a directory with --data';
+      return 'choose another directory with --data';
     case 'EMFILE':
     case 'ENFILE':
       return 'raise the limit of open files (ulimit -n), then start again';

@@ -1,64 +1,63 @@
 import type { NewPet, Pet, PetStatus } from '../contract/schemas.ts';
 
-/** One animal, or one order, as JSON text: what was acknowledged is what is served, digit for digit. */
+/** An animal or an order as JSON text. Responses contain it byte for byte. */
 export type PetJson = string;
 export type OrderJson = string;
 
-/** Makes a creation safe to repeat (design D10): the same key with the same body, within 24 hours, adds nothing. */
+/** Makes a creation safe to repeat: the same key with the same body adds nothing for 24 hours (docs/service.md, D10). */
 export type Idempotency = {
-  /** Whose key it is: idempotency keys of two API keys never meet. */
+  /** The API key that sent the request: idempotency keys of different API keys are independent. */
   scope: string;
   key: string;
-  /** SHA-256 of the request's body, hexadecimal. */
+  /** SHA-256 of the request body in hexadecimal. */
   bodyHash: string;
 };
 
-export type Addition = { pet: NewPet & { status: PetStatus }; idempotency?: Idempotency };
+export type CreatePet = { pet: NewPet & { status: PetStatus }; idempotency?: Idempotency };
 
-export type AddOutcome =
+export type CreateResult =
+  /** `replayed`: `pet` is the response to the first request with this key, even if the animal has changed since. */
   | { kind: 'added' | 'replayed'; pet: PetJson }
   /** The key was used with another body. */
   | { kind: 'mismatch' }
-  /** The first request with this key is not answered yet. */
+  /** The first request with this key is not complete. */
   | { kind: 'in_flight' };
 
-/** `after` is the id that the page follows; animals come in ascending id. */
+/** The first `limit` animals with ids above `after`, in ascending order of id. */
 export type PageQuery = { limit: number; status?: PetStatus | undefined; after?: bigint | undefined };
 
 /**
- * `pets` is a JSON array in UTF-8: it goes out byte for byte as it was kept. `next` is the last id of the page where
- * more animals follow it: such a page is final, as ids ascend in the order of acceptance and no animal ever changes.
+ * `pets` is the JSON texts of the animals in UTF-8, separated by commas. It can be a view of the store's memory, so it
+ * must not be changed. `next` is the id of the last animal if more follow. Long animals can make a page shorter than its
+ * limit.
  */
 export type Page = { pets: Buffer; next?: bigint };
 
-export type Seed = { pets: readonly (Addition['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
+export type Seed = { pets: readonly (CreatePet['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
 
 /**
- * The inventory. Every method answers from what is durable: an animal is seen only once it cannot be lost.
- * Several processes may share one, so a caller keeps nothing of it in memory but final pages.
+ * The inventory. Reads return only durable data. Several processes may share a store, so callers cache nothing.
  *
- * @throws StoreFailedError from every method but close() once a write failed: nothing more is accepted
+ * @throws StoreFailedError from every method except `close` after a write has failed
  */
 export interface Store {
-  /** Made with the store, and never changed. */
+  /** Unique to the store; never changes. */
   readonly id: string;
-  /** A secret of this store, 32 random bytes in hexadecimal: signs its cursors. */
-  readonly secret: string;
-  /** Assigns the next id, in order of acceptance, and answers once the animal is durable. */
-  add(addition: Addition): Promise<AddOutcome>;
+  /** Adds an animal with the next id. Resolves when the animal is durable. */
+  add(request: CreatePet): Promise<CreateResult>;
   list(query: PageQuery): Promise<Page>;
   get(id: bigint): Promise<PetJson | undefined>;
   orders(): Promise<readonly OrderJson[]>;
   /** The number of animals. */
   size(): Promise<number>;
-  /** Whether nothing was ever added: only then can it be seeded. */
+  /** Whether nothing was ever added. */
   isEmpty(): Promise<boolean>;
   /**
-   * Fills an empty store, all or nothing, and keeps the ids.
+   * Fills an empty store with all of the seed or nothing. Keeps the ids.
    *
    * @throws StoreNotEmptyError
    */
   seed(seed: Seed): Promise<void>;
-  /** Finishes what is being written; then refuses everything. */
+  /** Completes pending writes. Every later call is rejected. */
   close(): Promise<void>;
 }

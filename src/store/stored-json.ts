@@ -1,19 +1,18 @@
 import * as z from 'zod/mini';
-import { describeIssues, says } from '../contract/issues.ts';
+import { describeIssues, fieldError } from '../contract/issues.ts';
 import { tryParseJson } from '../contract/json.ts';
 
-const sha256Rule = 'must be 64 hexadecimal digits';
-const instantRule = 'must be an instant of ISO 8601';
-
+const SHA256_RULE = 'must be 64 hexadecimal digits';
+const INSTANT_RULE = 'must be an ISO 8601 time';
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
-export const Sha256 = z.string(says(sha256Rule)).check(z.regex(/^[0-9a-f]{64}$/, sha256Rule));
-// Not zod's own: it brings along what describes schemas, which no start of the service needs.
+export const Sha256 = z.string(fieldError(SHA256_RULE)).check(z.regex(/^[0-9a-f]{64}$/, SHA256_RULE));
+/** A time such as `2026-11-20T12:00:00.000Z`. zod's own check would load its JSON Schema converter as well. */
 export const Instant = z
-  .string(says(instantRule))
-  .check(z.refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), instantRule));
+  .string(fieldError(INSTANT_RULE))
+  .check(z.refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), INSTANT_RULE));
 
-/** What a stored text holds by its schema, or why it is damaged: what was stored is parsed again when it is read. */
+/** Parses and validates the text of a stored file. `why` describes the damage. */
 export function readStored<Schema extends z.ZodMiniType>(
   schema: Schema,
   text: string,

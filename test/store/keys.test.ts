@@ -1,20 +1,21 @@
+import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError } from '../../src/store/errors.ts';
-import { type Files, realFiles } from '../../src/store/files.ts';
-import { KeyRegistry } from '../../src/store/key-registry.ts';
-import { createKey, hashKey, type KeyRequest, listKeys, revokeKey } from '../../src/store/keys.ts';
+import { KeyRegistry } from '../../src/store/keys/key-registry.ts';
+import { createKey, hashKey, type KeyRequest, listKeys, revokeKey } from '../../src/store/keys/keys.ts';
+import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { errno, interceptFiles } from '../helpers/store-faults.ts';
+import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const create = (directory: string, request: KeyRequest) =>
   createKey(directory, request, { clock: manualClock(), random: randomBytes });
 
-describe('a key', () => {
-  it('is shown once, and kept as a hash in a file of its own', async () => {
+describe('an API key', () => {
+  it('is returned once and stored as a hash, in a private file', async () => {
     const directory = join(await temporaryDirectory(), 'store');
     const before = process.umask(0);
     onTestFinished(() => void process.umask(before));
@@ -40,7 +41,7 @@ describe('a key', () => {
     expect(await readdir(join(directory, 'keys'))).toEqual(['till-1.json']);
   });
 
-  it('has the quota that was agreed, with the plan enterprise', async () => {
+  it('can have its own quota with the enterprise plan', async () => {
     const directory = await temporaryDirectory();
     const quota = { perMinute: 1, perDay: 10 ** 15 };
     expect((await create(directory, { name: 'a', plan: 'enterprise', quota })).quota).toEqual(quota);
@@ -57,14 +58,14 @@ describe('a key', () => {
     quota: { perMinute, perDay },
   });
   it.each<[string, unknown]>([
-    ['no name', { name: '', plan: 'pro' }],
-    ['a path', { name: '../a', plan: 'pro' }],
-    ['a separator', { name: 'a/b', plan: 'pro' }],
-    ['a hidden file', { name: '.a', plan: 'pro' }],
-    ['capitals', { name: 'Till', plan: 'pro' }],
-    ['a newline', { name: 'a\n', plan: 'pro' }],
-    ['a NUL', { name: 'a\u0000', plan: 'pro' }],
-    ['a name of 65', { name: 'a'.repeat(65), plan: 'pro' }],
+    ['an empty name', { name: '', plan: 'pro' }],
+    ['a path as its name', { name: '../a', plan: 'pro' }],
+    ['a name with a separator', { name: 'a/b', plan: 'pro' }],
+    ['a name that starts with a dot', { name: '.a', plan: 'pro' }],
+    ['a name with capitals', { name: 'Till', plan: 'pro' }],
+    ['a name with a newline', { name: 'a\n', plan: 'pro' }],
+    ['a name with a NUL', { name: 'a\u0000', plan: 'pro' }],
+    ['a name of 65 characters', { name: 'a'.repeat(65), plan: 'pro' }],
     ['an unknown plan', { name: 'a', plan: 'gold' }],
     ['a quota with another plan', { name: 'a', plan: 'pro', quota: { perMinute: 1, perDay: 1 } }],
     ['half a quota', { name: 'a', plan: 'enterprise', quota: { perMinute: 1 } }],
@@ -72,28 +73,29 @@ describe('a key', () => {
     ['a negative quota', enterprise(1, -1)],
     ['a quota of 1.5', enterprise(1.5, 1)],
     ['a quota above 10^15', enterprise(1, 10 ** 15 + 1)],
-    ['a quota that is no number', enterprise(Number.NaN, 1)],
-  ])('is not made of %s', async (_, request) => {
+    ['a quota that is not a number', enterprise(Number.NaN, 1)],
+  ])('is not created with %s', async (_, request) => {
     const directory = await temporaryDirectory();
     await expect(create(directory, request as KeyRequest)).rejects.toThrow(StoreError);
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('is made once, of twenty that want its name at once', async () => {
+  it('is created once by twenty concurrent calls with the same name', async () => {
     const directory = await temporaryDirectory();
     const attempts = await Promise.allSettled(
       Array.from({ length: 20 }, () => create(directory, { name: 'till', plan: 'free' })),
     );
-    const made = attempts.filter((attempt) => attempt.status === 'fulfilled');
-    expect(made).toHaveLength(1);
+    const created = attempts.filter((attempt) => attempt.status === 'fulfilled');
+    expect(created).toHaveLength(1);
     for (const attempt of attempts) {
-      if (attempt.status === 'rejected') expect(attempt.reason.message).toBe('a key named till exists');
+      if (attempt.status === 'rejected')
+        expect(attempt.reason.message).toBe('a key named till already exists');
     }
-    expect((await listKeys(directory))[0]?.sha256).toBe(hashKey(made[0]?.value.key ?? ''));
+    expect((await listKeys(directory))[0]?.sha256).toBe(hashKey(created[0]?.value.key ?? ''));
     expect(await readdir(join(directory, 'keys'))).toEqual(['till.json']);
   });
 
-  it('can be revoked once, and then made anew', async () => {
+  it('can be revoked once, and then created again', async () => {
     const directory = await temporaryDirectory();
     await create(directory, { name: 'a', plan: 'pro' });
     await create(directory, { name: 'b', plan: 'pro' });
@@ -106,7 +108,7 @@ describe('a key', () => {
   });
 
   it.each(['../journal', 'a/../b', '', '.', 'a\u0000'])(
-    'of the name %j is not looked for in the file system',
+    'is not searched in the file system if its name is not valid: %j',
     async (name) => {
       const directory = await temporaryDirectory();
       await writeFile(join(directory, 'journal.json'), '');
@@ -116,19 +118,19 @@ describe('a key', () => {
     },
   );
 
-  it('is none where the store has none', async () => {
+  it('is not listed in a new store', async () => {
     expect(await listKeys(await temporaryDirectory())).toEqual([]);
   });
 
   it.each([
     ['not JSON', '{"name":"a"'],
     ['empty', ''],
-    ['without its hash', '{"name":"a","plan":"pro","created":"2026-11-20T12:00:00.000Z"}'],
+    ['without a hash', '{"name":"a","plan":"pro","created":"2026-11-20T12:00:00.000Z"}'],
     [
-      'of another name',
+      'of another key',
       `{"name":"b","plan":"pro","sha256":"${'0'.repeat(64)}","created":"2026-11-20T12:00:00.000Z"}`,
     ],
-  ])('whose file is %s is named', async (_, text) => {
+  ])('is reported as damaged if its file is %s', async (_, text) => {
     const directory = await temporaryDirectory();
     await create(directory, { name: 'a', plan: 'pro' });
     const path = join(directory, 'keys', 'a.json');
@@ -137,35 +139,32 @@ describe('a key', () => {
   });
 });
 
-describe('the registry of keys', () => {
-  /** A registry that counts how often it reads the directory. */
-  function registryOf(directory: string) {
-    const figures = { scans: 0, warnings: [] as string[] };
-    const files = {
-      ...realFiles,
-      readdir: (path: string) => {
-        figures.scans++;
-        return realFiles.readdir(path);
-      },
-    };
-    return {
-      registry: new KeyRegistry(directory, {
-        onWarning: (warning) => void figures.warnings.push(warning),
-        files,
-      }),
-      figures,
-    };
+describe('KeyRegistry', () => {
+  /** A registry, with the number of times it read the directory and its warnings. */
+  function registryOf(directory: string, intercept: Intercept = () => {}) {
+    const counts = { scans: 0, warnings: [] as string[] };
+    const files = interceptFiles((name, path) => {
+      if (name === 'readdir') counts.scans++;
+      return intercept(name, path);
+    });
+    const onWarning = (warning: string) => void counts.warnings.push(warning);
+    return { registry: new KeyRegistry(directory, { onWarning, files }), counts };
   }
 
-  it('finds a key by its hash, and no other', async () => {
+  /** A registry for a directory with one key. */
+  async function registryWithKey(plan: KeyRequest['plan'] = 'pro', intercept?: Intercept) {
     const directory = await temporaryDirectory();
-    const { key } = await create(directory, { name: 'a', plan: 'business' });
-    const { registry } = registryOf(directory);
+    const { key } = await create(directory, { name: 'a', plan });
+    return { directory, key, ...registryOf(directory, intercept) };
+  }
+
+  it('finds a key by its hash', async () => {
+    const { registry, key } = await registryWithKey('business');
     expect(await registry.find(hashKey(key), 0)).toMatchObject({ name: 'a', plan: 'business' });
     expect(await registry.find(hashKey('pets_x'), 0)).toBeUndefined();
   });
 
-  it('finds a key that was only just made', async () => {
+  it('finds a key that was just created', async () => {
     const directory = await temporaryDirectory();
     const { registry } = registryOf(directory);
     await registry.find(hashKey('other'), 0);
@@ -173,63 +172,53 @@ describe('the registry of keys', () => {
     expect(await registry.find(hashKey(key), 100)).toBeDefined();
   });
 
-  it('refuses a revoked key within a second, and takes its successor of the same name', async () => {
-    const directory = await temporaryDirectory();
-    const first = await create(directory, { name: 'a', plan: 'pro' });
-    const { registry } = registryOf(directory);
-    expect(await registry.find(hashKey(first.key), 0)).toBeDefined();
+  it('does not find a revoked key after a second, but finds a new key with the same name', async () => {
+    const { directory, registry, key } = await registryWithKey();
+    expect(await registry.find(hashKey(key), 0)).toBeDefined();
     await revokeKey(directory, 'a');
     const second = await create(directory, { name: 'a', plan: 'free' });
-    expect(await registry.find(hashKey(first.key), 999)).toBeUndefined();
+    expect(await registry.find(hashKey(key), 999)).toBeUndefined();
     expect(await registry.find(hashKey(second.key), 999)).toMatchObject({ plan: 'free' });
   });
 
-  it('does not keep a revoked key because the clock was set back', async () => {
-    const directory = await temporaryDirectory();
-    const { key } = await create(directory, { name: 'a', plan: 'pro' });
-    const { registry } = registryOf(directory);
+  it('does not find a revoked key after the clock was set back', async () => {
+    const { directory, registry, key } = await registryWithKey();
     await registry.find(hashKey(key), 1_000_000);
     await revokeKey(directory, 'a');
     expect(await registry.find(hashKey(key), 10)).toBeUndefined();
   });
 
-  it('reads twice a second for good keys, and ten times more at most for unknown ones', async () => {
-    const directory = await temporaryDirectory();
-    const { key } = await create(directory, { name: 'a', plan: 'pro' });
-    const good = registryOf(directory);
-    const bad = registryOf(directory);
+  it('reads the directory twice a second for known keys, and at most ten times more for unknown keys', async () => {
+    const { directory, key, ...known } = await registryWithKey();
+    const unknown = registryOf(directory);
     for (let now = 0; now < 1_000; now++) {
-      await good.registry.find(hashKey(key), now);
-      await bad.registry.find(hashKey(`x${now}`), now);
+      await known.registry.find(hashKey(key), now);
+      await unknown.registry.find(hashKey(`x${now}`), now);
     }
-    expect(good.figures.scans).toBe(2);
-    expect(bad.figures.scans).toBeLessThanOrEqual(12);
+    expect(known.counts.scans).toBe(2);
+    expect(unknown.counts.scans).toBeLessThanOrEqual(12);
   });
 
-  it('reads once for many that ask at once', async () => {
-    const directory = await temporaryDirectory();
-    const { key } = await create(directory, { name: 'a', plan: 'pro' });
-    const { registry, figures } = registryOf(directory);
+  it('reads the directory once for many concurrent calls', async () => {
+    const { registry, key, counts } = await registryWithKey();
     const found = await Promise.all(Array.from({ length: 50 }, () => registry.find(hashKey(key), 0)));
     expect(found.every(Boolean)).toBe(true);
-    expect(figures.scans).toBe(1);
+    expect(counts.scans).toBe(1);
   });
 
-  it('goes on with the good keys where a file is damaged, and warns once', async () => {
-    const directory = await temporaryDirectory();
-    const { key } = await create(directory, { name: 'a', plan: 'pro' });
+  it('warns once about a damaged file, and finds the other keys', async () => {
+    const { directory, registry, key, counts } = await registryWithKey();
     const damaged = await create(directory, { name: 'b', plan: 'pro' });
     await writeFile(join(directory, 'keys', 'b.json'), '{');
-    const { registry, figures } = registryOf(directory);
     for (let now = 0; now < 5_000; now += 600) {
       expect(await registry.find(hashKey(key), now)).toBeDefined();
       expect(await registry.find(hashKey(damaged.key), now)).toBeUndefined();
       await writeFile(join(directory, 'keys', 'b.json'), '{'.repeat(now + 2));
     }
-    expect(figures.warnings).toEqual([expect.stringContaining(join(directory, 'keys', 'b.json'))]);
+    expect(counts.warnings).toEqual([expect.stringContaining(join(directory, 'keys', 'b.json'))]);
   });
 
-  it('knows a temporary key that is in no file', async () => {
+  it('finds a temporary key, which has no file', async () => {
     const directory = await temporaryDirectory();
     const { registry } = registryOf(directory);
     const key = registry.addTemporary('free');
@@ -237,10 +226,41 @@ describe('the registry of keys', () => {
     expect(await registry.find(hashKey(key), 10_000)).toMatchObject({ plan: 'free' });
     expect(await readdir(directory)).toEqual([]);
   });
+
+  it('still finds a key whose file temporarily cannot be read', async () => {
+    let failures = 1;
+    const { registry, key, counts } = await registryWithKey('free', (name) => {
+      if (name === 'open read' && failures-- > 0) throw errno('EMFILE');
+    });
+    await registry.find(hashKey(key), 10_000);
+    expect(await registry.find(hashKey(key), 11_000)).toMatchObject({ plan: 'free' });
+    expect(counts.warnings).toEqual([expect.stringContaining('EMFILE')]);
+  });
+
+  it('finds a key that was just created, even if it is often asked for unknown keys', async () => {
+    const directory = await temporaryDirectory();
+    await create(directory, { name: 'first', plan: 'free' });
+    const registry = new KeyRegistry(directory);
+    for (let i = 0; i < 20; i++) {
+      expect(await registry.find(hashKey(`unknown ${i}`), 1_000)).toBeUndefined();
+      // Longer than the resolution of file times.
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      const { key } = await create(directory, { name: `key-${i}`, plan: 'free' });
+      expect(await registry.find(hashKey(key), 1_000)).toMatchObject({ name: `key-${i}` });
+    }
+  });
+
+  it.skipIf(process.platform === 'win32')('does not wait for a named pipe in the directory', async () => {
+    const { directory, registry, key, counts } = await registryWithKey();
+    execFileSync('mkfifo', [join(directory, 'keys', 'pipe.json')]);
+    expect(await registry.find(hashKey(key), 0)).toMatchObject({ name: 'a' });
+    expect(counts.warnings).toEqual([expect.stringContaining('pipe.json')]);
+    await expect(listKeys(directory)).rejects.toThrow('pipe.json');
+  });
 });
 
-describe('what is told of a key is on the disk', () => {
-  const callsOf = async (work: (directory: string, files: Files) => Promise<unknown>) => {
+describe('durability', () => {
+  const callsOf = async (work: (directory: string, files: FileSystem) => Promise<unknown>) => {
     const directory = await temporaryDirectory();
     const calls: string[] = [];
     const files = interceptFiles(
@@ -249,16 +269,16 @@ describe('what is told of a key is on the disk', () => {
     await work(directory, files);
     return calls.filter((call) => /^(datasync|link|syncDirectory keys|unlink .*json)/.test(call));
   };
-  const options = (files: Files) => ({ clock: manualClock(), random: randomBytes, files });
+  const options = (files: FileSystem) => ({ clock: manualClock(), random: randomBytes, files });
 
-  it('its file is synced before it has its name, and the name before the key is shown', async () => {
+  it('a key file is synced before it gets its name, and its name before the key is returned', async () => {
     const calls = await callsOf((directory, files) =>
       createKey(directory, { name: 'a', plan: 'free' }, options(files)),
     );
     expect(calls).toEqual(['datasync a.new', 'link a.new', 'syncDirectory keys']);
   });
 
-  it('its removal is synced before the revocation is told', async () => {
+  it('the deletion of a key file is synced before the call returns', async () => {
     const calls = await callsOf(async (directory, files) => {
       await create(directory, { name: 'a', plan: 'free' });
       await revokeKey(directory, 'a', files);
@@ -266,7 +286,7 @@ describe('what is told of a key is on the disk', () => {
     expect(calls).toEqual(['unlink a.json', 'syncDirectory keys']);
   });
 
-  it('one that could not be made is not there', async () => {
+  it('a key whose name cannot be synced does not exist', async () => {
     const directory = await temporaryDirectory();
     const files = interceptFiles((name, path) => {
       if (name === 'syncDirectory' && basename(path) === 'keys') throw errno('EIO');
@@ -275,18 +295,4 @@ describe('what is told of a key is on the disk', () => {
     expect(await readdir(join(directory, 'keys'))).toEqual([]);
     expect((await create(directory, { name: 'a', plan: 'free' })).key).toMatch(/^pets_/);
   });
-});
-
-it('a file that cannot be read for a moment costs no key', async () => {
-  const directory = await temporaryDirectory();
-  const { key } = await create(directory, { name: 'a', plan: 'free' });
-  const warnings: string[] = [];
-  let failures = 1;
-  const files = interceptFiles((name) => {
-    if (name === 'open read' && failures-- > 0) throw errno('EMFILE');
-  });
-  const registry = new KeyRegistry(directory, { onWarning: (warning) => void warnings.push(warning), files });
-  await registry.find(hashKey(key), 10_000);
-  expect(await registry.find(hashKey(key), 11_000)).toMatchObject({ plan: 'free' });
-  expect(warnings).toEqual([expect.stringContaining('EMFILE')]);
 });

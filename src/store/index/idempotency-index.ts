@@ -1,0 +1,141 @@
+import { hash } from 'node:crypto';
+import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
+import type { Idempotency } from '../store.ts';
+import type { TextRef } from './text-arena.ts';
+import { Uint32Table } from './uint32-table.ts';
+
+/** An idempotency key and its request body: 128 bits of a SHA-256 of each, in four words of 32 bits each. */
+export type Fingerprint = Uint32Array;
+
+export const KEY_WORDS = 4;
+export const FINGERPRINT_WORDS = 8;
+
+/** `salt` keeps clients from choosing keys that all hash to the same bucket. */
+export function fingerprintOf({ scope, key, bodyHash }: Idempotency, salt: string): Fingerprint {
+  // The length separates scope and key. UTF-16 keeps unpaired surrogates distinct.
+  const name = Buffer.from(`${salt}${scope.length}:${scope}${key}`, 'utf16le');
+  const keyHash = hash('sha256', name);
+  const words = new Uint32Array(FINGERPRINT_WORDS);
+  for (let i = 0; i < KEY_WORDS; i++) {
+    words[i] = wordOfHex(keyHash, i);
+    words[KEY_WORDS + i] = wordOfHex(bodyHash, i);
+  }
+  return words;
+}
+
+const wordOfHex = (hex: string, i: number): number => Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16);
+
+// The columns of an entry: the fingerprint, where the text of the response is, the next older entry in its bucket, and
+// the time of its record.
+const CHUNK = FINGERPRINT_WORDS;
+const [START, LENGTH, OLDER, TIME_HIGH, TIME_LOW, COLUMNS] = [9, 10, 11, 12, 13, 14];
+/** The chunk of an entry whose response is not durable yet. */
+const IN_FLIGHT = 2 ** 32 - 1;
+
+/**
+ * The idempotency keys of the last 24 hours and those in flight, with the response to the first request
+ * (docs/service.md, D10). A hash table in typed arrays, about 56 bytes per key.
+ *
+ * An entry refers to the text of the first response, not to the animal: a replay returns that text whatever happens to
+ * the animal later.
+ *
+ * Buckets are linked lists, newest entry first. Entries below `#oldest` have expired, so a list ends at the first of
+ * them.
+ */
+export class IdempotencyIndex {
+  #entries = new Uint32Table(COLUMNS);
+  /** The newest entry of each bucket. The number of buckets is a power of two. */
+  #buckets = new Uint32Array(1024);
+  #oldest = 1;
+  /** Entries from here on are not in a bucket yet. */
+  #firstUnlinked = 1;
+
+  constructor() {
+    // Entry 0 is unused, so that 0 marks an empty bucket.
+    this.#entries.add();
+  }
+
+  /** The first response, if the key came with the same body before. `now` is in milliseconds since 1970. */
+  find(fingerprint: Fingerprint, now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
+    this.#evictExpired(now);
+    this.#link();
+    const entry = this.#newest(fingerprint);
+    if (entry === undefined) return undefined;
+    const chunk = this.#entries.get(entry, CHUNK);
+    if (chunk === IN_FLIGHT) return 'in_flight';
+    if (isExpired(this.#timeOf(entry), now)) return undefined;
+    return this.#matches(entry, fingerprint, KEY_WORDS, FINGERPRINT_WORDS)
+      ? { chunk, start: this.#entries.get(entry, START), length: this.#entries.get(entry, LENGTH) }
+      : 'mismatch';
+  }
+
+  /** Adds a key in flight. Returns its entry for `complete`. The fingerprint is the words from `from` on. */
+  reserve(words: Uint32Array, from = 0): number {
+    const entry = this.#entries.add();
+    const block = this.#entries.block(entry);
+    const row = this.#entries.offset(entry);
+    for (let i = 0; i < FINGERPRINT_WORDS; i++) block[row + i] = words[from + i] ?? 0;
+    block[row + CHUNK] = IN_FLIGHT;
+    return entry;
+  }
+
+  /** `response` is the text of the first response; `time` is the time of its record in milliseconds since 1970. */
+  complete(entry: number, response: TextRef, time: number): void {
+    const block = this.#entries.block(entry);
+    const row = this.#entries.offset(entry);
+    block[row + CHUNK] = response.chunk;
+    block[row + START] = response.start;
+    block[row + LENGTH] = response.length;
+    block[row + TIME_HIGH] = time / 2 ** 32;
+    block[row + TIME_LOW] = time;
+  }
+
+  /** A key that was used again after it expired can have two entries. */
+  #newest(fingerprint: Fingerprint): number | undefined {
+    let entry = this.#buckets[(fingerprint[0] ?? 0) & (this.#buckets.length - 1)] ?? 0;
+    while (entry >= this.#oldest) {
+      if (this.#matches(entry, fingerprint, 0, KEY_WORDS)) return entry;
+      entry = this.#entries.get(entry, OLDER);
+    }
+    return undefined;
+  }
+
+  #matches(entry: number, fingerprint: Fingerprint, from: number, to: number): boolean {
+    for (let i = from; i < to; i++) if (this.#entries.get(entry, i) !== fingerprint[i]) return false;
+    return true;
+  }
+
+  #evictExpired(now: number): void {
+    const entries = this.#entries;
+    while (this.#oldest < entries.size) {
+      if (entries.get(this.#oldest, CHUNK) === IN_FLIGHT || !isExpired(this.#timeOf(this.#oldest), now))
+        break;
+      this.#oldest++;
+    }
+    entries.drop(this.#oldest);
+  }
+
+  #timeOf(entry: number): number {
+    return this.#entries.get(entry, TIME_HIGH) * 2 ** 32 + this.#entries.get(entry, TIME_LOW);
+  }
+
+  /** Puts new entries into buckets. Deferred to the first search, because a start may load a million keys. */
+  #link(): void {
+    const { size } = this.#entries;
+    if (size - this.#oldest > this.#buckets.length) {
+      this.#buckets = new Uint32Array(2 ** Math.ceil(Math.log2(size - this.#oldest)));
+      this.#firstUnlinked = 0;
+    }
+    this.#firstUnlinked = Math.max(this.#firstUnlinked, this.#oldest);
+    for (; this.#firstUnlinked < size; this.#firstUnlinked++) {
+      const block = this.#entries.block(this.#firstUnlinked);
+      const row = this.#entries.offset(this.#firstUnlinked);
+      const bucket = (block[row] ?? 0) & (this.#buckets.length - 1);
+      block[row + OLDER] = this.#buckets[bucket] ?? 0;
+      this.#buckets[bucket] = this.#firstUnlinked;
+    }
+  }
+}
+
+/** Whether a key recorded at `time` has expired. Both in milliseconds since 1970. */
+export const isExpired = (time: number, now: number): boolean => now - time >= IDEMPOTENCY_KEY_LIFETIME_MS;

@@ -1,0 +1,176 @@
+import type { PetStatus } from '../../contract/schemas.ts';
+import type { Page, PageQuery, PetJson } from '../store.ts';
+import { TextArena, type TextRef } from './text-arena.ts';
+import { Uint32Table } from './uint32-table.ts';
+
+/** A page ends after this many bytes, because slow clients can make the server hold many pages in memory. */
+const MAX_PAGE_BYTES = 2 ** 20;
+/** The columns of an animal: the two halves of its id, and where its text is. */
+const [ID_HIGH, ID_LOW, CHUNK, START, LENGTH, COLUMNS] = [0, 1, 2, 3, 4, 5];
+const COMMA = 0x2c;
+
+/**
+ * Animals in ascending order of id whose JSON texts lie one after the other in `bytes`, with one byte between them. The
+ * first text begins at `start`; text i ends before `ends[i]`.
+ */
+export type PackedPets = {
+  bytes: Buffer;
+  start: number;
+  count: number;
+  ids: (number | bigint)[];
+  statuses: PetStatus[];
+  ends: number[];
+};
+
+/** All animals in memory, in ascending order of id. An animal's position is its index in that order. */
+export class PetIndex {
+  readonly texts = new TextArena();
+  #table = new Uint32Table(COLUMNS);
+  /** The positions of the animals of each status, ascending. */
+  #byStatus: Record<PetStatus, Uint32Table> = {
+    available: new Uint32Table(1),
+    pending: new Uint32Table(1),
+    sold: new Uint32Table(1),
+  };
+
+  get size(): number {
+    return this.#table.size;
+  }
+
+  get lastId(): bigint | undefined {
+    return this.size === 0 ? undefined : this.#idAt(this.size - 1);
+  }
+
+  /** Adds animals with higher ids than all others, and copies their texts. Returns the position of the first. */
+  append(pets: PackedPets): number {
+    const { chunk, start } = this.texts.append(pets.bytes, pets.start, endOf(pets));
+    return this.#add(pets, chunk, start - pets.start);
+  }
+
+  /** Like `append`, but keeps `pets.bytes` instead of copying it. Returns false, and adds nothing, if it is mostly unused. */
+  appendOwned(pets: PackedPets): boolean {
+    const chunk = this.texts.appendOwned(pets.bytes, pets.start, endOf(pets));
+    if (chunk !== undefined) this.#add(pets, chunk, 0);
+    return chunk !== undefined;
+  }
+
+  textRef(position: number): TextRef {
+    return {
+      chunk: this.#table.get(position, CHUNK),
+      start: this.#table.get(position, START),
+      length: this.#table.get(position, LENGTH),
+    };
+  }
+
+  get(id: bigint): PetJson | undefined {
+    const position = this.#lowerBound(id);
+    return position < this.size && this.#idAt(position) === id
+      ? this.texts.read(this.textRef(position))
+      : undefined;
+  }
+
+  /** The time for a page does not depend on its place in the list. */
+  page({ limit, status, after }: PageQuery): Page {
+    const from = after === undefined ? 0 : this.#lowerBound(after + 1n);
+    const index = status && this.#byStatus[status];
+    const total = index ? index.size : this.size;
+    const first = index ? lowerBound(total, (i) => index.get(i, 0) >= from) : from;
+    const stop = Math.min(first + limit, total);
+    if (first >= stop) return { pets: Buffer.alloc(0) };
+    const [firstPosition, last] = index ? [index.get(first, 0), index.get(stop - 1, 0)] : [first, stop - 1];
+    const isContiguous = last - firstPosition === stop - 1 - first;
+    const pets = isContiguous ? this.#view(firstPosition, last) : undefined;
+    if (pets) return stop === total ? { pets } : { pets, next: this.#idAt(last) };
+    return this.#collect(first, stop, index);
+  }
+
+  /** The texts of consecutive positions without copying; undefined if they are in two chunks or too long for a page. */
+  #view(first: number, last: number): Buffer | undefined {
+    const chunk = this.#table.get(first, CHUNK);
+    if (this.#table.get(last, CHUNK) !== chunk) return undefined;
+    const start = this.#table.get(first, START);
+    const end = this.#table.get(last, START) + this.#table.get(last, LENGTH);
+    return end - start > MAX_PAGE_BYTES ? undefined : this.texts.chunk(chunk).subarray(start, end);
+  }
+
+  /** Copies the texts from `first` to `stop`: positions, or entries of `index` if there is one. */
+  #collect(first: number, stop: number, index: Uint32Table | undefined): Page {
+    const texts: Uint8Array[] = [];
+    let [bytes, position, i] = [0, 0, first];
+    for (; i < stop && bytes < MAX_PAGE_BYTES; i++) {
+      position = index ? index.get(i, 0) : i;
+      const block = this.#table.block(position);
+      const row = this.#table.offset(position);
+      const start = block[row + START] ?? 0;
+      const end = start + (block[row + LENGTH] ?? 0);
+      texts.push(this.texts.chunk(block[row + CHUNK] ?? 0).subarray(start, end));
+      bytes += end - start + 1;
+    }
+    const pets = Buffer.allocUnsafe(bytes - 1);
+    let copied = 0;
+    for (const text of texts) {
+      if (copied > 0) pets[copied++] = COMMA;
+      pets.set(text, copied);
+      copied += text.length;
+    }
+    return i === (index ?? this).size ? { pets } : { pets, next: this.#idAt(position) };
+  }
+
+  #idAt(position: number): bigint {
+    const [high, low] = [this.#table.get(position, ID_HIGH), this.#table.get(position, ID_LOW)];
+    return BigInt.asIntN(64, (BigInt(high) << 32n) | BigInt(low));
+  }
+
+  /** The first position whose id is `id` or higher. */
+  #lowerBound(id: bigint): number {
+    // If no id is missing, the position follows from the first id.
+    const guess = this.size === 0 ? 0 : Number(id - this.#idAt(0));
+    if (guess >= 0 && guess < this.size && this.#idAt(guess) === id) return guess;
+    return lowerBound(this.size, (i) => this.#idAt(i) >= id);
+  }
+
+  /** Adds animals whose texts are in a chunk, `shift` bytes after their offsets in `pets`. */
+  #add(pets: PackedPets, chunk: number, shift: number): number {
+    const firstPosition = this.size;
+    const texts = this.texts.chunk(chunk);
+    for (let i = 0, start = pets.start; i < pets.count; i++) {
+      const position = this.#table.add();
+      const block = this.#table.block(position);
+      const row = this.#table.offset(position);
+      const id = pets.ids[i] ?? 0;
+      const end = pets.ends[i] ?? start;
+      block[row + ID_HIGH] = highWord(id);
+      block[row + ID_LOW] = lowWord(id);
+      block[row + CHUNK] = chunk;
+      block[row + START] = start + shift;
+      block[row + LENGTH] = end - start;
+      texts[end + shift] = COMMA;
+      const byStatus = this.#byStatus[pets.statuses[i] ?? 'available'];
+      const entry = byStatus.add();
+      byStatus.block(entry)[byStatus.offset(entry)] = position;
+      start = end + 1;
+    }
+    return firstPosition;
+  }
+}
+
+const endOf = ({ start, count, ends }: PackedPets): number => ends[count - 1] ?? start;
+
+/** The upper 32 bits of an int64. Ids that are exact as numbers are numbers, for speed. */
+const highWord = (id: number | bigint): number =>
+  typeof id === 'number' ? Math.floor(id / 2 ** 32) : Number(BigInt.asIntN(32, id >> 32n));
+
+const lowWord = (id: number | bigint): number =>
+  typeof id === 'number' ? id >>> 0 : Number(BigInt.asUintN(32, id));
+
+/** The smallest index below `size` for which `isReached` is true, and all indexes after it; `size` if there is none. */
+function lowerBound(size: number, isReached: (index: number) => boolean): number {
+  let low = 0;
+  let high = size;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isReached(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -1,0 +1,113 @@
+import type { Clock } from '../../contract/clock.ts';
+import type { Journal } from './load-journal.ts';
+import { encodeBatch, type PetEntry } from './record-format.ts';
+
+/** The maximum number of animals in a batch, and about its maximum number of bytes. */
+export const MAX_BATCH = 1000;
+const MAX_BATCH_BYTES = 2 ** 20;
+
+/** An animal to be written. `bytes` is its size in a record: see `recordBytes`. */
+export type NewEntry = PetEntry & { bytes: number };
+
+/** Animals that are written in one record and synced together. */
+export class Batch {
+  readonly entries: NewEntry[] = [];
+  /** For each animal its entry in the idempotency index, if it has a key. */
+  readonly keys: (number | undefined)[] = [];
+  resolve: () => void = () => {};
+  reject: (error: unknown) => void = () => {};
+  readonly written = new Promise<void>((resolve, reject) => {
+    this.resolve = resolve;
+    this.reject = reject;
+  });
+  #bytes = 0;
+
+  hasRoomFor({ bytes }: NewEntry): boolean {
+    const count = this.entries.length;
+    return count === 0 || (count < MAX_BATCH && this.#bytes + bytes <= MAX_BATCH_BYTES);
+  }
+
+  add(entry: NewEntry, key?: number): void {
+    this.entries.push(entry);
+    this.keys.push(key);
+    this.#bytes += entry.bytes;
+  }
+}
+
+/**
+ * Appends animals to a journal, and to its contents in memory after they are on the disk. Group commit: animals that
+ * arrive during the sync of a batch form the next batch.
+ */
+export class JournalWriter {
+  #journal: Journal;
+  #clock: Clock;
+  #onFailure: (error: unknown) => Error;
+  #queue: Batch[] = [];
+  #running: Promise<void> | undefined;
+  #failure: Error | undefined;
+
+  /** `onFailure` converts the error of a failed write to the one with which all animals are rejected. */
+  constructor(journal: Journal, clock: Clock, onFailure: (error: unknown) => Error) {
+    this.#journal = journal;
+    this.#clock = clock;
+    this.#onFailure = onFailure;
+  }
+
+  get isIdle(): boolean {
+    return !this.#running;
+  }
+
+  /** Resolves when the animal is on the disk. Call with ascending ids. */
+  add(entry: NewEntry): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure);
+    const { fingerprint } = entry;
+    // Reserve the key first: it may fail to allocate memory, which must not leave an empty batch in the queue.
+    const key = fingerprint && this.#journal.contents.keys.reserve(fingerprint);
+    let batch = this.#queue.at(-1);
+    if (!batch?.hasRoomFor(entry)) {
+      batch = new Batch();
+      this.#queue.push(batch);
+    }
+    batch.add(entry, key);
+    this.#running ??= this.#run();
+    return batch.written;
+  }
+
+  /** Resolves when all animals are written. */
+  async finish(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Wait for requests that arrived at the same time as the first, so that they share its batch.
+    await new Promise(setImmediate);
+    let last: Batch | undefined;
+    for (let batch = this.#queue.shift(); batch; batch = this.#queue.shift()) {
+      const writing = this.#write(batch);
+      // Respond to the requests of the last batch while the disk syncs this one.
+      last?.resolve();
+      last = batch;
+      try {
+        await writing;
+      } catch (error) {
+        last = undefined;
+        this.#failure = this.#onFailure(error);
+        for (const { reject } of [batch, ...this.#queue.splice(0)]) reject(this.#failure);
+      }
+    }
+    last?.resolve();
+    this.#running = undefined;
+  }
+
+  async #write({ entries, keys }: Batch): Promise<void> {
+    const { file, contents } = this.#journal;
+    const at = Math.trunc(this.#clock.now());
+    const packed = encodeBatch(contents.seq + 1, at, entries);
+    await file.append(packed.bytes);
+    contents.seq++;
+    const first = contents.pets.append(packed);
+    keys.forEach((key, i) => {
+      if (key !== undefined) contents.keys.complete(key, contents.pets.textRef(first + i), at);
+    });
+  }
+}

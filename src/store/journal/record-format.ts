@@ -1,0 +1,180 @@
+import { crc32 } from 'node:zlib';
+import * as z from 'zod/mini';
+import { tryParseJson } from '../../contract/json.ts';
+import type { PetStatus } from '../../contract/schemas.ts';
+import { newerVersionError, StoreDamagedError, StoreError } from '../errors.ts';
+import { FINGERPRINT_WORDS, type Fingerprint, KEY_WORDS } from '../index/idempotency-index.ts';
+import type { PackedPets } from '../index/pet-index.ts';
+import type { OrderJson, PetJson } from '../store.ts';
+import { Instant } from '../stored-json.ts';
+
+/*
+ * The journal is a file of JSON lines: a header, then one record per synced batch of animals or per order. Every line
+ * begins with the CRC-32 of the bytes from `"seq"` to the end of the line:
+ *
+ *   {"crc":"1c291ca3","seq":0,"format":1,"id":"…","secret":"…","created":"2026-11-20T00:00:00.000Z"}
+ *   {"crc":"…","seq":1,"at":1795132800000,"pets":[{"id":1,…},{"id":2,…}],"keys":[{"pet":0,"key":"…","body":"…"}]}
+ *   {"crc":"…","seq":2,"at":1795132800000,"order":{…}}
+ *
+ * `at` is in milliseconds since 1970. An entry of `keys` is the idempotency key with which `pets[pet]` was created, as
+ * the two halves of its fingerprint in hexadecimal: the text of that animal is the response to a replay.
+ *
+ * A later version may add fields to any of these, which older versions ignore, and records with another field in place
+ * of `pets` and `order`, which older versions refuse.
+ */
+
+const FORMAT = 1;
+export const NEWLINE = 0x0a;
+/** The start of every record. A JSON string cannot contain these bytes, because its quotes are escaped. */
+export const RECORD_PREFIX = Buffer.from('{"crc":"');
+/** The number of bytes before those that the checksum covers: the prefix, eight digits and `",`. */
+export const PREFIX_LENGTH = 18;
+/** Lines are at most this long, so that a reader knows when to give up. */
+export const MAX_LINE_BYTES = 16 * 2 ** 20;
+const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
+/** The maximum size of an entry of `keys`. */
+const KEY_BYTES = 110;
+
+/** The value of each byte that is a lower-case hexadecimal digit, -1 for other bytes. */
+const HEX_DIGITS = Int8Array.from({ length: 256 }, (_, byte) =>
+  '0123456789abcdef'.indexOf(String.fromCharCode(byte)),
+);
+
+/** The identity of a store. `secret` salts the fingerprints of idempotency keys. */
+export type JournalHeader = { id: string; secret: string; created: string };
+
+/** An animal to be written: its JSON text, and the fingerprint of its idempotency key. */
+export type PetEntry = {
+  id: number | bigint;
+  status: PetStatus;
+  text: PetJson;
+  fingerprint?: Fingerprint | undefined;
+};
+
+const AnyHeader = z.object({ seq: z.literal(0), format: z.int() });
+const HeaderLine = z.object({
+  id: z.uuid(),
+  secret: z.string().check(z.regex(/^[0-9a-f]{64}$/)),
+  created: Instant,
+});
+
+/** The header of a new store. `now` is in milliseconds since 1970. */
+export function newHeader(random: (bytes: number) => Uint8Array, now: number): JournalHeader {
+  const bytes = Buffer.from(random(16));
+  // The version and variant bits of a random UUID (RFC 9562, 5.4).
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const id = bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return { id, secret: Buffer.from(random(32)).toString('hex'), created: new Date(now).toISOString() };
+}
+
+export function encodeJournalHeader({ id, secret, created }: JournalHeader): Buffer {
+  return withChecksum(`"seq":0,${JSON.stringify({ format: FORMAT, id, secret, created }).slice(1)}`);
+}
+
+/** @throws StoreDamagedError, or StoreVersionError for another format, naming `path` */
+export function decodeJournalHeader(line: Buffer, path: string): JournalHeader {
+  const value = hasValidChecksum(line, 0, line.length) ? tryParseJson(line.toString()) : undefined;
+  const any = AnyHeader.safeParse(value);
+  if (any.success && any.data.format !== FORMAT) {
+    throw newerVersionError(`${path} has format ${any.data.format}; this version reads format ${FORMAT}`);
+  }
+  const header = HeaderLine.safeParse(value);
+  if (!any.success || !header.success) throw damagedAt(path, 0, 'the first line is not a journal header');
+  return header.data;
+}
+
+export function damagedAt(path: string, offset: number, reason: string): StoreDamagedError {
+  return new StoreDamagedError(
+    `${path} is damaged at byte ${offset}: ${reason}`,
+    'restore the file from a backup, or move it away to start with an empty store; the file was not changed',
+  );
+}
+
+/** One record for all of the animals, and where their texts are in it. `at` is in milliseconds since 1970. */
+export function encodeBatch(seq: number, at: number, entries: readonly PetEntry[]): PackedPets {
+  const head = `"seq":${seq},"at":${at},"pets":[`;
+  const start = PREFIX_LENGTH + head.length;
+  const ends: number[] = [];
+  const keys: string[] = [];
+  let end = start - 1;
+  entries.forEach(({ text, fingerprint }, pet) => {
+    end += 1 + Buffer.byteLength(text);
+    ends.push(end);
+    if (fingerprint) {
+      const key = toHex(fingerprint, 0, KEY_WORDS);
+      keys.push(`{"pet":${pet},"key":"${key}","body":"${toHex(fingerprint, KEY_WORDS, FINGERPRINT_WORDS)}"}`);
+    }
+  });
+  const texts = entries.map(({ text }) => text).join(',');
+  return {
+    bytes: withChecksum(`${head}${texts}]${keys.length > 0 ? `,"keys":[${keys.join(',')}]` : ''}}`),
+    start,
+    count: entries.length,
+    ids: entries.map(({ id }) => id),
+    statuses: entries.map(({ status }) => status),
+    ends,
+  };
+}
+
+export function encodeOrder(seq: number, at: number, order: OrderJson): Buffer {
+  return withChecksum(`"seq":${seq},"at":${at},"order":${order}}`);
+}
+
+/**
+ * The number of bytes that an animal or an order needs in a record.
+ *
+ * @throws StoreError if that is too much
+ */
+export function recordBytes(text: string, fingerprint?: Fingerprint): number {
+  const bytes = Buffer.byteLength(text) + (fingerprint ? KEY_BYTES : 0) + 1;
+  if (bytes > MAX_RECORD_BYTES) {
+    throw new StoreError(
+      `a record of ${bytes} bytes is too long for the store`,
+      `use at most ${MAX_RECORD_BYTES} bytes`,
+    );
+  }
+  return bytes;
+}
+
+/** Whether the bytes from `start` to `end`, a line without its newline, are a complete record with a valid checksum. */
+export function hasValidChecksum(bytes: Buffer, start: number, end: number): boolean {
+  const covered = start + PREFIX_LENGTH;
+  if (end <= covered || bytes[covered - 2] !== 0x22 || bytes[covered - 1] !== 0x2c) return false;
+  if (bytes[end - 1] !== 0x7d) return false;
+  for (let i = 0; i < RECORD_PREFIX.length; i++) if (bytes[start + i] !== RECORD_PREFIX[i]) return false;
+  return parseHex32(bytes, start + RECORD_PREFIX.length) === crc32(bytes.subarray(covered, end));
+}
+
+function withChecksum(covered: string): Buffer {
+  const line = Buffer.from(`{"crc":"00000000",${covered}\n`);
+  const crc = crc32(line.subarray(PREFIX_LENGTH, -1));
+  line.write(crc.toString(16).padStart(8, '0'), RECORD_PREFIX.length, 'latin1');
+  return line;
+}
+
+const HEX_BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+
+const hexOf = (word: number): string => HEX_BYTES[word & 0xff] ?? '';
+
+/** The hexadecimal digits of the words from `start` to `end`. */
+function toHex(words: Fingerprint, start: number, end: number): string {
+  let digits = '';
+  for (let i = start; i < end; i++) {
+    const word = words[i] ?? 0;
+    digits += `${hexOf(word >>> 24)}${hexOf(word >>> 16)}${hexOf(word >>> 8)}${hexOf(word)}`;
+  }
+  return digits;
+}
+
+/** Parses eight lower-case hexadecimal digits; -1 if they are anything else. */
+export function parseHex32(bytes: Buffer, start: number): number {
+  let value = 0;
+  let all = 0;
+  for (let i = start; i < start + 8; i++) {
+    const digit = HEX_DIGITS[bytes[i] ?? 0] ?? -1;
+    value = (value << 4) | digit;
+    all |= digit;
+  }
+  return all < 0 ? -1 : value >>> 0;
+}

@@ -1,0 +1,156 @@
+import { randomBytes } from 'node:crypto';
+import { type PlanName, plans, type Quota } from '../../contract/plans.ts';
+import { type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
+import { StoreDamagedError } from '../errors.ts';
+import {
+  generateKey,
+  hashKey,
+  keyDirectory,
+  keyNames,
+  keyPath,
+  quotaOf,
+  type RandomBytes,
+  readKey,
+  type StoredKey,
+} from './keys.ts';
+
+/** The properties of an API key that a server needs. */
+export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
+
+/** A known key is used for this long before the files are checked again: a revocation takes effect within a second. */
+const FRESH_MS = 500;
+/** Unknown keys make the registry read the files at most ten times a second. */
+const UNKNOWN_KEY_MS = 100;
+
+export type RegistryOptions = {
+  /** Called once for each file that is damaged or cannot be read. */
+  onWarning?: (message: string) => void;
+  random?: RandomBytes;
+  files?: FileSystem;
+};
+
+/** A key file that was read. `key` is undefined if the file is damaged. */
+type CachedFile = { version: string; key: StoredKey | undefined };
+
+/** The API keys of a store. Follows changes of the key files. */
+export class KeyRegistry {
+  #directory: string;
+  #files: FileSystem;
+  #random: RandomBytes;
+  #onWarning: (message: string) => void;
+  #temporary = new Map<string, KnownKey>();
+  #byHash = new Map<string, KnownKey>();
+  /** By name; files are read again only if their version changes. */
+  #cache = new Map<string, CachedFile>();
+  #directoryVersion: string | undefined;
+  #readAt = Number.NEGATIVE_INFINITY;
+  #readForUnknownAt = Number.NEGATIVE_INFINITY;
+  #reading: Promise<void> | undefined;
+  /** How many times reading the files has started, and which of these completed last. */
+  #started = 0;
+  #completed = 0;
+  #warned = new Set<string>();
+
+  constructor(
+    directory: string,
+    { onWarning = () => {}, random = randomBytes, files = realFileSystem }: RegistryOptions = {},
+  ) {
+    this.#directory = directory;
+    this.#onWarning = onWarning;
+    this.#random = random;
+    this.#files = files;
+  }
+
+  /** Creates a key that exists only in this process, without a file. */
+  addTemporary(plan: PlanName): string {
+    const key = generateKey(this.#random);
+    const sha256 = hashKey(key);
+    this.#temporary.set(sha256, { name: 'temporary', plan, sha256, quota: plans[plan] });
+    return key;
+  }
+
+  /** Finds a key by its SHA-256 in hexadecimal. Synchronous if the files need no check. `now` is in milliseconds. */
+  find(sha256: string, now: number): KnownKey | undefined | Promise<KnownKey | undefined> {
+    const temporary = this.#temporary.get(sha256);
+    if (temporary) return temporary;
+    const known = isOlder(this.#readAt, now, FRESH_MS) ? undefined : this.#byHash.get(sha256);
+    return known ?? this.#lookUp(sha256, now);
+  }
+
+  async #lookUp(sha256: string, now: number): Promise<KnownKey | undefined> {
+    const started = this.#started;
+    if (isOlder(this.#readAt, now, FRESH_MS)) await this.#read(now);
+    const known = this.#byHash.get(sha256);
+    // Files that were read after this call began are enough to know that the key does not exist.
+    if (known || this.#completed > started) return known;
+    // Between two reads for unknown keys, check only whether a key file was created or deleted.
+    const isRecent = !isOlder(this.#readForUnknownAt, now, UNKNOWN_KEY_MS);
+    if (isRecent && (await this.#readDirectoryVersion()) === this.#directoryVersion) return undefined;
+    this.#readForUnknownAt = now;
+    await this.#reading;
+    await this.#read(now);
+    return this.#byHash.get(sha256);
+  }
+
+  #read(now: number): Promise<void> {
+    this.#reading ??= this.#readFiles(now).finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #readFiles(now: number): Promise<void> {
+    const number = ++this.#started;
+    const directoryVersion = await this.#readDirectoryVersion();
+    const names = await keyNames(this.#directory, this.#files);
+    const cache = new Map<string, CachedFile>();
+    await Promise.all(
+      names.map(async (name) => {
+        const file = await this.#readFile(name);
+        if (file) cache.set(name, file);
+      }),
+    );
+    this.#directoryVersion = directoryVersion;
+    this.#cache = cache;
+    this.#byHash = new Map();
+    for (const { key } of cache.values()) {
+      if (key) this.#byHash.set(key.sha256, { ...key, quota: quotaOf(key) });
+    }
+    this.#readAt = now;
+    this.#completed = number;
+  }
+
+  async #readFile(name: string): Promise<CachedFile | undefined> {
+    const cached = this.#cache.get(name);
+    let version = '';
+    try {
+      version = await this.#files.version(keyPath(this.#directory, name));
+      if (cached?.version === version) return cached;
+      const key = await readKey(this.#directory, name, this.#files);
+      return key && { version, key };
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      this.#warnOnce(name, error);
+      // A temporary error, such as too many open files, does not disable the key.
+      return error instanceof StoreDamagedError ? { version, key: undefined } : cached;
+    }
+  }
+
+  /** Changes when a key file is created or deleted. */
+  async #readDirectoryVersion(): Promise<string | undefined> {
+    try {
+      return await this.#files.version(keyDirectory(this.#directory));
+    } catch {
+      return undefined;
+    }
+  }
+
+  #warnOnce(name: string, error: unknown): void {
+    if (this.#warned.has(name)) return;
+    this.#warned.add(name);
+    this.#onWarning(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Whether `time` is at least `ms` before `now`. True if the clock was set back, so that no key stays valid too long. */
+const isOlder = (time: number, now: number, ms: number) => now < time || now - time >= ms;

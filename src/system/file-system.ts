@@ -1,0 +1,85 @@
+import { constants, fstatSync, writeSync } from 'node:fs';
+import * as fs from 'node:fs/promises';
+
+/** An open file. Offsets and lengths are in bytes; `read` and `write` may process fewer bytes than requested. */
+export interface OpenFile {
+  read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
+  write(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
+  /** Waits until the data and the file size are on the disk (fdatasync). */
+  datasync(): Promise<void>;
+  truncate(length: number): Promise<void>;
+  /** `nlink` is the number of names of the file: 0 after it was deleted. */
+  stat(): Promise<{ size: number; nlink: number }>;
+  close(): Promise<void>;
+}
+
+/** The file system calls that durable files need. Tests pass implementations that fail or lose unsynced data. */
+export interface FileSystem {
+  /** `create` makes a new file with mode 0600 and fails with EEXIST if the name is taken. */
+  open(path: string, mode: 'read' | 'readwrite' | 'create'): Promise<OpenFile>;
+  rename(from: string, to: string): Promise<void>;
+  /** Adds a second name to a file. Unlike `rename`, fails with EEXIST if the name is taken. */
+  link(path: string, name: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  /** Creates one directory with mode 0700. */
+  mkdir(path: string): Promise<void>;
+  chmod(path: string, mode: number): Promise<void>;
+  readdir(path: string): Promise<string[]>;
+  /** A string that changes whenever the file is modified or replaced. */
+  version(path: string): Promise<string>;
+  /** Waits until created, renamed and deleted names in the directory are on the disk. */
+  syncDirectory(path: string): Promise<void>;
+}
+
+const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
+// With O_NONBLOCK, opening a named pipe does not wait for a writer. Windows has no such flag.
+const O_NONBLOCK = constants.O_NONBLOCK ?? 0;
+const FLAGS = { read: O_RDONLY | O_NONBLOCK, readwrite: O_RDWR, create: O_RDWR | O_CREAT | O_EXCL } as const;
+
+/** The file system of this machine. */
+export const realFileSystem: FileSystem = {
+  async open(path, mode) {
+    const handle = await fs.open(path, FLAGS[mode], 0o600);
+    return {
+      read: async (...args) => (await handle.read(...args)).bytesRead,
+      // Synchronous, because the call takes microseconds and a thread-pool round trip several times as long.
+      write: async (...args) => writeSync(handle.fd, ...args),
+      datasync: () => handle.datasync(),
+      truncate: (length) => handle.truncate(length),
+      stat: async () => fstatSync(handle.fd),
+      close: () => handle.close(),
+    };
+  },
+  rename: fs.rename,
+  link: fs.link,
+  unlink: fs.unlink,
+  mkdir: (path) => fs.mkdir(path, { mode: 0o700 }),
+  chmod: fs.chmod,
+  readdir: (path) => fs.readdir(path),
+  async version(path) {
+    const { ino, size, mtimeMs, ctimeMs } = await fs.stat(path);
+    return [ino, size, mtimeMs, ctimeMs].join(':');
+  },
+  async syncDirectory(path) {
+    // Windows cannot open a directory; it writes directory entries through.
+    if (process.platform === 'win32') return;
+    const handle = await fs.open(path, O_RDONLY);
+    try {
+      await handle.sync();
+    } catch (error) {
+      // Some file systems do not support fsync on directories.
+      if (!['EINVAL', 'ENOTSUP', 'EOPNOTSUPP'].includes(errnoOf(error) ?? '')) throw error;
+    } finally {
+      await handle.close();
+    }
+  },
+};
+
+/** The errno name (such as `ENOSPC`) of a system error; undefined for any other error. */
+export function errnoOf(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/** Whether the error means that the file or directory does not exist. */
+export const isMissing = (error: unknown): boolean => errnoOf(error) === 'ENOENT';

@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto';
+import { basename, dirname, join } from 'node:path';
+import { type FileSystem, isMissing, type OpenFile } from './file-system.ts';
+
+/** Writes all of `buffer` at `position`, repeating short writes. */
+export async function writeFully(file: OpenFile, buffer: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < buffer.length; ) {
+    const written = await file.write(buffer, done, buffer.length - done, position + done);
+    if (written <= 0) throw new Error('the file system wrote 0 bytes');
+    done += written;
+  }
+}
+
+/** Reads until `buffer` is full or the file ends. Returns the number of bytes read. */
+export async function readFully(file: OpenFile, buffer: Uint8Array, position: number): Promise<number> {
+  let done = 0;
+  while (done < buffer.length) {
+    const read = await file.read(buffer, done, buffer.length - done, position + done);
+    if (read <= 0) break;
+    done += read;
+  }
+  return done;
+}
+
+/** Calls `use` with the file and closes the file afterwards, also if `use` throws. */
+export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promise<T>): Promise<T> {
+  try {
+    return await use(file);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Reads a file, at most `maxBytes` of it. Undefined if the file does not exist. */
+export async function readBytes(
+  fileSystem: FileSystem,
+  path: string,
+  maxBytes = Number.POSITIVE_INFINITY,
+): Promise<Buffer | undefined> {
+  try {
+    return await withFile(await fileSystem.open(path, 'read'), async (file) => {
+      const buffer = Buffer.alloc(Math.min((await file.stat()).size, maxBytes));
+      return buffer.subarray(0, await readFully(file, buffer, 0));
+    });
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Like `readBytes`, for UTF-8 text. */
+export const readTextFile = async (...args: Parameters<typeof readBytes>): Promise<string | undefined> =>
+  (await readBytes(...args))?.toString('utf8');
+
+/** Creates a file with mode 0600 and syncs its contents, but not its name. Fails with EEXIST if the name is taken. */
+export async function createFile(
+  fileSystem: FileSystem,
+  path: string,
+  parts: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<void> {
+  await withFile(await fileSystem.open(path, 'create'), async (file) => {
+    let position = 0;
+    for await (const part of parts) {
+      await writeFully(file, part, position);
+      position += part.length;
+    }
+    await file.datasync();
+  });
+}
+
+/**
+ * Creates or replaces a file atomically and durably: after a crash the path has either the old contents or all of the
+ * new. A crash can leave a temporary file with a name for which `isTemporaryName` is true.
+ */
+export async function replaceFile(
+  fileSystem: FileSystem,
+  path: string,
+  parts: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const temporary = join(dirname(path), temporaryName(basename(path)));
+  try {
+    await createFile(fileSystem, temporary, parts);
+    await fileSystem.rename(temporary, path);
+  } catch (error) {
+    await fileSystem.unlink(temporary).catch(() => {});
+    throw error;
+  }
+  await fileSystem.syncDirectory(dirname(path));
+}
+
+/** A unique name for a temporary file that will become `name`. */
+export const temporaryName = (name: string): string => `${name}.new-${randomBytes(8).toString('hex')}`;
+
+/** Whether the name was made by `temporaryName`. */
+export const isTemporaryName = (name: string): boolean => /\.new-[0-9a-f]+$/.test(name);
+
+/** Deletes a file if it exists. */
+export async function removeFile(fileSystem: FileSystem, path: string): Promise<void> {
+  await fileSystem.unlink(path).catch((error) => {
+    if (!isMissing(error)) throw error;
+  });
+}

@@ -1,0 +1,176 @@
+import { createHash, randomBytes } from 'node:crypto';
+import * as fs from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { errnoOf, realFileSystem } from '../file-system.ts';
+import { removeFile } from '../files.ts';
+import {
+  type Claim,
+  DirectoryInUseError,
+  type DirectoryLock,
+  LockError,
+  probe,
+  type Sleep,
+  serveClaim,
+} from './claim.ts';
+import { shortPath } from './socket-path.ts';
+
+export { DirectoryInUseError, type DirectoryLock, LockError } from './claim.ts';
+
+/** Dependencies that tests replace. Times are in milliseconds. */
+export type LockOptions = {
+  sleep?: Sleep;
+  now?: () => number;
+  /** Where symbolic links to directories with long paths are created. */
+  temporary?: string;
+  platform?: NodeJS.Platform;
+};
+
+type Settings = Required<LockOptions>;
+
+const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
+/** A claim whose process has not renamed it yet. */
+const PENDING = /^claim-\d+-[0-9a-f]{8}$/;
+const PENDING_MS = 60_000;
+const TIMEOUT_MS = 5_000;
+const RETRY_MS = 10;
+
+/**
+ * Locks the directory until this process releases the lock or ends.
+ *
+ * A lock file could outlive its process, so each process that wants the directory listens on a socket with a unique
+ * name in it instead. A socket that refuses connections belongs to a process that has ended, and anyone may delete it.
+ * A process first listens, then renames its socket to its final name, then looks for other claims: of two processes, at
+ * least one sees the other. A process that sees no other living claim gets the lock. If several processes see each
+ * other, the claim with the smallest name stays and the others withdraw and wait.
+ *
+ * @throws DirectoryInUseError if another process holds the lock
+ * @throws LockError if the directory cannot contain a socket
+ */
+export async function acquireDirectoryLock(
+  directory: string,
+  options: LockOptions = {},
+): Promise<DirectoryLock> {
+  const settings: Settings = { ...defaults(), ...options };
+  if (settings.platform === 'win32') return acquirePipe(directory, settings.sleep);
+  const short = await shortPath(directory, settings.temporary);
+  try {
+    await removePending(directory);
+    return await acquireLoop(directory, short.directory, settings);
+  } finally {
+    await short.remove();
+  }
+}
+
+const defaults = (): Settings => ({
+  sleep: (ms, signal) => setTimeout(ms, undefined, signal && { signal }).catch(() => {}),
+  now: () => performance.now(),
+  temporary: tmpdir(),
+  platform: process.platform,
+});
+
+async function acquireLoop(
+  directory: string,
+  short: string,
+  { sleep, now }: Settings,
+): Promise<DirectoryLock> {
+  const deadline = now() + TIMEOUT_MS;
+  let claim: Claim | undefined;
+  let isWaiting = false;
+  try {
+    for (; now() < deadline; await sleep(RETRY_MS)) {
+      if (!isWaiting) claim ??= await createClaim(directory, short);
+      const others = await livingClaims(directory, short, claim?.name, sleep);
+      if (claim && others.length === 0) {
+        claim.promote();
+        return claim;
+      }
+      const { name } = claim ?? {};
+      // After withdrawing, wait until no other process claims the directory.
+      isWaiting = others.some((other) => name === undefined || other < name);
+      if (!isWaiting) continue;
+      await claim?.release();
+      claim = undefined;
+    }
+    throw new LockError(
+      `could not lock ${directory}: too many processes tried at the same time`,
+      'start one process at a time',
+    );
+  } catch (error) {
+    await claim?.release();
+    throw error;
+  }
+}
+
+async function createClaim(directory: string, short: string): Promise<Claim> {
+  const suffix = `${process.pid}-${randomBytes(4).toString('hex')}`;
+  const name = `lock-${suffix}`;
+  const pending = `claim-${suffix}`;
+  const claim = await serveClaim({
+    directory,
+    name,
+    socket: join(short, pending),
+    remove: () => fs.unlink(join(directory, name)),
+  });
+  try {
+    // The umask decides the mode of a new socket.
+    await fs.chmod(join(directory, pending), 0o600);
+    await fs.rename(join(directory, pending), join(directory, name));
+  } catch (error) {
+    await claim.release();
+    await fs.unlink(join(directory, pending)).catch(() => {});
+    throw error;
+  }
+  return claim;
+}
+
+/**
+ * The names of other living processes' claims. Deletes claims of dead processes.
+ *
+ * @throws DirectoryInUseError if another process holds the lock
+ */
+async function livingClaims(directory: string, short: string, own: string | undefined, sleep: Sleep) {
+  const names = (await fs.readdir(directory)).filter((name) => CLAIM.test(name) && name !== own);
+  const states = await Promise.all(names.map((name) => probe(join(short, name), sleep)));
+  const living: string[] = [];
+  for (const [i, name] of names.entries()) {
+    const state = states[i];
+    if (state === 'dead') {
+      await removeFile(realFileSystem, join(directory, name));
+    } else if (typeof state === 'object' && state.state === 'claiming') {
+      living.push(name);
+    } else {
+      // A process that listens without sending a state is busy or stopped, and may hold the lock.
+      const owner = typeof state === 'object' ? state : {};
+      throw new DirectoryInUseError(directory, { pid: Number(CLAIM.exec(name)?.[1]), ...owner });
+    }
+  }
+  return living;
+}
+
+/** Deletes old sockets of processes that were killed before they renamed them. */
+async function removePending(directory: string): Promise<void> {
+  for (const name of await fs.readdir(directory)) {
+    if (!PENDING.test(name)) continue;
+    const path = join(directory, name);
+    const { mtimeMs } = await fs.lstat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
+    if (Date.now() - mtimeMs > PENDING_MS) await removeFile(realFileSystem, path);
+  }
+}
+
+/** On Windows the lock is a named pipe: only one process can create it, and it disappears with the process. */
+async function acquirePipe(directory: string, sleep: Sleep): Promise<DirectoryLock> {
+  const realPath = (await fs.realpath(directory)).toLowerCase();
+  const name = createHash('sha256').update(realPath).digest('hex').slice(0, 32);
+  const socket = `\\\\.\\pipe\\pets-${name}`;
+  try {
+    const claim = await serveClaim({ directory, name, socket, remove: async () => {} });
+    claim.promote();
+    return claim;
+  } catch (error) {
+    if (!(error instanceof Error) || errnoOf(error.cause) !== 'EADDRINUSE') throw error;
+    const state = await probe(socket, sleep);
+    throw new DirectoryInUseError(directory, typeof state === 'object' ? state : {});
+  }
+}

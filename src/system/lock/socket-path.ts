@@ -1,0 +1,40 @@
+import * as fs from 'node:fs/promises';
+import { join } from 'node:path';
+import { LockError } from './claim.ts';
+
+/** The longest socket path on macOS in bytes; Linux allows 4 more. Node 20 silently truncates longer paths. */
+const MAX_SOCKET_PATH = 103;
+/** The length of the longest file name of a claim. */
+const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
+
+/** An alias of a directory, short enough for the path of a socket in it. */
+export type ShortPath = { directory: string; remove(): Promise<void> };
+
+/**
+ * Returns the directory itself if its path is short enough, otherwise a symbolic link to it in the directory
+ * `temporary`.
+ *
+ * @throws LockError if the path of the link is too long as well
+ */
+export async function shortPath(directory: string, temporary: string): Promise<ShortPath> {
+  if (fits(directory)) return { directory, remove: async () => {} };
+  // mkdtemp appends six characters.
+  if (!fits(join(temporary, 'pets-xxxxxx', 'd'))) {
+    throw new LockError(
+      `the path ${directory} is too long for a socket, and so is the temporary directory ${temporary}`,
+      'use a shorter path, or set TMPDIR to a shorter path',
+    );
+  }
+  const parent = await fs.mkdtemp(join(temporary, 'pets-'));
+  const link = join(parent, 'd');
+  await fs.symlink(directory, link);
+  return {
+    directory: link,
+    async remove() {
+      await fs.unlink(link).catch(() => {});
+      await fs.rmdir(parent).catch(() => {});
+    },
+  };
+}
+
+const fits = (directory: string) => Buffer.byteLength(directory) + 1 + MAX_NAME_LENGTH <= MAX_SOCKET_PATH;

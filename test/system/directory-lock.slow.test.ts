@@ -1,0 +1,236 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { StoreInUseError } from '../../src/store/errors.ts';
+import { openJournalStore } from '../../src/store/journal/journal-store.ts';
+import {
+  acquireDirectoryLock,
+  DirectoryInUseError,
+  type DirectoryLock,
+  LockError,
+} from '../../src/system/lock/directory-lock.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+const locker = fileURLToPath(new URL('../helpers/store-locker.ts', import.meta.url));
+const claimsIn = async (directory: string) =>
+  (await readdir(directory)).filter((name) => /^(lock|claim)-/.test(name));
+const errorOf = (attempt: Promise<unknown>) =>
+  attempt.then(
+    () => undefined,
+    (error) => error,
+  );
+
+async function acquire(...args: Parameters<typeof acquireDirectoryLock>): Promise<DirectoryLock> {
+  const lock = await acquireDirectoryLock(...args);
+  onTestFinished(() => lock.release());
+  return lock;
+}
+
+/** Opens a store in another process. `report` is what that process prints: see helpers/store-locker.ts. */
+async function openInChild(
+  directory: string,
+  url = '',
+  mode = '',
+): Promise<{ child: ChildProcess; report: Record<string, unknown> }> {
+  const child = spawn(process.execPath, ['--import', 'tsx', locker, directory, url, mode], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let text = '';
+  for await (const part of child.stdout?.setEncoding('utf8') ?? []) {
+    text += part;
+    if (text.includes('\n')) break;
+  }
+  return { child, report: JSON.parse(text) };
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
+
+/** Listens like a claim of another process, and sends `reply()` to each client, or nothing if it is undefined. */
+async function fakeClaim(directory: string, name: string, reply: () => string | undefined) {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    const text = reply();
+    if (text !== undefined) socket.end(text);
+  });
+  await once(server.listen(join(directory, name)), 'listening');
+  onTestFinished(() => void server.close());
+}
+
+/** Short sleeps are real, and timeouts never expire, however busy the machine is. */
+const withoutTimeouts = (milliseconds: number) =>
+  milliseconds >= 1_000 ? new Promise<void>(() => {}) : sleep(milliseconds);
+
+describe('acquireDirectoryLock', () => {
+  it('gives the lock to one of many concurrent attempts', async () => {
+    const directory = await temporaryDirectory();
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 30 }, () => acquire(directory, { now: () => 0, sleep: withoutTimeouts })),
+    );
+    expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    for (const attempt of attempts) {
+      if (attempt.status === 'rejected') expect(attempt.reason).toBeInstanceOf(DirectoryInUseError);
+    }
+    expect(await claimsIn(directory)).toHaveLength(1);
+  });
+
+  it('gives the lock to one of many processes', async () => {
+    const directory = await temporaryDirectory();
+    const children = await Promise.all(Array.from({ length: 6 }, () => openInChild(directory)));
+    const results = children.map(({ report }) => (report['isOpen'] ? 'open' : report['name'])).sort();
+    expect(results).toEqual([...Array(5).fill('StoreInUseError'), 'open']);
+  });
+
+  it('reports the pid and the URL of the owner', async () => {
+    const directory = await temporaryDirectory();
+    const { child } = await openInChild(directory, 'http://127.0.0.1:7387/v1');
+    const error = await errorOf(openJournalStore({ directory }));
+    expect(error).toBeInstanceOf(StoreInUseError);
+    expect(error).toMatchObject({ pid: child.pid, url: 'http://127.0.0.1:7387/v1' });
+    expect(error.message).toContain(`pid ${child.pid}`);
+  });
+
+  it('succeeds immediately after kill -9', async () => {
+    const directory = await temporaryDirectory();
+    for (let round = 1; round <= 3; round++) {
+      const { child, report } = await openInChild(directory);
+      expect(report).toEqual({ isOpen: true });
+      await kill(child);
+    }
+    const store = await openJournalStore({ directory });
+    expect(await store.size()).toBe(3);
+    await store.close();
+    expect(await claimsIn(directory)).toEqual([]);
+  });
+
+  it('does not keep its process alive', async () => {
+    const { child } = await openInChild(await temporaryDirectory(), '', 'exit');
+    if (child.exitCode === null) await once(child, 'exit');
+    expect(child.exitCode).toBe(0);
+  });
+
+  it('succeeds after a release, and after a store failed to open', async () => {
+    const directory = await temporaryDirectory();
+    await (await acquireDirectoryLock(directory)).release();
+    await writeFile(join(directory, 'journal.ndjson'), 'damaged');
+    await expect(openJournalStore({ directory })).rejects.toThrow('damaged');
+    expect(await claimsIn(directory)).toEqual([]);
+    await acquire(directory);
+  });
+
+  it('creates a private socket under umask 0', async () => {
+    const directory = await temporaryDirectory();
+    const umask = process.umask(0);
+    onTestFinished(() => void process.umask(umask));
+    await acquire(directory);
+    const [claim = ''] = await claimsIn(directory);
+    expect((await stat(join(directory, claim))).mode & 0o777).toBe(0o600);
+  });
+
+  it('works in a directory whose path is too long for a socket', async () => {
+    const directory = join(await temporaryDirectory(), 'x'.repeat(120), 'é'.repeat(100));
+    await mkdir(directory, { recursive: true });
+    const temporary = await temporaryDirectory();
+    const lock = await acquire(directory, { temporary });
+    lock.announce('http://there');
+    const error = await errorOf(acquire(directory, { temporary }));
+    expect(error).toMatchObject({ pid: process.pid, url: 'http://there' });
+    expect(await readdir(temporary)).toEqual([]);
+    expect(await claimsIn(directory)).toHaveLength(1);
+    await lock.release();
+    expect(await claimsIn(directory)).toEqual([]);
+  });
+
+  it('fails with a hint if the path of the temporary directory is too long as well', async () => {
+    const long = join(await temporaryDirectory(), 'x'.repeat(120));
+    await mkdir(long);
+    const error = await errorOf(acquire(long, { temporary: long }));
+    expect(error).toBeInstanceOf(LockError);
+    expect(error.hint).toContain('TMPDIR');
+  });
+
+  it('deletes the claim of a dead process', async () => {
+    const directory = await temporaryDirectory();
+    const { child } = await openInChild(directory);
+    await kill(child);
+    expect(await claimsIn(directory)).toEqual([expect.stringContaining(`lock-${child.pid}-`)]);
+    await acquire(directory);
+    expect(await claimsIn(directory)).toEqual([expect.stringContaining(`lock-${process.pid}-`)]);
+  });
+
+  it('deletes pending claims that are older than a minute', async () => {
+    const directory = await temporaryDirectory();
+    for (const name of ['claim-1-00000000', 'claim-2-00000000']) await writeFile(join(directory, name), '');
+    const old = new Date(Date.now() - 61_000);
+    await utimes(join(directory, 'claim-1-00000000'), old, old);
+    await acquire(directory);
+    expect(await claimsIn(directory)).toEqual(['claim-2-00000000', expect.stringContaining('lock-')]);
+  });
+
+  it.each<[string, () => string | undefined]>([
+    ['sends nothing', () => undefined],
+    ['sends text that is not JSON', () => 'hello\n'],
+    ['sends too much', () => '{'.repeat(100_000)],
+    ['sends an unknown state', () => '{"state":"sleeping"}\n'],
+    ['disconnects', () => ''],
+  ])('fails if the other process %s', async (_, reply) => {
+    const directory = await temporaryDirectory();
+    await fakeClaim(directory, 'lock-4242-00000000', reply);
+    // Shortens the timeout of one second.
+    const sleep = () => new Promise((done) => setTimeout(done, 20));
+    const error = await errorOf(acquire(directory, { sleep }));
+    expect(error).toBeInstanceOf(DirectoryInUseError);
+    expect(error.pid).toBe(4242);
+    expect(await claimsIn(directory)).toEqual(['lock-4242-00000000']);
+  });
+
+  it.each(['lock-99999999-00000000', 'lock-0-00000000'])(
+    'waits while another process is claiming, with a smaller or larger name: %s',
+    async (name) => {
+      const directory = await temporaryDirectory();
+      let probes = 0;
+      const reply = () => `{"state":"${++probes < 4 ? 'claiming' : 'holding'}","pid":7}\n`;
+      await fakeClaim(directory, name, reply);
+      const error = await errorOf(acquire(directory));
+      expect(error).toBeInstanceOf(DirectoryInUseError);
+      expect(error.pid).toBe(7);
+      expect(probes).toBe(4);
+      expect(await claimsIn(directory)).toEqual([name]);
+    },
+  );
+
+  it('gives up after a few seconds', async () => {
+    const directory = await temporaryDirectory();
+    await fakeClaim(directory, 'lock-0-00000000', () => '{"state":"claiming"}\n');
+    let now = 0;
+    const sleep = async (ms: number) => {
+      // The timeout of a probe, which does not expire because the fake claim replies.
+      if (ms >= 1_000) await new Promise(() => {});
+      now += 500;
+    };
+    const error = await errorOf(acquire(directory, { now: () => now, sleep }));
+    expect(error).toBeInstanceOf(LockError);
+    expect(now).toBeLessThan(7_000);
+  });
+
+  it('sends one line to a client of its socket, whatever the client sends', async () => {
+    const directory = await temporaryDirectory();
+    const lock = await acquire(directory);
+    lock.announce('http://here');
+    const [name = ''] = await claimsIn(directory);
+    const socket = connect(join(directory, name)).on('error', () => {});
+    socket.write('x'.repeat(1_000_000));
+    let text = '';
+    for await (const part of socket.setEncoding('utf8')) text += part;
+    expect(JSON.parse(text)).toEqual({ state: 'holding', pid: process.pid, url: 'http://here' });
+  });
+});
