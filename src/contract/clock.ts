@@ -1,2 +1,2 @@
-/** Tells the time, in milliseconds since the epoch. */
+/** A source of the current time, in milliseconds since the epoch. */
 export type Clock = { now(): number };

@@ -1,4 +1,4 @@
-/** The machine-readable codes of the service and the status each comes with (design D11). */
+/** The service's error codes and the HTTP status of each (docs/service.md, D11). */
 export const errorCodes = {
   invalid_request: 400,
   unauthorized: 401,

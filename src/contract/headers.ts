@@ -1,4 +1,4 @@
-/** The headers of the contract, as the service writes them; a reader compares them without case. */
+/** Header names as the service writes them. Compare them case-insensitively when reading. */
 export const header = {
   authorization: 'Authorization',
   allow: 'Allow',
@@ -17,8 +17,8 @@ export const header = {
   wwwAuthenticate: 'WWW-Authenticate',
 } as const;
 
-/** What a key may consist of: visible ASCII, so that no key can break out of a header or a message. */
+/** The form of an API key: visible ASCII only, so that a key cannot inject text into a header or a message. */
 export const API_KEY_PATTERN = /^[\x21-\x7e]+$/;
 
-/** A name or an address as a Host header has it, without its port. */
+/** A host name, IPv4 address or bracketed IPv6 address, as in a Host header without the port. */
 export const HOST_NAME_PATTERN = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/i;

@@ -1,20 +1,20 @@
 import * as z from 'zod/mini';
 
-/** What names a creation, so that it can be repeated (design D10): 1 to 255 visible ASCII characters and spaces. */
+/** The value of an Idempotency-Key, which makes it safe to retry a creation (docs/service.md 4.6). */
 export const IdempotencyKey = z
   .string()
-  .check(z.regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 ASCII characters without controls'));
+  .check(z.regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters'));
 
-/** How long a service remembers a key, in milliseconds from the time of its record (design D10). */
-export const IDEMPOTENCY_MILLISECONDS = 24 * 60 * 60 * 1_000;
+/** How long the service remembers a key after the creation (docs/service.md, D10). */
+export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
 
-// A structured-field string (RFC 8941), or the bare token that many clients send.
+// A structured-field string (RFC 8941, 3.3.3), or the unquoted token that many clients send.
 const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+))$/;
 
-/** The key as its header has it. */
+/** Formats a key as a header value: a quoted string. */
 export const encodeIdempotencyKey = (key: string): string => `"${key.replace(/["\\]/g, '\\$&')}"`;
 
-/** The key that a header holds; undefined where it holds none. */
+/** Parses a header value into a key; undefined if it is not valid. */
 export function decodeIdempotencyKey(value: string): string | undefined {
   const match = HEADER.exec(value);
   const key = match?.[1]?.replace(/\\(["\\])/g, '$1') ?? match?.[2];

@@ -1,6 +1,6 @@
 import { isLosslessNumber } from 'lossless-json';
 import * as z from 'zod/mini';
-import { says } from './issues.ts';
+import { fieldError } from './issues.ts';
 
 export const INT64_MIN = -(2n ** 63n);
 export const INT64_MAX = 2n ** 63n - 1n;
@@ -12,7 +12,7 @@ const MAX_DIGITS = String(INT64_MAX).length;
 
 const fits = (value: bigint) => value >= INT64_MIN && value <= INT64_MAX;
 
-/** Reads canonical decimal digits (no sign but `-`, no leading zero, no exponent); undefined for anything else. */
+/** Parses an integer in canonical decimal form (no `+`, leading zero or exponent); undefined for any other text. */
 export function parseInt64(text: string): bigint | undefined {
   if (!/^(?:0|-?[1-9]\d{0,18})$/.test(text)) return undefined;
   const value = BigInt(text);
@@ -20,11 +20,11 @@ export function parseInt64(text: string): bigint | undefined {
 }
 
 /**
- * An int64 in a JSON document (specification 2.1), as the exact parser of json.ts hands it over. JSON has one kind of
- * number: `3.0` and `3e0` are the integer 3, as JSON Schema has it too; `1.5` and `"3"` are none.
+ * An int64 in a document read by `parseJson` (docs/service.md 2). As in JSON Schema, `3.0` and `3e0` are the integer 3;
+ * `1.5` and `"3"` are not integers.
  */
 export const int64 = z.pipe(
-  z.custom<unknown>((value) => integerOf(value) !== undefined, says(range)),
+  z.custom<unknown>((value) => integerOf(value) !== undefined, fieldError(range)),
   z.transform((value: unknown) => integerOf(value) ?? 0n),
 );
 
@@ -34,7 +34,7 @@ function integerOf(value: unknown): bigint | undefined {
   return isLosslessNumber(value) ? integerOfText(value.toString()) : undefined;
 }
 
-/** The int64 that a JSON number stands for, whatever its form, in time that grows with its length alone. */
+/** Converts a JSON number, with or without fraction and exponent. Takes time linear in the length of the text. */
 function integerOfText(text: string): bigint | undefined {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text) ?? [];
   const digits = (whole + fraction).replace(/^0+/, '');
@@ -42,14 +42,17 @@ function integerOfText(text: string): bigint | undefined {
   while (digits[end - 1] === '0') end--;
   if (end === 0) return 0n;
   const zeros = Number(exponent) - fraction.length + digits.length - end;
-  // Before anything is made of an exponent that may have any size.
+  // The exponent may be huge: check it before building the digits.
   if (zeros < 0 || end + zeros > MAX_DIGITS) return undefined;
   const value = BigInt(sign + digits.slice(0, end) + '0'.repeat(zeros));
   return fits(value) ? value : undefined;
 }
 
-/** An int64 in a path, a query or an argument: text of digits. */
+/** An int64 in a path, a query or a command-line argument: decimal digits. */
 export const int64Text = z.pipe(
-  z.custom<string>((value) => typeof value === 'string' && parseInt64(value) !== undefined, says(range)),
+  z.custom<string>(
+    (value) => typeof value === 'string' && parseInt64(value) !== undefined,
+    fieldError(range),
+  ),
   z.transform((text: string) => BigInt(text)),
 );

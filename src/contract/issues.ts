@@ -1,11 +1,11 @@
 import type * as z from 'zod/mini';
 
-/** The message of a value that is missing, or else of one that is not what it must be. */
-export const says = (message: string) => ({
+/** Schema option that sets the message of an invalid value; a missing value always has the message `is required`. */
+export const fieldError = (message: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : message),
 });
 
-/** What is wrong with a value, field by field: `categoryId is required; status must be one of …`. */
+/** Formats validation errors on one line: `categoryId is required; status must be one of …`. */
 export function describeIssues(error: z.core.$ZodError): string {
   return error.issues.map((issue) => [...pathOf(issue.path), issue.message].join(' ')).join('; ');
 }

@@ -1,24 +1,29 @@
 import { LosslessNumber, parse, stringify } from 'lossless-json';
 
-// Numbers whose text the native parser would not keep: sixteen digits and more, fractions, exponents, minus zero.
+// Numbers that JSON.parse may change: those with 16 digits or more, a fraction or an exponent, and minus zero.
 const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
 
-/** Deeper documents are refused before they are parsed: the exact parser recurses. */
+/** Checked before parsing, because lossless-json recurses for each level. */
 const MAX_DEPTH = 500;
 
 /**
- * Parses JSON without changing a digit: an integer becomes a `number` where that is exact and a `bigint` above,
- * any other number a `LosslessNumber` that prints as it came. As with JSON.parse the last of two equal names wins.
+ * Parses JSON without losing digits: a safe integer becomes a `number`, a larger one a `bigint`, and a number with a
+ * fraction or an exponent a `LosslessNumber`, which keeps its text. Of duplicate names in an object the last one wins,
+ * as with JSON.parse.
  *
- * @throws SyntaxError for text that is not JSON, or is nested deeper than `maxDepth`
+ * @throws SyntaxError if the text is not JSON or is nested deeper than `maxDepth`
  */
 export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
   if (isDeeperThan(text, maxDepth)) throw new SyntaxError(`nested deeper than ${maxDepth} levels`);
-  if (!INEXACT.test(text)) return JSON.parse(text);
+  if (!INEXACT.test(text) || !INEXACT.test(withoutStrings(text))) return JSON.parse(text);
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }
 
-/** What the text holds; undefined where it is not JSON. */
+/** Removes strings, because digits in them do not matter. With an escape in a string, its end is harder to find. */
+const withoutStrings = (text: string): string =>
+  text.includes('\\') ? text : text.replaceAll(/"[^"]*"/g, '""');
+
+/** Like `parseJson`, but returns undefined if the text is not JSON. */
 export function tryParseJson(text: string): unknown {
   try {
     return parseJson(text);
@@ -27,7 +32,7 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/** Writes JSON with every digit of what `parseJson` read; `indent` spaces a level, or all in one line. */
+/** Formats a value as JSON with every digit that `parseJson` read: on one line, or with `indent` spaces per level. */
 export function stringifyJson(value: unknown, { indent }: { indent?: number | undefined } = {}): string {
   return stringify(value, undefined, indent) ?? 'null';
 }
@@ -39,21 +44,7 @@ function parseNumber(text: string): number | bigint | LosslessNumber {
 }
 
 function isDeeperThan(text: string, maxDepth: number): boolean {
-  return opensMoreThan(text, maxDepth) && isNestedDeeperThan(text, maxDepth);
-}
-
-/** Whether so many brackets open at all, in strings too: most texts have fewer, and that is found out at once. */
-function opensMoreThan(text: string, most: number): boolean {
-  let count = 0;
-  for (const bracket of ['{', '[']) {
-    for (let i = text.indexOf(bracket); i !== -1; i = text.indexOf(bracket, i + 1)) {
-      if (++count > most) return true;
-    }
-  }
-  return false;
-}
-
-function isNestedDeeperThan(text: string, maxDepth: number): boolean {
+  if (!hasMoreBracketsThan(text, maxDepth)) return false;
   let depth = 0;
   let inString = false;
   for (let i = 0; i < text.length; i++) {
@@ -65,6 +56,17 @@ function isNestedDeeperThan(text: string, maxDepth: number): boolean {
     else if (char === 0x7b || char === 0x5b) {
       if (++depth > maxDepth) return true;
     } else if (char === 0x7d || char === 0x5d) depth--;
+  }
+  return false;
+}
+
+/** Whether the text has more than `max` opening brackets, in strings too. Much faster than counting the depth. */
+function hasMoreBracketsThan(text: string, max: number): boolean {
+  let count = 0;
+  for (const bracket of ['{', '[']) {
+    for (let i = text.indexOf(bracket); i !== -1; i = text.indexOf(bracket, i + 1)) {
+      if (++count > max) return true;
+    }
   }
   return false;
 }

@@ -1,43 +1,46 @@
 import * as z from 'zod/mini';
 import type { ErrorStatus } from './error-codes.ts';
 import { int64Text } from './int64.ts';
-import { says } from './issues.ts';
+import { fieldError } from './issues.ts';
 import { NewPet, Orders, Pet, PetStatus, Pets } from './schemas.ts';
 
-/** The page size of a list (specification 8.1). */
+/** The range and default of `limit` (docs/service.md 8.1). */
 export const pageSize = { min: 1, max: 100, default: 20 } as const;
 
 const limitRange = `must be an integer from ${pageSize.min} to ${pageSize.max}`;
 
-/** `limit` as it stands in a query or behind `--limit`. */
+/** The text of the query parameter `limit` or of the option `--limit`. */
 export const PageLimit = z.pipe(
   z.custom<string>(
     (text) => typeof text === 'string' && /^[1-9]\d{0,2}$/.test(text) && Number(text) <= pageSize.max,
-    says(limitRange),
+    fieldError(limitRange),
   ),
   z.transform(Number),
 );
 
-/** What the router, the client, the command line's checks and the description of the service know of an operation. */
+/** An operation, as the router, the client, the command line and the OpenAPI description use it. */
 export type Operation = {
   method: 'GET' | 'POST';
-  /** Below the base URL; `{name}` stands for the path parameter of that name. */
+  /** Relative to the base URL; `{name}` is a path parameter. */
   path: `/${string}`;
   summary: string;
-  /** Path parameters and query parameters, each from text. */
+  /** Schemas of the path parameters and of the query parameters; their input is text. */
   params?: z.ZodMiniObject;
   query?: z.ZodMiniObject;
   body?: z.ZodMiniType;
   success: { status: 200 | 201; body: z.ZodMiniType };
   errors: readonly ErrorStatus[];
-  /** Whether sending it twice does no more than sending it once. */
-  repeatable: boolean;
+  /** Whether sending the request twice has the same effect as sending it once. */
+  idempotent: boolean;
+  /** Whether an `Idempotency-Key` makes it safe to send again (docs/service.md 4.6). */
+  acceptsIdempotencyKey?: true;
   deprecated?: { since: Date; sunset: Date; successor: `/${string}` };
 };
 
-const everywhere = [400, 401, 405, 408, 417, 421, 429, 431, 500, 503] as const;
+/** Statuses that every operation may return. */
+const commonErrors = [400, 401, 405, 408, 417, 421, 429, 431, 500, 503] as const;
 
-/** The service's operations (specification 4). Nothing else says what they are. */
+/** The operations of the service (docs/service.md 4). */
 export const operations = {
   listPets: {
     method: 'GET',
@@ -49,8 +52,8 @@ export const operations = {
       cursor: z.optional(z.string()),
     }),
     success: { status: 200, body: Pets },
-    errors: everywhere,
-    repeatable: true,
+    errors: commonErrors,
+    idempotent: true,
   },
   createPet: {
     method: 'POST',
@@ -58,8 +61,9 @@ export const operations = {
     summary: 'Add an animal',
     body: NewPet,
     success: { status: 201, body: Pet },
-    errors: [...everywhere, 409, 413, 415, 422],
-    repeatable: false,
+    errors: [...commonErrors, 409, 413, 415, 422],
+    idempotent: false,
+    acceptsIdempotencyKey: true,
   },
   getPet: {
     method: 'GET',
@@ -67,8 +71,8 @@ export const operations = {
     summary: 'Get an animal',
     params: z.object({ petId: int64Text }),
     success: { status: 200, body: Pet },
-    errors: [...everywhere, 404, 410],
-    repeatable: true,
+    errors: [...commonErrors, 404, 410],
+    idempotent: true,
     deprecated: {
       since: new Date('2026-11-20T00:00:00Z'),
       sunset: new Date('2030-12-05T00:00:00Z'),
@@ -80,8 +84,8 @@ export const operations = {
     path: '/store/orders',
     summary: 'Store orders',
     success: { status: 200, body: Orders },
-    errors: everywhere,
-    repeatable: true,
+    errors: commonErrors,
+    idempotent: true,
   },
 } as const satisfies Record<string, Operation>;
 
@@ -91,13 +95,13 @@ export type OperationName = keyof Operations;
 type Part<Op, Name extends string> =
   Op extends Record<Name, z.ZodMiniType> ? Record<Name, z.output<Op[Name]>> : unknown;
 
-/** What a caller hands over: `{ params, query, body }`, each only where the operation has it. */
+/** The input of an operation: those of `params`, `query` and `body` that it has. */
 export type OperationInput<Name extends OperationName> = Part<Operations[Name], 'params'> &
   Part<Operations[Name], 'query'> &
   Part<Operations[Name], 'body'>;
 
-/** What a caller gets back. */
+/** The body of a successful response. */
 export type OperationOutput<Name extends OperationName> = z.output<Operations[Name]['success']['body']>;
 
-/** The version is part of the address (specification 9): every base URL ends in it. */
+/** The path with which every base URL ends (docs/service.md 9). */
 export const API_PREFIX = '/v1';

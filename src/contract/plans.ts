@@ -1,16 +1,16 @@
 import * as z from 'zod/mini';
 
-/** How many requests a caller has, per UTC minute and per UTC day (specification 8.2). */
+/** Requests that an API key may make per UTC minute and per UTC day (docs/service.md 8.2). */
 export type Quota = { perMinute: number; perDay: number };
 
 export const planNames = ['free', 'pro', 'business', 'enterprise'] as const;
 export const PlanName = z.enum(planNames, { error: `must be one of ${planNames.join(', ')}` });
 export type PlanName = z.infer<typeof PlanName>;
 
-/** The largest quota of a key, far above any traffic and exact in every arithmetic. */
+/** The largest quota: far above any real traffic, and small enough for exact arithmetic. */
 export const MAX_QUOTA = 10 ** 15;
 
-/** Enterprise quotas are agreed for each key; these hold where none were. */
+/** The quotas of each plan. Those of enterprise are defaults: a key can have its own. */
 export const plans: Readonly<Record<PlanName, Quota>> = {
   free: { perMinute: 60, perDay: 1_000 },
   pro: { perMinute: 300, perDay: 10_000 },

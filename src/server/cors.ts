@@ -1,6 +1,6 @@
 import { header } from '../contract/headers.ts';
 
-const READABLE = [
+const EXPOSED_HEADERS = [
   header.deprecation,
   header.idempotencyReplayed,
   header.idempotencySupported,
@@ -12,25 +12,30 @@ const READABLE = [
   header.retryAfter,
   header.sunset,
 ].join(', ');
-const SENDABLE = [header.authorization, 'Content-Type', header.idempotencyKey, header.prefer].join(', ');
+const ALLOWED_HEADERS = [header.authorization, 'Content-Type', header.idempotencyKey, header.prefer].join(
+  ', ',
+);
 const PREFLIGHT_SECONDS = 600;
 
-/** What lets a page of one of the origins read an answer; `*` stands for every origin. Nothing without `--cors`. */
+/** The CORS headers of a response to `origin`; `origins` are the allowed ones, `*` allows all. */
 export function corsHeaders(origin: string | undefined, origins: readonly string[]): Record<string, string> {
-  if (origins.length === 0) return {};
-  // The answer differs by origin: a cache must not hand one page's to another.
+  // The response depends on the origin, so caches must not share it between origins.
   const vary = { Vary: 'Origin' };
   const allowed = origins.includes('*') ? '*' : origins.find((each) => each === origin);
   if (allowed === undefined) return vary;
-  return { ...vary, 'Access-Control-Allow-Origin': allowed, 'Access-Control-Expose-Headers': READABLE };
+  return {
+    ...vary,
+    'Access-Control-Allow-Origin': allowed,
+    'Access-Control-Expose-Headers': EXPOSED_HEADERS,
+  };
 }
 
-/** What a preflight asks for besides; `methods` are those of the resource. */
+/** The additional headers of a response to a preflight request; `methods` are those of the path. */
 export function preflightHeaders(origins: readonly string[], methods: string): Record<string, string> {
   if (origins.length === 0) return {};
   return {
     'Access-Control-Allow-Methods': methods,
-    'Access-Control-Allow-Headers': SENDABLE,
+    'Access-Control-Allow-Headers': ALLOWED_HEADERS,
     'Access-Control-Max-Age': String(PREFLIGHT_SECONDS),
   };
 }

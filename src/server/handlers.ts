@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { header } from '../contract/headers.ts';
+import { decodeIdempotencyKey } from '../contract/idempotency-key.ts';
 import {
   API_PREFIX,
   type OperationInput,
@@ -7,64 +9,52 @@ import {
   operations,
   pageSize,
 } from '../contract/operations.ts';
-import type { Store } from '../store/store.ts';
-import type { Caller } from './caller/auth.ts';
+import type { CreatePet, Idempotency, Store } from '../store/store.ts';
+import type { Principal } from './auth/authentication.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { readIdempotency } from './request/idempotency.ts';
-import { ServiceError } from './service-error.ts';
+import { invalidRequest, ServiceError } from './http-errors.ts';
+import type { ServiceResponse } from './response.ts';
 
-/**
- * An answer before the headers that every answer has. `body` is JSON text; in `latin1` each of its characters stands for
- * a byte of the text's UTF-8. It is final where the same request gets it for ever.
- */
-export type Answer = {
-  status: number;
-  headers: Readonly<Record<string, string>>;
-  body: string;
-  encoding?: 'latin1';
-  isFinal?: boolean;
-};
+export type HandlerContext = { store: Store; principal: Principal; request: IncomingMessage; now: number };
 
-export type Call = { store: Store; caller: Caller; request: IncomingMessage; now: number };
+type Handler<Name extends OperationName> = (
+  input: OperationInput<Name>,
+  context: HandlerContext,
+) => Promise<ServiceResponse>;
 
 const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
-type Handler<Name extends OperationName> = (input: OperationInput<Name>, call: Call) => Promise<Answer>;
-
-/** What each operation of the contract does. Their inputs come here already checked. */
+/** Implements each operation of the contract; the input is already validated. */
 export const handlers: { [Name in OperationName]: Handler<Name> } = {
-  async listPets({ query }, { store }) {
-    const { limit = pageSize.default, status, cursor } = query;
-    const page = await store.list({ limit, status, after: readCursor(cursor, store.secret) });
-    // Node sends a string together with the headers, and a buffer apart.
-    const body = page.pets.toString('latin1');
-    const answer: Answer = {
-      status: operations.listPets.success.status,
-      headers: {},
-      body,
-      encoding: 'latin1',
-    };
-    if (page.next === undefined) return answer;
-    // Nothing of it needs an encoding.
-    const filter = status === undefined ? '' : `&status=${status}`;
-    const nextQuery = `limit=${limit}${filter}&cursor=${encodeCursor(page.next, store.secret)}`;
-    const link = `<${API_PREFIX}${operations.listPets.path}?${nextQuery}>; rel="next"`;
-    return { ...answer, headers: { [header.link]: link }, isFinal: true };
+  async listPets({ query: { limit = pageSize.default, status, cursor } }, { store }) {
+    const after = cursor === undefined ? undefined : decodeCursor(cursor);
+    if (cursor !== undefined && after === undefined) {
+      throw invalidRequest('cursor is not valid. Start again without it');
+    }
+    const { pets, next } = await store.list({ limit, status, after });
+    const headers: Record<string, string> = {};
+    if (next !== undefined) {
+      const filter = status === undefined ? '' : `&status=${status}`;
+      const query = `limit=${limit}${filter}&cursor=${encodeCursor(next)}`;
+      headers[header.link] = `<${API_PREFIX}${operations.listPets.path}?${query}>; rel="next"`;
+    }
+    // Node sends a string in one piece with the headers, unlike a buffer.
+    const body = `[${pets.toString('latin1')}]`;
+    return { status: operations.listPets.success.status, headers, body, encoding: 'latin1' };
   },
 
-  async createPet({ body }, { store, caller, request }) {
-    const { name, categoryId, status = 'available' } = body;
+  async createPet({ body: { name, categoryId, status = 'available' } }, { store, principal, request }) {
     const pet = { name, categoryId, status };
-    const idempotency = readIdempotency(request.headers[IDEMPOTENCY_KEY], caller.id, pet);
-    const outcome = await store.add(idempotency ? { pet, idempotency } : { pet });
-    switch (outcome.kind) {
+    const idempotency = readIdempotency(request, principal, pet);
+    const result = await store.add(idempotency ? { pet, idempotency } : { pet });
+    switch (result.kind) {
       case 'added':
-        return { status: operations.createPet.success.status, headers: {}, body: outcome.pet };
+        return { status: operations.createPet.success.status, headers: {}, body: result.pet };
       case 'replayed':
         return {
           status: operations.createPet.success.status,
           headers: { [header.idempotencyReplayed]: 'true' },
-          body: outcome.pet,
+          body: result.pet,
         };
       case 'mismatch':
         throw new ServiceError(
@@ -79,16 +69,16 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
     }
   },
 
-  async getPet({ params }, { store, now }) {
-    const { deprecated } = operations.getPet;
-    if (now >= deprecated.sunset.getTime()) {
+  async getPet({ params: { petId } }, { store, now }) {
+    const { sunset, successor } = operations.getPet.deprecated;
+    if (now >= sunset.getTime()) {
       throw new ServiceError(
         'operation_removed',
-        `This operation was removed on ${deprecated.sunset.toUTCString()}: use GET ${deprecated.successor} with a status filter`,
+        `This operation was removed on ${sunset.toUTCString()}. Use GET ${successor} with a status filter`,
       );
     }
-    const pet = await store.get(params.petId);
-    if (pet === undefined) throw new ServiceError('not_found', `There is no animal with id ${params.petId}`);
+    const pet = await store.get(petId);
+    if (pet === undefined) throw new ServiceError('not_found', `There is no animal with id ${petId}`);
     return { status: operations.getPet.success.status, headers: {}, body: pet };
   },
 
@@ -98,24 +88,27 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
   },
 };
 
-/** Calls the handler of an operation by its name: the table above pairs their types. */
-export function callHandler<Name extends OperationName>(
+/** Runs the handler of an operation; generic, because TypeScript cannot relate `name` and `input` otherwise. */
+export function runOperation<Name extends OperationName>(
   name: Name,
   input: OperationInput<Name>,
-  call: Call,
-): Promise<Answer> {
+  context: HandlerContext,
+): Promise<ServiceResponse> {
   const handler: Handler<Name> = handlers[name];
-  return handler(input, call);
+  return handler(input, context);
 }
 
-function readCursor(cursor: string | undefined, secret: string): bigint | undefined {
-  if (cursor === undefined) return undefined;
-  const after = decodeCursor(cursor, secret);
-  if (after === undefined) {
-    throw new ServiceError(
-      'invalid_request',
-      'cursor is not one that this service gave out: start without it',
-    );
+/** The Idempotency-Key of a creation, with a hash of its content (D10). @throws ServiceError `invalid_request` */
+function readIdempotency(
+  request: IncomingMessage,
+  { id }: Principal,
+  { name, categoryId, status }: CreatePet['pet'],
+): Idempotency | undefined {
+  const value = request.headers[IDEMPOTENCY_KEY];
+  if (value === undefined) return undefined;
+  const key = decodeIdempotencyKey(String(value));
+  if (key === undefined) {
+    throw invalidRequest('Idempotency-Key must be a quoted string of 1 to 255 ASCII characters');
   }
-  return after;
+  return { scope: id, key, bodyHash: hash('sha256', JSON.stringify([name, categoryId.toString(), status])) };
 }

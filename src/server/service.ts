@@ -3,15 +3,15 @@ import { setMaxListeners } from 'node:events';
 import type { Clock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import { openBanFile } from '../store/ban-file.ts';
-import { openJournalStore } from '../store/journal-store.ts';
-import { KeyRegistry } from '../store/key-registry.ts';
+import { openJournalStore } from '../store/journal/journal-store.ts';
+import { KeyRegistry } from '../store/keys/key-registry.ts';
 import type { Seed, Store } from '../store/store.ts';
-import { type Answered, createApp } from './app.ts';
+import { type AccessLogEntry, createApp } from './app.ts';
 import { listen } from './connection/listen.ts';
-import type { FaultOptions } from './faults/draw.ts';
-import { type BanRule, type Bans, createBans, type SaveBans } from './limits/bans.ts';
-import { createMemoryLimiter } from './limits/limiter.ts';
-import { isLoopback, namesFor } from './request/hosts.ts';
+import type { FaultOptions } from './faults/random-fault.ts';
+import { type BanRule, type BanTracker, createBanTracker, type SaveBans } from './rate-limit/bans.ts';
+import { createMemoryRateLimiter } from './rate-limit/limiter.ts';
+import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 
 export type ServiceOptions = {
   directory: string;
@@ -21,28 +21,28 @@ export type ServiceOptions = {
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   bans: BanRule;
-  /** Refuses addresses that send too many requests without a valid key; not at loopback it always does. */
+  /** Limits requests without a valid key, per address; always on unless the service listens on loopback (D13). */
   limitFailedKeys: boolean;
-  /** More names that a Host header may have. */
+  /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
   cors: readonly string[];
   faults?: FaultOptions | undefined;
-  /** Asked for only where the store is empty. */
+  /** Called only if the store is empty. */
   seed?: (() => Promise<Seed>) | undefined;
   onWarning(message: string): void;
-  /** Told once, when the store can accept nothing more: the service must be stopped. */
+  /** Called once if the store can no longer write: the service must be stopped. */
   onFailure(error: Error): void;
   onError(error: unknown): void;
-  onAnswered?: ((answered: Answered) => void) | undefined;
+  onAccess?: ((entry: AccessLogEntry) => void) | undefined;
 };
 
-/** The service, running. */
+/** A running service. */
 export type Service = {
   store: Store;
   keys: KeyRegistry;
-  /** Whether the seed was used: a store with animals in it is left alone. */
+  /** Whether the seed was used; false if the store was not empty. */
   seeded: boolean;
-  /** With the version prefix. */
+  /** The base URL, including /v1. */
   url: string;
   port: number;
   faults: FaultOptions | undefined;
@@ -50,37 +50,36 @@ export type Service = {
 };
 
 /**
- * Opens the store in a directory, and serves it.
+ * Opens the store of a directory and serves it.
  *
- * @throws StoreError, or the system's error where the address cannot be had; nothing is left open then
+ * @throws StoreError, or the system's error if the address is not available; nothing stays open then
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { directory, host, port, clock, seed, cors, faults, onWarning, onFailure, onError, onAnswered } =
+  const { directory, host, port, clock, seed, cors, faults, onWarning, onFailure, onError, onAccess } =
     options;
   const stopping = new AbortController();
-  // As many answers may be held back as there are connections.
+  // Each request that waits for an injected latency adds a listener, so there is no limit to warn about.
   setMaxListeners(0, stopping.signal);
   const store = await openJournalStore({ directory, clock, onWarning, onFailure });
   try {
     const seeded = seed !== undefined && (await store.isEmpty());
     if (seeded) await store.seed(await seed());
     const keys = new KeyRegistry(directory, { onWarning });
-    const bans = await rememberBans(options);
-    // 127.1 is this machine too, and what a name stands for only the system knows.
+    // Resolve the host to decide whether it is loopback: it may be a name, or 127.1.
     const { address } = await lookup(host);
     const app = createApp({
       store,
       keys,
-      limiter: createMemoryLimiter(clock, bans),
-      strangers: createMemoryLimiter(clock),
-      limitFailedKeys: options.limitFailedKeys || !isLoopback(address),
-      hosts: namesFor({ host, address }, options.allowHosts),
+      limiter: createMemoryRateLimiter(clock, await restoreBans(options)),
+      anonymousLimiter: createMemoryRateLimiter(clock),
+      limitFailedKeys: options.limitFailedKeys || !isLoopbackAddress(address),
+      hosts: allowedHosts({ host, address }, options.allowHosts),
       cors,
       faults,
       sleep: (milliseconds) => options.sleep(milliseconds, stopping.signal).catch(() => {}),
       clock,
       onError,
-      onAnswered,
+      onAccess,
     });
     const listening = await listen(app, { host, port });
     const url = listening.origin + API_PREFIX;
@@ -104,9 +103,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-/** The bans of the earlier runs, and those to come: one that cannot be written holds until the server ends. */
-async function rememberBans({ directory, bans, clock, onWarning }: ServiceOptions): Promise<Bans> {
+/** Loads the bans of earlier runs; new ones are saved, and hold until the service stops if that fails. */
+async function restoreBans({ directory, bans, clock, onWarning }: ServiceOptions): Promise<BanTracker> {
   const file = openBanFile(directory);
   const save: SaveBans = (all) => file.save(all).catch((error: Error) => onWarning(error.message));
-  return createBans(bans, clock, await file.load(), save);
+  return createBanTracker(bans, clock, await file.load(), save);
 }

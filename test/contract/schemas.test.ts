@@ -5,36 +5,36 @@ import { INT64_MAX, INT64_MIN } from '../../src/contract/int64.ts';
 import { describeIssues } from '../../src/contract/issues.ts';
 import { parseJson } from '../../src/contract/json.ts';
 import { operations, PageLimit } from '../../src/contract/operations.ts';
-import { ApiError, NewPet, Pet, petJson, petStatuses } from '../../src/contract/schemas.ts';
+import { ErrorBody, NewPet, Pet, petJson, petStatuses } from '../../src/contract/schemas.ts';
 
-const faults = (schema: z.ZodMiniType, value: unknown): string => {
+const issues = (schema: z.ZodMiniType, value: unknown): string => {
   const result = z.safeParse(schema, value);
   if (result.success) throw new Error('the value is valid');
   return describeIssues(result.error);
 };
 
-describe('describeIssues names each field and what it must be', () => {
+describe('describeIssues lists the invalid fields', () => {
   test.each([
     [{}, 'name is required; categoryId is required'],
     [{ name: 1, categoryId: 1 }, 'name must be a string'],
     [{ name: '', categoryId: 1, status: 'x' }, 'status must be one of available, pending, sold'],
     [[], 'must be a JSON object'],
     [null, 'must be a JSON object'],
-  ])('%j: %s', (value, message) => expect(faults(NewPet, value)).toBe(message));
+  ])('%j: %s', (value, message) => expect(issues(NewPet, value)).toBe(message));
 });
 
-test('a reader of animals keeps the fields that it does not know, a writer drops them', () => {
+test('Pet keeps unknown fields, NewPet drops them', () => {
   const pet = { id: 1, name: 'Rex', categoryId: 3, status: 'sold', colour: 'red' };
   expect(z.parse(Pet, pet)).toEqual({ ...pet, id: 1n, categoryId: 3n });
   expect(z.parse(NewPet, pet)).toEqual({ name: 'Rex', categoryId: 3n, status: 'sold' });
 });
 
-test('an Error body needs its three fields', () => {
-  expect(z.safeParse(ApiError, { code: 'a', message: 'b', status: 400, more: 1 }).success).toBe(true);
-  expect(faults(ApiError, { code: 'a' })).toBe('message is required; status is required');
+test('ErrorBody requires its three fields', () => {
+  expect(z.safeParse(ErrorBody, { code: 'a', message: 'b', status: 400, more: 1 }).success).toBe(true);
+  expect(issues(ErrorBody, { code: 'a' })).toBe('message is required; status is required');
 });
 
-test('petJson writes what Pet reads, for every name and number', () => {
+test('Pet reads every animal that petJson writes', () => {
   const int64s = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
   const pets = fc.record({
     id: int64s,
@@ -54,14 +54,14 @@ describe('PageLimit', () => {
     ['1', 1],
     ['20', 20],
     ['100', 100],
-  ])('takes %s', (text, value) => expect(z.parse(PageLimit, text)).toBe(value));
+  ])('accepts %s', (text, value) => expect(z.parse(PageLimit, text)).toBe(value));
   test.each(['0', '101', '1000', '-1', '+1', '01', '1.0', '1e1', ' 1', '', 'ten'])('refuses %j', (text) =>
-    expect(faults(PageLimit, text)).toBe('must be an integer from 1 to 100'),
+    expect(issues(PageLimit, text)).toBe('must be an integer from 1 to 100'),
   );
 });
 
-test('the operations are those of the specification, and only a creation is not repeatable', () => {
+test('the operations are those of docs/service.md 4; only createPet is not idempotent', () => {
   expect(
-    Object.values(operations).map(({ method, path, repeatable }) => `${method} ${path} ${repeatable}`),
+    Object.values(operations).map(({ method, path, idempotent }) => `${method} ${path} ${idempotent}`),
   ).toEqual(['GET /pets true', 'POST /pets false', 'GET /pets/{petId} true', 'GET /store/orders true']);
 });

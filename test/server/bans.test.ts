@@ -1,23 +1,27 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { addRefusal, createBans, type Refusals } from '../../src/server/limits/bans.ts';
-import { createMemoryLimiter } from '../../src/server/limits/limiter.ts';
-import { hashKey } from '../../src/store/keys.ts';
+import {
+  addRefusedRequest,
+  createBanTracker,
+  type RefusedRequests,
+} from '../../src/server/rate-limit/bans.ts';
+import { createMemoryRateLimiter } from '../../src/server/rate-limit/limiter.ts';
+import { hashKey } from '../../src/store/keys/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';
 
-describe('which refused requests count', () => {
+describe('which rejected requests count towards a ban', () => {
   const run = (steps: readonly (readonly [resetAt: number, at: number])[]): number => {
-    let known: Refusals | undefined;
-    for (const [resetAt, at] of steps) known = addRefusal(known, resetAt, at);
+    let known: RefusedRequests | undefined;
+    for (const [resetAt, at] of steps) known = addRefusedRequest(known, resetAt, at);
     return known?.counted.length ?? 0;
   };
   test.each<[string, (readonly [number, number])[], number]>([
-    ["not the window's first", [[60_000, 0]], 0],
+    ['not the first of the window', [[60_000, 0]], 0],
     [
-      'none within a second of it',
+      'none within a second after it',
       [
         [60_000, 0],
         [60_000, 1],
@@ -26,7 +30,7 @@ describe('which refused requests count', () => {
       0,
     ],
     [
-      'each a second after it and later',
+      'all that arrive a second or more after it',
       [
         [60_000, 0],
         [60_000, 1_000],
@@ -36,7 +40,7 @@ describe('which refused requests count', () => {
       3,
     ],
     [
-      'not the first of the next window, but those before it',
+      'not the first of the next window, but earlier ones',
       [
         [60_000, 10_000],
         [60_000, 50_000],
@@ -46,7 +50,7 @@ describe('which refused requests count', () => {
       1,
     ],
     [
-      'none that is a minute old',
+      'none older than a minute',
       [
         [9e9, 0],
         [9e9, 1_000],
@@ -60,7 +64,7 @@ describe('which refused requests count', () => {
   });
 });
 
-/** A service and a key with 3 requests a minute, all used. */
+/** A service and a key that has used its 3 requests per minute. */
 async function overLimit(...[options]: Parameters<typeof startReal>) {
   const service = await startReal({ time: '2026-11-20T12:00:10Z', ...options });
   const key = await service.makeKey({
@@ -84,10 +88,10 @@ async function overLimit(...[options]: Parameters<typeof startReal>) {
 
 const times = (count: number, code: string) => Array.from({ length: count }, () => code);
 
-describe('D9 a key that sends on after a 429', () => {
-  test('is banned for 300 s with the 10th refused request that comes a second or more after the first', async () => {
+describe('D9 a key that continues after a 429', () => {
+  test('is banned for 300 s by the 10th rejected request that arrives a second or more after the first', async () => {
     const { clock, send, codes } = await overLimit();
-    // Those that were on their way already do not count, however many they are.
+    // Requests within a second may have been sent before the 429 arrived, so they do not count.
     expect(await codes(50)).toEqual(times(50, 'rate_limited'));
     clock.advance(999);
     expect(await codes(10)).toEqual(times(10, 'rate_limited'));
@@ -103,7 +107,7 @@ describe('D9 a key that sends on after a 429', () => {
     });
   });
 
-  test('is let in again when the ban ends, which no request during it makes longer', async () => {
+  test('is accepted again when the ban ends; requests during the ban do not extend it', async () => {
     const { clock, send, codes } = await overLimit();
     await codes(1);
     clock.advance(2_000);
@@ -119,7 +123,7 @@ describe('D9 a key that sends on after a 429', () => {
     expect(await codes(4)).toEqual(['ok', 'ok', 'ok', 'rate_limited']);
   });
 
-  test('stays banned after a restart, by a file that only its owner can read', async () => {
+  test('stays banned after a restart; only the owner can read the file of bans', async () => {
     const { clock, key, directory, codes, restart } = await overLimit();
     await codes(1);
     clock.advance(1_000);
@@ -135,7 +139,7 @@ describe('D9 a key that sends on after a 429', () => {
     expect(await codes(1)).toEqual(['ok']);
   });
 
-  test('counts on from the window’s first refusal when a short ban ends within that window', async () => {
+  test('is banned again in the same window after a short ban', async () => {
     const { clock, codes } = await overLimit({ bans: { after: 3, milliseconds: 4_000 } });
     await codes(1);
     clock.advance(2_000);
@@ -144,7 +148,7 @@ describe('D9 a key that sends on after a 429', () => {
     expect(await codes(3)).toEqual([...times(2, 'rate_limited'), 'key_banned']);
   });
 
-  test('hinders no other key, and is not banned by who has not got it', async () => {
+  test('does not affect other keys, and cannot be banned by clients that do not have it', async () => {
     const { clock, key, call, codes } = await overLimit();
     await codes(1);
     clock.advance(2_000);
@@ -154,7 +158,7 @@ describe('D9 a key that sends on after a 429', () => {
     expect((await call('/pets')).status).toBe(200);
   });
 
-  test('is not banned while it comes back when Retry-After says so, day after day', async () => {
+  test('is not banned if it always waits for Retry-After', async () => {
     const { clock, send } = await overLimit();
     for (let i = 0; i < 2_000; i++) {
       const { code, headers } = await send();
@@ -164,7 +168,7 @@ describe('D9 a key that sends on after a 429', () => {
     expect(clock.now()).toBeGreaterThan(Date.parse('2026-11-21T00:00:00Z'));
   });
 
-  test('counts what comes within a minute: ten in 54 s ban, ten in 61 s do not', async () => {
+  test('is banned by ten rejected requests in 54 s, but not in 61 s', async () => {
     for (const [pause, codesSeen] of [
       [6_000, [...times(9, 'rate_limited'), 'key_banned']],
       [6_800, times(10, 'rate_limited')],
@@ -190,7 +194,7 @@ describe('D9 a key that sends on after a 429', () => {
     }
   });
 
-  test('is banned after as many and for as long as the service was told; 0 bans nobody', async () => {
+  test('follows the configured number and duration; 0 turns bans off', async () => {
     const short = await overLimit({ bans: { after: 2, milliseconds: 5_000 } });
     await short.codes(1);
     short.clock.advance(1_000);
@@ -202,11 +206,11 @@ describe('D9 a key that sends on after a 429', () => {
     expect(await never.codes(200)).toEqual(times(200, 'rate_limited'));
     const rule = { after: 0, milliseconds: 5_000 };
     expect(
-      createBans(rule, never.clock, new Map([['key', never.clock.now() + 1]])).until('key'),
+      createBanTracker(rule, never.clock, new Map([['key', never.clock.now() + 1]])).bannedUntil('key'),
     ).toBeUndefined();
   });
 
-  test('is banned by what many connections send at once, exactly from the 10th on', async () => {
+  test('is banned exactly from the 10th of many concurrent requests', async () => {
     const { clock, send, codes } = await overLimit();
     await codes(1);
     clock.advance(1_000);
@@ -215,7 +219,7 @@ describe('D9 a key that sends on after a 429', () => {
     expect(all.filter(({ code }) => code === 'key_banned')).toHaveLength(55);
   });
 
-  test('whose ban cannot be written is banned nevertheless, and the operator is told', async () => {
+  test('is banned even if the ban cannot be saved; the operator gets a warning', async () => {
     const { clock, codes, directory, warnings } = await overLimit();
     await mkdir(join(directory, 'bans.json'));
     await codes(1);
@@ -224,27 +228,27 @@ describe('D9 a key that sends on after a 429', () => {
     expect(warnings).toEqual([expect.stringContaining(join(directory, 'bans.json'))]);
   });
 
-  test('is in the file with all others, however slow the writing is', async () => {
+  test('is saved with all other bans, however slow saving is', async () => {
     const clock = manualClock();
     const saved: string[][] = [];
     const first = gate();
-    const bans = createBans({ after: 1, milliseconds: 1_000 }, clock, new Map(), async (all) => {
+    const bans = createBanTracker({ after: 1, milliseconds: 1_000 }, clock, new Map(), async (all) => {
       if (saved.length === 0 && all.size === 1) await first.opened;
       saved.push([...all.keys()]);
     });
-    for (const caller of ['a', 'b']) await bans.refused(caller, 60_000);
+    for (const caller of ['a', 'b']) await bans.recordRefusal(caller, 60_000);
     clock.advance(1_000);
-    const both = Promise.all([bans.refused('a', 60_000), bans.refused('b', 60_000)]);
+    const both = Promise.all([bans.recordRefusal('a', 60_000), bans.recordRefusal('b', 60_000)]);
     await new Promise(setImmediate);
     first.open();
     await both;
     expect(saved).toEqual([['a'], ['a', 'b']]);
   });
 
-  test('is told to the limiter, and what is over is not saved again', async () => {
+  test('gets the ban from the rate limiter; expired bans are not saved', async () => {
     const clock = manualClock();
     const saved: ReadonlyMap<string, number>[] = [];
-    const bans = createBans(
+    const bans = createBanTracker(
       { after: 1, milliseconds: 1_000 },
       clock,
       new Map([['old', clock.now() - 1]]),
@@ -252,35 +256,34 @@ describe('D9 a key that sends on after a 429', () => {
         saved.push(all);
       },
     );
-    const limiter = createMemoryLimiter(clock, bans);
+    const limiter = createMemoryRateLimiter(clock, bans);
     const quota = { perMinute: 1, perDay: 10 };
-    await limiter.take('key', quota);
-    await limiter.take('key', quota);
+    await limiter.consume('key', quota);
+    await limiter.consume('key', quota);
     clock.advance(1_000);
-    expect(await limiter.take('key', quota)).toEqual({
+    expect(await limiter.consume('key', quota)).toEqual({
       window: { limit: 1, remaining: 0, resetAt: clock.now() + 1_000 },
       retryAt: clock.now() + 1_000,
       banned: true,
     });
-    // What is over is forgotten.
     expect(saved).toEqual([new Map([['key', clock.now() + 1_000]])]);
     expect(await limiter.peek('key', quota)).toMatchObject({ banned: true });
   });
 });
 
-test('a damaged file of bans is named at the start, with what to do, and left as it is', async () => {
+test('a damaged file of bans is reported at the start and not changed', async () => {
   const { directory, restart } = await startReal();
   const path = join(directory, 'bans.json');
   for (const [text, why] of [
     ['{"half":', 'it is not JSON'],
     ['[]', 'must be a JSON object'],
     ['{"key":"2026-11-20T12:00:00Z"}', 'key is not a SHA-256'],
-    [`{"${'0'.repeat(64)}":"tomorrow"}`, 'must be an instant'],
+    [`{"${'0'.repeat(64)}":"tomorrow"}`, 'must be an ISO 8601 time'],
   ] as const) {
     await writeFile(path, text);
     await expect(restart()).rejects.toMatchObject({
       message: expect.stringMatching(new RegExp(`^${path} is damaged: .*${why}`)),
-      hint: expect.stringContaining('remove that file'),
+      hint: expect.stringContaining('delete the file'),
     });
     expect(await readFile(path, 'utf8')).toBe(text);
   }

@@ -9,14 +9,14 @@ const from = (origin: string, init: RequestInit = {}): RequestInit => ({
 const corsOf = ({ headers }: Response) =>
   Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control') || name === 'vary'));
 
-test('without --cors no answer has a CORS header', async () => {
+test('without --cors no response has a CORS header', async () => {
   const { call } = await start();
   for (const init of [from(PAGE), from(PAGE, { method: 'OPTIONS' })])
     expect(corsOf(await call('/v1/pets', init))).toEqual({});
 });
 
 describe('with --cors', () => {
-  test('a page of that origin may read every answer, errors too, with the headers that matter', async () => {
+  test('pages of an allowed origin may read all responses, including errors, and their headers', async () => {
     const { call } = await start({ cors: ['http://other.test', PAGE] });
     for (const [path, init] of [
       ['/v1/pets', {}],
@@ -39,19 +39,19 @@ describe('with --cors', () => {
     'https://localhost:5173',
     'null',
     `${PAGE}.evil.example`,
-  ])('a page of %s may not', async (origin) => {
+  ])('pages of %s may not', async (origin) => {
     const { call } = await start({ cors: [PAGE] });
     expect(corsOf(await call('/v1/pets', from(origin)))).toEqual({ vary: 'Origin' });
   });
 
-  test('* is every origin', async () => {
+  test('* allows every origin', async () => {
     const { call } = await start({ cors: ['*'] });
     expect(corsOf(await call('/v1/pets', from('http://any.example')))).toMatchObject({
       'access-control-allow-origin': '*',
     });
   });
 
-  test('a preflight needs no key, counts nothing, and allows what the API takes', async () => {
+  test('a preflight request needs no key, is not counted, and allows the methods and headers of the API', async () => {
     const { call } = await start({ cors: [PAGE] });
     const preflight = await call('/v1/pets', {
       method: 'OPTIONS',

@@ -5,39 +5,32 @@ import { decodeCursor, encodeCursor } from '../../src/server/cursor.ts';
 
 const ids = fc.bigInt({ min: INT64_MIN, max: INT64_MAX });
 
-test('a cursor gives back its id, and says nothing of it', () => {
+test('a cursor decodes to its id and needs no encoding in a URL', () => {
   fc.assert(
     fc.property(ids, (id) => {
-      expect(decodeCursor(encodeCursor(id, 'secret'), 'secret')).toBe(id);
+      expect(decodeCursor(encodeCursor(id))).toBe(id);
+      expect(encodeCursor(id)).toMatch(/^\w+$/);
     }),
   );
 });
 
-test('a cursor of another store is refused', () => {
+test('every other text is rejected, or is the only spelling of the id it decodes to', () => {
   fc.assert(
-    fc.property(ids, (id) => {
-      expect(decodeCursor(encodeCursor(id, 'other'), 'secret')).toBeUndefined();
-    }),
-  );
-});
-
-test('a cursor with any character changed, dropped or added is refused', () => {
-  fc.assert(
-    fc.property(ids, fc.nat(26), fc.constantFrom('', 'A', 'zz', '=', '%', ' '), (id, at, text) => {
-      const cursor = encodeCursor(id, 'secret');
+    fc.property(ids, fc.nat(18), fc.constantFrom('', 'A', 'f', 'zz', '=', '%', ' '), (id, at, text) => {
+      const cursor = encodeCursor(id);
       const changed = cursor.slice(0, at) + text + cursor.slice(at + 1);
-      fc.pre(changed !== cursor);
-      expect(decodeCursor(changed, 'secret')).toBeUndefined();
+      const decoded = decodeCursor(changed);
+      if (decoded !== undefined) expect(encodeCursor(decoded)).toBe(changed);
     }),
   );
 });
 
-test.each(['07', '+7', '7.0', '7 ', '7=', '', '-0', '0x7', '9223372036854775808'])(
-  'only one spelling of a cursor counts: not %j for the id',
-  (spelling) => {
-    const cursor = encodeCursor(7n, 'secret');
-    expect(cursor.endsWith('7')).toBe(true);
-    expect(decodeCursor(cursor, 'secret')).toBe(7n);
-    expect(decodeCursor(cursor.slice(0, -1) + spelling, 'secret')).toBeUndefined();
-  },
-);
+test.each([
+  '',
+  '7',
+  'v1',
+  'v10000000000000007=',
+  'v1000000000000007',
+  'v2000000000000007',
+  'V10000000000000007',
+])('%j is not a cursor', (text) => expect(decodeCursor(text)).toBeUndefined());

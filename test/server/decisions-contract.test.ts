@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { errorCodes } from '../../src/contract/error-codes.ts';
-import { sampleShop } from '../../src/server/sample.ts';
+import { sampleData } from '../../src/server/sample-data.ts';
 import { create, start } from '../helpers/service.ts';
 
-// What the specification leaves open, as it was decided: the rows of the README's table.
+// The decisions of docs/service.md, by their numbers.
 
 const REX = '{"name":"Rex","categoryId":1}';
 
@@ -30,17 +30,17 @@ test('D11 the codes and their statuses', () => {
 });
 
 describe('D12 deprecation', () => {
-  test('is announced with every answer of the operation', async () => {
+  test('is announced in every response of the operation', async () => {
     const { store, call } = await start();
-    await store.seed(sampleShop());
-    const stranger = { headers: { Authorization: '' } };
+    await store.seed(sampleData());
+    const anonymous = { headers: { Authorization: '' } };
     for (const [path, init] of [
       ['/v1/pets/1', {}],
       ['/v1/pets/4711', {}],
       ['/v1/pets/x', {}],
-      ['/v1/pets/1', stranger],
+      ['/v1/pets/1', anonymous],
       ['/v1/pets/1?limit=1&limit=2', {}],
-      ['/v1/pets/1?limit=1&limit=2', stranger],
+      ['/v1/pets/1?limit=1&limit=2', anonymous],
     ] as const) {
       const { headers } = await call(path, init);
       expect(headers.get('deprecation')).toBe('@1795132800');
@@ -50,9 +50,9 @@ describe('D12 deprecation', () => {
     expect((await call('/v1/pets?limit=100')).headers.get('deprecation')).toBeNull();
   });
 
-  test('the operation is served until the last millisecond of 4 December 2030, and is 410 from then on', async () => {
+  test('the operation works until the last millisecond of 4 December 2030, and is 410 after that', async () => {
     const { clock, store, call } = await start({ time: '2030-12-04T23:59:59.999Z' });
-    await store.seed(sampleShop());
+    await store.seed(sampleData());
     expect((await call('/v1/pets/1')).status).toBe(200);
     clock.set('2030-12-05T00:00:00Z');
     const gone = await call('/v1/pets/1');
@@ -67,7 +67,7 @@ describe('D12 deprecation', () => {
   });
 });
 
-describe('D14 what a body may have', () => {
+describe('D14 the body of a creation', () => {
   test('unknown fields and a sent id are ignored', async () => {
     const { call } = await start();
     const answer = await call('/v1/pets', create('{"id":77,"name":"Rex","categoryId":1,"colour":"red"}'));
@@ -75,7 +75,7 @@ describe('D14 what a body may have', () => {
   });
 
   test.each(['""', '" "', '"\\u0000\\u001b[31m"', '"🐶\\ud800"', '"\\u202e"', `"${'x'.repeat(60_000)}"`])(
-    'any string is a name: %.40s',
+    'the name may be %.40s',
     async (name) => {
       const { call } = await start();
       const answer = await call('/v1/pets', create(`{"name":${name},"categoryId":1}`));
@@ -85,7 +85,7 @@ describe('D14 what a body may have', () => {
   );
 
   test.each(['0', '-1', '9223372036854775807', '-9223372036854775808'])(
-    '%s is a categoryId',
+    'the categoryId may be %s',
     async (categoryId) => {
       const { call } = await start();
       const answer = await call('/v1/pets', create(`{"name":"Rex","categoryId":${categoryId}}`));
@@ -96,10 +96,10 @@ describe('D14 what a body may have', () => {
 
 describe('D15 methods', () => {
   test.each(['/v1/pets', '/v1/pets/1', '/v1/pets/4711', '/v1/store/orders', '/v1/nothing', '/healthz'])(
-    'HEAD %s answers as GET does, without the body, and counts',
+    'HEAD %s has the status and headers of GET without the body, and counts',
     async (path) => {
       const { store, call } = await start();
-      await store.seed(sampleShop());
+      await store.seed(sampleData());
       const [get, head] = [await call(path), await call(path, { method: 'HEAD' })];
       const comparable = ({ status, headers }: Response) => {
         const all = new Headers(headers);
@@ -118,7 +118,7 @@ describe('D15 methods', () => {
     ['/v1/pets/1', 'GET, HEAD, OPTIONS'],
     ['/v1/store/orders', 'GET, HEAD, OPTIONS'],
   ])(
-    'OPTIONS %s is 204 with Allow, without a key, and uncounted; other methods are 405',
+    'OPTIONS %s is 204 with Allow, without a key and uncounted; other methods are 405',
     async (path, allow) => {
       const { call } = await start();
       const options = await call(path, { method: 'OPTIONS', headers: { Authorization: '' } });
@@ -133,7 +133,7 @@ describe('D15 methods', () => {
     },
   );
 
-  test('OPTIONS of nothing is 404', async () => {
+  test('OPTIONS of an unknown path is 404', async () => {
     const { call } = await start();
     expect((await call('/v1/nothing', { method: 'OPTIONS' })).status).toBe(404);
   });

@@ -3,12 +3,12 @@ import { plans } from '../../src/contract/plans.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, start } from '../helpers/service.ts';
 
-// What the specification leaves open, as it was decided: the rows of the README's table.
+// The decisions of docs/service.md, by their numbers.
 
 const REX = '{"name":"Rex","categoryId":1}';
 
 describe('D7 a 429', () => {
-  test('has the Error body, and Retry-After in whole seconds, rounded up and never 0', async () => {
+  test('has an Error body and Retry-After in whole seconds, rounded up, at least 1', async () => {
     const { clock, call } = await start({
       quota: { perMinute: 1, perDay: 100 },
       time: '2026-11-20T12:00:17.300Z',
@@ -40,7 +40,7 @@ describe('D7 a 429', () => {
 
 describe('D8 windows', () => {
   test.each(Object.entries(plans).filter(([name]) => name !== 'enterprise'))(
-    'plan %s: of n + 1 requests on 64 connections at once exactly n succeed, in each window',
+    'plan %s: exactly n of n + 1 concurrent requests succeed in each window',
     async (_name, quota) => {
       const { clock, call } = await start({ quota, time: '2026-11-20T12:00:59.999Z' });
       const statuses = async () => {
@@ -61,7 +61,7 @@ describe('D8 windows', () => {
     },
   );
 
-  test('are aligned to the UTC minute and day; the headers report the one with fewer requests left', async () => {
+  test('are aligned to the UTC minute and day; the headers report the window with fewer requests left', async () => {
     const { clock, call } = await start({
       quota: { perMinute: 5, perDay: 7 },
       time: '2026-11-20T23:58:59.500Z',
@@ -81,7 +81,7 @@ describe('D8 windows', () => {
     clock.set('2026-11-20T23:59:00Z');
     expect(await seen()).toEqual([200, 7, 1, midnight]);
     expect(await seen()).toEqual([200, 7, 0, midnight]);
-    // The 429 above has spent nothing of the day.
+    // The 429 above did not count.
     expect(await seen()).toEqual([429, 7, 0, midnight]);
     clock.set('2026-11-21T00:00:00Z');
     expect((await seen()).slice(0, 3)).toEqual([200, 5, 4]);
@@ -99,7 +99,7 @@ describe('D8 windows', () => {
     ['200', '/healthz', {}],
     ['204', '/v1/pets', { method: 'OPTIONS' }],
   ] satisfies [string, string, RequestInit][])(
-    'the three headers come with a %s of %s',
+    'the three headers are part of the %s of %s',
     async (status, path, init) => {
       const { call } = await start();
       const answer = await call(path, init);
@@ -115,7 +115,7 @@ describe('D13 a missing or invalid key', () => {
   const wrong = { headers: { Authorization: 'Bearer wrong' } };
 
   test.each(['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/nothing'])(
-    'is the same 401 at %s, whatever it is that is wrong',
+    'is the same 401 at %s, whatever is wrong with the key',
     async (path) => {
       const answers = await Promise.all(
         ['', 'Bearer', 'Bearer wrong', 'Bearer pets_é', 'Basic cGV0czpwZXRz', 'Bearer a b'].map(
@@ -135,7 +135,7 @@ describe('D13 a missing or invalid key', () => {
     },
   );
 
-  test('has the headers of 60 a minute per address, which refuse nothing, and hinder no good key', async () => {
+  test('gets the headers of 60 requests per minute and address, which reject nothing and do not affect valid keys', async () => {
     const { call } = await start();
     for (let i = 1; i <= 70; i++) {
       const { status, headers } = await call('/v1/pets', wrong);
@@ -146,7 +146,7 @@ describe('D13 a missing or invalid key', () => {
     expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
   });
 
-  test('is 429 from the 61st on with --limit-failed-keys, and a good key from there is not hindered', async () => {
+  test('is 429 from the 61st request on with --limit-failed-keys; valid keys from that address still work', async () => {
     const { clock, call } = await start({ limitFailedKeys: true });
     for (let i = 1; i <= 60; i++) expect((await call('/v1/pets', wrong)).status).toBe(401);
     const refused = await call('/v1/pets', wrong);
@@ -158,11 +158,11 @@ describe('D13 a missing or invalid key', () => {
     for (let i = 0; i < 30; i++) await call('/v1/pets', wrong);
     expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
     clock.advance(55_000);
-    // An address is never banned: it may be many people's.
+    // Addresses are never banned, because many people may share one.
     expect((await call('/v1/pets', wrong)).status).toBe(401);
   });
 
-  test('is limited by itself where the service is not bound to loopback', async () => {
+  test('is limited by default unless the service listens on loopback', async () => {
     for (const [host, status] of [
       ['127.0.0.1', 401],
       ['0.0.0.0', 429],
@@ -176,11 +176,11 @@ describe('D13 a missing or invalid key', () => {
   });
 });
 
-describe('D16 keys', () => {
+describe('D16 API keys', () => {
   const statusWith = async (service: Awaited<ReturnType<typeof startReal>>, key: string) =>
     (await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } })).status;
 
-  test('a key of 256 random bits behind a prefix works at once, one that was never made does not', async () => {
+  test('a new key, 256 random bits after a prefix, works immediately; an unknown one does not', async () => {
     const service = await startReal();
     const key = await service.makeKey({ name: 'import', plan: 'pro' });
     expect(key).toMatch(/^pets_[\w-]{43}$/);
@@ -188,7 +188,7 @@ describe('D16 keys', () => {
     expect(await statusWith(service, `${key.slice(0, -1)}${key.endsWith('A') ? 'E' : 'A'}`)).toBe(401);
   });
 
-  test('each has the limits of its plan, an enterprise key those that were agreed', async () => {
+  test('each key has the limits of its plan, an enterprise key its own', async () => {
     const service = await startReal();
     const limitOf = async (key: string) =>
       (await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } })).headers.get(
@@ -196,7 +196,7 @@ describe('D16 keys', () => {
       );
     for (const [plan, { perMinute }] of Object.entries(plans)) {
       const key = await service.makeKey({ name: `of-${plan}`, plan: plan as keyof typeof plans });
-      // Unknown keys make the server look at most ten times a second.
+      // The server looks for new keys at most ten times per second.
       service.clock.advance(100);
       expect(await limitOf(key)).toBe(String(perMinute));
     }

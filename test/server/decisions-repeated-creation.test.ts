@@ -3,7 +3,7 @@ import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, OTHER_KEY, start } from '../helpers/service.ts';
 
-// What the specification leaves open, as it was decided: the rows of the README's table.
+// The decisions of docs/service.md, by their numbers.
 
 const REX = '{"name":"Rex","categoryId":1}';
 const idOf = async (answer: Response): Promise<number> => ((await answer.json()) as { id: number }).id;
@@ -11,7 +11,7 @@ const idOf = async (answer: Response): Promise<number> => ((await answer.json())
 describe('D10 a repeated creation', () => {
   const headers = { 'Idempotency-Key': '"a-key"' };
 
-  test('answers with the first animal, and says that it is a repetition', async () => {
+  test('returns the first animal, and is marked as a replay', async () => {
     const { store, call } = await start();
     const first = await call('/v1/pets', create(REX, headers));
     const again = await call(
@@ -25,6 +25,17 @@ describe('D10 a repeated creation', () => {
     expect(await store.size()).toBe(1);
   });
 
+  test('gets the first response even if the animal has changed since', async () => {
+    const { store, call } = await start();
+    const first = await call('/v1/pets', create(REX, headers));
+    const renamed = '{"id":1,"name":"Max","categoryId":9,"status":"sold"}';
+    Object.assign(store, { get: async () => renamed, list: async () => ({ pets: Buffer.from(renamed) }) });
+    expect(await (await call('/v1/pets/1')).text()).toBe(renamed);
+    const again = await call('/v1/pets', create(REX, headers));
+    expect([again.status, await again.text()]).toEqual([first.status, await first.text()]);
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+  });
+
   test('with another body or another status is 422, and adds nothing', async () => {
     const { store, call } = await start();
     await call('/v1/pets', create(REX, headers));
@@ -36,7 +47,7 @@ describe('D10 a repeated creation', () => {
     expect(await store.size()).toBe(1);
   });
 
-  test('of another API key is another creation', async () => {
+  test('with another API key is another creation', async () => {
     const { store, call } = await start();
     const mine = await call('/v1/pets', create(REX, headers));
     const theirs = await call('/v1/pets', create(REX, { ...headers, Authorization: `Bearer ${OTHER_KEY}` }));
@@ -45,19 +56,19 @@ describe('D10 a repeated creation', () => {
     expect(await store.size()).toBe(2);
   });
 
-  test('while the first is still being written is 409', async () => {
+  test('is 409 while the first one is still running', async () => {
     const { store, call } = await start();
     const written = gate();
-    const begun = gate();
+    const started = gate();
     const add = store.add.bind(store);
-    store.add = async (addition) => {
-      const outcome = add(addition);
-      begun.open();
+    store.add = async (request) => {
+      const result = add(request);
+      started.open();
       await written.opened;
-      return outcome;
+      return result;
     };
     const first = call('/v1/pets', create(REX, headers));
-    await begun.opened;
+    await started.opened;
     store.add = async () => ({ kind: 'in_flight' });
     const second = await call('/v1/pets', create(REX, headers));
     expect(second.status).toBe(409);
@@ -66,7 +77,7 @@ describe('D10 a repeated creation', () => {
     expect((await first).status).toBe(201);
   });
 
-  test('a hundred at once on a real store add one animal: each is 201 with the same or 409', async () => {
+  test('a hundred concurrent ones add one animal: each is 201 with that animal, or 409', async () => {
     const service = await startReal();
     const many = await service.makeKey({ name: 'many', plan: 'business' });
     const call = () => service.call('/pets', create(REX, { ...headers, Authorization: `Bearer ${many}` }));
@@ -78,7 +89,7 @@ describe('D10 a repeated creation', () => {
     expect(await (await service.call('/pets')).json()).toHaveLength(1);
   });
 
-  test('is known after a restart, for 24 hours and not a millisecond longer', async () => {
+  test('is recognised for exactly 24 hours, also after a restart', async () => {
     const service = await startReal({ time: '2026-11-20T12:00:00Z' });
     const add = async () => idOf(await service.call('/pets', create(REX, headers)));
     expect(await add()).toBe(1);
@@ -106,12 +117,12 @@ describe('D10 a repeated creation', () => {
     expect(await store.size()).toBe(0);
   });
 
-  test('is announced with every answer to a valid key, and to no other', async () => {
+  test('is announced in every response to a valid key, and in no other', async () => {
     const { call } = await start({ quota: { perMinute: 3, perDay: 9 } });
     for (const path of ['/v1/pets', '/v1/nothing', '/v1/pets?limit=0', '/v1/pets']) {
       expect((await call(path)).headers.get('idempotency-supported')).toBe('true');
     }
-    const stranger = await call('/v1/pets', { headers: { Authorization: 'Bearer wrong' } });
-    expect(stranger.headers.get('idempotency-supported')).toBeNull();
+    const anonymous = await call('/v1/pets', { headers: { Authorization: 'Bearer wrong' } });
+    expect(anonymous.headers.get('idempotency-supported')).toBeNull();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { operations } from '../../src/contract/operations.ts';
-import { faultOf } from '../../src/server/faults/draw.ts';
-import { sampleShop } from '../../src/server/sample.ts';
+import { drawFault } from '../../src/server/faults/random-fault.ts';
+import { sampleData } from '../../src/server/sample-data.ts';
 import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, start } from '../helpers/service.ts';
@@ -12,15 +12,15 @@ const prefer = (value: string, init: RequestInit = {}): RequestInit => ({
   headers: { ...(init.headers as Record<string, string>), Prefer: value },
 });
 
-describe('what befalls the nth request', () => {
+describe('the fault of the nth request', () => {
   const options = { latency: { min: 100, max: 300 }, failRate: 0.25, seed: 7 };
   const first = (count: number, changes: Partial<typeof options> = {}) =>
-    Array.from({ length: count }, (_, n) => faultOf({ ...options, ...changes }, n));
+    Array.from({ length: count }, (_, n) => drawFault({ ...options, ...changes }, n));
 
-  test('is the same for the same seed, and other for another', () => {
+  test('depends only on the seed', () => {
     expect(first(1_000)).toEqual(first(1_000));
     expect(first(1_000)).not.toEqual(first(1_000, { seed: 8 }));
-    // Written down: a later version must bring the same faults for a seed.
+    // Fixed, because later versions must produce the same faults for a seed.
     expect(first(4)).toMatchInlineSnapshot(`
       [
         {
@@ -43,7 +43,7 @@ describe('what befalls the nth request', () => {
     `);
   });
 
-  test('spreads evenly: latencies within their range, failures at their rate', () => {
+  test('is distributed evenly: latencies over their range, failures at their rate', () => {
     const faults = first(10_000);
     const latencies = faults.map(({ latency }) => latency);
     expect(Math.min(...latencies)).toBe(100);
@@ -61,7 +61,7 @@ describe('what befalls the nth request', () => {
 });
 
 describe('--fail-rate', () => {
-  test('is a 503 of the contract that neither counts nor writes', async () => {
+  test('causes a 503 that is not counted and stores nothing', async () => {
     const { store, call } = await start({ faults: { failRate: 1, seed: 1 } });
     for (const init of [{}, create(REX), create(REX, { 'Idempotency-Key': '"a"' }), create('nonsense')]) {
       const answer = await call('/v1/pets', init);
@@ -77,7 +77,7 @@ describe('--fail-rate', () => {
     expect(await store.size()).toBe(0);
   });
 
-  test('a creation is sent again until it succeeds, and is there once', async () => {
+  test('a creation that is repeated until it succeeds adds one animal', async () => {
     const { store, call } = await start({ faults: { failRate: 0.7, seed: 3 } });
     const statuses: number[] = [];
     while (statuses.at(-1) !== 201 && statuses.length < 50) {
@@ -87,7 +87,7 @@ describe('--fail-rate', () => {
     expect(await store.size()).toBe(1);
   });
 
-  test('hides no 401, and befalls neither OPTIONS nor what is outside the API', async () => {
+  test('does not replace a 401, and affects neither OPTIONS nor routes outside the API', async () => {
     const { call } = await start({ faults: { failRate: 1, seed: 1 } });
     expect((await call('/v1/pets', { headers: { Authorization: '' } })).status).toBe(401);
     expect((await call('/v1/pets', { method: 'OPTIONS' })).status).toBe(204);
@@ -96,7 +96,7 @@ describe('--fail-rate', () => {
 });
 
 describe('--latency', () => {
-  test('holds each answer back, errors too, and nothing outside the API', async () => {
+  test('delays every response, including errors, but none outside the API', async () => {
     const held: number[] = [];
     const { call } = await start({
       faults: { latency: { min: 40, max: 40 }, seed: 1 },
@@ -110,12 +110,12 @@ describe('--latency', () => {
     expect(held).toEqual([40, 40]);
   });
 
-  test('the answer that is held back goes out at once when the service stops', async () => {
-    const [begun, ended] = [gate(), gate()];
+  test('a delayed response is sent immediately when the service stops', async () => {
+    const [started, ended] = [gate(), gate()];
     const service = await startReal({
       faults: { latency: { min: 600_000, max: 600_000 }, seed: 1 },
       sleep: (_milliseconds, signal) => {
-        begun.open();
+        started.open();
         return new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => {
             ended.open();
@@ -125,7 +125,7 @@ describe('--latency', () => {
       },
     });
     const answer = service.call('/pets', create(REX));
-    await begun.opened;
+    await started.opened;
     const restarted = service.restart();
     await ended.opened;
     expect((await answer).status).toBe(201);
@@ -133,7 +133,7 @@ describe('--latency', () => {
   });
 });
 
-test('as many answers as there are connections are held back without a word', async () => {
+test('many delayed responses at once cause no warning of Node', async () => {
   const warnings: Error[] = [];
   const listener = (warning: Error) => warnings.push(warning);
   process.on('warning', listener);
@@ -163,24 +163,27 @@ describe('Prefer: code=NNN', () => {
         (status) => [name, method, path.replace('{petId}', '1'), status] as const,
       ),
     ),
-  )('%s %s %s answers %i, complete, and neither counts nor writes', async (_name, method, path, status) => {
-    const { store, call } = await start();
-    const body = method === 'POST' ? { body: REX } : {};
-    const answer = await call(`/v1${path}`, prefer(`code=${status}`, { method, ...body }));
-    expect(answer.status).toBe(status);
-    expect(answer.headers.get('preference-applied')).toBe(`code=${status}`);
-    const text = await answer.text();
-    if (status >= 400) expect(JSON.parse(text)).toMatchObject({ status, code: expect.any(String) });
-    const { headers } = answer;
-    expect(headers.get('x-ratelimit-remaining')).toBe(status === 429 ? '0' : '60');
-    expect(headers.has('idempotency-supported')).toBe(status !== 401);
-    expect(headers.has('retry-after')).toBe(status === 429);
-    expect(headers.has('www-authenticate')).toBe(status === 401);
-    expect(headers.has('allow')).toBe(status === 405);
-    expect(headers.has('sunset')).toBe(path === '/pets/1');
-    expect(await store.size()).toBe(0);
-    expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
-  });
+  )(
+    '%s %s %s: mocks a complete %i, which is not counted and stores nothing',
+    async (_name, method, path, status) => {
+      const { store, call } = await start();
+      const body = method === 'POST' ? { body: REX } : {};
+      const answer = await call(`/v1${path}`, prefer(`code=${status}`, { method, ...body }));
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get('preference-applied')).toBe(`code=${status}`);
+      const text = await answer.text();
+      if (status >= 400) expect(JSON.parse(text)).toMatchObject({ status, code: expect.any(String) });
+      const { headers } = answer;
+      expect(headers.get('x-ratelimit-remaining')).toBe(status === 429 ? '0' : '60');
+      expect(headers.has('idempotency-supported')).toBe(status !== 401);
+      expect(headers.has('retry-after')).toBe(status === 429);
+      expect(headers.has('www-authenticate')).toBe(status === 401);
+      expect(headers.has('allow')).toBe(status === 405);
+      expect(headers.has('sunset')).toBe(path === '/pets/1');
+      expect(await store.size()).toBe(0);
+      expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+    },
+  );
 
   test.each([
     'code=503',
@@ -190,12 +193,13 @@ describe('Prefer: code=NNN', () => {
     'code=503; foo=bar',
     'wait=10 , code = 503',
     'x="a, b", code=503',
-  ])('is understood as %s', async (value) => {
+  ])('is recognised in %s', async (value) => {
     const { call } = await start();
     expect((await call('/v1/pets', prefer(value))).status).toBe(503);
   });
 
   test.each([
+    '',
     'return=minimal',
     'respond-async',
     'barcode=503',
@@ -203,7 +207,7 @@ describe('Prefer: code=NNN', () => {
     'x="a, code=503"',
     'x="\\", code=503"',
     'codes=503',
-  ])('other preferences are nobody’s business: %s', async (value) => {
+  ])('other preferences are ignored: %s', async (value) => {
     const { call } = await start();
     const answer = await call('/v1/pets', prefer(value));
     expect(answer.status).toBe(200);
@@ -211,7 +215,7 @@ describe('Prefer: code=NNN', () => {
   });
 
   test.each(['418', '201', '20', '', '4290', 'toString', '-1'])(
-    'a status that the operation cannot have is 400, and says which there are: %j',
+    'a status that the operation never has is 400 with a list of the possible ones: %j',
     async (code) => {
       const { call } = await start();
       const answer = await call('/v1/pets', prefer(`code=${code}`));
@@ -221,14 +225,14 @@ describe('Prefer: code=NNN', () => {
     },
   );
 
-  test('needs a key, and something to be asked of', async () => {
+  test('needs a key, a known path and an allowed method', async () => {
     const { call } = await start();
     expect((await call('/v1/pets', prefer('code=200', { headers: { Authorization: '' } }))).status).toBe(401);
     expect((await call('/v1/nothing', prefer('code=200'))).status).toBe(404);
     expect((await call('/v1/pets', prefer('code=200', { method: 'PUT' }))).status).toBe(405);
   });
 
-  test('answers a key over its limit too, and does not bring it nearer to a ban', async () => {
+  test('works for a key over its limit, and does not count towards a ban', async () => {
     const service = await startReal();
     const key = await service.makeKey({
       name: 'small',
@@ -245,9 +249,9 @@ describe('Prefer: code=NNN', () => {
     expect(await real.json()).toMatchObject({ code: 'rate_limited' });
   });
 
-  test('the animals that it shows are samples, whatever is in the store', async () => {
+  test('returns sample animals, whatever is in the store', async () => {
     const { store, call } = await start();
-    await store.seed(sampleShop());
+    await store.seed(sampleData());
     const made = await call('/v1/pets', prefer('code=201', create(REX)));
     expect(await made.json()).toMatchObject({ id: 1, name: expect.any(String) });
     expect(await store.size()).toBe(66);

@@ -3,19 +3,21 @@ import { expect, test } from 'vitest';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { petJson } from '../../src/contract/schemas.ts';
+import type { Store } from '../../src/store/store.ts';
+import { cases } from '../helpers/cases.ts';
 import { Connection, heap, legible, replayed, startFuzzed, takeAnswer } from '../helpers/fuzz/wire.ts';
 import { expectRateLimit, type RawAnswer } from '../helpers/raw-client.ts';
 import { AUTH, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
 import { KEY } from '../helpers/service.ts';
-import { MemoryStore } from '../helpers/store-memory.ts';
+import { memoryStore } from '../helpers/store-fixtures.ts';
 
-// Any bytes at all: what comes back is HTTP, the connection ends, and the next client notices nothing.
+// Random bytes: all responses are valid HTTP, the connection closes, and other clients are not affected.
 
-const BYTES = Number(process.env['PETS_FUZZ_BYTES'] ?? 1_000);
-/** Sent at once: who waits to be cut off waits with the others. */
+const BYTES = cases(1_000, 'PETS_FUZZ_BYTES');
+/** Sent concurrently, because many inputs only end with a timeout. */
 const INPUTS_OF_A_BATCH = 200;
 const BATCHES_AT_A_TIME = 4;
-/** What may be kept, of any number of inputs. */
+/** How much the heap may grow, whatever the number of inputs. */
 const MEGABYTES = 4;
 
 const requests = [
@@ -73,7 +75,7 @@ const piece = fc.oneof(
   },
 );
 
-/** Where something happens, as a share of the bytes from 0 to 1. */
+/** A position as a fraction of the bytes, from 0 to 1. */
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 type Mutation = (bytes: Buffer) => Buffer;
 const at = (bytes: Buffer, where: number) => Math.floor(where * bytes.length);
@@ -88,7 +90,7 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
     const i = at(bytes, where);
     return Buffer.concat([bytes.subarray(0, i), more, bytes.subarray(i)]);
   }),
-  // Leaves a part out, and puts it elsewhere: at the end, or nowhere.
+  // Removes a part, or moves it to the end.
   fc.tuple(share, share, fc.boolean()).map<Mutation>(([one, other, isKept]) => (bytes) => {
     const [from, to] = [at(bytes, Math.min(one, other)), at(bytes, Math.max(one, other))];
     const left = [bytes.subarray(0, from), bytes.subarray(to)];
@@ -97,7 +99,7 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   share.map<Mutation>((where) => (bytes) => bytes.subarray(0, at(bytes, where))),
 );
 
-/** Bytes in writes, and how the client goes: it closes its side, waits for the end, or cuts the connection. */
+/** The bytes, where they are split into writes, and how the client ends the connection. */
 type Input = { bytes: Buffer; cuts: readonly number[]; ending: 'halfClose' | 'wait' | 'reset' };
 const input: fc.Arbitrary<Input> = fc
   .record({
@@ -120,14 +122,14 @@ const input: fc.Arbitrary<Input> = fc
     });
   });
 
-test(`${BYTES} inputs of bytes get answers of HTTP or none, and leave nothing behind`, {
+test(`${BYTES} byte sequences get valid responses or none, and use no memory afterwards`, {
   timeout: BYTES * 50 + 60_000,
 }, async () => {
   const figures = { inputs: 0, statuses: new Set<number>() };
   const service = await startFuzzed({
     quotas: { [KEY]: plans.enterprise },
-    store: (clock) => Object.assign(new MemoryStore(clock), { add: forget }),
-    limits: impatient,
+    store: async (clock) => Object.assign(await memoryStore(clock), { add: addNothing }),
+    limits: shortLimits,
   });
   const before = sockets();
   let warm: number | undefined;
@@ -139,7 +141,7 @@ test(`${BYTES} inputs of bytes get answers of HTTP or none, and leave nothing be
           async (batch) => {
             await Promise.all(batch.map((each) => play(service.port, each, figures.statuses)));
             await expect.poll(() => ask(service.port), { message: 'the status of a good request' }).toBe(200);
-            expect(service.errors, 'failures of the service').toEqual([]);
+            expect(service.errors, 'internal errors').toEqual([]);
             await expect.poll(sockets, { interval: 2 }).toBe(before);
             figures.inputs += batch.length;
           },
@@ -148,11 +150,11 @@ test(`${BYTES} inputs of bytes get answers of HTTP or none, and leave nothing be
       );
       warm ??= heap();
     }
-    expect(heap() - (warm ?? 0), 'bytes kept').toBeLessThan(MEGABYTES * 1_000_000);
+    expect(heap() - (warm ?? 0), 'heap growth in bytes').toBeLessThan(MEGABYTES * 1_000_000);
   } finally {
     await service.stop();
   }
-  // The inputs must have had something in them.
+  // The inputs must reach all of these responses.
   if (BYTES >= 1_000) {
     expect([...figures.statuses]).toEqual(
       expect.arrayContaining([200, 201, 204, 400, 401, 404, 405, 413, 431]),
@@ -160,15 +162,17 @@ test(`${BYTES} inputs of bytes get answers of HTTP or none, and leave nothing be
   }
 });
 
-// Seconds long in earnest. Node adds a second to the time of its own for a connection that stays: without one the idle
-// time ends it.
-const impatient = {
+// Shorter than the real limits, for a fast test. Without keep-alive, because Node adds a second to that timeout.
+const shortLimits = {
   ...{ headersTimeout: 200, requestTimeout: 250, keepAliveTimeout: 0 },
   ...{ idleTimeout: 300, connectionsCheckingInterval: 10 },
 };
 
-/** Adds nothing, so that what grows is the service itself. */
-const forget: MemoryStore['add'] = async ({ pet }) => ({ kind: 'added', pet: petJson({ ...pet, id: 1n }) });
+/** Stores nothing, so that heap growth is due to the service itself. */
+const addNothing: Store['add'] = async ({ pet }) => ({
+  kind: 'added',
+  pet: petJson({ ...pet, id: 1n }),
+});
 
 async function play(port: number, { bytes, cuts, ending }: Input, statuses: Set<number>): Promise<void> {
   const line = new Connection(port);
@@ -176,24 +180,24 @@ async function play(port: number, { bytes, cuts, ending }: Input, statuses: Set<
   if (ending === 'reset') return line.reset();
   if (ending === 'halfClose') line.end();
   const answers = answersIn(Buffer.from(await line.rest(), 'latin1'));
-  // As many as there are ends of headers, and one to what follows.
+  // At most one per end of headers, and one error.
   const ends = bytes.toString('latin1').match(/\n(?=\r?\n)/g)?.length ?? 0;
   expect(answers.length, 'answers').toBeLessThanOrEqual(ends + 1);
   for (const [i, answer] of answers.entries()) {
     statuses.add(answer.status);
     expectSound(answer);
     const isLast = i === answers.length - 1;
-    expect(answer.headers['connection'] === 'close' && !isLast, 'an answer behind the last').toBe(false);
+    expect(answer.headers['connection'] === 'close' && !isLast, 'a response after the last').toBe(false);
   }
 }
 
-/** @throws Error for half an answer, and for what is none */
+/** @throws Error for an incomplete or invalid response */
 function answersIn(bytes: Buffer): RawAnswer[] {
   const answers: RawAnswer[] = [];
   for (let rest = bytes; rest.length > 0; ) {
-    // Nobody knows what was understood as a HEAD: its answer is followed by the next one, or by nothing.
-    const taken = takeAnswer(rest, (behind) => !/^[{[]/.test(behind.toString('latin1', 0, 1)));
-    if (!taken) throw new Error(`half an answer: ${legible(rest)}`);
+    // A response without a body may belong to a HEAD request; the next response, or nothing, follows.
+    const taken = takeAnswer(rest, (next) => !/^[{[]/.test(next.toString('latin1', 0, 1)));
+    if (!taken) throw new Error(`incomplete response: ${legible(rest)}`);
     if (taken.answer.status >= 200) answers.push(taken.answer);
     rest = taken.rest;
   }

@@ -3,33 +3,34 @@ import { expect, test } from 'vitest';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { operations } from '../../src/contract/operations.ts';
 import { plans } from '../../src/contract/plans.ts';
+import { cases } from '../helpers/cases.ts';
 import { conformance } from '../helpers/conformance.ts';
 import { document } from '../helpers/description.ts';
 import { type Exchange, Model } from '../helpers/fuzz/model.ts';
 import { cutRequestOf, type FuzzedRequest, requestOf } from '../helpers/fuzz/requests.ts';
 import { Connection, heap, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
 import { expectRateLimit, type RawAnswer } from '../helpers/raw-client.ts';
-import { MemoryStore } from '../helpers/store-memory.ts';
+import { memoryStore } from '../helpers/store-fixtures.ts';
 
-// Any requests at all, in any company: each gets its one answer, and the answers agree with each other.
+// Random requests on random connections: each gets one response, and the responses are consistent with each other.
 
-const REQUESTS = Number(process.env['PETS_FUZZ_REQUESTS'] ?? 4_000);
-/** What an error's body begins with: one that Node's parser makes of a HEAD has it too. */
+const REQUESTS = cases(4_000, 'PETS_FUZZ_REQUESTS');
+/** The first byte of an error body. The response to a parser error has a body even for HEAD. */
 const BRACE = 0x7b;
 const RUNS_AT_A_TIME = 20;
-/** What may be kept, of any number of requests. */
+/** How much the heap may grow, whatever the number of requests. */
 const MEGABYTES = 6;
 
 const LIMITED = ['pets_limited', 'pets_limited_too'];
-/** Of requests that are cut: nobody can say whether they count. */
+/** For truncated requests: it is not known whether they count. */
 const UNLIMITED = 'pets_unlimited';
 const ban = { after: 2, milliseconds: 120_000 };
 
-/** What goes over a connection in one go; over one of those that stay, or one of its own. */
+/** Requests that are sent together, on a persistent connection or a new one. */
 type Flight = {
   stays: boolean;
   requests: FuzzedRequest[];
-  /** A last request that does not end. */
+  /** A truncated request at the end. */
   cut: FuzzedRequest | undefined;
   cuts: number[];
 };
@@ -49,7 +50,7 @@ const story = fc.record({
     { perMinute: 4, perDay: 10 },
   ),
   faults: fc.option(fc.record({ failRate: fc.constant(0.1), seed: fc.nat() }), { nil: undefined }),
-  /** Each begins when the one before is answered. */
+  /** Each starts after all responses to the previous one. */
   waves: fc.array(
     fc.record({
       pause: fc.constantFrom(...SECONDS),
@@ -62,7 +63,7 @@ type Story = typeof story extends fc.Arbitrary<infer Value> ? Value : never;
 
 const { violations, describes } = conformance(document);
 
-test(`${REQUESTS} requests are each answered once, as described, and none is lost or added by mistake`, {
+test(`${REQUESTS} requests get one valid response each, and no animal is lost or added twice`, {
   timeout: REQUESTS * 20 + 60_000,
 }, async () => {
   const figures = { requests: 0, statuses: new Set<number>() };
@@ -74,8 +75,8 @@ test(`${REQUESTS} requests are each answered once, as described, and none is los
     );
     warm ??= heap();
   }
-  expect(heap() - (warm ?? 0), 'bytes kept').toBeLessThan(MEGABYTES * 1_000_000);
-  // The stories must have had something in them.
+  expect(heap() - (warm ?? 0), 'heap growth in bytes').toBeLessThan(MEGABYTES * 1_000_000);
+  // The requests must reach all of these statuses.
   if (REQUESTS >= 2_000) {
     const met = [200, 201, 204, 400, 401, 404, 405, 410, 413, 415, 417, 421, 422, 429, 431, 503];
     expect([...figures.statuses]).toEqual(expect.arrayContaining(met));
@@ -88,7 +89,7 @@ async function play(
 ) {
   const limited = Object.fromEntries(LIMITED.map((key) => [key, quota]));
   const quotas = { ...limited, [UNLIMITED]: plans.enterprise };
-  const service = await startFuzzed({ quotas, time, ban, faults, store: (clock) => new MemoryStore(clock) });
+  const service = await startFuzzed({ quotas, time, ban, faults, store: memoryStore });
   const model = new Model(limited, ban.after);
   const lines = new Map<number, Connection>();
   try {
@@ -114,37 +115,37 @@ async function play(
         .map((id) => model.pets.get(id))
         .join(','),
     );
-    expect(service.errors, 'failures of the service').toEqual([]);
+    expect(service.errors, 'internal errors').toEqual([]);
   } finally {
     for (const line of lines.values()) line.reset();
     await service.stop();
   }
 }
 
-/** Sends the requests of a flight, and takes an answer for each until one says that it is the last. */
+/** Sends the requests of a flight, and receives responses until one announces the close. */
 async function fly(
   port: number,
   lines: Map<number, Connection>,
   i: number,
   flight: Flight,
 ): Promise<Exchange[]> {
-  // Where the service ends the connection by itself, Node may take the client's end for it, and lose the last refusal.
+  // Not if the service closes the connection itself: Node may then drop the last error response.
   const isCut = flight.cut !== undefined && !flight.requests.some(({ mayEnd }) => mayEnd);
   const requests = isCut ? [...flight.requests, flight.cut as FuzzedRequest] : flight.requests;
   const kept = flight.stays ? lines.get(i) : undefined;
   const line = kept ?? new Connection(port);
   if (flight.stays) lines.set(i, line);
-  // What is sent behind a last answer may reset the connection before that answer is read.
+  // Data that arrives after the last response may reset the connection before the client reads it.
   const cuts = requests.some(({ mayEnd }) => mayEnd) ? [] : flight.cuts;
   await line.send(Buffer.concat(requests.map(({ bytes }) => bytes)), cuts);
   if (isCut) line.end();
   const exchanges: Exchange[] = [];
   for (const request of requests) {
-    const answer = await line.receive((behind) => request.method === 'HEAD' && behind[0] !== BRACE);
-    if (!answer) throw new Error(`no answer to ${legible(request.bytes)}`);
+    const answer = await line.receive((next) => request.method === 'HEAD' && next[0] !== BRACE);
+    if (!answer) throw new Error(`no response to ${legible(request.bytes)}`);
     exchanges.push({ request, answer });
     if (answer.headers['connection'] === 'close') {
-      if (!request.mayEnd) throw new Error(`the connection ends behind ${legible(request.bytes)}`);
+      if (!request.mayEnd) throw new Error(`the connection closed after ${legible(request.bytes)}`);
       break;
     }
   }
@@ -152,11 +153,11 @@ async function fly(
   if (flight.stays && !isCut && !isOver) return exchanges;
   lines.delete(flight.stays ? i : -1);
   if (!isOver) line.end();
-  expect(await line.rest(), 'behind the last answer').toBe('');
+  expect(await line.rest(), 'after the last response').toBe('');
   return exchanges;
 }
 
-/** What holds for every answer, whatever was before it. */
+/** Checks a response independently of the earlier ones. */
 function expectSound(request: FuzzedRequest, answer: RawAnswer, hasFaults: boolean): void {
   const { method, path, operation, isPreferred } = request;
   const { status, headers, body } = answer;
@@ -171,9 +172,9 @@ function expectSound(request: FuzzedRequest, answer: RawAnswer, hasFaults: boole
   }
   if (method === 'HEAD' && !request.mayEnd) expect(body).toBe('');
   if (status === 503 && !isPreferred && method !== 'HEAD') expect(body).toContain('"injected_fault"');
-  // Only of who has understood it: what Node's parser refuses is answered with a body.
+  // The response to a parser error has a body even for HEAD.
   const judged = method === 'HEAD' && body !== '' ? 'GET' : method;
-  // An answer that is preferred may be one that the operation never has by itself.
+  // A mocked error may be one that the operation never has.
   const isOdd =
     isPreferred && operation && !(operations[operation].errors as readonly number[]).includes(status);
   if (!operation || !describes(path) || (isOdd && status >= 400)) return;
@@ -182,10 +183,10 @@ function expectSound(request: FuzzedRequest, answer: RawAnswer, hasFaults: boole
 
 async function expectEnd(line: Connection): Promise<void> {
   line.end();
-  expect(await line.rest(), 'nobody has asked for').toBe('');
+  expect(await line.rest(), 'unexpected bytes').toBe('');
 }
 
-/** Every animal that the service lists, page by page, as their texts. */
+/** The texts of all animals, page by page. */
 async function walk(port: number): Promise<string> {
   const line = new Connection(port);
   const pages: string[] = [];

@@ -4,7 +4,7 @@ import { expectError, parseAnswers, sendRaw } from '../helpers/raw-client.ts';
 import { AUTH, atLoopback, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
 import { start } from '../helpers/service.ts';
 
-// The list of what a hostile client tries, sent as bytes: every attack fails, and its answer is as good as any other.
+// Attacks of a hostile client, sent as bytes: each gets a complete error response.
 
 describe('the body', () => {
   test.each([
@@ -13,7 +13,7 @@ describe('the body', () => {
       post('', `${JSON_TYPE}X: `).toString().replace('Content-Length: 0', 'Content-Length: 10000000'),
     ],
     ['by chunks', chunked(`4000\r\n${'x'.repeat(0x4000)}\r\n`.repeat(5))],
-  ])('that is too large is 413 %s, before all of it has come', async (_name, bytes) => {
+  ])('that is too large %s is 413 before all of it has arrived', async (_name, bytes) => {
     const { listening, store, answered } = await start({ ...atLoopback });
     const socket = connect(listening.port, '127.0.0.1', () => socket.write(bytes));
     onTestFinished(() => void socket.destroy());
@@ -25,7 +25,7 @@ describe('the body', () => {
     expect(answered.map(({ status }) => status)).toEqual([413]);
   });
 
-  test('of exactly 64 KiB is taken, and of one byte more is not', async () => {
+  test('of exactly 64 KiB is accepted, one byte more is not', async () => {
     const { listening, store } = await start(atLoopback);
     const name = (length: number) => JSON.stringify({ name: 'x'.repeat(length - 26), categoryId: 1 });
     expect(Buffer.byteLength(name(65_536))).toBe(65_536);
@@ -52,13 +52,13 @@ describe('the body', () => {
     ['UTF-16', post(Buffer.from(REX, 'utf16le')), 400],
     ['two documents', post(`${REX}${REX}`), 400],
     ['another charset', post(REX, 'Content-Type: application/json; charset=utf-16\r\n'), 415],
-    ['its charset told', post(REX, 'Content-Type: Application/JSON; charset="UTF-8"\r\n'), 201],
-    ['a type that begins alike', post(REX, 'Content-Type: application/jsonp\r\n'), 415],
-    ['a form, as a foreign page may send', post(REX, 'Content-Type: text/plain\r\n'), 415],
+    ['with a charset', post(REX, 'Content-Type: Application/JSON; charset="UTF-8"\r\n'), 201],
+    ['a similar type', post(REX, 'Content-Type: application/jsonp\r\n'), 415],
+    ['a form, as another website can send it', post(REX, 'Content-Type: text/plain\r\n'), 415],
     ['no type', post(REX, ''), 415],
     ['two types', post(REX, `${JSON_TYPE}Content-Type: text/plain\r\n`), 400],
     ['compressed', post(REX, `${JSON_TYPE}Content-Encoding: gzip\r\n`), 415],
-    ['not compressed, and told so', post(REX, `${JSON_TYPE}Content-Encoding: identity\r\n`), 201],
+    ['Content-Encoding: identity', post(REX, `${JSON_TYPE}Content-Encoding: identity\r\n`), 201],
   ])('%s', async (_name, bytes, status) => {
     const { listening, store, errors } = await start(atLoopback);
     const [answer, ...more] = await sendRaw(listening.port, bytes);
@@ -75,7 +75,7 @@ describe('the body', () => {
     '{"__proto__":{"status":"sold"},"name":"Rex","categoryId":9007199254740993}',
     '{"constructor":{"prototype":{"status":"sold"}},"name":"Rex","categoryId":1}',
     '{"name":"Rex","categoryId":9007199254740993,"x":{"__proto__":{"status":"sold"}}}',
-  ])('%s changes nothing but one animal', async (body) => {
+  ])('%s has no effect on other objects', async (body) => {
     const { listening } = await start(atLoopback);
     const [answer] = await sendRaw(listening.port, post(body));
     expect(answer?.status).toBe(201);
@@ -83,7 +83,7 @@ describe('the body', () => {
     expect(({} as Record<string, unknown>)['status']).toBeUndefined();
   });
 
-  test('is not read from somebody without a key', async () => {
+  test('is not read without a valid key', async () => {
     const { listening, answered } = await start(atLoopback);
     const bytes = `POST /v1/pets HTTP/1.1\r\n${HOST}${JSON_TYPE}Content-Length: 29\r\nExpect: 100-continue\r\n\r\n`;
     const answers = await sendRaw(listening.port, bytes);
@@ -96,7 +96,7 @@ describe('Expect', () => {
   const expecting = (headers: string, body = '') =>
     `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${headers}Content-Length: 29\r\nExpect: 100-continue\r\n\r\n${body}`;
 
-  test('asks for the body once it is wanted, and the animal is added', async () => {
+  test('100-continue asks for the body when it is needed, and the animal is added', async () => {
     const { listening, store } = await start(atLoopback);
     const socket = connect(listening.port, '127.0.0.1', () => socket.write(expecting(JSON_TYPE)));
     onTestFinished(() => void socket.destroy());
@@ -113,7 +113,7 @@ describe('Expect', () => {
     ['the wrong type', 'Content-Type: text/plain\r\n', 415],
     ['a length over the limit', `${JSON_TYPE}X: `, 413],
   ])(
-    'with %s is refused without asking for the body, and the connection ends',
+    'with %s is rejected without asking for the body, and the connection closes',
     async (_name, headers, status) => {
       const { listening } = await start(atLoopback);
       const bytes = expecting(headers).replace('X: Content-Length: 29', 'Content-Length: 70000');
@@ -123,14 +123,14 @@ describe('Expect', () => {
     },
   );
 
-  test('asks for the body of the last request too, and says that it was the last', async () => {
+  test('asks for the body of the last request too, and announces the close', async () => {
     const { listening } = await start(atLoopback);
     const answers = await sendRaw(listening.port, expecting(`${JSON_TYPE}Connection: close\r\n`, REX));
     expect(answers.map(({ status }) => status)).toEqual([100, 201]);
     expect(answers[1]?.headers['connection']).toBe('close');
   });
 
-  test('anything else is 417', async () => {
+  test('other expectations are 417', async () => {
     const { listening } = await start(atLoopback);
     const [answer] = await sendRaw(listening.port, get('/v1/pets', 'Expect: banana\r\n'));
     expectError(answer, 417, 'expectation_failed');

@@ -1,14 +1,14 @@
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
-import { LIMITS } from '../../src/server/connection/listen.ts';
+import { CONNECTION_LIMITS } from '../../src/server/connection/listen.ts';
 import { expectError, parseAnswers, sendRaw } from '../helpers/raw-client.ts';
 import { AUTH, atLoopback, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
 import { KEY, start } from '../helpers/service.ts';
 
-// The list of what a hostile client tries, sent as bytes: every attack fails, and its answer is as good as any other.
+// Attacks of a hostile client, sent as bytes: each gets a complete error response.
 
-describe('the frame of a request', () => {
+describe('the framing of a request', () => {
   test.each([
     [
       'a length and chunks',
@@ -46,7 +46,7 @@ describe('the frame of a request', () => {
     ['another version', `GET /v1/pets HTTP/3.0\r\n${HOST}\r\n`],
     ['TLS', Buffer.from('16030100a5010000a10303', 'hex')],
     ['no HTTP at all', 'nonsense\r\n\r\n'],
-  ])('%s is 400, adds nothing, and ends the connection', async (_name, bytes) => {
+  ])('%s is 400, adds nothing and closes the connection', async (_name, bytes) => {
     const { listening, store } = await start(atLoopback);
     const answers = await sendRaw(listening.port, bytes);
     expectError(answers.at(-1), 400, 'invalid_request');
@@ -66,7 +66,7 @@ describe('the frame of a request', () => {
     expectError(answer, 431, 'headers_too_large');
   });
 
-  test('a chunk extension of 20 KB is 413, and the animal behind it is not added', async () => {
+  test('a chunk extension of 20 KB is 413, and the animal in the chunk is not added', async () => {
     const { listening, store } = await start(atLoopback);
     const bytes = chunked(`1d;x=${'x'.repeat(20_000)}\r\n${REX}\r\n0\r\n\r\n`);
     expectError((await sendRaw(listening.port, bytes)).at(-1), 413, 'payload_too_large');
@@ -82,7 +82,7 @@ describe('requests on one connection', () => {
     return open('POST', '/v1/pets', `${JSON_TYPE}Content-Length: ${body.length}\r\n\r\n${body}`);
   };
 
-  test('pipelined, are answered in their order, and a list shows the animal that was sent before it', async () => {
+  test('get responses in order if pipelined, and a read sees the creation before it', async () => {
     const { listening } = await start({ ...atLoopback, quota: plans.enterprise });
     const rounds = Array.from({ length: 50 }, (_, i) => add(`${i}`) + open('GET', `/v1/pets/${i + 1}`)).join(
       '',
@@ -95,7 +95,7 @@ describe('requests on one connection', () => {
     }
   });
 
-  test('pipelined by the thousand, are all answered, and counted one by one', async () => {
+  test('are all counted, even if thousands are pipelined', async () => {
     const { listening, answered } = await start({
       ...atLoopback,
       quota: { perMinute: 3_000, perDay: 10_000 },
@@ -108,14 +108,14 @@ describe('requests on one connection', () => {
     expect(answered).toHaveLength(5_000);
   });
 
-  test('behind one that cannot be understood are not carried out', async () => {
+  test('are not executed after an invalid one', async () => {
     const { listening, store } = await start(atLoopback);
     const answers = await sendRaw(listening.port, `${open('GET', '/v1/pets')}nonsense\r\n\r\n${add('Rex')}`);
     expect(answers.map(({ status }) => status)).toEqual([200, 400]);
     expect(await store.size()).toBe(0);
   });
 
-  test('a body cannot smuggle another in: what stands behind its length is a request of its own', async () => {
+  test('cannot be smuggled in as the body of another request', async () => {
     const { listening, answered } = await start(atLoopback);
     const inner = get('/v1/store/orders');
     await sendRaw(
@@ -125,14 +125,14 @@ describe('requests on one connection', () => {
     expect(answered.map(({ url }) => url)).toEqual(['/v1/pets', '/v1/pets?limit=1']);
   });
 
-  test('are answered though the client has closed its side', async () => {
+  test('get responses even if the client has closed its sending side', async () => {
     const { listening, store } = await start(atLoopback);
     const answers = await sendRaw(listening.port, add('Rex') + open('GET', '/v1/pets'), { halfClose: true });
     expect(answers.map(({ status }) => status)).toEqual([201, 200]);
     expect(await store.size()).toBe(1);
   });
 
-  test('a client that closes its side in the middle of a body adds nothing', async () => {
+  test('add nothing if the client closes its sending side in the middle of a body', async () => {
     const { listening, store } = await start(atLoopback);
     const answers = await sendRaw(listening.port, add('Rex').slice(0, -5), { halfClose: true });
     expectError(answers.at(-1), 400, 'invalid_request');
@@ -142,11 +142,11 @@ describe('requests on one connection', () => {
 });
 
 describe('slow clients', () => {
-  // The limits that hold are seconds long: these have their shape, and are over at once.
+  // Shorter limits than the real ones, for a fast test.
   const limits = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 };
 
-  test('the limits are those of the design', () => {
-    expect(LIMITS).toEqual({
+  test('the default limits are those of docs/service.md 8.5', () => {
+    expect(CONNECTION_LIMITS).toEqual({
       headersTimeout: 5_000,
       requestTimeout: 15_000,
       idleTimeout: 30_000,
@@ -161,12 +161,12 @@ describe('slow clients', () => {
     ['nothing', ''],
     ['half a request line', 'GET /v1/pe'],
     ['headers that do not end', `GET /v1/pets HTTP/1.1\r\n${HOST}${AUTH}`],
-  ])('who sends %s gets 408, and the connection ends', async (_name, bytes) => {
+  ])('a client that sends %s gets 408 and is disconnected', async (_name, bytes) => {
     const { listening } = await start({ ...atLoopback, limits });
     expectError((await sendRaw(listening.port, bytes))[0], 408, 'request_timeout');
   });
 
-  test('who drips headers gets 408 all the same', async () => {
+  test('a client that sends headers slowly gets 408', async () => {
     const { listening } = await start({ ...atLoopback, limits });
     const socket = connect(listening.port, '127.0.0.1', () =>
       socket.write(`GET /v1/pets HTTP/1.1\r\n${HOST}`),
@@ -180,7 +180,7 @@ describe('slow clients', () => {
     expectError(parseAnswers(Buffer.concat(chunks))[0], 408, 'request_timeout');
   });
 
-  test('who does not end a body gets 408 and adds nothing', async () => {
+  test('a client that does not finish its body gets 408 and adds nothing', async () => {
     const { listening, store } = await start({ ...atLoopback, limits });
     const answers = await sendRaw(listening.port, post(REX).subarray(0, -5));
     expectError(answers.at(-1), 408, 'request_timeout');
@@ -188,7 +188,7 @@ describe('slow clients', () => {
     expect(await store.size()).toBe(0);
   });
 
-  test('200 of them do not hinder a good request', async () => {
+  test('200 of them do not block other requests', async () => {
     const { listening, call } = await start(atLoopback);
     const sockets = Array.from({ length: 200 }, () => connect(listening.port, '127.0.0.1'));
     onTestFinished(() => {
@@ -200,7 +200,7 @@ describe('slow clients', () => {
     expect((await call('/v1/pets')).status).toBe(200);
   });
 
-  test('there are no more connections than the limit', async () => {
+  test('the number of connections is limited', async () => {
     const { listening, call } = await start({ ...atLoopback, limits: { maxConnections: 3 } });
     const sockets = Array.from({ length: 10 }, () => connect(listening.port, '127.0.0.1'));
     const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));

@@ -2,38 +2,38 @@ import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/contract/error-codes.ts';
 import { encodeIdempotencyKey } from '../../src/contract/idempotency-key.ts';
 import { type OperationName, operations } from '../../src/contract/operations.ts';
-import { createMemoryLimiter } from '../../src/server/limits/limiter.ts';
-import { sampleShop } from '../../src/server/sample.ts';
+import { createMemoryRateLimiter } from '../../src/server/rate-limit/limiter.ts';
+import { sampleData } from '../../src/server/sample-data.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { conformance, type Observed } from '../helpers/conformance.ts';
 import { described, describedAs, document, table } from '../helpers/description.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
 import { KEY, type ServiceOptions, start } from '../helpers/service.ts';
-import { MemoryStore } from '../helpers/store-memory.ts';
+import { memoryStore } from '../helpers/store-fixtures.ts';
 
 const { violations } = conformance(document);
 
 type Exchange = { method: string; path: string; response: Observed };
 
-/** What is particular of a request; without it an operation is asked for what its document has as an example. */
+/** How a request differs from the example in the document. */
 type Send = {
   method?: string;
-  /** Behind the path. */
+  /** Appended to the path. */
   suffix?: string;
   body?: string;
   headers?: Record<string, string>;
-  /** Header lines that are sent as bytes: what `fetch` would not send, or not read the answer to. */
+  /** Header lines to send as bytes, because `fetch` does not support such a request or its response. */
   raw?: string;
-  /** Sent first, to the same service. */
+  /** Sent first to the same service. */
   before?: Send;
-  service?: () => ServiceOptions;
+  service?: () => ServiceOptions | Promise<ServiceOptions>;
 };
 
-/** Sends a request to a service of its own, with the sample shop in it unless it has another store. */
+/** Sends a request to a new service, which has the sample data unless the service has another store. */
 async function play(name: OperationName, send: Send): Promise<Exchange> {
-  const options = send.service?.() ?? {};
+  const options = (await send.service?.()) ?? {};
   const service = await start(options);
-  if (!options.store) await service.store.seed(sampleShop());
+  if (!options.store) await service.store.seed(sampleData());
   async function ask({ method = operations[name].method, suffix = '', headers = {}, ...rest }: Send) {
     const path = `/v1${operations[name].path.replace(/\{\w+\}/, '1')}${suffix}`;
     if (rest.raw !== undefined) {
@@ -59,23 +59,23 @@ async function observeRaw(port: number, bytes: string): Promise<Observed> {
 const fail = async () => {
   throw new Error('the disk is gone');
 };
-const failing = () => ({
-  store: Object.assign(new MemoryStore(), { add: fail, list: fail, get: fail, orders: fail }),
+const failing = async () => ({
+  store: Object.assign(await memoryStore(), { add: fail, list: fail, get: fail, orders: fail }),
 });
-const inFlight = () => ({
-  store: Object.assign(new MemoryStore(), { add: async () => ({ kind: 'in_flight' }) as const }),
+const inFlight = async () => ({
+  store: Object.assign(await memoryStore(), { add: async () => ({ kind: 'in_flight' }) as const }),
 });
-const empty = () => ({ store: new MemoryStore() });
+const empty = async () => ({ store: await memoryStore() });
 const atSunset = () => ({ time: operations.getPet.deprecated.sunset.toISOString() });
 const quotaOf = (perMinute: number) => () => ({ quota: { perMinute, perDay: 9 } });
 const banned = () => {
   const clock = manualClock();
-  const bans = { until: () => clock.now() + 300_000, refused: async () => undefined };
-  return { limiter: createMemoryLimiter(clock, bans) };
+  const bans = { bannedUntil: () => clock.now() + 300_000, recordRefusal: async () => undefined };
+  return { limiter: createMemoryRateLimiter(clock, bans) };
 };
 const failingOften = () => ({ faults: { failRate: 1, seed: 1 } });
 const onlyLoopback = () => ({ hosts: new Set<string>() });
-// Seconds long in earnest.
+// Shorter than the real limits, for a fast test.
 const impatient = () => ({
   limits: { headersTimeout: 100, requestTimeout: 100, connectionsCheckingInterval: 20 },
 });
@@ -84,7 +84,7 @@ const key = { 'Idempotency-Key': encodeIdempotencyKey('a "key"') };
 
 type Expected = 'success' | ErrorCode;
 
-/** What every operation can answer. */
+/** The responses that every operation can have. */
 const everywhere: [expected: Expected, about: string, Send][] = [
   ['success', 'what its document has as an example', {}],
   ['invalid_request', 'a parameter twice', { suffix: '?a=1&a=2' }],
@@ -101,7 +101,7 @@ const everywhere: [expected: Expected, about: string, Send][] = [
   ['internal_error', 'a store that fails', { service: failing }],
 ];
 
-/** What single operations answer besides. */
+/** More responses of single operations. */
 const particular: [OperationName, expected: Expected, about: string, Send][] = [
   ['listPets', 'success', 'a page with a next one', { suffix: '?limit=2' }],
   ['listPets', 'success', 'the last page', { suffix: '?limit=100' }],
@@ -147,7 +147,7 @@ const scenes = [
   ...particular.map(([name, expected, about, send]) => ({ name, expected, about, send })),
 ];
 
-describe('the service answers as its document says', () => {
+describe('responses conform to the document', () => {
   test.each(scenes)('$name $expected: $about', async ({ name, expected, send }) => {
     const { method, path, response } = await play(name, send);
     expect(violations(method, path, response)).toEqual([]);
@@ -155,7 +155,7 @@ describe('the service answers as its document says', () => {
     else expect(JSON.parse(response.text)).toMatchObject({ code: expected, status: response.status });
   });
 
-  test('with everything that is documented of every operation: its success, and each code of its errors', () => {
+  test('the tests cover every documented response: the success and each error code of every operation', () => {
     const played = scenes.map(({ name, expected }) => `${name} ${expected}`);
     const documented = described.flatMap(({ operationId, responses }) =>
       Object.values(responses)
@@ -166,7 +166,7 @@ describe('the service answers as its document says', () => {
     expect([...new Set(played)].sort()).toEqual(documented.sort());
   });
 
-  test.each(described)('$operationId: also where an answer is asked for by Prefer', async (each) => {
+  test.each(described)('$operationId: mocked responses too', async (each) => {
     for (const status of Object.keys(each.responses)) {
       const { method, path, response } = await play(each.operationId, {
         headers: { Prefer: `code=${status}` },
@@ -176,7 +176,7 @@ describe('the service answers as its document says', () => {
     }
   });
 
-  test('with a replay that says so', async () => {
+  test('a replay is marked', async () => {
     const { response } = await play('createPet', { headers: key, before: { headers: key } });
     expect(response.headers.get('idempotency-replayed')).toBe('true');
   });
@@ -187,7 +187,7 @@ type Tampering = {
   path?: string;
   status?: number;
   text?: string;
-  /** `null` takes a header away. */
+  /** `null` removes a header. */
   headers?: Record<string, string | null>;
 };
 
@@ -201,7 +201,7 @@ function tamper({ method, path, response }: Exchange, by: Tampering): string[] {
   return violations(by.method ?? method, by.path ?? path, { status, headers, text });
 }
 
-describe('an answer that the document does not allow is found', () => {
+describe('responses that the document does not allow are found', () => {
   const list = () => play('listPets', { suffix: '?limit=2' });
   const creation = () => play('createPet', {});
   const single = () => play('getPet', {});

@@ -15,11 +15,11 @@ async function lint(source: unknown): Promise<string[]> {
 }
 
 describe('the document', () => {
-  test('has nothing that a linter finds, not even a warning', async () => {
+  test('passes the linter without warnings', async () => {
     expect(await lint(document)).toEqual([]);
   });
 
-  test('would not pass the linter with an unused schema, an example that is wrong or a broken reference', async () => {
+  test('does not pass the linter with an unused schema, a wrong example or a broken reference', async () => {
     const { components } = document;
     const Pets = { ...components.schemas['Pets'], items: { $ref: '#/components/schemas/Animal' } };
     const spoiled = {
@@ -35,14 +35,14 @@ describe('the document', () => {
     );
   });
 
-  test('describes the operations of the table, and no other', () => {
+  test('describes exactly the operations of the table', () => {
     const pick = ({ method, path }: { method: string; path: string }, name: string) => [name, method, path];
     expect(described.map((each) => pick(each, each.operationId)).sort()).toEqual(
       table.map(([name, each]) => pick(each, name)).sort(),
     );
   });
 
-  test.each(table)('%s: has every status of the table, and no other', (name, { success, errors }) => {
+  test.each(table)('%s: has exactly the statuses of the table', (name, { success, errors }) => {
     expect(Object.keys(describedAs(name).responses).map(Number)).toEqual(
       [success.status, ...errors].sort((a, b) => a - b),
     );
@@ -56,18 +56,18 @@ describe('the document', () => {
     expect(requestBody?.required).toBe(body && true);
   });
 
-  test.each(table)('%s: is deprecated as the table says', (name, { deprecated }) => {
+  test.each(table)('%s: is deprecated according to the table', (name, { deprecated }) => {
     const { deprecated: isDeprecated, description } = describedAs(name);
     expect(isDeprecated).toBe(deprecated && true);
     if (deprecated) expect(description).toContain(deprecated.sunset.toUTCString());
     if (deprecated) expect(description).toContain(`GET ${deprecated.successor}`);
   });
 
-  test.each(examples())('its example matches its schema: $where', (sample) => {
+  test.each(examples())('the example matches its schema: $where', (sample) => {
     expect(mismatches(sample)).toEqual([]);
   });
 
-  test('has an example of every body, and one of each code of an error', () => {
+  test('has an example of every body and every error code', () => {
     const medias = described.flatMap(({ requestBody, responses }) =>
       [requestBody, ...Object.values(responses)].flatMap((each) => Object.values(each?.content ?? {})),
     );
@@ -77,7 +77,7 @@ describe('the document', () => {
     });
   });
 
-  test('has the schemas of the specification: integers of 64 bits, a status that may be missing, open objects', () => {
+  test('has the schemas of the contract: 64-bit integers, an optional status, open objects', () => {
     const { Pet, NewPet, PetStatus, Orders } = document.components.schemas;
     const int64 = expect.objectContaining({ type: 'integer', format: 'int64' });
     expect(Pet).toMatchObject({ properties: { id: int64, categoryId: int64 } });
@@ -93,14 +93,14 @@ describe('the document', () => {
     });
   });
 
-  test('offers an Idempotency-Key with what cannot be repeated, and nowhere else', () => {
+  test('has an Idempotency-Key only for operations that are not idempotent', () => {
     for (const { operationId, parameters } of described) {
-      const { repeatable } = operations[operationId];
-      expect(parameters.some(({ name }) => name === 'Idempotency-Key')).toBe(!repeatable);
+      const { idempotent } = operations[operationId];
+      expect(parameters.some(({ name }) => name === 'Idempotency-Key')).toBe(!idempotent);
     }
   });
 
-  test('asks for a bearer token, and lists its own address, production and staging', () => {
+  test('needs a bearer token, and lists this service, production and staging', () => {
     expect(document.security.map(Object.keys)).toEqual([Object.keys(document.components.securitySchemes)]);
     expect(Object.values(document.components.securitySchemes)).toMatchObject([
       { type: 'http', scheme: 'bearer' },
@@ -108,7 +108,7 @@ describe('the document', () => {
     expect(document.servers.map(({ url }) => url)).toEqual(['/v1', '{base_url}', '{staging_url}']);
   });
 
-  test('tells the quotas of every plan', () => {
+  test('has the quotas of every plan', () => {
     const rows = document.info.description.split('\n').filter((line) => line.startsWith('| '));
     expect(rows.slice(1)).toEqual([
       '| Free | 60 | 1,000 |',
@@ -120,7 +120,7 @@ describe('the document', () => {
   });
 });
 
-test('the service gives the document to anybody, and it is not one of its operations', async () => {
+test('the service serves the document without a key', async () => {
   const { call } = await start();
   const answer = await call('/openapi.json', { headers: { Authorization: '' } });
   expect(answer.headers.get('content-type')).toBe('application/json');

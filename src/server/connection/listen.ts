@@ -8,23 +8,22 @@ import {
 } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
-import { methodNotAllowed } from '../refusals.ts';
-import { allMethods } from '../router.ts';
-import type { ServiceError } from '../service-error.ts';
-import { createTurns, endsConnection } from './in-turn.ts';
-import { type ParserError, refusalOf, refuse } from './refuse.ts';
+import { methodNotAllowed, type ServiceError } from '../http-errors.ts';
+import { allMethods } from '../route-match.ts';
+import { type ParserError, sendParserError, toServiceError } from './parser-errors.ts';
+import { createRequestQueue, endsConnection } from './pipelining.ts';
 
 export type Listening = {
   /** `http://host:port`, without the version prefix. */
   origin: string;
   port: number;
-  /** Stops accepting, answers what runs, and cuts what is left after `graceMilliseconds`. */
+  /** Stops accepting connections, finishes the running requests, and closes the rest after `graceMilliseconds`. */
   stop(graceMilliseconds: number): Promise<void>;
 };
 
-/** What keeps a hostile client from holding the service: times in milliseconds. */
-export const LIMITS = {
-  /** From the first byte, or from the connection on. */
+/** Limits against hostile clients (docs/service.md 8.5); times are in milliseconds. */
+export const CONNECTION_LIMITS = {
+  /** This and `requestTimeout` start with the connection, or with the first byte of a later request. */
   headersTimeout: 5_000,
   requestTimeout: 15_000,
   idleTimeout: 30_000,
@@ -35,84 +34,90 @@ export const LIMITS = {
 };
 const SWEEP_MILLISECONDS = 100;
 
-export type ListenOptions = { host: string; port: number; limits?: Partial<typeof LIMITS> | undefined };
+export type ListenOptions = {
+  host: string;
+  port: number;
+  limits?: Partial<typeof CONNECTION_LIMITS> | undefined;
+};
 
 /**
- * Listens, within limits.
+ * Serves an app on an address.
  *
- * @throws the system's error (`EADDRINUSE`, `EACCES`, …) where the address cannot be had
+ * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
 export async function listen(app: App, { host, port, limits = {} }: ListenOptions): Promise<Listening> {
-  const { idleTimeout, maxConnections, ...timeouts } = { ...LIMITS, ...limits };
-  const turns = createTurns(app.handle);
+  const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
+  const queue = createRequestQueue(app.handle);
   let isStopping = false;
   class Response<Request extends IncomingMessage> extends ServerResponse<Request> {
     override writeHead(status: number, reason?: unknown, headers?: unknown): this {
-      // A client that is told sends no further request into a connection that is about to close.
-      if (isStopping && turns.isLast(this.req)) this.setHeader('Connection', 'close');
+      // Announce the close, so that the client does not send another request on this connection.
+      if (isStopping && queue.isLast(this.req)) this.setHeader('Connection', 'close');
       return super.writeHead(status, reason as string, headers as OutgoingHttpHeaders);
     }
   }
-  // The app itself asks for the Host header: Node's own refusal has no body.
+  // The app checks the Host header itself, because Node's own error response has no body.
   const server = createServer({ ...timeouts, requireHostHeader: false, ServerResponse: Response });
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  // A client that has sent all it wants may close its side, and still waits for its answers.
+  // A client may close its sending side and still wait for responses.
   Object.assign(server, { httpAllowHalfOpen: true, maxConnections });
-  // Node would leave out those above a thousand without a word; their size is limited.
+  // Node would silently drop headers above a thousand; their total size is limited anyway.
   server.maxHeadersCount = 0;
   server.setTimeout(idleTimeout);
-  const broken = new WeakSet<Socket>();
-  server.on('request', turns.handle);
-  server.on('checkContinue', invite(turns.handle));
-  server.on('checkExpectation', turns.handle);
-  const refuseInTurn = async (error: ServiceError, socket: Socket) => {
-    // What follows the first error on a connection is no request, whatever it looks like.
-    if (broken.has(socket)) return;
-    broken.add(socket);
+  server.on('request', queue.handle);
+  server.on('checkContinue', onCheckContinue(queue.handle));
+  server.on('checkExpectation', queue.handle);
+
+  const failedSockets = new WeakSet<Socket>();
+  const failConnection = async (error: ServiceError, socket: Socket) => {
+    // Bytes after the first error of a connection are not a request.
+    if (failedSockets.has(socket)) return;
+    failedSockets.add(socket);
     socket.pause();
-    // Where the client has closed its side, Node would end the connection behind the last good answer.
+    // If the client has closed its side, Node would end the connection before the error is sent.
     socket.removeAllListeners('end');
-    const owed = await turns.settle(socket);
-    // Whoever waits for the rest of that request is told that none comes.
-    if (typeof owed === 'object') socket.once('close', () => owed.req.destroy());
-    if (owed !== 'nothing' && socket.writable) await refuse(app, error, socket, owed);
-    // Ended alone, the rest of a request that was refused would still be read, and carried out.
+    const target = await queue.drain(socket);
+    // A handler that reads the body of the interrupted request must not wait forever.
+    if (typeof target === 'object') socket.once('close', () => target.req.destroy());
+    if (target !== 'nothing' && socket.writable) await sendParserError(app, error, socket, target);
+    // `end()` alone would still read and execute the rest of the rejected request.
     socket.destroySoon();
   };
   server.on('connect', ({ socket }: IncomingMessage) => {
-    // Node has taken its own listeners off: an error that nobody hears ends the process, and nobody ends what idles.
+    // Node has removed its own listeners: without these, an error would end the process and an idle socket would stay.
     for (const event of ['error', 'timeout']) socket.on(event, () => socket.destroy());
-    refuseInTurn(methodNotAllowed('The service', allMethods), socket);
+    failConnection(methodNotAllowed('The service', allMethods), socket);
   });
   server.on('clientError', (error: ParserError, socket: Socket) => {
     if (error.code === 'ECONNRESET') socket.destroy();
-    else refuseInTurn(refusalOf(error), socket);
+    else failConnection(toServiceError(error), socket);
   });
+
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
   });
   const address = server.address() as AddressInfo;
   return {
-    origin: `http://${reachable(host)}:${address.port}`,
+    origin: `http://${urlHost(host)}:${address.port}`,
     port: address.port,
-    stop(grace) {
+    stop(graceMilliseconds) {
       isStopping = true;
-      turns.stop();
-      return stop(server, sockets, grace);
+      queue.stop();
+      return stop(server, sockets, graceMilliseconds);
     },
   };
 }
 
 /**
- * Asks for the body of an `Expect: 100-continue` only once it is wanted: a request that is refused before never sends
- * it. Whether it does so all the same nobody can know, so that the connection ends with that answer.
+ * Sends `100 Continue` only when the body is needed. Otherwise the connection closes after the response, because the client
+ * may send the body anyway.
  */
-function invite(handle: RequestListener): RequestListener {
+function onCheckContinue(handle: RequestListener): RequestListener {
   return (request, response) => {
     response.setHeader('Connection', 'close');
     request.once('resume', () => {
@@ -124,8 +129,8 @@ function invite(handle: RequestListener): RequestListener {
   };
 }
 
-/** A host as a URL has it: one that stands for every address is reached at loopback. */
-function reachable(host: string): string {
+/** A host as part of a URL; the wildcard addresses are replaced by loopback. */
+function urlHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';
   return host.includes(':') ? `[${host}]` : host;
@@ -133,22 +138,22 @@ function reachable(host: string): string {
 
 function stop(server: Server, sockets: ReadonlySet<Socket>, graceMilliseconds: number): Promise<void> {
   return new Promise((resolve) => {
-    const cut = setTimeout(() => {
-      // Node's own list leaves out what was a CONNECT.
+    const forceClose = setTimeout(() => {
+      // Node's own list lacks the sockets of CONNECT requests.
       for (const socket of sockets) socket.destroy();
     }, graceMilliseconds);
-    // Not at once: what is on its way to an idle connection is still answered.
-    const sweep = setInterval(() => {
-      // Node does not count as idle what has never sent a byte, as browsers open connections to have them.
+    // Repeatedly, because a request may still be on its way on an idle connection.
+    const closeIdle = setInterval(() => {
+      // Node does not count connections that never sent a byte as idle; browsers open them in advance.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
-      // And counts as idle what still has an answer to take: cut now, the rest of it would be lost.
+      // It counts connections as idle whose last response is still being written: closing them would truncate it.
       if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
     }, SWEEP_MILLISECONDS);
-    // The close of an HTTP server cuts idle connections at once, and ends its watch over slow requests.
+    // Not server.close(): it closes idle connections at once, and stops checking for slow requests.
     NetServer.prototype.close.call(server, () => {
-      clearTimeout(cut);
-      clearInterval(sweep);
-      // Nothing is left to watch: the timer of that watch would keep the service in memory.
+      clearTimeout(forceClose);
+      clearInterval(closeIdle);
+      // Now that no connection is left, stop the timer that checks for slow requests.
       server.close();
       resolve();
     });

@@ -2,35 +2,41 @@ import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import { encodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { API_PREFIX, type Operation, type OperationName, operations } from '../../contract/operations.ts';
+import {
+  deprecationNote,
+  errorDescriptions,
+  operationDescriptions,
+  parameterDescriptions,
+  tagDescriptions,
+} from './descriptions.ts';
 import { headerComponents, headersOf } from './headers.ts';
-import { description } from './introduction.ts';
+import { introduction } from './introduction.ts';
 import { parameterSchemas, refOf, refTo, schemaComponents, tableEntries } from './schemas.ts';
-import { errorWords, operationWords, parameterWords, tags } from './words.ts';
 
 const JSON_TYPE = 'application/json';
 const SECURITY_SCHEME = 'apiKey';
 
 export type OpenApiDocument = ReturnType<typeof openApiDocument>;
 
-/** The description of the service in OpenAPI 3.1, made from the contract. */
+/** The OpenAPI 3.1 description of the service, generated from the contract. */
 export function openApiDocument() {
   return {
     openapi: '3.1.0',
     info: {
       title: 'Animal Inventory Service',
-      // Of the interface (specification 9), not of this package.
+      // The version of the interface (docs/service.md 9), not of this package.
       version: '1.0.0',
       summary: 'The animals of a pet store.',
-      description: description(),
+      description: introduction(),
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [
-      { url: API_PREFIX, description: 'The service that this document came from' },
+      { url: API_PREFIX, description: 'This service' },
       environment('Production', 'base_url'),
       environment('Staging', 'staging_url'),
     ],
     security: [{ [SECURITY_SCHEME]: [] }],
-    tags: Object.entries(tags).map(([name, words]) => ({ name, description: words })),
+    tags: Object.entries(tagDescriptions).map(([name, description]) => ({ name, description })),
     paths: paths(),
     components: {
       schemas: schemaComponents(),
@@ -47,7 +53,7 @@ export function openApiDocument() {
   };
 }
 
-/** An environment whose address the specification leaves open: a reader fills it in. */
+/** A server of the document whose address is not known: readers enter it as the variable. */
 function environment(name: string, variable: string) {
   return {
     url: `{${variable}}`,
@@ -55,7 +61,7 @@ function environment(name: string, variable: string) {
     variables: {
       [variable]: {
         default: `https://${name.toLowerCase()}.invalid${API_PREFIX}`,
-        description: `The base address of ${name.toLowerCase()}, with the version prefix ${API_PREFIX}`,
+        description: `The base URL of ${name.toLowerCase()}, including ${API_PREFIX}`,
       },
     },
   };
@@ -73,36 +79,29 @@ function paths() {
 }
 
 function operationObject(name: OperationName, operation: Operation) {
-  const words = operationWords[name];
+  const { tag, description, body } = operationDescriptions[name];
   const statuses = [operation.success.status, ...operation.errors].sort((a, b) => a - b);
   return {
     operationId: name,
     summary: operation.summary,
-    description: [words.description, ...farewell(operation)].join('\n\n'),
-    tags: [words.tag],
+    description: [description, ...deprecationNote(operation)].join('\n\n'),
+    tags: [tag],
     ...(operation.deprecated && { deprecated: true }),
     parameters: [
       ...parameterSchemas(operation).map((each) => ({
         ...each,
-        description: parameterWords[each.name] ?? '',
+        description: parameterDescriptions[each.name] ?? '',
       })),
-      ...(operation.repeatable ? [] : [idempotencyKey]),
+      ...(operation.acceptsIdempotencyKey ? [idempotencyKey] : []),
     ],
     ...(operation.body && {
       requestBody: {
         required: true,
-        content: { [JSON_TYPE]: { schema: refOf(operation.body), example: words.body } },
+        content: { [JSON_TYPE]: { schema: refOf(operation.body), example: body } },
       },
     }),
     responses: Object.fromEntries(statuses.map((status) => [String(status), response(name, status)])),
   };
-}
-
-function farewell({ deprecated }: Operation): string[] {
-  if (deprecated === undefined) return [];
-  return [
-    `Deprecated: removed on ${deprecated.sunset.toUTCString()}. Use \`GET ${deprecated.successor}\` with a \`status\` filter instead.`,
-  ];
 }
 
 const idempotencyKey = {
@@ -110,24 +109,24 @@ const idempotencyKey = {
   in: 'header',
   required: false,
   description:
-    'Names the creation, so that it can be repeated for 24 hours: a quoted string of 1 to 255 ASCII characters, or a bare token.',
+    'Makes the creation safe to repeat for 24 hours: a quoted string of 1 to 255 ASCII characters, or a bare token.',
   schema: { type: 'string', minLength: 1 },
   example: encodeIdempotencyKey('0b7c1f4e-5a53-4d7e-9c55-5f6f5a3b1c2d'),
 } as const;
 
 function response(name: OperationName, status: number) {
   const { success }: Operation = operations[name];
-  const words = operationWords[name];
+  const { success: successDescription, example } = operationDescriptions[name];
   if (status === success.status) {
     return {
-      description: words.success,
+      description: successDescription,
       headers: headersOf(name, status),
-      content: { [JSON_TYPE]: { schema: refOf(success.body), example: words.example } },
+      content: { [JSON_TYPE]: { schema: refOf(success.body), example } },
     };
   }
   const codes = codesOf(status);
   return {
-    description: codes.map((code) => errorWords[code].when).join(' Or: '),
+    description: codes.map((code) => errorDescriptions[code]).join(' Or: '),
     headers: headersOf(name, status),
     content: {
       [JSON_TYPE]: {
@@ -145,8 +144,9 @@ const codesOf = (status: number): ErrorCode[] => allCodes.filter((code) => error
 function errorExamples() {
   return Object.fromEntries(
     allCodes.map((code) => {
-      const { when, message } = errorWords[code];
-      return [code, { summary: when, value: { code, message, status: errorCodes[code] } }];
+      const summary = errorDescriptions[code];
+      const message = summary.replace(/\.$/, '');
+      return [code, { summary, value: { code, message, status: errorCodes[code] } }];
     }),
   );
 }

@@ -1,26 +1,26 @@
 import { errorCodes } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import { API_PREFIX, type Operation, type OperationName, operations } from '../../contract/operations.ts';
-import { deprecationHeaders } from '../response-headers.ts';
+import { deprecationHeaders } from '../route-match.ts';
 import { INT64, type JsonSchema, type Ref, tableEntries } from './schemas.ts';
 
-export type Header = { description: string; required?: boolean; schema: JsonSchema; example?: unknown };
+export type HeaderObject = { description: string; required?: boolean; schema: JsonSchema; example?: unknown };
 
-// The Link header is two: each has a name of its own here.
+// Link has two meanings, so the component of the pages has a name of its own.
 const NEXT_LINK = 'NextLink';
 
 const count: JsonSchema = { type: 'integer', minimum: 0 };
-const yes: JsonSchema = { type: 'boolean', const: true };
+const alwaysTrue: JsonSchema = { type: 'boolean', const: true };
 
-const common: Record<string, Header> = {
+const commonHeaders: Record<string, HeaderObject> = {
   [header.rateLimit]: {
-    description: 'The request limit that applies to the caller now.',
+    description: 'The request limit that currently applies to the caller.',
     required: true,
     schema: count,
     example: 60,
   },
   [header.rateLimitRemaining]: {
-    description: 'The requests that are left in the current window.',
+    description: 'The requests left in the current window.',
     required: true,
     schema: count,
     example: 59,
@@ -38,57 +38,57 @@ const common: Record<string, Header> = {
     example: 17,
   },
   [header.wwwAuthenticate]: {
-    description: 'The scheme of the key that is needed.',
+    description: 'The required authentication scheme.',
     required: true,
     schema: { type: 'string', pattern: '^Bearer\\b' },
     example: 'Bearer',
   },
   [header.allow]: {
-    description: 'The methods that the path has.',
+    description: 'The methods of the path.',
     required: true,
     schema: { type: 'string', pattern: '^[A-Z]+(, [A-Z]+)*$' },
     example: 'GET, HEAD, POST, OPTIONS',
   },
   [header.idempotencySupported]: {
-    description: `Says that the service knows \`${header.idempotencyKey}\`.`,
-    schema: yes,
+    description: `The service supports \`${header.idempotencyKey}\`.`,
+    schema: alwaysTrue,
     example: true,
   },
   [header.idempotencyReplayed]: {
-    description: 'Says that the request was a repetition, and this is the answer of the first one.',
-    schema: yes,
+    description: 'The request was a repetition, and this is the response of the first one.',
+    schema: alwaysTrue,
     example: true,
   },
   [NEXT_LINK]: {
     description: 'The address of the next page (RFC 8288); absent on the last one.',
     schema: { type: 'string', pattern: '^<[^<>]+>; rel="next"$' },
-    example: `<${API_PREFIX}${operations.listPets.path}?limit=20&cursor=AAAA>; rel="next"`,
+    example: `<${API_PREFIX}${operations.listPets.path}?limit=20&cursor=v10000000000000014>; rel="next"`,
   },
 };
 
-const deprecationWords: Record<string, string> = {
-  [header.deprecation]: 'Since when the operation is deprecated (RFC 9745).',
-  [header.sunset]: 'When the operation is removed (RFC 8594).',
-  [header.link]: 'What takes the place of the operation.',
+const deprecationDescriptions: Record<string, string> = {
+  [header.deprecation]: 'When the operation was deprecated (RFC 9745).',
+  [header.sunset]: 'When the operation will be removed (RFC 8594).',
+  [header.link]: 'The replacement of the operation.',
 };
 
-/** The headers of responses, by their names in the document. */
-export function headerComponents(): Record<string, Header> {
+/** The response headers, by the names of their components. */
+export function headerComponents(): Record<string, HeaderObject> {
   const deprecations = tableEntries().flatMap(([name]) =>
-    Object.entries(deprecationHeaders(name)).map(([field, value]): [string, Header] => [
+    Object.entries(deprecationHeaders(name) ?? {}).map(([field, value]): [string, HeaderObject] => [
       `${name}.${field}`,
       {
-        description: deprecationWords[field] ?? '',
+        description: deprecationDescriptions[field] ?? '',
         schema: { type: 'string', const: value },
         example: value,
       },
     ]),
   );
-  return { ...common, ...Object.fromEntries(deprecations) };
+  return { ...commonHeaders, ...Object.fromEntries(deprecations) };
 }
 
-// Those that come once it is known which operation is meant; the other errors may come before.
-const FROM_THE_OPERATION: readonly number[] = [
+// The statuses that are decided after the operation is known. Others may be sent earlier, without its deprecation headers.
+const AFTER_ROUTING: readonly number[] = [
   errorCodes.unauthorized,
   errorCodes.not_found,
   errorCodes.operation_removed,
@@ -98,37 +98,36 @@ const FROM_THE_OPERATION: readonly number[] = [
   errorCodes.injected_fault,
 ];
 
-/** The headers of an answer: a reference where the header may be absent, or is told as required by itself. */
-export function headersOf(name: OperationName, status: number): Record<string, Header | Ref> {
+/** The headers of a response of an operation: a reference if the header is optional or its component is required anyway. */
+export function headersOf(name: OperationName, status: number): Record<string, HeaderObject | Ref> {
   const operation: Operation = operations[name];
-  const succeeds = status === operation.success.status;
-  const isAnnounced = succeeds || FROM_THE_OPERATION.includes(status);
-  const isPage = succeeds && operation.query?.shape['cursor'] !== undefined;
-  const isRepeatableByKey = succeeds && !operation.repeatable;
+  const isSuccess = status === operation.success.status;
+  const isPage = isSuccess && operation.query?.shape['cursor'] !== undefined;
+  const acceptsKey = isSuccess && operation.acceptsIdempotencyKey === true;
+  const hasDeprecation = isSuccess || AFTER_ROUTING.includes(status);
+  const deprecation = Object.keys(deprecationHeaders(name) ?? {});
   return {
-    ...always(header.rateLimit),
-    ...always(header.rateLimitRemaining),
-    ...always(header.rateLimitReset),
-    ...(status === errorCodes.rate_limited && always(header.retryAfter)),
-    ...(status === errorCodes.unauthorized && always(header.wwwAuthenticate)),
-    ...(status === errorCodes.method_not_allowed && always(header.allow)),
+    ...requiredHeader(header.rateLimit),
+    ...requiredHeader(header.rateLimitRemaining),
+    ...requiredHeader(header.rateLimitReset),
+    ...(status === errorCodes.rate_limited && requiredHeader(header.retryAfter)),
+    ...(status === errorCodes.unauthorized && requiredHeader(header.wwwAuthenticate)),
+    ...(status === errorCodes.method_not_allowed && requiredHeader(header.allow)),
     ...(status !== errorCodes.unauthorized && {
-      [header.idempotencySupported]: mention(header.idempotencySupported, succeeds),
+      [header.idempotencySupported]: headerRef(header.idempotencySupported, isSuccess),
     }),
-    ...(isRepeatableByKey && { [header.idempotencyReplayed]: mention(header.idempotencyReplayed, false) }),
-    ...(isPage && { [header.link]: mention(NEXT_LINK, false) }),
-    ...Object.fromEntries(
-      Object.keys(deprecationHeaders(name)).map((field) => [field, mention(`${name}.${field}`, isAnnounced)]),
-    ),
+    ...(acceptsKey && { [header.idempotencyReplayed]: headerRef(header.idempotencyReplayed, false) }),
+    ...(isPage && { [header.link]: headerRef(NEXT_LINK, false) }),
+    ...Object.fromEntries(deprecation.map((field) => [field, headerRef(`${name}.${field}`, hasDeprecation)])),
   };
 }
 
-const always = (field: string) => ({ [field]: refToHeader(field) });
+const requiredHeader = (field: string) => ({ [field]: componentRef(field) });
 
-const refToHeader = (component: string): Ref => ({ $ref: `#/components/headers/${component}` });
+const componentRef = (component: string): Ref => ({ $ref: `#/components/headers/${component}` });
 
-/** A reference cannot say "required here": where an optional header is certain, it stands in full. */
-function mention(component: string, isCertain: boolean): Header | Ref {
+/** References cannot be marked as required, so an optional component that is always sent is copied. */
+function headerRef(component: string, isRequired: boolean): HeaderObject | Ref {
   const described = headerComponents()[component];
-  return isCertain && described ? { ...described, required: true } : refToHeader(component);
+  return isRequired && described ? { ...described, required: true } : componentRef(component);
 }

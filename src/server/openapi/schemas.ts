@@ -1,20 +1,21 @@
 import * as z from 'zod/mini';
 import { int64, int64Text } from '../../contract/int64.ts';
 import { type Operation, operations, PageLimit, pageSize } from '../../contract/operations.ts';
-import { ApiError, NewPet, Orders, Pet, PetStatus, Pets } from '../../contract/schemas.ts';
-import { fieldWords, schemaWords } from './words.ts';
+import { ErrorBody, NewPet, Orders, Pet, PetStatus, Pets } from '../../contract/schemas.ts';
+import { fieldDescriptions, schemaDescriptions } from './descriptions.ts';
 
-/** A JSON Schema of draft 2020-12, as OpenAPI 3.1 has it. */
+/** A JSON Schema (draft 2020-12), as used by OpenAPI 3.1. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export type Ref = { $ref: string };
 
-const named = { Pet, NewPet, PetStatus, Pets, Error: ApiError, Orders };
+const named = { Pet, NewPet, PetStatus, Pets, Error: ErrorBody, Orders };
 export type SchemaName = keyof typeof named;
 
 export const INT64: JsonSchema = { type: 'integer', format: 'int64' };
 
-// What a function checks cannot be derived from it. One that is missing here throws when the document is made.
+// JSON Schemas of the schemas that zod cannot convert, because they check with a function. A missing one makes
+// toJsonSchemas() throw.
 const checkedByFunction = new Map<z.core.$ZodType, JsonSchema>([
   [int64._zod.def.in, INT64],
   [int64Text._zod.def.in, INT64],
@@ -26,24 +27,24 @@ const checkedByFunction = new Map<z.core.$ZodType, JsonSchema>([
 
 export const refTo = (name: SchemaName): Ref => ({ $ref: `#/components/schemas/${name}` });
 
-/** The reference to a schema of the contract. Every body has a name, so that generated clients have one for it. */
+/** A reference to a schema of the contract. Every body needs a name, so that generated clients have a type for it. */
 export function refOf(schema: z.ZodMiniType): Ref {
   const found = Object.entries(named).find(([, each]) => each === schema);
-  if (!found) throw new Error('A body of the operations table has no name among the named schemas');
+  if (!found) throw new Error('A body schema of the operations table is missing in `named`');
   return refTo(found[0] as SchemaName);
 }
 
-/** The schemas of bodies, by name. */
+/** The schemas of the bodies, by name. */
 export function schemaComponents(): Record<string, JsonSchema> {
-  const words: Record<SchemaName, string> = schemaWords;
+  const descriptions: Record<SchemaName, string> = schemaDescriptions;
   const schemas = toJsonSchemas(named);
   for (const name of Object.keys(named) as SchemaName[]) {
-    schemas[name] = describeFields({ description: words[name], ...schemas[name] });
+    schemas[name] = describeFields({ description: descriptions[name], ...schemas[name] });
   }
   return schemas;
 }
 
-/** The parameters of an operation that its schemas have, in their order. */
+/** The path and query parameters of an operation. */
 export function parameterSchemas(operation: Operation) {
   return (['params', 'query'] as const).flatMap((part) => {
     const schema = operation[part];
@@ -61,7 +62,7 @@ export function parameterSchemas(operation: Operation) {
   });
 }
 
-/** The operations of the table, each with its name. */
+/** The entries of the operations table. */
 export const tableEntries = () => Object.entries(operations) as [keyof typeof operations, Operation][];
 
 function toJsonSchemas(schemas: Record<string, z.ZodMiniType>): Record<string, JsonSchema> {
@@ -72,7 +73,7 @@ function toJsonSchemas(schemas: Record<string, z.ZodMiniType>): Record<string, J
     uri: (id) => `#/components/schemas/${id}`,
     unrepresentable: ({ zodSchema }) => checkedByFunction.get(zodSchema) ?? 'throw',
     override: ({ jsonSchema }) => {
-      // The bounds of an exact number: they say nothing of the value.
+      // zod adds the bounds of exact doubles to every integer.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },
@@ -82,13 +83,13 @@ function toJsonSchemas(schemas: Record<string, z.ZodMiniType>): Record<string, J
   );
 }
 
-/** A field that is a reference has the words of what it refers to. */
+/** Adds descriptions to the fields, except those that refer to a described schema. */
 function describeFields(schema: JsonSchema): JsonSchema {
   const properties = schema['properties'] as Record<string, JsonSchema> | undefined;
   if (properties === undefined) return schema;
   const described = Object.entries(properties).map(([name, field]) => {
-    const words = fieldWords[name];
-    return [name, '$ref' in field || words === undefined ? field : { description: words, ...field }];
+    const description = fieldDescriptions[name];
+    return [name, '$ref' in field || description === undefined ? field : { description, ...field }];
   });
   return { ...schema, properties: Object.fromEntries(described) };
 }

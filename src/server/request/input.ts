@@ -7,43 +7,35 @@ import {
   type OperationName,
   operations,
 } from '../../contract/operations.ts';
-import type { Awaitable } from '../awaitable.ts';
-import { ServiceError } from '../service-error.ts';
+import { invalidRequest, ServiceError } from '../http-errors.ts';
+import type { RouteMatch } from '../route-match.ts';
 import { readJsonBody } from './body.ts';
 import { parseQuery } from './target.ts';
 
-/** What a request says, before anything of it is checked; `params` are those of its path. */
-type Given = { target: string; params: Readonly<Record<string, string>>; request: IncomingMessage };
-
 /**
- * Reads what an operation takes, each part by the contract's schema; a parameter that it does not know is ignored. Only
- * a body has to be waited for.
+ * Reads and validates the path parameters, query and body of a request with the schemas of its operation.
  *
- * @throws ServiceError 404 for a path parameter that names nothing (design D5), 400, 413 or 415 for anything else
+ * @throws ServiceError 404 for an invalid path parameter (D5), otherwise 400, 413 or 415
  */
-export function readInput(
-  name: OperationName,
-  { target, params, request }: Given,
-): Awaitable<OperationInput<OperationName>> {
+export async function readOperationInput(
+  { operation: name, params }: RouteMatch,
+  request: IncomingMessage,
+): Promise<OperationInput<OperationName>> {
   const operation: Operation = operations[name];
-  const query = parseQuery(target);
-  const input: Record<string, unknown> = {};
+  const input: { params?: unknown; query?: unknown; body?: unknown } = {};
+  const query = parseQuery(request.url ?? '');
   if (operation.params) {
-    const result = z.safeParse(operation.params, params);
-    if (!result.success) throw new ServiceError('not_found', `There is nothing with this identifier`);
-    input['params'] = result.data;
+    const { success, data } = z.safeParse(operation.params, params);
+    if (!success) throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
+    input.params = data;
   }
-  if (operation.query) input['query'] = check(operation.query, Object.fromEntries(query));
-  const { body } = operation;
-  if (body === undefined) return input as OperationInput<OperationName>;
-  return readJsonBody(request).then((value) => {
-    input['body'] = check(body, value);
-    return input as OperationInput<OperationName>;
-  });
+  if (operation.query) input.query = validate(operation.query, query);
+  if (operation.body) input.body = validate(operation.body, await readJsonBody(request));
+  return input as OperationInput<OperationName>;
 }
 
-function check<Schema extends z.ZodMiniType>(schema: Schema, value: unknown): z.output<Schema> {
-  const result = z.safeParse(schema, value);
-  if (!result.success) throw new ServiceError('invalid_request', describeIssues(result.error));
-  return result.data;
+function validate(schema: z.ZodMiniType, value: unknown): unknown {
+  const { success, data, error } = z.safeParse(schema, value);
+  if (!success) throw invalidRequest(describeIssues(error));
+  return data;
 }

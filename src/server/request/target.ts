@@ -1,62 +1,64 @@
-import { ServiceError } from '../service-error.ts';
-
-/** The query parameters of a request by their names, each once. */
-export type Query = ReadonlyMap<string, string>;
-
-const NO_QUERY: Query = new Map();
+import { invalidRequest } from '../http-errors.ts';
 
 /**
- * Reads `/v1/pets` of `/v1/pets?limit=5`, as it was sent. Stricter than the URL class, which mends what a client got
- * wrong.
+ * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. Stricter than the URL class, which
+ * silently corrects invalid targets.
  *
- * @throws ServiceError `invalid_request` for a request target in another form
+ * @throws ServiceError `invalid_request` for a target that is not a path
  */
-export function pathOf(url: string): string {
-  if (!url.startsWith('/') || url.startsWith('//')) {
-    throw new ServiceError('invalid_request', 'The request target must be a path, such as /v1/pets');
+export function pathOf(target: string): string {
+  if (!target.startsWith('/') || target.startsWith('//')) {
+    throw invalidRequest('The request target must be a path, such as /v1/pets');
   }
-  const mark = url.indexOf('?');
-  return mark === -1 ? url : url.slice(0, mark);
+  const mark = target.indexOf('?');
+  return mark === -1 ? target : target.slice(0, mark);
 }
 
-/** The segments of a path, decoded. @throws ServiceError `invalid_request` for malformed percent-encoding */
-export const segmentsOf = (path: string): readonly string[] => path.slice(1).split('/').map(decode);
+/** The decoded segments of a path. @throws ServiceError `invalid_request` for malformed percent-encoding */
+export const decodeSegments = (path: string): readonly string[] =>
+  path
+    .slice(1)
+    .split('/')
+    .map((segment) => decode(segment));
 
 /**
- * Reads `limit=5` of `/v1/pets?limit=5`.
+ * The query parameters of a request target, by name.
  *
- * @throws ServiceError `invalid_request` for malformed percent-encoding or a doubled parameter
+ * @throws ServiceError `invalid_request` for malformed percent-encoding or a repeated parameter
  */
-export function parseQuery(url: string): Query {
-  const mark = url.indexOf('?');
-  if (mark === -1) return NO_QUERY;
-  const query = new Map<string, string>();
-  for (const pair of url.slice(mark + 1).split('&')) {
+export function parseQuery(target: string): Readonly<Record<string, string>> {
+  const query = new QueryParameters();
+  const mark = target.indexOf('?');
+  if (mark === -1) return query;
+  for (const pair of target.slice(mark + 1).split('&')) {
     if (pair === '') continue;
     const equals = pair.indexOf('=');
-    const name = decodeField(equals === -1 ? pair : pair.slice(0, equals));
-    if (query.has(name))
-      throw new ServiceError('invalid_request', `The query parameter ${name} is given twice`);
-    query.set(name, equals === -1 ? '' : decodeField(pair.slice(equals + 1)));
+    const name = decode(equals === -1 ? pair : pair.slice(0, equals), true);
+    if (name in query) throw invalidRequest(`The query parameter ${name} is given more than once`);
+    query[name] = equals === -1 ? '' : decode(pair.slice(equals + 1), true);
   }
   return query;
 }
 
-/** Reads the path of a request target that must be right as a whole. @throws ServiceError `invalid_request` */
-export function checkTarget(url: string): string {
-  const path = pathOf(url);
-  segmentsOf(path);
-  parseQuery(url);
+// A record without a prototype, because any name may occur in a query. Faster than Object.create(null).
+const QueryParameters = function QueryParameters() {} as unknown as new () => Record<string, string>;
+QueryParameters.prototype = Object.create(null);
+
+/** Checks the whole request target, and returns its path. @throws ServiceError `invalid_request` */
+export function validateTarget(target: string): string {
+  const path = pathOf(target);
+  decodeSegments(path);
+  parseQuery(target);
   return path;
 }
 
-const decodeField = (text: string): string => decode(text.includes('+') ? text.replaceAll('+', ' ') : text);
-
-function decode(text: string): string {
-  if (!text.includes('%')) return text;
+/** In a query, `+` is a space. */
+function decode(text: string, isQuery = false): string {
+  const encoded = isQuery && text.includes('+') ? text.replaceAll('+', ' ') : text;
+  if (!encoded.includes('%')) return encoded;
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(encoded);
   } catch {
-    throw new ServiceError('invalid_request', 'The request target has malformed percent-encoding');
+    throw invalidRequest('The request target has malformed percent-encoding');
   }
 }

@@ -1,0 +1,119 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Clock } from '../../contract/clock.ts';
+import { API_KEY_PATTERN, header } from '../../contract/headers.ts';
+import type { Quota } from '../../contract/plans.ts';
+import { hashKey } from '../../store/keys/keys.ts';
+import { invalidRequest, tooManyRequests, unauthorized } from '../http-errors.ts';
+import type { RateLimiter, RateLimitWindow } from '../rate-limit/limiter.ts';
+import { countHeader } from '../request/http-checks.ts';
+
+const BEARER = /^Bearer +(\S+) *$/i;
+
+/** An authenticated caller; `id` is the SHA-256 of its API key. */
+export type Principal = { id: string; quota: Quota };
+
+/** Finds API keys by their SHA-256 in hexadecimal. `now` is in milliseconds since the epoch. */
+export interface ApiKeyLookup {
+  find(sha256: string, now: number): { quota: Quota } | undefined | Promise<{ quota: Quota } | undefined>;
+}
+
+/** Data of one request that the handlers collect for its response. Error responses need it too. */
+export type RequestContext = {
+  window?: RateLimitWindow;
+  headers: Record<string, string>;
+  /** Set just before the response is sent. */
+  isFinished?: true;
+};
+
+export type AuthenticationOptions = {
+  keys: ApiKeyLookup;
+  /** Counts the requests of each API key. */
+  limiter: RateLimiter;
+  /** Counts the requests without a valid key, per client address (docs/service.md, D13). */
+  anonymousLimiter: RateLimiter;
+  /** Whether requests without a valid key get 429 above the anonymous limit. */
+  limitFailedKeys?: boolean | undefined;
+  clock: Clock;
+  /** Receives internal errors. */
+  onError(error: unknown): void;
+};
+
+const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
+
+/** Authentication and the rate limit of the caller (docs/service.md 5 and 8). */
+export function createAuthentication(options: AuthenticationOptions) {
+  const { keys, limiter, anonymousLimiter, limitFailedKeys = false, clock, onError } = options;
+  // The last header of each connection with its hash: most clients send the same key on every request.
+  const lastKeys = new WeakMap<Socket, { authorization: string; sha256: string }>();
+
+  /** The SHA-256 of the key in the Authorization header; undefined if there is none. @throws ServiceError 400 */
+  function hashOfKey(request: IncomingMessage): string | undefined {
+    if (countHeader(request, 'authorization') > 1) {
+      throw invalidRequest('The Authorization header is given more than once');
+    }
+    const { authorization = '' } = request.headers;
+    const last = lastKeys.get(request.socket);
+    if (last?.authorization === authorization) return last.sha256;
+    const key = BEARER.exec(authorization)?.[1];
+    if (key === undefined || !API_KEY_PATTERN.test(key)) return undefined;
+    const sha256 = hashKey(key);
+    lastKeys.set(request.socket, { authorization, sha256 });
+    return sha256;
+  }
+
+  /** Counts a request without a valid key, whatever is wrong with it. @throws ServiceError 429 */
+  async function countAnonymous(request: IncomingMessage, context: RequestContext): Promise<void> {
+    const decision = await anonymousLimiter.consume(addressOf(request.socket), ANONYMOUS_QUOTA);
+    context.window = decision.window;
+    if (limitFailedKeys && decision.retryAt !== undefined) throw tooManyRequests(decision, clock.now());
+  }
+
+  return {
+    /** @throws ServiceError 401 or 400; 429 with `limitFailedKeys` */
+    async authenticate(request: IncomingMessage, context: RequestContext): Promise<Principal> {
+      try {
+        const id = hashOfKey(request);
+        const key = id === undefined ? undefined : await keys.find(id, clock.now());
+        if (id === undefined || key === undefined) throw unauthorized();
+        return { id, quota: key.quota };
+      } catch (error) {
+        await countAnonymous(request, context);
+        throw error;
+      }
+    },
+
+    /** Counts a request of an authenticated caller. @throws ServiceError 429 */
+    async consumeQuota({ id, quota }: Principal, context: RequestContext): Promise<void> {
+      const decision = await limiter.consume(id, quota);
+      setQuota(context, decision.window);
+      if (decision.retryAt !== undefined) throw tooManyRequests(decision, clock.now());
+    },
+
+    /** Reports the caller's limit without counting the request. */
+    async peekQuota({ id, quota }: Principal, context: RequestContext): Promise<RateLimitWindow> {
+      const { window } = await limiter.peek(id, quota);
+      setQuota(context, window);
+      return window;
+    },
+
+    /** The window for responses to requests without a known caller. */
+    async anonymousWindow(socket: Socket): Promise<RateLimitWindow> {
+      try {
+        return (await anonymousLimiter.peek(addressOf(socket), ANONYMOUS_QUOTA)).window;
+      } catch (error) {
+        // The response is sent even if the limiter fails.
+        onError(error);
+        return { limit: ANONYMOUS_QUOTA.perMinute, remaining: 0, resetAt: clock.now() };
+      }
+    },
+  };
+}
+
+/** Every response to a valid key has its window, and announces idempotency keys (D10). */
+function setQuota(context: RequestContext, window: RateLimitWindow): void {
+  context.window = window;
+  context.headers[header.idempotencySupported] = 'true';
+}
+
+const addressOf = ({ remoteAddress }: Socket): string => remoteAddress ?? 'unknown';

@@ -1,0 +1,66 @@
+import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
+import { header } from '../contract/headers.ts';
+import { API_PREFIX } from '../contract/operations.ts';
+import type { RateLimitDecision } from './rate-limit/limiter.ts';
+import { retryAfterSeconds } from './response.ts';
+
+/** An error response: `code` decides the status, and `headers` are sent in addition to the usual ones (docs/service.md 7). */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.headers = headers;
+  }
+
+  get status(): number {
+    return errorCodes[this.code];
+  }
+
+  get body(): string {
+    return JSON.stringify({ code: this.code, message: this.message, status: this.status });
+  }
+}
+
+export const invalidRequest = (message: string): ServiceError => new ServiceError('invalid_request', message);
+
+/** The same for a missing and for an invalid key (docs/service.md 5.2, D13). */
+export const unauthorized = (): ServiceError =>
+  new ServiceError(
+    'unauthorized',
+    `Missing or invalid API key. Send \`${header.authorization}: Bearer <API_KEY>\``,
+    { [header.wwwAuthenticate]: 'Bearer' },
+  );
+
+/** No resource has the requested path. */
+export const notFound = (): ServiceError =>
+  new ServiceError(
+    'not_found',
+    `Not found. The API is under ${API_PREFIX}; its description is at /openapi.json`,
+  );
+
+/** `allow` is the value of the Allow header. */
+export const methodNotAllowed = (path: string, allow: string): ServiceError =>
+  new ServiceError('method_not_allowed', `${path} supports only ${allow}`, { [header.allow]: allow });
+
+/** The error of a request over the limit or with a banned key (D7, D9). `now` is in milliseconds since the epoch. */
+export function tooManyRequests(
+  { window, retryAt = window.resetAt, banned }: RateLimitDecision,
+  now: number,
+): ServiceError {
+  const seconds = retryAfterSeconds(retryAt - now);
+  const headers = { [header.retryAfter]: String(seconds) };
+  return banned
+    ? new ServiceError(
+        'key_banned',
+        `The API key is banned because requests continued after a 429. Retry in ${seconds} s`,
+        headers,
+      )
+    : new ServiceError(
+        'rate_limited',
+        `The limit of ${window.limit} requests is used up. Retry in ${seconds} s`,
+        headers,
+      );
+}

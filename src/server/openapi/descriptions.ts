@@ -1,0 +1,115 @@
+import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
+import { header } from '../../contract/headers.ts';
+import { type Operation, type OperationName, type Operations, pageSize } from '../../contract/operations.ts';
+import { petStatuses } from '../../contract/schemas.ts';
+import { MAX_BODY_BYTES } from '../request/body.ts';
+
+type FieldsOf<Op, Part extends string> =
+  Op extends Record<Part, { shape: infer Shape }> ? keyof Shape : never;
+type ParameterName = {
+  [Name in OperationName]: FieldsOf<Operations[Name], 'params'> | FieldsOf<Operations[Name], 'query'>;
+}[OperationName];
+
+export const tagDescriptions = {
+  pets: 'The animals of the store.',
+  orders: 'The orders of the store.',
+} as const;
+
+const pet = { id: 1, name: 'Rex', categoryId: 3, status: petStatuses[0] };
+
+type OperationDescription = {
+  tag: keyof typeof tagDescriptions;
+  description: string;
+  success: string;
+  /** Examples of the request body and the response body. */
+  body?: unknown;
+  example: unknown;
+};
+
+/** What the operations table does not contain. */
+export const operationDescriptions: Record<OperationName, OperationDescription> = {
+  listPets: {
+    tag: 'pets',
+    description:
+      'Returns one page of animals in ascending order of id. Follow the `Link` header with `rel="next"` until a response has none.',
+    success: 'A page of animals.',
+    example: [pet, { id: 2, name: 'Mia', categoryId: 1, status: petStatuses[1] }],
+  },
+  createPet: {
+    tag: 'pets',
+    description:
+      'Adds an animal and assigns its id. The default `status` is `available`. With an `Idempotency-Key`, repeating the request does not add a second animal.',
+    success: 'The new animal.',
+    body: { name: pet.name, categoryId: pet.categoryId, status: pet.status },
+    example: pet,
+  },
+  getPet: {
+    tag: 'pets',
+    description: 'Returns one animal.',
+    success: 'The animal.',
+    example: pet,
+  },
+  listOrders: {
+    tag: 'orders',
+    description:
+      'Returns the orders of the store. The specification of the service does not define their form.',
+    success: 'The orders, in any form.',
+    example: [{ orderId: 'A-1', petId: pet.id, quantity: 1 }],
+  },
+};
+
+/** The sentence about the removal of a deprecated operation; none for the others. */
+export function deprecationNote({ deprecated }: Operation): string[] {
+  if (deprecated === undefined) return [];
+  return [
+    `Deprecated: will be removed on ${deprecated.sunset.toUTCString()}. Use \`GET ${deprecated.successor}\` with a \`status\` filter instead.`,
+  ];
+}
+
+export const parameterDescriptions: Record<string, string> = {
+  limit: `The maximum number of animals per page; ${pageSize.default} by default.`,
+  status: 'Return only animals with this status.',
+  cursor:
+    'The start of the page, taken from the `Link` header of the previous page. Opaque: do not construct it.',
+  petId: 'The id of the animal.',
+} satisfies Record<ParameterName, string>;
+
+export const schemaDescriptions = {
+  Pet: 'An animal of the inventory.',
+  NewPet: 'A new animal. Unknown fields are ignored.',
+  PetStatus: 'The availability of an animal.',
+  Pets: 'A page of animals.',
+  Error: 'The body of every error response.',
+  Orders: 'Any JSON document: the form of an order is not defined.',
+} as const;
+
+/** The descriptions of schema fields, by field name. */
+export const fieldDescriptions: Record<string, string> = {
+  id: 'Assigned on creation and never reused.',
+  name: 'The name of the animal.',
+  categoryId: 'The category of the animal.',
+  code: `Machine-readable error code: ${Object.keys(errorCodes).join(', ')}. More may be added.`,
+  message: 'Human-readable description of the error.',
+  status: 'The HTTP status of the response.',
+};
+
+/** When each error occurs. */
+export const errorDescriptions: Record<ErrorCode, string> = {
+  invalid_request: 'The request is malformed, or a value is missing or invalid.',
+  unauthorized: 'The API key is missing or invalid.',
+  not_found: 'The resource does not exist.',
+  method_not_allowed: `The path does not support the method; \`${header.allow}\` lists the supported ones.`,
+  request_timeout: 'The request did not arrive in time.',
+  idempotency_in_flight: `The first request with this \`${header.idempotencyKey}\` is still running.`,
+  operation_removed: 'The operation was removed.',
+  payload_too_large: `The body is larger than ${MAX_BODY_BYTES} bytes.`,
+  unsupported_media_type: 'The body is not sent as `application/json`.',
+  expectation_failed: 'The request has an unsupported `Expect` header.',
+  misdirected_request: 'The service does not accept the `Host` of the request.',
+  idempotency_mismatch: `The \`${header.idempotencyKey}\` was used with another body in the last 24 hours.`,
+  rate_limited: 'The rate limit is exceeded.',
+  key_banned: 'The API key is temporarily banned, because requests continued after the limit was exceeded.',
+  headers_too_large: 'The headers are too large.',
+  internal_error: 'An internal error occurred.',
+  injected_fault: 'An injected fault: the service was started with faults for tests.',
+};

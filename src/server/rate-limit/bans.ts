@@ -1,0 +1,86 @@
+import type { Clock } from '../../contract/clock.ts';
+
+/** When an API key is banned (docs/service.md 8.4, D9). */
+export type BanRule = {
+  /** How many requests after a 429, within a minute, ban a key; 0 turns bans off. */
+  after: number;
+  /** How long a ban lasts. */
+  milliseconds: number;
+};
+
+/** The rejected requests of one caller; times are in milliseconds since the epoch. */
+export type RefusedRequests = {
+  /** The end of the rate-limit window in which the latest request was rejected. */
+  resetAt: number;
+  /** The time of the first rejected request in that window. */
+  firstAt: number;
+  /** The times of the rejected requests in the last minute that count towards a ban. */
+  counted: readonly number[];
+};
+
+const SECOND = 1_000;
+const MINUTE = 60_000;
+
+/**
+ * Adds a rejected request. Those within a second after the first one of their window do not count, because they may have
+ * been sent before the client received the 429.
+ */
+export function addRefusedRequest(
+  before: RefusedRequests | undefined,
+  resetAt: number,
+  now: number,
+): RefusedRequests {
+  const recent = (before?.counted ?? []).filter((at) => now - at < MINUTE);
+  if (before?.resetAt !== resetAt) return { resetAt, firstAt: now, counted: recent };
+  const counts = now - before.firstAt >= SECOND;
+  return { ...before, counted: counts ? [...recent, now] : recent };
+}
+
+/** Bans callers that continue to send requests after a 429. */
+export interface BanTracker {
+  /** The end of the caller's ban; undefined if it is not banned. */
+  bannedUntil(caller: string): number | undefined;
+  /** Records a rejected request; returns the end of the ban if it causes one. */
+  recordRefusal(caller: string, resetAt: number): Promise<number | undefined>;
+}
+
+/** Stores the bans, by caller: their ends in milliseconds since the epoch. Does not fail. */
+export type SaveBans = (bans: ReadonlyMap<string, number>) => Promise<void>;
+
+/** `stored` are the bans of an earlier run; `save` is called whenever a ban begins. */
+export function createBanTracker(
+  { after, milliseconds }: BanRule,
+  clock: Clock,
+  stored: ReadonlyMap<string, number> = new Map(),
+  save: SaveBans = async () => {},
+): BanTracker {
+  const banned = new Map(after === 0 ? [] : stored);
+  const refused = new Map<string, RefusedRequests>();
+  let lastSave = Promise.resolve();
+
+  return {
+    bannedUntil(caller) {
+      const until = banned.get(caller);
+      if (until === undefined || until > clock.now()) return until;
+      banned.delete(caller);
+      return undefined;
+    },
+    async recordRefusal(caller, resetAt) {
+      const now = clock.now();
+      const requests = addRefusedRequest(refused.get(caller), resetAt, now);
+      if (after === 0 || requests.counted.length < after) {
+        refused.set(caller, requests);
+        return undefined;
+      }
+      // Keep `firstAt`: requests sent after the ban count immediately.
+      refused.set(caller, { ...requests, counted: [] });
+      const until = now + milliseconds;
+      banned.set(caller, until);
+      const active = new Map([...banned].filter(([, end]) => end > now));
+      // One save at a time, so that an older list cannot overwrite a newer one.
+      lastSave = lastSave.then(() => save(active));
+      await lastSave;
+      return until;
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import type { Clock } from '../../contract/clock.ts';
+import type { Quota } from '../../contract/plans.ts';
+import type { BanTracker } from './bans.ts';
+
+/** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
+export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
+
+/** `retryAt` (milliseconds since the epoch) is set if the request is rejected; `banned` if the caller is banned. */
+export type RateLimitDecision = { window: RateLimitWindow; retryAt?: number; banned?: true };
+
+/** Counts requests per caller. Asynchronous, because several processes may share one. */
+export interface RateLimiter {
+  /** Counts one request or rejects it; a rejected request is not counted (D8). */
+  consume(caller: string, quota: Quota): Promise<RateLimitDecision>;
+  /** The decision that `consume` would return, without counting a request. */
+  peek(caller: string, quota: Quota): Promise<RateLimitDecision>;
+}
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+
+type Counter = { start: number; used: number };
+type Counters = { minute: Counter; day: Counter };
+
+/** Fixed windows aligned to the UTC minute and day (D8), in memory: the counts restart with the process. */
+export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker): RateLimiter {
+  const callers = new Map<string, Counters>();
+  let sweptAt = 0;
+
+  function countersOf(caller: string): Counters {
+    const now = clock.now();
+    // Drop expired counters once a minute, so that addresses of anonymous callers do not accumulate.
+    if (now - sweptAt >= MINUTE) {
+      sweptAt = now;
+      for (const [name, { minute, day }] of callers) {
+        const isExpired = now >= minute.start + MINUTE && (day.used === 0 || now >= day.start + DAY);
+        if (isExpired) callers.delete(name);
+      }
+    }
+    let counters = callers.get(caller);
+    if (counters === undefined) {
+      counters = { minute: { start: 0, used: 0 }, day: { start: 0, used: 0 } };
+      callers.set(caller, counters);
+    }
+    startWindow(counters.minute, now - (now % MINUTE));
+    startWindow(counters.day, now - (now % DAY));
+    return counters;
+  }
+
+  return {
+    async consume(caller, quota) {
+      const counters = countersOf(caller);
+      const decision = evaluate(counters, quota, bans?.bannedUntil(caller));
+      if (decision.banned) return decision;
+      if (decision.retryAt !== undefined) {
+        const bannedUntil = await bans?.recordRefusal(caller, decision.window.resetAt);
+        return bannedUntil === undefined ? decision : bannedDecision(decision.window, bannedUntil);
+      }
+      counters.minute.used++;
+      if (Number.isFinite(quota.perDay)) counters.day.used++;
+      // Both windows lose one request, so the reported one stays the same.
+      decision.window.remaining--;
+      return decision;
+    },
+    async peek(caller, quota) {
+      return evaluate(countersOf(caller), quota, bans?.bannedUntil(caller));
+    },
+  };
+}
+
+/** Restarts a counter if a new window has begun; a clock that was set back never reopens an old one. */
+function startWindow(counter: Counter, start: number): void {
+  if (start <= counter.start) return;
+  counter.start = start;
+  counter.used = 0;
+}
+
+function evaluate(
+  { minute, day }: Counters,
+  { perMinute, perDay }: Quota,
+  bannedUntil: number | undefined,
+): RateLimitDecision {
+  const leftThisMinute = Math.max(0, perMinute - minute.used);
+  const leftToday = Math.max(0, perDay - day.used);
+  // Report the window with fewer requests left; if equal, the day, so that clients do not return too early.
+  const window =
+    leftToday <= leftThisMinute
+      ? { limit: perDay, remaining: leftToday, resetAt: day.start + DAY }
+      : { limit: perMinute, remaining: leftThisMinute, resetAt: minute.start + MINUTE };
+  if (bannedUntil !== undefined) return bannedDecision(window, bannedUntil);
+  return window.remaining === 0 ? { window, retryAt: window.resetAt } : { window };
+}
+
+/** A banned key has no requests left until the ban ends. */
+function bannedDecision({ limit }: RateLimitWindow, until: number): RateLimitDecision {
+  return { window: { limit, remaining: 0, resetAt: until }, retryAt: until, banned: true };
+}

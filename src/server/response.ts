@@ -1,0 +1,53 @@
+import type { ServerResponse } from 'node:http';
+import { header } from '../contract/headers.ts';
+import type { RateLimitWindow } from './rate-limit/limiter.ts';
+
+const SECOND = 1_000;
+
+export type ResponseHeaders = Readonly<Record<string, string>>;
+
+/** A response without the headers that all responses share. `body` is JSON text; with `latin1` each character is one byte of its UTF-8. */
+export type ServiceResponse = {
+  status: number;
+  headers: ResponseHeaders;
+  body: string;
+  encoding?: 'utf8' | 'latin1';
+};
+
+/** Sends a response with the rate-limit headers of `window` and the headers that `more` adds. */
+export function sendResponse(
+  response: ServerResponse,
+  { status, headers, body, encoding = 'utf8' }: ServiceResponse,
+  window: RateLimitWindow,
+  more: ResponseHeaders,
+): void {
+  const lines = [
+    header.rateLimit,
+    String(window.limit),
+    header.rateLimitRemaining,
+    String(window.remaining),
+    header.rateLimitReset,
+    resetSeconds(window),
+  ];
+  if (body !== '') {
+    const length = encoding === 'latin1' ? body.length : Buffer.byteLength(body);
+    lines.push('Content-Type', 'application/json', 'Content-Length', String(length));
+  }
+  for (const name in more) lines.push(name, more[name] ?? '');
+  for (const name in headers) lines.push(name, headers[name] ?? '');
+  response.writeHead(status, lines);
+  response.end(body, encoding);
+}
+
+/** The three headers of every response (docs/service.md 8.3). */
+export const rateLimitHeaders = (window: RateLimitWindow): ResponseHeaders => ({
+  [header.rateLimit]: String(window.limit),
+  [header.rateLimitRemaining]: String(window.remaining),
+  [header.rateLimitReset]: resetSeconds(window),
+});
+
+/** The value of Retry-After: whole seconds, rounded up, at least 1 (D7). */
+export const retryAfterSeconds = (milliseconds: number): number =>
+  Math.max(1, Math.ceil(milliseconds / SECOND));
+
+const resetSeconds = ({ resetAt }: RateLimitWindow): string => String(Math.ceil(resetAt / SECOND));
