@@ -1,26 +1,140 @@
-import type { ClientError } from './errors.ts';
-import type { ReplyHeaders } from './headers.ts';
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../contract/clock.ts';
+import { tryParseJson } from '../contract/json.ts';
+import {
+  type ClientError,
+  ContractError,
+  DeferredError,
+  InterruptedError,
+  NetworkError,
+  TimeoutError,
+} from './errors.ts';
+import { type HttpHeaders, readHeader } from './headers.ts';
 
-/** One request as it is sent. */
+/** One attempt to send a request. */
 export type Attempt = {
   method: 'GET' | 'POST';
   url: URL;
   headers: Record<string, string>;
   body?: string | undefined;
-  /** For the whole attempt, from connecting to the last byte. */
+  /** For the whole attempt, from connecting to the last byte of the response. */
   timeoutMilliseconds: number;
   signal: AbortSignal;
-  /** Asked when the connection stands, right before the first byte is written: false holds the request back. */
-  mayStart(): boolean;
+  /** Called once connected, right before the first byte is sent. If it returns false, nothing is sent (DeferredError). */
+  canSend(): boolean;
 };
 
-export type Reply = { status: number; headers: ReplyHeaders; body: string };
+export type HttpResponse = { status: number; headers: HttpHeaders; body: string };
 
 /**
- * What became of an attempt. The failure is a NetworkError, a TimeoutError, a ContractError (a reply too large), an
- * InterruptedError or a HeldBackError.
+ * The result of an attempt. `error` is a NetworkError, a TimeoutError, an InterruptedError, a DeferredError, or a
+ * ContractError if the response is too large.
  */
-export type Outcome = { reply: Reply } | { failure: ClientError };
+export type AttemptOutcome = { response: HttpResponse } | { error: ClientError };
 
-/** When an attempt got how far, in milliseconds from its start; undefined where it did not get there. */
-export type Times = { connected?: number; firstByte?: number; whole: number };
+/** Milliseconds from the start of the attempt to each step; undefined if the step was not reached. */
+export type Timings = { connected?: number; firstByte?: number; whole: number };
+
+export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
+
+/** Calls `callback` after a time. Returns a function that cancels the call. */
+export type StartTimer = (milliseconds: number, callback: () => void) => () => void;
+
+/** Far above a page of 100 animals. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Runs one attempt. Undici calls `onRequestStart` once connected, before it writes the first byte: an error before that
+ * means that nothing was sent, an error after it that the request may have been applied. Never rejects.
+ */
+export function runAttempt(
+  attempt: Attempt,
+  { dispatcher, clock, startTimer }: { dispatcher: Dispatcher; clock: Clock; startTimer: StartTimer },
+): Promise<AttemptResult> {
+  const { url, method, headers, body, timeoutMilliseconds, signal } = attempt;
+  const startedAt = clock.now();
+  const elapsed = () => clock.now() - startedAt;
+  const timings: Timings = { whole: 0 };
+  const response: HttpResponse = { status: 0, headers: {}, body: '' };
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let sent = false;
+  let ended = false;
+  let controller: Dispatcher.DispatchController | undefined;
+
+  return new Promise((resolve) => {
+    function end(outcome: AttemptOutcome): void {
+      if (ended) return;
+      ended = true;
+      cancelTimer();
+      signal.removeEventListener('abort', interrupt);
+      resolve({ outcome, timings: { ...timings, whole: elapsed() } });
+    }
+    function fail(error: ClientError): void {
+      end({ error });
+      controller?.abort(error);
+    }
+    const expire = () => fail(new TimeoutError(timeoutMilliseconds, { sent }));
+    const interrupt = () => fail(new InterruptedError({ sent }));
+    // If a slow reader of our output blocked the process, read what has arrived meanwhile before expiring.
+    const cancelTimer = startTimer(timeoutMilliseconds, () => setImmediate(expire));
+    signal.addEventListener('abort', interrupt);
+    if (signal.aborted) return interrupt();
+
+    const request = {
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method,
+      headers,
+      body: body ?? null,
+    };
+    dispatcher.dispatch(request, {
+      onRequestStart(requestController) {
+        controller = requestController;
+        timings.connected ??= elapsed();
+        if (ended) controller.abort(new Error('the attempt has already ended'));
+        else if (attempt.canSend()) sent = true;
+        else fail(new DeferredError('deferred by a cool-down'));
+      },
+      onResponseStart(_, statusCode, responseHeaders) {
+        timings.firstByte ??= elapsed();
+        // Called for informational (1xx) responses as well: the last call is for the final response.
+        response.status = statusCode;
+        response.headers = responseHeaders;
+      },
+      onResponseData(_, chunk) {
+        size += chunk.length;
+        if (size <= MAX_RESPONSE_BYTES) chunks.push(chunk);
+        else fail(new ContractError(response.status, 'unexpected response: larger than 64 MiB'));
+      },
+      onResponseEnd() {
+        response.body = Buffer.concat(chunks).toString('utf8');
+        const error = new NetworkError('the response was truncated', { sent: true });
+        end(isTruncated(response) ? { error } : { response });
+      },
+      onResponseError(_, cause) {
+        const code = codeOf(cause);
+        // Undici's code for a request that it refuses to send, and for a proxy's 407: then nothing was forwarded.
+        const wasSent = sent && code !== 'UND_ERR_INVALID_ARG';
+        const message = cause.message || String(code ?? cause);
+        end({ error: new NetworkError(message, { code, sent: wasSent, cause }) });
+      },
+    });
+  });
+}
+
+/** A body without a length and without chunks ends when the connection closes: only its text shows whether it is complete. */
+function isTruncated({ status, headers, body }: HttpResponse): boolean {
+  const isFramed = ['Content-Length', 'Transfer-Encoding'].some(
+    (name) => readHeader(headers, name) !== undefined,
+  );
+  const isJson = readHeader(headers, 'Content-Type')?.includes('json') === true;
+  return !isFramed && isJson && (status === 200 || status === 201) && tryParseJson(body) === undefined;
+}
+
+/** The error code. If several addresses were tried, it is inside an AggregateError. */
+function codeOf(error: unknown): string | undefined {
+  const { code, errors, cause } = error as { code?: unknown; errors?: unknown[]; cause?: unknown };
+  if (typeof code === 'string') return code;
+  return [...(errors ?? []), ...(cause ? [cause] : [])].map(codeOf).find((inner) => inner !== undefined);
+}

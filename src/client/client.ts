@@ -9,133 +9,130 @@ import {
   type OperationOutput,
   operations,
 } from '../contract/operations.ts';
-import type { Reply } from './attempt.ts';
-import { type Deprecation, readDeprecation } from './deprecation.ts';
-import { ApiFailure, type ClientError, ContractError, OutcomeUnknownError } from './errors.ts';
-import type { ReplyHeaders } from './headers.ts';
-import { failureOf, readValue } from './reply.ts';
-import { createSender, type SenderOptions, type SendRecord } from './sender.ts';
+import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
+import { type Deprecation, type HttpHeaders, readDeprecation } from './headers.ts';
+import {
+  type HttpRequest,
+  type RequestOptions,
+  type RequestPolicy,
+  requestWithRetry,
+} from './request-with-retry.ts';
+import { parseBody, toClientError } from './response.ts';
+import { createServiceState } from './service-state.ts';
+import type { SharedFlags } from './shared-flags.ts';
+import { createTransport, type TransportOptions } from './transport.ts';
 
-export type ClientOptions = SenderOptions & {
-  /** Ends in the version prefix, without a slash behind it. */
-  baseUrl: string;
-  key: string;
-  /** Told once a day of each operation that the service says it will remove. */
-  onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
-};
+export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
+  TransportOptions & {
+    /** Without a trailing slash, for example `https://api.example.com/v1`. */
+    baseUrl: string;
+    key: string;
+    flags: SharedFlags;
+    /** Called at most once a day for each operation that the service reports as deprecated. */
+    onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
+  };
 
-export type CallOptions = {
-  /** Instead of the operation's own address: a page's link, at the same origin. */
+export type CallOptions = Partial<Pick<RequestPolicy, 'background' | 'ignoreCoolDown' | 'sendLog'>> & {
+  /** Replaces the URL of the operation: the link to a page, at the same origin. */
   url?: URL;
+  /** For a creation; random by default. All attempts of a call send the same key. */
   idempotencyKey?: string;
-  /** One call of many: pauses up to a minute's edge cost nothing of the allowed waiting time. */
-  paced?: boolean;
-  /** Asks whatever is known of a cool-down, which an answer then clears. */
-  probe?: boolean;
-  record?: SendRecord;
 };
 
-/** A success whose body is still to be read. */
-export type Answer<Name extends OperationName> = {
-  /** @throws ClientError, where the body is outside the contract */
-  read(): OperationOutput<Name>;
-  headers: ReplyHeaders;
+/** A successful response whose body is not parsed yet. */
+export type ClientResponse<Name extends OperationName> = {
+  /** @throws ContractError if the body is invalid; OutcomeUnknownError if it is the body of a creation */
+  parse(): OperationOutput<Name>;
+  headers: HttpHeaders;
   url: URL;
 };
 
-export type CallResult<Name extends OperationName> = Omit<Answer<Name>, 'read'> & {
-  value: OperationOutput<Name>;
-};
-
-/** The operations of the contract, called over HTTP. */
+/** Calls the operations of the service, with retries (docs/client-behaviour.md). */
 export type Client = {
-  /** @throws ClientError, by its kind */
+  /** @throws ClientError: see its subclasses */
   call<Name extends OperationName>(
     name: Name,
     input: OperationInput<Name>,
     options?: CallOptions,
-  ): Promise<CallResult<Name>>;
+  ): Promise<{ value: OperationOutput<Name>; headers: HttpHeaders }>;
   /**
-   * The same up to the reading of the body: whoever asks for many can send the next request before.
+   * Like `call`, but leaves parsing the body to the caller, who can send the next request first.
    *
-   * @throws ClientError, by its kind
+   * @throws ClientError: see its subclasses
    */
-  ask<Name extends OperationName>(
+  request<Name extends OperationName>(
     name: Name,
     input: OperationInput<Name>,
     options?: CallOptions,
-  ): Promise<Answer<Name>>;
-  /** Whether the service has shown that it honours the idempotency key: then a creation can be repeated. */
-  honoursIdempotency(): boolean;
+  ): Promise<ClientResponse<Name>>;
+  /** Whether the service has shown that it supports Idempotency-Key, which makes it safe to retry a creation. */
+  supportsIdempotency(): boolean;
+  /** Interrupts requests that have not finished, and closes all connections. */
+  close(): Promise<void>;
 };
 
 export function createClient(options: ClientOptions): Client {
-  const { service } = options;
-  const send = createSender(options);
+  const { clock, onDeprecated } = options;
+  const transport = createTransport(options);
+  const service = createServiceState(options, options.flags, clock);
+  const closing = new AbortController();
+  const signal = AbortSignal.any([options.signal, closing.signal]);
 
-  function tellDeprecation(operation: OperationName, { headers }: Reply): void {
-    const deprecation = readDeprecation(headers, options.clock.now());
-    if (deprecation && service.isNewToday(operation)) options.onDeprecated?.({ operation, ...deprecation });
-  }
-
-  const ask: Client['ask'] = async (
-    name,
-    input,
-    { url: link, idempotencyKey: givenKey, paced = false, probe = false, record } = {},
-  ) => {
+  const request: Client['request'] = async (name, input, callOptions = {}) => {
+    const { background = false, ignoreCoolDown = false, sendLog } = callOptions;
     const operation: Operation = operations[name];
-    const url = link ?? addressOf(options.baseUrl, operation, input);
-    // One key for all attempts of one creation, so that a service which honours it adds one animal.
-    const idempotencyKey = operation.repeatable ? undefined : (givenKey ?? randomUUID());
-    const headers = requestHeaders(options.key, operation, idempotencyKey);
-    const body = operation.body ? stringifyJson((input as { body?: unknown }).body) : undefined;
-    const { repeatable } = operation;
-    const { outcome, until, doubted } = await send(
-      { method: operation.method, url, headers, body },
-      { repeatable, success: operation.success.status, paced, probe, record },
+    const idempotencyKey = operation.acceptsIdempotencyKey && (callOptions.idempotencyKey ?? randomUUID());
+    const success = operation.success.status;
+    const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
+    const { outcome, until, ambiguous } = await requestWithRetry(
+      { ...options, transport, service, signal },
+      {
+        method: operation.method,
+        url,
+        headers: requestHeaders(options.key, operation, idempotencyKey),
+        body: operation.body && stringifyJson((input as { body?: unknown }).body),
+      },
+      { idempotent: operation.idempotent, success, background, ignoreCoolDown, sendLog },
     );
-    if ('reply' in outcome) tellDeprecation(name, outcome.reply);
-    const failed = (failure: ClientError, isDoubted: boolean): ClientError =>
-      isDoubted && idempotencyKey !== undefined
-        ? new OutcomeUnknownError(failure, { idempotencyKey, honoured: service.honoursIdempotency() })
-        : failure;
-    if ('failure' in outcome) throw failed(outcome.failure, doubted);
-    const { reply } = outcome;
-    if (reply.status !== operation.success.status) {
-      throw failed(withinContract(operation, failureOf(reply, until)), doubted);
-    }
-    const read = () => {
+    if ('error' in outcome) throw failed(outcome.error, ambiguous);
+    const { response } = outcome;
+    const deprecation = readDeprecation(response.headers, clock.now());
+    if (deprecation && service.claimDailyNotice(name)) onDeprecated?.({ operation: name, ...deprecation });
+    if (response.status !== success) throw failed(toClientError(operation, response, until), ambiguous);
+    const parse = () => {
       try {
-        return readValue(operation, reply) as OperationOutput<typeof name>;
+        return parseBody(operation, response) as OperationOutput<typeof name>;
       } catch (error) {
-        // It was carried out, but what came of it cannot be read.
+        // A creation was applied, but the response does not show what was created.
         throw error instanceof ContractError ? failed(error, true) : error;
       }
     };
-    return { read, headers: reply.headers, url };
+    return { parse, headers: response.headers, url };
+
+    function failed(error: ClientError, isAmbiguous: boolean): ClientError {
+      if (!isAmbiguous || idempotencyKey === undefined) return error;
+      const supportsIdempotency = service.supportsIdempotency();
+      return new OutcomeUnknownError(error, { idempotencyKey, supportsIdempotency });
+    }
   };
 
   return {
-    honoursIdempotency: service.honoursIdempotency,
-    ask,
+    supportsIdempotency: service.supportsIdempotency,
+    request,
     async call(name, input, callOptions) {
-      const { read, ...answer } = await ask(name, input, callOptions);
-      return { ...answer, value: read() };
+      const { parse, headers } = await request(name, input, callOptions);
+      return { value: parse(), headers };
+    },
+    close() {
+      closing.abort(new InterruptedError());
+      return transport.close();
     },
   };
 }
 
-/** A 404 of an operation that has none is no answer about an animal: the service is somewhere else. */
-function withinContract({ errors }: Operation, failure: ClientError): ClientError {
-  if (!(failure instanceof ApiFailure) || failure.status !== 404 || errors.includes(404)) return failure;
-  return new ContractError(404, `it has no such address (404: ${failure.message})`);
-}
-
-function addressOf(baseUrl: string, operation: Operation, input: unknown): URL {
-  const { params = {}, query = {} } = input as Record<
-    'params' | 'query',
-    Record<string, unknown> | undefined
-  >;
+function operationUrl(baseUrl: string, operation: Operation, input: unknown): URL {
+  type Parameters = Record<string, unknown> | undefined;
+  const { params = {}, query = {} } = input as { params: Parameters; query: Parameters };
   const path = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(params[name])));
   const url = new URL(baseUrl + path);
   for (const [name, value] of Object.entries(query)) {
@@ -148,7 +145,7 @@ function requestHeaders(
   key: string,
   operation: Operation,
   idempotencyKey: string | undefined,
-): Record<string, string> {
+): HttpRequest['headers'] {
   return {
     [header.authorization]: `Bearer ${key}`,
     Accept: 'application/json',

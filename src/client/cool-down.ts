@@ -1,43 +1,40 @@
 import type { Clock } from '../contract/clock.ts';
-import type { Marks } from './marks.ts';
+import type { SharedFlags } from './shared-flags.ts';
 
-const HOUR = 3_600_000;
-
-/** The longest window is a day. A deadline further ahead comes from a clock that was wrong, and would lock out for ever. */
-const FURTHEST = 25 * HOUR;
+/** The longest rate-limit window is a day. A later deadline was written with a wrong clock and is ignored. */
+const MAX_AHEAD_MS = 25 * 3_600_000;
 
 /**
- * Until when no process of this user sends anything with one key to one origin (design 5). Times are milliseconds
- * since the epoch.
+ * The time until which no process of this user sends a request with the same key to the same origin. Times are in
+ * milliseconds since the epoch.
  */
 export type CoolDown = {
-  /** The latest deadline; one in the past where nothing stands in the way. */
+  /** The latest deadline; 0 if there is none. */
   until(): number;
-  note(deadline: number): void;
+  /** Adds a deadline. An earlier one never shortens the cool-down. */
+  extend(deadline: number): void;
   clear(): void;
 };
 
-/** Each deadline is a mark: readers take the largest, whoever writes takes away what is over. */
-export function createCoolDown(marks: Marks, group: string, clock: Clock): CoolDown {
-  const isInForce = (deadline: number): boolean =>
-    deadline > clock.now() && deadline <= clock.now() + FURTHEST;
-  const deadlines = () => marks.list(group).map((name) => ({ name, deadline: deadlineOf(name) }));
+/** Stores each deadline as the name of a flag. The largest one counts, so that processes can add theirs without a lock. */
+export function createCoolDown(flags: SharedFlags, group: string, clock: Clock): CoolDown {
+  const isCurrent = (deadline: number): boolean =>
+    deadline > clock.now() && deadline <= clock.now() + MAX_AHEAD_MS;
   return {
-    until: () =>
-      deadlines().reduce(
-        (latest, { deadline }) => (isInForce(deadline) ? Math.max(latest, deadline) : latest),
-        0,
-      ),
-    note(deadline) {
-      for (const each of deadlines()) if (!isInForce(each.deadline)) marks.remove(group, each.name);
-      const latest = Math.min(deadline, clock.now() + FURTHEST);
-      if (latest > clock.now()) marks.put(group, String(Math.ceil(latest)));
+    until() {
+      const deadlines = flags.list(group).map(parseDeadline).filter(isCurrent);
+      return deadlines.reduce((latest, deadline) => Math.max(latest, deadline), 0);
+    },
+    extend(deadline) {
+      for (const name of flags.list(group)) if (!isCurrent(parseDeadline(name))) flags.remove(group, name);
+      const latest = Math.min(deadline, clock.now() + MAX_AHEAD_MS);
+      if (latest > clock.now()) flags.set(group, String(Math.ceil(latest)));
     },
     clear() {
-      for (const { name } of deadlines()) marks.remove(group, name);
+      for (const name of flags.list(group)) flags.remove(group, name);
     },
   };
 }
 
-/** What is no deadline has passed. */
-const deadlineOf = (name: string): number => (/^\d{1,15}$/.test(name) ? Number(name) : 0);
+/** Names that are not deadlines count as expired. */
+const parseDeadline = (name: string): number => (/^\d{1,15}$/.test(name) ? Number(name) : 0);

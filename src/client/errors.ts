@@ -1,6 +1,6 @@
-import type { ApiError } from '../contract/schemas.ts';
+import type { ErrorBody } from '../contract/schemas.ts';
 
-/** A call that did not succeed. The subclasses are its kinds; nothing is told apart by its message. */
+/** A call that failed. Distinguish failures by subclass, never by message. */
 export abstract class ClientError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -8,44 +8,54 @@ export abstract class ClientError extends Error {
   }
 }
 
-/** The service answered with an error (specification 7). */
+/** The service returned an error (docs/service.md 7). */
 export class ApiFailure extends ClientError {
   readonly status: number;
-  /** The service's own code; undefined where the reply was not an Error body. */
+  /** The code in the response; undefined if its body is not an Error. */
   readonly code: string | undefined;
 
-  constructor(status: number, error: ApiError | undefined) {
-    super(error?.message ?? `the service answered ${status}`);
+  constructor(status: number, error: ErrorBody | undefined) {
+    super(error?.message ?? `HTTP status ${status}`);
     this.status = status;
     this.code = error?.code;
   }
 }
 
-/** The connection failed. `sent` tells whether the service may have seen the request. */
-export class NetworkError extends ClientError {
-  readonly code: string | undefined;
+/** The request ended without a response. `sent` is true if the service may have received it. */
+export abstract class NoResponseError extends ClientError {
   readonly sent: boolean;
+
+  constructor(message: string, options: ErrorOptions & { sent: boolean }) {
+    super(message, options);
+    this.sent = options.sent;
+  }
+}
+
+/** The connection failed. */
+export class NetworkError extends NoResponseError {
+  readonly code: string | undefined;
 
   constructor(message: string, options: { code?: string | undefined; sent: boolean; cause?: unknown }) {
-    super(message, { cause: options.cause });
+    super(message, options);
     this.code = options.code;
-    this.sent = options.sent;
   }
 }
 
-/** No complete answer within the time of one attempt. */
-export class TimeoutError extends ClientError {
-  readonly milliseconds: number;
-  readonly sent: boolean;
-
-  constructor(milliseconds: number, options: { sent: boolean }) {
-    super(`no answer within ${milliseconds / 1_000} s`);
-    this.milliseconds = milliseconds;
-    this.sent = options.sent;
+/** An attempt took longer than its timeout. */
+export class TimeoutError extends NoResponseError {
+  constructor(milliseconds: number, { sent }: { sent: boolean }) {
+    super(`no response within ${milliseconds / 1_000} s`, { sent });
   }
 }
 
-/** The reply is not one that the contract has. */
+/** The caller's signal was aborted. */
+export class InterruptedError extends NoResponseError {
+  constructor({ sent = false } = {}) {
+    super('interrupted', { sent });
+  }
+}
+
+/** The response is not one that the contract allows. */
 export class ContractError extends ClientError {
   readonly status: number;
 
@@ -55,46 +65,37 @@ export class ContractError extends ClientError {
   }
 }
 
-/** Refused by the rate limit, and the wait is longer than allowed. `until` is in milliseconds since the epoch. */
+const NOT_SENT = 'an earlier response reported the limit, so the request was not sent';
+
+/** Rate-limited for longer than the call may wait. `until` is in milliseconds since the epoch. */
 export class RateLimitError extends ClientError {
   readonly until: number;
   readonly code: string | undefined;
-  /** Whether the service has just said so. If not, nothing was sent: an earlier answer, perhaps to another process, has. */
-  readonly isAnswer: boolean;
+  /** True if this request got a 429. False if nothing was sent because of a cool-down that an earlier response started. */
+  readonly fromResponse: boolean;
 
-  constructor(until: number, answer?: { error: ApiError | undefined }) {
-    super(answer?.error?.message ?? 'the rate limit is used up');
+  constructor(until: number, response?: { error: ErrorBody | undefined }) {
+    super(response ? (response.error?.message ?? 'rate limit exceeded') : NOT_SENT);
     this.until = until;
-    this.code = answer?.error?.code;
-    this.isAnswer = answer !== undefined;
+    this.code = response?.error?.code;
+    this.fromResponse = response !== undefined;
   }
 }
 
 /**
- * A creation was sent, and its answer is lost, or is a failure of the service: it may have been carried out. `cause` is
- * what happened. `honoured` tells whether the service has shown that it honours the idempotency key: there it can be
- * repeated with the same one.
+ * A creation was sent, but no response confirms or excludes that it was applied. `cause` is the error of the last attempt.
+ * If `supportsIdempotency`, it is safe to retry with the same key.
  */
 export class OutcomeUnknownError extends ClientError {
   readonly idempotencyKey: string;
-  readonly honoured: boolean;
+  readonly supportsIdempotency: boolean;
 
-  constructor(cause: unknown, { idempotencyKey, honoured }: { idempotencyKey: string; honoured: boolean }) {
+  constructor(cause: unknown, options: { idempotencyKey: string; supportsIdempotency: boolean }) {
     super('the outcome is unknown', { cause });
-    this.idempotencyKey = idempotencyKey;
-    this.honoured = honoured;
+    this.idempotencyKey = options.idempotencyKey;
+    this.supportsIdempotency = options.supportsIdempotency;
   }
 }
 
-/** Interrupted by the caller's signal. `sent` tells whether the service may have seen the request. */
-export class InterruptedError extends ClientError {
-  readonly sent: boolean;
-
-  constructor({ sent = false } = {}) {
-    super('interrupted');
-    this.sent = sent;
-  }
-}
-
-/** The connection stood, and the request was held back: nothing was sent. */
-export class HeldBackError extends ClientError {}
+/** Connected, but nothing was sent because `Attempt.canSend` returned false. */
+export class DeferredError extends ClientError {}

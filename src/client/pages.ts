@@ -1,77 +1,76 @@
 import type { OperationInput } from '../contract/operations.ts';
 import type { Pet } from '../contract/schemas.ts';
-import type { Answer, Client } from './client.ts';
+import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
-import { findLink } from './links.ts';
+import { findLink, type HttpHeaders } from './headers.ts';
 
-/** `more` tells whether animals follow: a service that sends no links leaves a full page unknown. */
-export type ListedPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
+/** `more` tells whether more animals follow. It is unknown after a full page if the service sends no links. */
+export type PetPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
 
-/** A filter may empty a page; a service that links from nothing to nothing would keep us for ever. */
+/** A filter may produce empty pages, but a service that returns only empty pages must not keep us busy forever. */
 const MAX_EMPTY_PAGES = 10;
 
 /**
- * Lists page by page, following `Link: …; rel="next"` (design D1) for as long as the caller asks for more. Who wants `all`
- * is one call of many, and has the next page asked for as soon as one is there: it comes while that one is read and used,
- * and never more than one ahead. What becomes of it is told in its turn.
+ * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). With `all`, prefetches exactly one
+ * page while the current one is parsed and used; its error surfaces when it is consumed.
  *
- * @throws ClientError; ContractError for a link to another origin or to a page that was already read
+ * @throws ClientError; a ContractError for a link to another origin or to an earlier page
  */
 export async function* listPages(
   client: Client,
   query: OperationInput<'listPets'>['query'],
   pageSize: number,
   { all = false }: { all?: boolean } = {},
-): AsyncGenerator<ListedPage> {
-  const ask = (url?: URL) => {
-    const answer = client.ask('listPets', { query }, { paced: all, ...(url && { url }) });
-    // A page whose turn does not come fails unheard.
-    answer.catch(() => {});
-    return answer;
+): AsyncGenerator<PetPage> {
+  const request = (url?: URL) => {
+    const response = client.request('listPets', { query }, { background: all, ...(url && { url }) });
+    // The page may never be consumed: then its error must not become an unhandled rejection.
+    response.catch(() => {});
+    return response;
   };
   const seen = new Set<string>();
-  let isLinked = false;
-  let emptyInARow = 0;
-  let coming = ask();
+  let hasLinks = false;
+  let emptyPages = 0;
+  let nextResponse = request();
   for (;;) {
-    const answer = await coming;
-    seen.add(answer.url.href);
-    const next = nextLink(answer);
-    const fault = next && faultOf(next, answer.url, seen);
-    // Even if this page turns out to be empty, it must not be one too many.
-    const mayAsk = next && fault === undefined && emptyInARow < MAX_EMPTY_PAGES;
-    const ahead = all && mayAsk ? ask(next) : undefined;
-    if (ahead) await nextTurn();
-    const pets = answer.read();
-    isLinked ||= next !== undefined;
-    emptyInARow = pets.length === 0 ? emptyInARow + 1 : 0;
-    // A service that has sent a link sends none only behind the last page.
-    const isFull = pets.length >= pageSize && !isLinked;
-    yield { pets, more: next ? 'yes' : isFull ? 'unknown' : 'no' };
+    const { url, headers, parse } = await nextResponse;
+    seen.add(url.href);
+    const next = nextLink(headers, url);
+    const refusal = next && whyNotFollow(next, url, seen);
+    // This page is not parsed yet: if it is empty as well, the limit must still hold.
+    const canPrefetch = all && next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
+    const prefetched = canPrefetch ? request(next) : undefined;
+    if (prefetched) await requestWritten();
+    const pets = parse();
+    hasLinks ||= next !== undefined;
+    emptyPages = pets.length === 0 ? emptyPages + 1 : 0;
+    // If the service sends links, a page without one is the last.
+    const isUnknown = pets.length >= pageSize && !hasLinks;
+    yield { pets, more: next ? 'yes' : isUnknown ? 'unknown' : 'no' };
     if (next === undefined) return;
-    if (fault !== undefined) throw new ContractError(200, `${fault}: not followed`);
-    if (emptyInARow > MAX_EMPTY_PAGES) {
-      throw new ContractError(200, `${emptyInARow} empty pages in a row lead on: not followed`);
+    if (refusal !== undefined)
+      throw new ContractError(200, `the link to the next page ${refusal}, so it was not followed`);
+    if (emptyPages > MAX_EMPTY_PAGES) {
+      throw new ContractError(200, `stopped after ${emptyPages} empty pages in a row`);
     }
-    coming = ahead ?? ask(next);
+    nextResponse = prefetched ?? request(next);
   }
 }
 
-/** Why a link is not followed; undefined where it is. */
-function faultOf(next: URL, { origin }: URL, seen: ReadonlySet<string>): string | undefined {
-  if (next.origin !== origin) return `the next page is at another origin (${next.origin})`;
-  return seen.has(next.href) ? 'the pages lead in a circle' : undefined;
+function whyNotFollow(next: URL, { origin }: URL, seen: ReadonlySet<string>): string | undefined {
+  if (next.origin !== origin) return `leads to another origin (${next.origin})`;
+  return seen.has(next.href) ? 'leads to an earlier page' : undefined;
 }
 
-function nextLink({ headers, url }: Pick<Answer<'listPets'>, 'headers' | 'url'>): URL | undefined {
+function nextLink(headers: HttpHeaders, url: URL): URL | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
   try {
     return new URL(target, url);
   } catch (cause) {
-    throw new ContractError(200, `the link to the next page is none: ${target}`, { cause });
+    throw new ContractError(200, `invalid link to the next page: ${target}`, { cause });
   }
 }
 
-/** The event loop's next turn: what was asked for in this one is written by then, which an immediate alone may precede. */
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+/** Waits until undici has written a request that was just made, so that parsing the current page does not delay it. */
+const requestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

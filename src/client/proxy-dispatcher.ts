@@ -1,16 +1,16 @@
 import { type Dispatcher, EnvHttpProxyAgent } from 'undici';
 
-/** A proxy's address, and the hosts that are reached without it, as NO_PROXY has them. */
+/** The URL of a proxy, and the hosts to reach directly, in the format of NO_PROXY. */
 export type HttpProxy = { address: string; except?: string | undefined };
 
-/** Connections to the service through a proxy. */
+/** Creates connections through a proxy. */
 export function createProxyDispatcher(
   { address, except = '' }: HttpProxy,
   options: EnvHttpProxyAgent.Options,
 ): Dispatcher {
   return new EnvHttpProxyAgent({
     ...options,
-    // Only what is encrypted needs a tunnel; proxies commonly refuse one to port 80.
+    // Use CONNECT for https only: many proxies refuse it for port 80.
     proxyTunnel: false,
     httpProxy: address,
     httpsProxy: address,

@@ -1,51 +1,51 @@
 import { header } from '../contract/headers.ts';
-import { type ReplyHeaders, readHeader, readHeaders } from './headers.ts';
+import { type HttpHeaders, readHeader, readHeaders } from './headers.ts';
 import { parseHttpDate } from './http-date.ts';
 
 const SECOND = 1_000;
 
-/** Three thousand years: any digit string is valid, but a date must still be able to hold the sum. */
-const LONGEST = 1e14;
+/** About 3,000 years. A longer delay is cut to this, so that adding it to a time still gives a valid Date. */
+const MAX_DELAY = 1e14;
 
-/** Above it a Reset is meant in milliseconds: as seconds it would lie three thousand years ahead. */
-const MILLISECONDS_FROM = 1e11;
+/** A reset time of at least this is taken as milliseconds: as seconds it would be 3,000 years in the future. */
+const MIN_MILLISECONDS = 1e11;
 
 /**
- * How long the service asks to wait, in milliseconds from now; undefined where it does not say or cannot be
- * understood. Dates are held against the reply's own Date, because the local clock may be wrong.
+ * The delay that a response requests by Retry-After or else X-RateLimit-Reset, in milliseconds from now; undefined if
+ * it has neither in a valid form. Dates are compared with the response's Date header, as the local clock may be wrong.
  */
-export function askedWait(headers: ReplyHeaders, now: number): number | undefined {
-  return retryAfter(headers, now) ?? untilReset(headers, now);
+export function requestedDelay(headers: HttpHeaders, now: number): number | undefined {
+  return parseRetryAfter(headers, now) ?? delayUntilReset(headers, now);
 }
 
-/** What Retry-After says, in either form, in milliseconds from now; of several the longest. */
-export function retryAfter(headers: ReplyHeaders, now: number): number | undefined {
-  const waits = readList(headers, header.retryAfter)
-    .map((text) => delayOf(text, headers, now))
-    .filter((wait) => wait !== undefined);
-  return waits.length === 0 ? undefined : Math.min(Math.max(...waits), LONGEST);
+/** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now; the longest if it is repeated. */
+export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
+  const delays = readList(headers, header.retryAfter)
+    .map((text) => parseDelay(text, headers, now))
+    .filter((delay) => delay !== undefined);
+  return delays.length === 0 ? undefined : Math.min(Math.max(...delays), MAX_DELAY);
 }
 
-/** Fractions are no delay-seconds, but whoever sends 1.5 does not mean less. */
-function delayOf(text: string, headers: ReplyHeaders, now: number): number | undefined {
+/** Accepts fractions of a second as well, although RFC 9110 does not allow them. */
+function parseDelay(text: string, headers: HttpHeaders, now: number): number | undefined {
   if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * SECOND);
   const date = parseHttpDate(text, now);
-  return date === undefined ? undefined : Math.max(0, date - serverNow(headers, now));
+  return date === undefined ? undefined : Math.max(0, date - serverTime(headers, now));
 }
 
-/** How long until the window ends that the headers report, in milliseconds from now; of several the longest. */
-export function untilReset(headers: ReplyHeaders, now: number): number | undefined {
+/** The time until X-RateLimit-Reset, in milliseconds from now; the longest if it is repeated. */
+export function delayUntilReset(headers: HttpHeaders, now: number): number | undefined {
   const resets = readList(headers, header.rateLimitReset)
     .filter((text) => /^\d+$/.test(text))
     .map(Number)
-    .map((reset) => (reset >= MILLISECONDS_FROM ? reset : reset * SECOND));
+    .map((reset) => (reset >= MIN_MILLISECONDS ? reset : reset * SECOND));
   if (resets.length === 0) return undefined;
-  return Math.min(Math.max(0, Math.max(...resets) - serverNow(headers, now)), LONGEST);
+  return Math.min(Math.max(0, Math.max(...resets) - serverTime(headers, now)), MAX_DELAY);
 }
 
-/** The window that the headers report; undefined where they report none. `reset` is in seconds since the epoch. */
-export function readQuota(
-  headers: ReplyHeaders,
+/** The three X-RateLimit headers (docs/service.md 8.3); `reset` is in seconds since the epoch. Undefined if incomplete. */
+export function readRateLimit(
+  headers: HttpHeaders,
 ): { limit: number; remaining: number; reset: number } | undefined {
   const [limit, remaining, reset] = [header.rateLimit, header.rateLimitRemaining, header.rateLimitReset].map(
     (name) => Number(readHeader(headers, name)),
@@ -53,14 +53,14 @@ export function readQuota(
   return [limit, remaining, reset].every(Number.isSafeInteger) ? { limit, remaining, reset } : undefined;
 }
 
-/** Whether this reply has spent the last request of its window. */
-export const isSpent = (headers: ReplyHeaders): boolean =>
+/** Whether the response reports that no requests are left in its window. */
+export const isExhausted = (headers: HttpHeaders): boolean =>
   readList(headers, header.rateLimitRemaining).some((text) => /^(0+|-\d+)$/.test(text));
 
-/** What a header says, each time it does: in lines of its own, or joined into one by what stands in between. */
-const readList = (headers: ReplyHeaders, name: string): string[] =>
-  // The comma in a date does not separate.
+/** The values of a header that was repeated, or that a proxy has joined into one line. */
+const readList = (headers: HttpHeaders, name: string): string[] =>
+  // Do not split at the comma of an HTTP-date.
   readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));
 
-const serverNow = (headers: ReplyHeaders, now: number): number =>
+const serverTime = (headers: HttpHeaders, now: number): number =>
   parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '', now) ?? now;

@@ -1,13 +1,13 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createCoolDown } from '../../src/client/cool-down.ts';
-import { createMarks, type Marks } from '../../src/client/marks.ts';
+import { createMemoryFlags, createSharedFlags, type SharedFlags } from '../../src/client/shared-flags.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const HOUR = 3_600_000;
-const FURTHEST = 25 * HOUR;
+const MAX_AHEAD = 25 * HOUR;
 
 async function machine() {
   const directory = await temporaryDirectory();
@@ -16,118 +16,93 @@ async function machine() {
   await mkdir(group);
   return {
     clock,
-    process: () => createCoolDown(createMarks(directory, clock), 'group', clock),
+    process: () => createCoolDown(createSharedFlags(directory, clock), 'group', clock),
     names: async () => (await readdir(group)).sort(),
-    /** Leaves marks as other processes, or anybody, may have. */
-    leave: (...names: (string | number)[]) =>
+    /** Creates flags without `createCoolDown`. */
+    create: (...names: (string | number)[]) =>
       Promise.all(names.map((name) => writeFile(join(group, String(name)), ''))),
   };
 }
 
-test('what one process is asked to wait, the others wait too', async () => {
+test('a cool-down is shared by all processes until it ends', async () => {
   const { clock, process } = await machine();
-  const [one, other] = [process(), process()];
-  expect(other.until()).toBeLessThanOrEqual(clock.now());
-  one.note(clock.now() + 30_000);
-  for (const each of [one, other, process()]) expect(each.until()).toBe(clock.now() + 30_000);
+  const processes = [process(), process()];
+  processes[0]?.extend(clock.now() + 30_000);
+  processes.push(process());
+  for (const each of processes) expect(each.until()).toBe(clock.now() + 30_000);
   clock.advance(30_000);
-  for (const each of [one, other, process()]) expect(each.until()).toBeLessThanOrEqual(clock.now());
+  for (const each of processes) expect(each.until()).toBe(0);
 });
 
-test('the latest deadline counts, in whatever order they come', async () => {
+test('the latest deadline counts, in any order and with any number of digits', async () => {
   const { clock, process } = await machine();
-  for (const seconds of [5, 50, 20]) process().note(clock.now() + seconds * 1_000);
+  for (const seconds of [5, 50, 20]) process().extend(clock.now() + seconds * 1_000);
   expect(process().until()).toBe(clock.now() + 50_000);
-  // Another number of digits.
-  const early = manualClock('2001-09-09T01:46:39Z');
-  const coolDown = createCoolDown(createMarks(await temporaryDirectory(), early), 'group', early);
-  coolDown.note(999_999_999_999);
-  coolDown.note(1_000_000_000_500);
+  const coolDown = createCoolDown(createMemoryFlags(), 'group', manualClock('2001-09-09T01:46:39Z'));
+  coolDown.extend(999_999_999_999);
+  coolDown.extend(1_000_000_000_500);
   expect(coolDown.until()).toBe(1_000_000_000_500);
 });
 
-test('a part of a millisecond is a whole one: never early', async () => {
+test('a fraction of a millisecond is rounded up', async () => {
   const { clock, process } = await machine();
-  process().note(clock.now() + 1_000.2);
+  process().extend(clock.now() + 1_000.2);
   expect(process().until()).toBe(clock.now() + 1_001);
 });
 
-test('25 hours ahead is the furthest: others are not locked out by a clock that was wrong', async () => {
-  const { clock, process, leave, names } = await machine();
-  process().note(clock.now() + 48 * HOUR);
-  expect(process().until()).toBe(clock.now() + FURTHEST);
-  const { clock: second, process: start, leave: put, names: left } = await machine();
-  await put(second.now() + FURTHEST + 1);
-  expect(start().until()).toBe(0);
-  await put(second.now() + FURTHEST);
-  expect(start().until()).toBe(second.now() + FURTHEST);
-  start().note(second.now() + 1_000);
-  expect(await left()).toEqual([second.now() + 1_000, second.now() + FURTHEST].map(String));
-  await leave(clock.now() - 1);
-  expect(await names()).toHaveLength(2);
+test('a deadline is limited to 25 hours, and a later one is ignored', async () => {
+  const { clock, process, create } = await machine();
+  await create(clock.now() + MAX_AHEAD + 1);
+  expect(process().until()).toBe(0);
+  process().extend(clock.now() + 48 * HOUR);
+  expect(process().until()).toBe(clock.now() + MAX_AHEAD);
 });
 
-test('whoever notes a deadline takes away what has passed', async () => {
-  const { clock, process, leave, names } = await machine();
-  await leave(clock.now() - 1, clock.now(), clock.now() + 10_000, clock.now() + FURTHEST + 1);
-  process().note(clock.now() + 20_000);
+test('extend removes expired deadlines and those too far ahead, and clear removes all', async () => {
+  const { clock, process, create, names } = await machine();
+  await create(clock.now() - 1, clock.now(), clock.now() + 10_000, clock.now() + MAX_AHEAD + 1);
+  process().extend(clock.now() + 20_000);
   expect(await names()).toEqual([clock.now() + 10_000, clock.now() + 20_000].map(String));
-  process().note(clock.now() - 5_000);
+  process().extend(clock.now() - 5_000);
   expect(await names()).toHaveLength(2);
-});
-
-test('clearing takes all of them away', async () => {
-  const { clock, process, leave, names } = await machine();
-  const other = process();
-  await leave(clock.now() + 10_000, clock.now() + FURTHEST + 1, 'garbage');
-  process().note(clock.now() + 20_000);
+  await create('garbage');
   process().clear();
   expect(await names()).toEqual([]);
-  expect(other.until()).toBe(0);
+  expect(process().until()).toBe(0);
 });
 
-describe('what is no deadline hinders nobody', () => {
-  const garbage = [
-    'NaN',
-    '-1',
-    '1e15',
-    'Infinity',
-    '0x7fffffffffff',
-    '9'.repeat(40),
-    '1795176045000.5',
-    ' 1795176045000',
-    'ü',
-  ];
-  test.each(garbage)('%j', async (name) => {
-    const { clock, process, leave, names } = await machine();
-    await leave(name);
-    expect(process().until()).toBe(0);
-    process().note(clock.now() + 1_000);
-    expect(await names()).toEqual([String(clock.now() + 1_000)]);
-  });
-
-  test('a directory with such a name', async () => {
-    const directory = await temporaryDirectory();
-    const clock = manualClock();
-    await mkdir(join(directory, 'group', 'garbage', 'more'), { recursive: true });
-    const coolDown = createCoolDown(createMarks(directory, clock), 'group', clock);
-    coolDown.note(clock.now() + 1_000);
-    expect(coolDown.until()).toBe(clock.now() + 1_000);
-  });
+test.each([
+  ...['NaN', '-1', '1e15', 'Infinity', '0x7fffffffffff', '9'.repeat(40)],
+  ...['1795176045000.5', ' 1795176045000', 'ü'],
+])('a name that is not a deadline is ignored and removed: %j', async (name) => {
+  const { clock, process, create, names } = await machine();
+  await create(name);
+  expect(process().until()).toBe(0);
+  process().extend(clock.now() + 1_000);
+  expect(await names()).toEqual([String(clock.now() + 1_000)]);
 });
 
-test('a thousand marks that have passed are read, and taken away', async () => {
-  const { clock, process, leave, names } = await machine();
-  await leave(...Array.from({ length: 1_000 }, (_, index) => clock.now() - index));
-  await leave(clock.now() + 5_000);
+test('a directory in place of a flag is ignored', async () => {
+  const directory = await temporaryDirectory();
+  const clock = manualClock();
+  await mkdir(join(directory, 'group', 'garbage', 'more'), { recursive: true });
+  const coolDown = createCoolDown(createSharedFlags(directory, clock), 'group', clock);
+  coolDown.extend(clock.now() + 1_000);
+  expect(coolDown.until()).toBe(clock.now() + 1_000);
+});
+
+test('a thousand expired deadlines are read and removed', async () => {
+  const { clock, process, create, names } = await machine();
+  await create(...Array.from({ length: 1_000 }, (_, index) => clock.now() - index));
+  await create(clock.now() + 5_000);
   expect(process().until()).toBe(clock.now() + 5_000);
-  process().note(clock.now() + 6_000);
+  process().extend(clock.now() + 6_000);
   expect(await names()).toHaveLength(2);
 });
 
-test('not even half a million marks are too many', () => {
+test('half a million deadlines are read without a stack overflow', () => {
   const clock = manualClock();
-  const all = Array.from({ length: 500_000 }, (_, index) => String(clock.now() + index));
-  const marks: Marks = { list: () => all, put: () => {}, remove: () => {} };
-  expect(createCoolDown(marks, 'group', clock).until()).toBe(clock.now() + 499_999);
+  const names = Array.from({ length: 500_000 }, (_, index) => String(clock.now() + index));
+  const flags: SharedFlags = { list: () => names, set: () => {}, remove: () => {} };
+  expect(createCoolDown(flags, 'group', clock).until()).toBe(clock.now() + 499_999);
 });

@@ -1,98 +1,199 @@
-import { describe, expect, test } from 'vitest';
-import { ContractError } from '../../src/client/errors.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
+import { ApiFailure, ContractError, InterruptedError } from '../../src/client/errors.ts';
 import { listPages } from '../../src/client/pages.ts';
-import { failureOf, PET, testClient } from '../helpers/client.ts';
+import type { Pet } from '../../src/contract/schemas.ts';
+import { PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
+import { gate } from '../helpers/gate.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-describe('pages', () => {
-  const collect = async (handler: Handler, pageSize = 2) => {
-    const server = await scriptedServer(handler);
-    const { client } = testClient(server.url);
-    const pages: { count: number; more: string }[] = [];
-    for await (const { pets, more } of listPages(client, { limit: pageSize }, pageSize)) {
-      pages.push({ count: pets.length, more });
+const link = (page: number) => ({ Link: `</v1/pets?page=${page}>; rel="next"` });
+
+/** Links each page to the next one, up to the last page. Each has one animal, whose id is the page number. */
+const pagesTo =
+  (last: number): Handler =>
+  (_, response, count) =>
+    reply(response, 200, [{ ...PET, id: count }], count < last ? link(count + 1) : {});
+
+const collect = async (handler: Handler, options: { pageSize?: number; all?: boolean } = {}) => {
+  const { pageSize = 2, all = false } = options;
+  const server = await scriptedServer(handler);
+  const { client } = testClient(server.url);
+  const pages: { ids: number[]; more: string }[] = [];
+  const consume = async () => {
+    for await (const { pets, more } of listPages(client, { limit: pageSize }, pageSize, { all })) {
+      pages.push({ ids: pets.map(({ id }) => Number(id)), more });
     }
-    return { pages, server };
   };
+  const error = await consume().catch((reason: unknown) => reason);
+  return { pages, server, error };
+};
 
-  test('follow the next links to the end', async () => {
-    const { pages, server } = await collect((_, response, count) =>
-      reply(response, 200, [PET, PET], count < 3 ? { Link: `</v1/pets?cursor=${count}>; rel="next"` } : {}),
-    );
+describe.each([true, false])('pages, with prefetch: %s', (all) => {
+  test('are requested once each, in order, to the last link', async () => {
+    const { pages, server } = await collect(pagesTo(4), { pageSize: 1, all });
     expect(server.requests.map(({ url }) => url)).toEqual([
-      '/v1/pets?limit=2',
-      '/v1/pets?cursor=1',
-      '/v1/pets?cursor=2',
+      '/v1/pets?limit=1',
+      '/v1/pets?page=2',
+      '/v1/pets?page=3',
+      '/v1/pets?page=4',
     ]);
-    // A full page without a link is the last, where others had one.
-    expect(pages.map(({ more }) => more)).toEqual(['yes', 'yes', 'no']);
+    // The last page is full, but the others had links.
+    expect(pages).toEqual([1, 2, 3, 4].map((page) => ({ ids: [page], more: page < 4 ? 'yes' : 'no' })));
   });
 
-  test.each([
-    ['a page that is not full and has no link', [PET], {}, 'no'],
-    ['a full page without a link', [PET, PET], {}, 'unknown'],
-    ['a link of another relation', [PET], { Link: '</v1/pets?a>; rel="prev"' }, 'no'],
+  const other = { Link: '<http://a.test/pets>; rel="next"' };
+  test.each<[string, Handler, number, string]>([
+    ['another origin', (_, response) => reply(response, 200, [PET], other), 1, 'http://a.test'],
     [
-      'a relation among others, without quotes, in another header',
-      [PET],
-      { Link: ['</a>; rel=prev', '<?b=1>; title="a, b"; rel="x next"'] },
-      'yes',
+      'an earlier page',
+      (_, response, count) => reply(response, 200, [PET], link(count % 2)),
+      3,
+      'an earlier page',
     ],
-  ])('%s', async (_name, body, headers, more) => {
-    const { pages } = await collect((_, response, count) =>
-      reply(response, 200, count === 1 ? body : [], count === 1 ? headers : {}),
-    );
-    expect(pages[0]?.more).toBe(more);
-  });
-
-  test('refuse a link to another origin: the key is not sent there', async () => {
-    const other = await scriptedServer((_, response) => reply(response, 200, []));
-    const error = await failureOf(
-      collect((_, response) => reply(response, 200, [PET], { Link: `<${other.url}/pets>; rel="next"` })),
-    );
+    [
+      'empty pages only',
+      (_, response, count) => reply(response, 200, [], link(count)),
+      11,
+      '11 empty pages in a row',
+    ],
+  ])('are not followed to %s', async (_name, handler, requests, reason) => {
+    const { error, server } = await collect(handler, { all });
     expect(error).toBeInstanceOf(ContractError);
-    expect(other.requests).toEqual([]);
+    expect((error as Error).message).toMatch(/, so it was not followed$|^stopped after /);
+    expect((error as Error).message).toContain(reason);
+    expect(server.requests).toHaveLength(requests);
   });
 
-  test('refuse a link that is no address', async () => {
-    const error = await failureOf(
-      collect((_, response) => reply(response, 200, [PET], { Link: '<http://[>; rel="next"' })),
-    );
-    expect(error).toBeInstanceOf(ContractError);
-    expect((error as Error).message).toContain('http://[');
-  });
-
-  test('refuse to go on from one empty page to the next', async () => {
-    const asked: number[] = [];
-    const error = await failureOf(
-      collect((_, response, count) => {
-        asked.push(count);
-        reply(response, 200, [], { Link: `</v1/pets?cursor=${count}>; rel="next"` });
-      }),
-    );
-    expect(error).toBeInstanceOf(ContractError);
-    expect(asked).toHaveLength(11);
-  });
-
-  test('go on over many that are empty, where some in between are not', async () => {
-    const { pages } = await collect((_, response, count) =>
-      reply(
-        response,
-        200,
-        count % 8 === 0 ? [PET] : [],
-        count < 32 ? { Link: `</v1/pets?cursor=${count}>; rel="next"` } : {},
-      ),
+  test('are followed over empty ones as long as some are not empty', async () => {
+    const { pages } = await collect(
+      (_, response, count) =>
+        reply(response, 200, count % 8 === 0 ? [PET] : [], count < 32 ? link(count) : {}),
+      { all },
     );
     expect(pages).toHaveLength(32);
   });
+});
 
-  test('refuse to go in a circle', async () => {
-    const error = await failureOf(
-      collect((_, response, count) =>
-        reply(response, 200, [PET], { Link: `</v1/pets?cursor=${count % 2}>; rel="next"` }),
-      ),
+test.each([
+  ['a page that is not full and has no link', [PET], {}, 'no'],
+  ['a full page without a link', [PET, PET], {}, 'unknown'],
+  ['a link with another relation', [PET], { Link: '</v1/pets?a>; rel="prev"' }, 'no'],
+  [
+    'two relations in a repeated header',
+    [PET],
+    { Link: ['</a>; rel=prev', '<?b=1>; title="a, b"; rel="x next"'] },
+    'yes',
+  ],
+])('%s: are there more pages?', async (_name, body, headers, more) => {
+  const { pages } = await collect((_, response, count) =>
+    reply(response, 200, count === 1 ? body : [], count === 1 ? headers : {}),
+  );
+  expect(pages[0]?.more).toBe(more);
+});
+
+test('an invalid link is a ContractError', async () => {
+  const { error } = await collect((_, response) =>
+    reply(response, 200, [PET], { Link: '<http://[>; rel="next"' }),
+  );
+  expect(error).toBeInstanceOf(ContractError);
+  expect((error as Error).message).toContain('http://[');
+});
+
+describe('the prefetch', () => {
+  async function start(
+    handler: Handler,
+    { all = true, ...options }: TestClientOptions & { all?: boolean } = {},
+  ) {
+    const server = await scriptedServer(handler);
+    const tested = testClient(server.url, options);
+    const pages = listPages(tested.client, { limit: 1 }, 1, { all });
+    const next = async () => (await pages.next()).value?.pets.map(({ id }: Pet) => Number(id));
+    const requested = (count: number) => vi.waitFor(() => expect(server.requests).toHaveLength(count));
+    return { server, pages, next, requested, ...tested };
+  }
+
+  test('requests exactly one page before it is consumed', async () => {
+    const { next, requested, server } = await start(pagesTo(4));
+    expect(await next()).toEqual([1]);
+    await requested(2);
+    await sleep(50);
+    expect(server.requests).toHaveLength(2);
+    expect(await next()).toEqual([2]);
+    await requested(3);
+  });
+
+  test('is off by default', async () => {
+    const { next, server } = await start(pagesTo(3), { all: false });
+    await next();
+    await sleep(50);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test.each<[string, Handler, typeof ApiFailure | typeof ContractError]>([
+    [
+      'an error',
+      (_, response) => reply(response, 400, { code: 'bad', message: 'no such page', status: 400 }),
+      ApiFailure,
+    ],
+    ['an invalid body', (_, response) => reply(response, 200, [{ id: 'x' }]), ContractError],
+  ])('with %s: the error surfaces when the page is consumed', async (_name, second, kind) => {
+    const { next, requested } = await start((request, response, count) =>
+      count === 1 ? pagesTo(2)(request, response, count) : second(request, response, count),
     );
-    expect(error).toBeInstanceOf(ContractError);
-    expect((error as Error).message).toContain('circle');
+    expect(await next()).toEqual([1]);
+    await requested(2);
+    await sleep(50);
+    expect(await rejection(next())).toBeInstanceOf(kind);
+  });
+
+  test('waits for the rate limit while the current page is used', async () => {
+    const exhausted = {
+      ...link(2),
+      Date: 'Fri, 20 Nov 2026 12:00:00 GMT',
+      'X-RateLimit-Remaining': '0',
+      'X-RateLimit-Reset': `${Date.parse('2026-11-20T12:01:00Z') / 1_000}`,
+    };
+    const minute = gate();
+    const { next, server, waits, clock } = await start(
+      (_, response, count) => reply(response, 200, [{ ...PET, id: count }], count === 1 ? exhausted : {}),
+      {
+        async sleep(milliseconds) {
+          await minute.opened;
+          clock.advance(milliseconds);
+        },
+      },
+    );
+    expect(await next()).toEqual([1]);
+    await vi.waitFor(() => expect(waits).toMatchObject([{ reason: 'rate limit' }]));
+    expect(server.requests).toHaveLength(1);
+    minute.open();
+    expect(await next()).toEqual([2]);
+    expect(server.requests).toHaveLength(2);
+  });
+
+  test('is ended by an interrupt, which surfaces when the page is consumed', async () => {
+    const { next, requested, interrupt } = await start((request, response, count) => {
+      if (count === 1) pagesTo(2)(request, response, count);
+    });
+    expect(await next()).toEqual([1]);
+    await requested(2);
+    interrupt();
+    expect(await rejection(next())).toBeInstanceOf(InterruptedError);
+  });
+
+  test('is ended without an error or a retry when the client is closed', async () => {
+    const closed = gate();
+    const { pages, next, requested, server, client, slept } = await start((request, response, count) => {
+      if (count === 1) pagesTo(2)(request, response, count);
+      else request.socket.once('close', closed.open);
+    });
+    await next();
+    await requested(2);
+    await pages.return(undefined);
+    await client.close();
+    await closed.opened;
+    await sleep(50);
+    expect([slept, server.requests.length]).toEqual([[], 2]);
   });
 });

@@ -1,46 +1,48 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { ReplyHeaders } from '../../src/client/headers.ts';
-import { askedWait, isSpent } from '../../src/client/rate-limit.ts';
+import type { HttpHeaders } from '../../src/client/headers.ts';
+import { isExhausted, requestedDelay } from '../../src/client/rate-limit.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
 const DATE = 'Fri, 20 Nov 2026 12:00:00 GMT';
-const HOUR_BEHIND = 'Fri, 20 Nov 2026 11:00:00 GMT';
-const HOUR_AHEAD = 'Fri, 20 Nov 2026 13:00:00 GMT';
+const HOUR_SLOW = 'Fri, 20 Nov 2026 11:00:00 GMT';
+const HOUR_FAST = 'Fri, 20 Nov 2026 13:00:00 GMT';
 const seconds = (time: string) => String(Date.parse(time) / 1_000);
-const after = (...texts: string[]): ReplyHeaders => ({
-  'retry-after': texts.length === 1 ? texts[0] : texts,
-});
-const reset = (...texts: string[]): ReplyHeaders => ({
+const after = (...texts: string[]): HttpHeaders => ({ 'retry-after': texts.length === 1 ? texts[0] : texts });
+const reset = (...texts: string[]): HttpHeaders => ({
   'x-ratelimit-reset': texts.length === 1 ? texts[0] : texts,
 });
 const RESET_45 = reset(seconds('2026-11-20T12:00:45Z'));
 
-type Case = [string, ReplyHeaders, number | undefined];
+type Case = [string, HttpHeaders, number | undefined];
 
 const delays: Case[] = [
   ['seconds', after('5'), 5_000],
-  ['with blanks around them', after(' 5 '), 5_000],
-  ['none', after('0'), 0],
+  ['with spaces around it', after(' 5 '), 5_000],
+  ['zero', after('0'), 0],
   ['with leading zeros', after('007'), 7_000],
-  ['a fraction, which no delay-seconds is', after('1.5'), 1_500],
+  ['a fraction', after('1.5'), 1_500],
   ['a fraction is rounded up to a millisecond', after('0.0001'), 1],
-  ['what could be a year is seconds', after('2027'), 2_027_000],
+  ['a number that could be a year', after('2027'), 2_027_000],
   ['a day', after('86400'), 86_400_000],
   ['10^10', after('10000000000'), 1e13],
   ['10^12', after('1000000000000'), 1e14],
   ['400 digits', after('9'.repeat(400)), 1e14],
   ['400 zeros', after('0'.repeat(400)), 0],
-  ['doubled: the longest', after('7', '9'), 9_000],
-  ['doubled the other way round', after('9', '7'), 9_000],
-  ['doubled, one of them garbage', after('soon', '9'), 9_000],
+  ['repeated: the longest', after('7', '9'), 9_000],
+  ['repeated in the other order', after('9', '7'), 9_000],
+  ['repeated, one of them invalid', after('soon', '9'), 9_000],
   ['joined by a comma: the longest', after('7, 9,8'), 9_000],
-  ['a number and a date joined', after('7, Fri, 20 Nov 2026 12:01:30 GMT'), 90_000],
-  ['two dates joined', after('Fri, 20 Nov 2026 12:01:30 GMT, Fri, 20 Nov 2026 12:00:10 GMT'), 90_000],
-  ['a list with nothing in it', after(', ,'), undefined],
+  ['a number and a date joined by a comma', after('7, Fri, 20 Nov 2026 12:01:30 GMT'), 90_000],
+  [
+    'two dates joined by a comma',
+    after('Fri, 20 Nov 2026 12:01:30 GMT, Fri, 20 Nov 2026 12:00:10 GMT'),
+    90_000,
+  ],
+  ['an empty list', after(', ,'), undefined],
 ];
 
-const garbage = [
+const invalid = [
   ...['', ' ', '-5', '-0', '+5', '.5', '5.', '1.2.3', '1e3', '0x10', 'NaN', 'Infinity', 'soon', '5 s'],
   ...['٥', '5\u00005', '2026-11-20T12:01:00Z', 'Fri, 20 Nov 2026', 'Nov 20 2026', '[object Object]'],
 ].map((text): Case => [JSON.stringify(text), after(text), undefined]);
@@ -52,58 +54,64 @@ const dates: Case[] = [
   ['asctime with a day of one digit', after('Tue Dec  1 12:00:00 2026'), 11 * 86_400_000],
   ['in the past', after('Fri, 20 Nov 2026 11:00:00 GMT'), 0],
   ['RFC 850, 50 years ahead', after('Friday, 20-Nov-76 12:00:00 GMT'), 1_577_923_200_000],
-  ['RFC 850, more than 50 years ahead is past', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
+  ['RFC 850, a year more than 50 years ahead is in the past', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
   ['a leap second', after('Fri, 20 Nov 2026 12:00:60 GMT'), 59_000],
   ['year 9999', after('Fri, 31 Dec 9999 23:59:59 GMT'), 1e14],
   ['year 0099', after('Fri, 31 Dec 0099 23:59:59 GMT'), 0],
-  ['a month that is none', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
-  ['a day that is none', after('Mon, 30 Feb 2026 12:01:30 GMT'), undefined],
-  ['an hour that is none', after('Fri, 20 Nov 2026 24:01:30 GMT'), undefined],
-  ['a minute that is none', after('Fri, 20 Nov 2026 12:60:30 GMT'), undefined],
-  ['a second that is none', after('Fri, 20 Nov 2026 12:00:61 GMT'), undefined],
-  ['of another zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
-  ['cut', after('Fri, 20 Nov 2026 12:01'), undefined],
+  ['an invalid month', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
+  ['an invalid day', after('Mon, 30 Feb 2026 12:01:30 GMT'), undefined],
+  ['an invalid hour', after('Fri, 20 Nov 2026 24:01:30 GMT'), undefined],
+  ['an invalid minute', after('Fri, 20 Nov 2026 12:60:30 GMT'), undefined],
+  ['an invalid second', after('Fri, 20 Nov 2026 12:00:61 GMT'), undefined],
+  ['another time zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
+  ['incomplete', after('Fri, 20 Nov 2026 12:01'), undefined],
 ];
 
 const clocks: Case[] = [
-  ['a clock an hour behind', { date: HOUR_BEHIND, ...after('Fri, 20 Nov 2026 11:00:20 GMT') }, 20_000],
-  ['a clock an hour ahead', { date: HOUR_AHEAD, ...after('Fri, 20 Nov 2026 13:00:20 GMT') }, 20_000],
-  ['behind, in RFC 850', { date: HOUR_BEHIND, ...after('Friday, 20-Nov-26 11:00:20 GMT') }, 20_000],
-  ['ahead, in asctime', { date: 'Fri Nov 20 13:00:00 2026', ...after('Fri Nov 20 13:00:20 2026') }, 20_000],
-  ['seconds need no clock', { date: HOUR_AHEAD, ...after('20') }, 20_000],
-  ['a Date that is none', { date: 'today', ...after('Fri, 20 Nov 2026 12:00:20 GMT') }, 20_000],
-  ['a Reset, behind', { date: HOUR_BEHIND, ...reset(seconds('2026-11-20T11:00:45Z')) }, 45_000],
-  ['a Reset, ahead', { date: HOUR_AHEAD, ...reset(seconds('2026-11-20T13:00:45Z')) }, 45_000],
+  ['a server clock an hour slow', { date: HOUR_SLOW, ...after('Fri, 20 Nov 2026 11:00:20 GMT') }, 20_000],
+  ['a server clock an hour fast', { date: HOUR_FAST, ...after('Fri, 20 Nov 2026 13:00:20 GMT') }, 20_000],
+  ['an hour slow, in RFC 850', { date: HOUR_SLOW, ...after('Friday, 20-Nov-26 11:00:20 GMT') }, 20_000],
+  [
+    'an hour fast, in asctime',
+    { date: 'Fri Nov 20 13:00:00 2026', ...after('Fri Nov 20 13:00:20 2026') },
+    20_000,
+  ],
+  ['seconds are independent of the clock', { date: HOUR_FAST, ...after('20') }, 20_000],
+  ['an invalid Date', { date: 'today', ...after('Fri, 20 Nov 2026 12:00:20 GMT') }, 20_000],
+  ['a reset time, an hour slow', { date: HOUR_SLOW, ...reset(seconds('2026-11-20T11:00:45Z')) }, 45_000],
+  ['a reset time, an hour fast', { date: HOUR_FAST, ...reset(seconds('2026-11-20T13:00:45Z')) }, 45_000],
 ];
 
 const resets: Case[] = [
   ['in seconds', { date: DATE, ...RESET_45 }, 45_000],
-  ['without Date, by the local clock', RESET_45, 45_000],
+  ['without Date, compared with the local clock', RESET_45, 45_000],
   ['in milliseconds', reset(String(NOW + 45_500)), 45_500],
-  ['past', reset(seconds('2026-11-20T11:59:00Z')), 0],
+  ['in the past', reset(seconds('2026-11-20T11:59:00Z')), 0],
   ['0', reset('0'), 0],
-  ['absurd', reset('9'.repeat(30)), 1e14],
+  ['30 digits', reset('9'.repeat(30)), 1e14],
   ['400 digits', reset('9'.repeat(400)), 1e14],
-  ['never', reset('never'), undefined],
+  ['text', reset('never'), undefined],
   ['negative', reset('-5'), undefined],
-  ['doubled: the latest', reset(seconds('2026-11-20T12:00:45Z'), seconds('2026-11-20T12:00:05Z')), 45_000],
-  ['joined', reset(`${NOW / 1_000 + 5}, ${NOW / 1_000 + 45}`), 45_000],
-  ['Retry-After is stronger', { ...after('3'), ...RESET_45 }, 3_000],
-  ['but not what cannot be understood', { ...after('soon'), ...RESET_45 }, 45_000],
+  ['repeated: the latest', reset(seconds('2026-11-20T12:00:45Z'), seconds('2026-11-20T12:00:05Z')), 45_000],
+  ['joined by a comma', reset(`${NOW / 1_000 + 5}, ${NOW / 1_000 + 45}`), 45_000],
+  ['Retry-After takes precedence', { ...after('3'), ...RESET_45 }, 3_000],
+  ['an invalid Retry-After does not', { ...after('soon'), ...RESET_45 }, 45_000],
   ['neither', {}, undefined],
 ];
 
-describe('askedWait, in milliseconds', () => {
+describe('requestedDelay, in milliseconds', () => {
   describe.each([
-    ['Retry-After', [...delays, ...garbage]],
+    ['Retry-After', [...delays, ...invalid]],
     ['an HTTP-date', dates],
-    ["the service's own clock", clocks],
+    ['the clock of the service', clocks],
     ['X-RateLimit-Reset', resets],
   ])('%s', (_, cases) => {
-    test.each(cases)('%s: %j is %s', (_name, headers, wait) => expect(askedWait(headers, NOW)).toBe(wait));
+    test.each(cases)('%s: %j is %s', (_name, headers, wait) =>
+      expect(requestedDelay(headers, NOW)).toBe(wait),
+    );
   });
 
-  test('dates are UTC, wherever the machine stands', () => {
+  test('dates are UTC in any local time zone', () => {
     const { TZ } = process.env;
     onTestFinished(() => {
       if (TZ === undefined) delete process.env['TZ'];
@@ -112,14 +120,14 @@ describe('askedWait, in milliseconds', () => {
     process.env['TZ'] = 'America/New_York';
     expect(new Date(NOW).getHours()).toBe(7);
     for (const [name, headers, wait] of [...dates, ...clocks])
-      expect(askedWait(headers, NOW), name).toBe(wait);
+      expect(requestedDelay(headers, NOW), name).toBe(wait);
   });
 
-  test('never throws and is never negative, whatever the headers hold', () => {
+  test('never throws and is never negative, for any headers', () => {
     const texts = fc.oneof(fc.string(), fc.array(fc.string(), { maxLength: 3 }), fc.constant(undefined));
     fc.assert(
       fc.property(texts, texts, texts, (retryAfter, ends, date) => {
-        const wait = askedWait({ 'retry-after': retryAfter, 'x-ratelimit-reset': ends, date }, NOW) ?? 0;
+        const wait = requestedDelay({ 'retry-after': retryAfter, 'x-ratelimit-reset': ends, date }, NOW) ?? 0;
         expect(wait).toBeGreaterThanOrEqual(0);
         expect(wait).toBeLessThanOrEqual(1e14);
       }),
@@ -138,9 +146,9 @@ test.each<[string | string[] | undefined, boolean]>([
   ['10', false],
   ['0.5', false],
   ['', false],
-  ['none', false],
+  ['zero', false],
   [[], false],
   [undefined, false],
-])('X-RateLimit-Remaining %j has spent the window: %s', (remaining, spent) => {
-  expect(isSpent({ 'x-ratelimit-remaining': remaining })).toBe(spent);
+])('X-RateLimit-Remaining %j exhausts the window: %s', (remaining, isLast) => {
+  expect(isExhausted({ 'x-ratelimit-remaining': remaining })).toBe(isLast);
 });

@@ -2,8 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { RateLimitError } from '../../src/client/errors.ts';
-import { createMarks, type Marks } from '../../src/client/marks.ts';
-import { add, failureOf, list, PET, type TestClientOptions, testClient } from '../helpers/client.ts';
+import { createSharedFlags, type SharedFlags } from '../../src/client/shared-flags.ts';
+import { add, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
@@ -11,195 +11,188 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 const HOUR = 3_600_000;
 const SECOND = 1_000;
 
-type Script = { status: number; headers?: (clock: ManualClock) => Record<string, string> };
+type Step = { status: number; headers?: (clock: ManualClock) => Record<string, string> };
 
-/** A machine with as many processes as are asked for, and a service that keeps when each request came. */
-async function machine(...script: Script[]) {
+/** A service that responds to one request per step and then with 200, and the clients of several processes. */
+async function machine(...steps: Step[]) {
   const directory = join(await temporaryDirectory(), 'services');
   const clock = manualClock();
   const arrivals: number[] = [];
   const server = await scriptedServer((request, response, count) => {
     arrivals.push(clock.now());
-    const { status, headers } = script[count - 1] ?? { status: 200 };
-    const body = request.method === 'POST' ? PET : [];
+    const isPost = request.method === 'POST';
+    const { status, headers } = steps[count - 1] ?? { status: isPost ? 201 : 200 };
     const error = { code: 'a_code', message: 'no', status };
-    reply(response, status, status < 300 ? body : error, {
+    reply(response, status, status >= 300 ? error : isPost ? PET : [], {
       Date: new Date(clock.now()).toUTCString(),
       ...headers?.(clock),
     });
   });
+  const flags = () => createSharedFlags(directory, clock);
   const process = (options: TestClientOptions = {}) =>
-    testClient(server.url, { clock, marks: createMarks(directory, clock), ...options });
-  /** One that does not wait. */
-  const hasty = () => process({ maxWaitMilliseconds: undefined });
-  return { directory, clock, start: clock.now(), server, arrivals, process, hasty };
+    testClient(server.url, { clock, flags: flags(), ...options });
+  /** A process that does not wait or retry. */
+  const impatient = () => process({ maxWaitMilliseconds: undefined });
+  const listOnce = () => list(impatient().client).catch(() => {});
+  return { directory, clock, start: clock.now(), arrivals, flags, process, impatient, listOnce };
 }
 
-const wait = (seconds: number | string) => () => ({ 'Retry-After': String(seconds) });
-const spent =
+const retryAfter = (seconds: number) => () => ({ 'Retry-After': String(seconds) });
+const window =
   (seconds: number, remaining = '0') =>
   (clock: ManualClock) => ({
     'X-RateLimit-Remaining': remaining,
     'X-RateLimit-Reset': String(clock.now() / SECOND + seconds),
   });
 
-describe('before a process was asked to wait for, no other sends', () => {
-  test.each<[string, Script, number]>([
-    ['a refusal says how long', { status: 429, headers: wait(30) }, 30],
-    ['a refusal says no time: its backoff', { status: 429 }, 1],
-    ['a refusal says when its window ends', { status: 429, headers: spent(20) }, 20],
-    ['the last request of a window is spent', { status: 200, headers: spent(40) }, 40],
-    ['the last request is spent by one that failed', { status: 404, headers: spent(40) }, 40],
-    ['requests are left', { status: 200, headers: spent(40, '1') }, 0],
-    [
-      'a failing service says when it is back: that is for its own request',
-      { status: 503, headers: wait(30) },
-      0,
-    ],
-  ])('%s', async (_name, script, seconds) => {
-    const { hasty, process, start, arrivals } = await machine(script);
-    await list(hasty().client).catch(() => {});
+describe('a response delays the requests of other processes', () => {
+  test.each<[string, Step, number]>([
+    ['429 with Retry-After', { status: 429, headers: retryAfter(30) }, 30],
+    ['not 503 with Retry-After, which is about its own request', { status: 503, headers: retryAfter(30) }, 0],
+  ])('%s', async (_name, step, seconds) => {
+    const { listOnce, process, start, arrivals } = await machine(step);
+    await listOnce();
     const other = process();
     await list(other.client);
-    expect(arrivals).toEqual([start, start + seconds * SECOND]);
-    expect(other.waits).toEqual(
-      seconds === 0
-        ? []
-        : [{ reason: 'rate limit', milliseconds: seconds * SECOND, until: start + seconds * SECOND }],
-    );
+    const until = start + seconds * SECOND;
+    expect(arrivals).toEqual([start, until]);
+    const wait = { reason: 'rate limit', milliseconds: seconds * SECOND, until };
+    expect(other.waits).toEqual(seconds === 0 ? [] : [wait]);
   });
 
-  test('a creation neither, and nothing of it is in doubt', async () => {
-    const { hasty, arrivals, start } = await machine({ status: 429, headers: wait(30) });
-    await list(hasty().client).catch(() => {});
-    const failure = (await failureOf(add(hasty().client))) as RateLimitError;
-    expect(failure).toBeInstanceOf(RateLimitError);
-    expect(failure).toMatchObject({ isAnswer: false, until: start + 30 * SECOND });
-    expect(arrivals).toEqual([start]);
-  });
-
-  test('a wait that is longer than allowed fails at once, with nothing sent', async () => {
-    const { hasty, process, arrivals, start } = await machine({ status: 429, headers: wait(76) });
-    await list(hasty().client).catch(() => {});
+  test.each([
+    ['a read', list],
+    ['a creation, which is not ambiguous', add],
+  ])('longer than allowed: %s fails and nothing is sent', async (_name, call) => {
+    const { listOnce, process, arrivals, start } = await machine({ status: 429, headers: retryAfter(76) });
+    await listOnce();
     const { client, slept } = process();
-    expect(await failureOf(list(client))).toMatchObject({ isAnswer: false, until: start + 76 * SECOND });
+    const error = await rejection(call(client));
+    expect(error).toBeInstanceOf(RateLimitError);
+    expect(error).toMatchObject({ fromResponse: false, until: start + 76 * SECOND });
     expect([arrivals, slept]).toEqual([[start], []]);
   });
 
-  test('those that wait do not come back at the same moment', async () => {
-    const { hasty, process, clock } = await machine({ status: 429, headers: wait(30) });
-    await list(hasty().client).catch(() => {});
-    const before = clock.now();
+  test('with jitter, so that processes do not send at the same time', async () => {
+    const { listOnce, process, clock, start } = await machine({ status: 429, headers: retryAfter(30) });
+    await listOnce();
     const ends = [];
     for (const random of [0, 0.5, 0.99]) {
-      const { client, waits } = process({
-        random: () => random,
-        onSleep: () => {},
-        sleep: async () => clock.advance(40_000),
-      });
+      const { client, waits } = process({ random: () => random, sleep: async () => clock.advance(40_000) });
       await list(client);
-      ends.push(...waits.map(({ until }) => until - before));
-      clock.set(new Date(before).toISOString());
+      ends.push(...waits.map(({ until }) => until - start));
+      clock.set(new Date(start).toISOString());
     }
     expect(ends).toEqual([30_000, 31_500, 32_970]);
   });
 });
 
-test('a process that was refused for two days waits two days, the others 25 hours', async () => {
-  const { process, start, arrivals, clock } = await machine({ status: 429, headers: wait(48 * 3_600) });
+test('a process waits two days after its own 429, other processes at most 25 hours', async () => {
+  const { process, start, arrivals } = await machine({ status: 429, headers: retryAfter(48 * 3_600) });
+  const deadlines: number[] = [];
   const patient = process({
     maxWaitMilliseconds: 1e9,
-    onSleep: () => seen.push(process().service.coolDown.until()),
+    onSleep: () => deadlines.push(process().service.coolDown.until()),
   });
-  const seen: number[] = [];
   await list(patient.client);
   expect(arrivals).toEqual([start, start + 48 * HOUR]);
-  expect(seen).toEqual([start + 25 * HOUR]);
-  expect(clock.now()).toBe(start + 48 * HOUR);
+  expect(deadlines).toEqual([start + 25 * HOUR]);
 });
 
-describe('what another process notes between the look and the connection', () => {
-  /** Marks that another process adds to right behind the first look. */
-  const lateMarks = (marks: Marks, note: () => void): Marks => {
-    let looks = 0;
-    return {
-      ...marks,
+describe('a cool-down that another process starts while this one connects', () => {
+  /** Flags to which another process adds a deadline right after this process has read them for the first time. */
+  async function race(milliseconds: number, ...steps: Step[]) {
+    const tested = await machine(...steps);
+    const { flags, process, start } = tested;
+    const other = process().service.coolDown;
+    const shared = flags();
+    let reads = 0;
+    const raced: SharedFlags = {
+      ...shared,
       list(group) {
-        const names = marks.list(group);
-        if (looks++ === 0) note();
+        const names = shared.list(group);
+        if (reads++ === 0) other.extend(start + milliseconds);
         return names;
       },
     };
-  };
+    return { ...tested, ...process({ flags: raced }) };
+  }
 
   test.each([
     ['a read', list],
     ['a creation', add],
-  ])('holds %s back: nothing arrives before', async (_name, call) => {
-    const script: Script[] = call === add ? [{ status: 201 }] : [];
-    const { process, start, arrivals, directory, clock } = await machine(...script);
-    const other = process();
-    const marks = lateMarks(createMarks(directory, clock), () => other.service.coolDown.note(start + 30_000));
-    const { client, attempts, slept } = process({ marks });
+  ])('defers %s, which does not count as an attempt', async (_name, call) => {
+    const { client, start, arrivals, attempts, slept } = await race(30_000);
     await call(client);
     expect(arrivals).toEqual([start + 30_000]);
-    expect(slept).toEqual([30_000]);
-    // What was held back was no attempt.
-    expect(attempts).toHaveLength(1);
+    expect([slept, attempts.length]).toEqual([[30_000], 1]);
   });
 
-  test('is no attempt: the first backoff behind it is that of a first one', async () => {
-    const { process, start, arrivals, directory, clock } = await machine({ status: 429 });
-    const other = process();
-    const marks = lateMarks(createMarks(directory, clock), () => other.service.coolDown.note(start + 30_000));
-    await list(process({ marks }).client);
+  test('does not lengthen the backoff of a later 429', async () => {
+    const { client, start, arrivals } = await race(30_000, { status: 429 });
+    await list(client);
     expect(arrivals).toEqual([start + 30_000, start + 31_000]);
   });
 
-  test('fails it where the wait is longer than allowed, with nothing in doubt', async () => {
-    const { process, start, arrivals, directory, clock } = await machine();
-    const other = process();
-    const marks = lateMarks(createMarks(directory, clock), () => other.service.coolDown.note(start + HOUR));
-    const failure = await failureOf(add(process({ marks }).client));
+  test('longer than allowed: a creation fails and is not ambiguous', async () => {
+    const { client, start, arrivals } = await race(HOUR);
+    const failure = await rejection(add(client));
     expect(failure).toBeInstanceOf(RateLimitError);
-    expect(failure).toMatchObject({ isAnswer: false, until: start + HOUR });
+    expect(failure).toMatchObject({ fromResponse: false, until: start + HOUR });
     expect(arrivals).toEqual([]);
   });
 });
 
-describe('a probe', () => {
+describe('a request with ignoreCoolDown', () => {
   const probe = ({ client }: ReturnType<typeof testClient>) =>
-    client.call('listPets', { query: {} }, { probe: true });
+    client.call('listPets', { query: {} }, { ignoreCoolDown: true });
 
-  test('asks at once, and its success ends the cool-down for all', async () => {
-    const { hasty, process, arrivals, start } = await machine({ status: 429, headers: wait(3_600) });
-    await list(hasty().client).catch(() => {});
-    await probe(hasty());
+  test('is sent at once, and its success ends the cool-down for all processes', async () => {
+    const { listOnce, impatient, process, arrivals, start } = await machine({
+      status: 429,
+      headers: retryAfter(3_600),
+    });
+    await listOnce();
+    await probe(impatient());
     await list(process().client);
     expect(arrivals).toEqual([start, start, start]);
   });
 
-  test.each<[string, Script, number]>([
-    ['refused anew', { status: 429, headers: wait(10) }, 3_600],
-    ['refused for longer', { status: 429, headers: wait(7_200) }, 7_200],
-    ['failed', { status: 503 }, 3_600],
-    ['rejected', { status: 401 }, 3_600],
-    ['the last of its window', { status: 200, headers: spent(50) }, 50],
-  ])('that is %s leaves others waiting', async (_name, second, seconds) => {
-    const { hasty, process, start } = await machine({ status: 429, headers: wait(3_600) }, second);
-    await list(hasty().client).catch(() => {});
-    await probe(hasty()).catch(() => {});
+  test.each<[string, Step, number]>([
+    ['429', { status: 429, headers: retryAfter(10) }, 3_600],
+    ['429 with a longer delay', { status: 429, headers: retryAfter(7_200) }, 7_200],
+    ['503', { status: 503 }, 3_600],
+    ['401', { status: 401 }, 3_600],
+    ['the last request of a window', { status: 200, headers: window(50) }, 50],
+  ])('leaves a cool-down after %s', async (_name, second, seconds) => {
+    const { listOnce, impatient, process, start } = await machine(
+      { status: 429, headers: retryAfter(3_600) },
+      second,
+    );
+    await listOnce();
+    await probe(impatient()).catch(() => {});
     expect(process().service.coolDown.until()).toBe(start + seconds * SECOND);
   });
 });
 
-test('a broken state directory: each process still obeys what it was told itself', async () => {
-  const { directory, process, arrivals, start } = await machine({ status: 200, headers: spent(30) });
+test('with a broken state directory each process follows its own responses', async () => {
+  const { directory, process, arrivals, start } = await machine({ status: 200, headers: window(30) });
   await mkdir(join(directory, '..'), { recursive: true });
-  await writeFile(directory, 'no directory');
+  await writeFile(directory, 'not a directory');
   const { client } = process();
   await list(client);
   await list(client);
   await list(process().client);
   expect(arrivals).toEqual([start, start + 30_000, start + 30_000]);
+});
+
+test('with a broken state directory a process remembers the support of Idempotency-Key', async () => {
+  const { directory, process, arrivals } = await machine({
+    status: 503,
+    headers: () => ({ 'Idempotency-Supported': 'true' }),
+  });
+  await mkdir(join(directory, '..'), { recursive: true });
+  await writeFile(directory, 'not a directory');
+  await add(process().client);
+  expect(arrivals).toHaveLength(2);
 });

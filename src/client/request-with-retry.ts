@@ -1,0 +1,182 @@
+import type { Clock } from '../contract/clock.ts';
+import { header } from '../contract/headers.ts';
+import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/idempotency-key.ts';
+import type { Attempt, AttemptOutcome, HttpResponse, Timings } from './attempt.ts';
+import {
+  ClientError,
+  ContractError,
+  DeferredError,
+  InterruptedError,
+  NoResponseError,
+  RateLimitError,
+} from './errors.ts';
+import { readHeader } from './headers.ts';
+import { parseErrorBody } from './response.ts';
+import {
+  budgetCost,
+  coolDownAfter,
+  decideRetry,
+  isInProgress,
+  type RetryState,
+  type WaitReason,
+  withJitter,
+} from './retry.ts';
+import type { ServiceState } from './service-state.ts';
+import type { Transport } from './transport.ts';
+
+/** `until` is in milliseconds since the epoch. */
+export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number };
+
+/** An attempt that was made, for `--debug`. */
+export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; timings: Timings };
+
+export type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
+
+export type RequestOptions = {
+  transport: Transport;
+  service: ServiceState;
+  clock: Clock;
+  /** Rejects as soon as the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** Uniform in [0, 1). */
+  random(): number;
+  signal: AbortSignal;
+  /** Limit for each attempt. */
+  timeoutMilliseconds: number;
+  /** Limit for all waits of one call; undefined if calls must not be retried. */
+  maxWaitMilliseconds: number | undefined;
+  onWait?: ((wait: WaitEvent) => void) | undefined;
+  onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
+};
+
+/** How to treat a request. `success` is the status of a successful response. */
+export type RequestPolicy = Pick<RetryState, 'idempotent' | 'background'> & {
+  success: number;
+  /** Sends despite a cool-down, at most once a minute (see `ServiceState.tryAcquireProbe`). A success ends the cool-down. */
+  ignoreCoolDown: boolean;
+  sendLog?: SendLog | undefined;
+};
+
+/** Crash-safe record of requests that may have been applied. An error that it throws aborts the call. */
+export type SendLog = {
+  /** Called right before each attempt, after any wait. */
+  intent(): Promise<void>;
+  /** Called after an attempt if no attempt of this call can have been applied. */
+  notSent(): Promise<void>;
+};
+
+/**
+ * The last outcome. `until` is the earliest time for another attempt, in milliseconds since the epoch. `ambiguous` is
+ * true if an attempt may have been applied although no response confirms it.
+ */
+export type SendResult = { outcome: AttemptOutcome; until: number; ambiguous: boolean };
+
+/** How long a creation may be retried with the same key: an hour less than the service keeps it, as clocks differ. */
+export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
+
+/**
+ * Sends a request until it succeeds or must not be retried. Only sends and sleeps: `decideRetry` decides. A ClientError
+ * becomes part of the result; any other error is thrown.
+ */
+export async function requestWithRetry(
+  options: RequestOptions,
+  request: HttpRequest,
+  policy: RequestPolicy,
+): Promise<SendResult> {
+  const { transport, service, clock, signal, timeoutMilliseconds } = options;
+  const { idempotent, background, success, sendLog } = policy;
+  const ignoreCoolDown = policy.ignoreCoolDown && service.tryAcquireProbe();
+  const budget = { waited: 0, maxWait: options.maxWaitMilliseconds ?? -1, background };
+  const startedAt = clock.now();
+  let ambiguous = false;
+  try {
+    for (let attempt = 1; ; ) {
+      if (!ignoreCoolDown) await waitForCoolDown(options, budget);
+      await sendLog?.intent();
+      const canSend = () => ignoreCoolDown || service.coolDown.until() <= clock.now();
+      const { outcome, timings } = await transport.send({ ...request, timeoutMilliseconds, signal, canSend });
+      if ('error' in outcome && outcome.error instanceof DeferredError) {
+        // Another process extended the cool-down while this one was connecting.
+        if (!ambiguous) await sendLog?.notSent();
+        continue;
+      }
+      options.onAttempt?.({ request, outcome, timings });
+      if ('response' in outcome) {
+        updateServiceState(options, outcome.response, { attempt, ignoreCoolDown });
+        if (outcome.response.status === success) return { outcome, until: clock.now(), ambiguous };
+      }
+      ambiguous ||= mayHaveBeenApplied(outcome);
+      if (!ambiguous) await sendLog?.notSent();
+      const now = clock.now();
+      const decision = decideRetry(outcome, {
+        ...budget,
+        idempotent,
+        supportsIdempotency: service.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
+        ambiguous,
+        attempt,
+        now,
+        random: options.random(),
+      });
+      if (!decision.retry) return { outcome, until: now + (decision.wait ?? 0), ambiguous };
+      await wait(options, budget, decision);
+      attempt++;
+    }
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    return { outcome: { error }, until: clock.now(), ambiguous };
+  }
+}
+
+type Budget = Pick<RetryState, 'waited' | 'maxWait' | 'background'>;
+
+/** Waits until the cool-down that this user's processes share has passed. */
+async function waitForCoolDown(options: RequestOptions, budget: Budget): Promise<void> {
+  const { service, clock, random, signal } = options;
+  for (;;) {
+    if (signal.aborted) throw new InterruptedError();
+    const until = service.coolDown.until();
+    const remaining = until - clock.now();
+    if (remaining <= 0) return;
+    const milliseconds = withJitter(remaining, random());
+    const cost = budgetCost(milliseconds, budget);
+    if (cost === undefined) throw new RateLimitError(until);
+    await wait(options, budget, { wait: milliseconds, cost, reason: 'rate limit' });
+  }
+}
+
+async function wait(
+  { clock, sleep, signal, onWait }: RequestOptions,
+  budget: Budget,
+  { wait: milliseconds, cost, reason }: { wait: number; cost: number; reason: WaitReason },
+): Promise<void> {
+  onWait?.({ reason, milliseconds, until: clock.now() + milliseconds });
+  await sleep(milliseconds, signal);
+  budget.waited += cost;
+}
+
+/** Stores what the response says about later requests, for all processes of this user. */
+function updateServiceState(
+  { service, clock }: RequestOptions,
+  response: HttpResponse,
+  { attempt, ignoreCoolDown }: { attempt: number; ignoreCoolDown: boolean },
+): void {
+  const isSuccess = response.status < 300;
+  if (ignoreCoolDown && isSuccess) service.coolDown.clear();
+  const coolDown = coolDownAfter(response, attempt, clock.now());
+  if (coolDown !== undefined) service.coolDown.extend(clock.now() + coolDown);
+  const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
+  // A 5xx without an Error body may come from a proxy: then a missing header says nothing about the service.
+  const isFromService = isSuccess || (response.status >= 500 && parseErrorBody(response) !== undefined);
+  if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
+}
+
+/** Whether a request without a success response may have been applied all the same. */
+function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
+  if ('response' in outcome) {
+    const { status } = outcome.response;
+    // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 ask to send it to another URL instead.
+    return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
+  }
+  const { error } = outcome;
+  return error instanceof ContractError || (error instanceof NoResponseError && error.sent);
+}

@@ -1,0 +1,61 @@
+import * as z from 'zod/mini';
+import { describeIssues } from '../contract/issues.ts';
+import { parseJson, tryParseJson } from '../contract/json.ts';
+import type { Operation } from '../contract/operations.ts';
+import { ErrorBody } from '../contract/schemas.ts';
+import type { HttpResponse } from './attempt.ts';
+import { ApiFailure, type ClientError, ContractError, RateLimitError } from './errors.ts';
+import { type HttpHeaders, readHeader } from './headers.ts';
+
+/**
+ * Parses and validates the body of a successful response.
+ *
+ * @throws ContractError
+ */
+export function parseBody(operation: Operation, response: HttpResponse): unknown {
+  const result = z.safeParse(operation.success.body, parseJsonBody(response));
+  if (result.success) return result.data;
+  throw new ContractError(response.status, `unexpected response: ${describeIssues(result.error)}`);
+}
+
+function parseJsonBody({ status, headers, body }: HttpResponse): unknown {
+  try {
+    return parseJson(body);
+  } catch (cause) {
+    throw new ContractError(status, `unexpected response: not JSON${contentTypeNote(headers)}`, { cause });
+  }
+}
+
+/** Converts a response without the operation's success status. `until` is when a call refused by 429 may be repeated. */
+export function toClientError(operation: Operation, response: HttpResponse, until: number): ClientError {
+  const { status, headers } = response;
+  const error = parseErrorBody(response);
+  if (status === 429) return new RateLimitError(until, { error });
+  if ([301, 302, 303, 307, 308].includes(status)) {
+    const location = readHeader(headers, 'Location');
+    return new ContractError(
+      status,
+      `redirect${location ? ` to ${location}` : ''} was not followed (${status})`,
+    );
+  }
+  // An operation without 404 always exists, so its path is wrong.
+  if (status === 404 && error && !operation.errors.includes(404)) {
+    return new ContractError(404, `not found (404: ${error.message})`);
+  }
+  if (error || status >= 500 || status === 401 || status === 403) return new ApiFailure(status, error);
+  return new ContractError(
+    status,
+    `unexpected response: HTTP status ${status} without a JSON error${contentTypeNote(headers)}`,
+  );
+}
+
+/** The Error body of a response; undefined if it has none. */
+export function parseErrorBody(response: HttpResponse): ErrorBody | undefined {
+  return z.safeParse(ErrorBody, tryParseJson(response.body)).data;
+}
+
+/** Names the type of a response that is not JSON, for an error message. */
+function contentTypeNote(headers: HttpHeaders): string {
+  const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
+  return type === undefined || type === 'application/json' ? '' : ` (Content-Type: ${type})`;
+}

@@ -1,0 +1,112 @@
+import { getEventListeners, once } from 'node:events';
+import type { Socket } from 'node:net';
+import { Agent, buildConnector } from 'undici';
+import { expect, onTestFinished, test } from 'vitest';
+import { type Attempt, runAttempt } from '../../src/client/attempt.ts';
+import { DeferredError, InterruptedError, TimeoutError } from '../../src/client/errors.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { gate } from '../helpers/gate.ts';
+import { type Act, formatResponse, wireServer } from '../helpers/wire-server.ts';
+
+async function start(act: Act = (socket) => socket.write(formatResponse(201, {}))) {
+  const closed = gate();
+  const server = await wireServer(act, (socket: Socket) => once(socket, 'close').then(closed.open));
+  // Connects only after the gate is opened.
+  const connecting = gate();
+  const connector = buildConnector({});
+  const agent = new Agent({
+    connect: (options, callback) => {
+      connecting.opened.then(() => connector(options, callback));
+    },
+  });
+  onTestFinished(() => agent.destroy());
+  const interrupt = new AbortController();
+  let expire = () => {};
+  const startTimer = (_: number, callback: () => void) => {
+    expire = callback;
+    return () => {};
+  };
+  const send = (change: Partial<Attempt> = {}) => {
+    const attempt: Attempt = {
+      method: 'POST',
+      url: new URL(server.url),
+      headers: {},
+      timeoutMilliseconds: 10_000,
+      signal: interrupt.signal,
+      canSend: () => true,
+      ...change,
+    };
+    return runAttempt(attempt, { dispatcher: agent, clock: manualClock(), startTimer });
+  };
+  return {
+    server,
+    send,
+    interrupt: () => interrupt.abort(),
+    expire: () => expire(),
+    signal: interrupt.signal,
+    connect: connecting.open,
+    closed: closed.opened,
+  };
+}
+
+test.each([
+  ['expire', TimeoutError],
+  ['interrupt', InterruptedError],
+] as const)('after an %s while connecting, nothing is sent', async (event, kind) => {
+  const { server, send, connect, ...events } = await start();
+  const sending = send({ body: 'first' });
+  events[event]();
+  const { outcome } = await sending;
+  expect(outcome).toMatchObject({ error: { sent: false } });
+  expect('error' in outcome && outcome.error).toBeInstanceOf(kind);
+
+  // The next request on the same connection shows that the first was not only delayed.
+  connect();
+  const { outcome: next } = await send({ body: 'next', signal: new AbortController().signal });
+  expect(next).toMatchObject({ response: { status: 201 } });
+  expect(server.requests.map(({ body }) => body)).toEqual(['next']);
+});
+
+test('a timeout closes the connection', async () => {
+  const { send, connect, closed, expire } = await start(() => expire());
+  connect();
+  expect(await send()).toMatchObject({ outcome: { error: { sent: true } } });
+  await closed;
+});
+
+test('if canSend returns false, nothing is sent on the open connection', async () => {
+  const { server, send, connect } = await start();
+  connect();
+  const { outcome } = await send({ canSend: () => false });
+  expect('error' in outcome && outcome.error).toBeInstanceOf(DeferredError);
+  await send({ method: 'GET' });
+  expect(server.requests.map(({ line }) => line)).toEqual(['GET /v1 HTTP/1.1']);
+});
+
+test('an attempt with an aborted signal does not connect', async () => {
+  const { server, send, connect, interrupt } = await start();
+  connect();
+  interrupt();
+  const { outcome } = await send();
+  expect('error' in outcome && outcome.error).toBeInstanceOf(InterruptedError);
+  await send({ signal: new AbortController().signal });
+  expect(server.requests).toHaveLength(1);
+});
+
+test('an attempt removes its listener from the signal', async () => {
+  const { send, connect, signal } = await start();
+  connect();
+  await send();
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
+
+test('a response that arrived while the process was blocked is read before the attempt expires', async () => {
+  const { send, connect, expire } = await start((socket) => {
+    setTimeout(expire, 1);
+    socket.write(formatResponse(201, {}));
+    // Blocks like a write to a slow reader, so that the timer is due before the response is read.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+  });
+  connect();
+  expect(await send()).toMatchObject({ outcome: { response: { status: 201 } } });
+});

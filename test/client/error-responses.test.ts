@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import { ApiFailure, ContractError, OutcomeUnknownError, RateLimitError } from '../../src/client/errors.ts';
+import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+
+// Complete responses that are not a success: the error of a read, and whether a creation is ambiguous.
+
+const HTML = '<html>Welcome to the hotel</html>';
+const asHtml = { 'Content-Type': 'text/html' };
+const error = (status: number) => ({ code: 'a_code', message: 'no', status });
+
+type Kind = typeof ApiFailure | typeof ContractError | typeof RateLimitError;
+type Row = [string, number, unknown, Record<string, string>, Kind, { sends?: number; isAmbiguous: boolean }];
+
+const rows: Row[] = [
+  ['HTML with status 200', 200, HTML, asHtml, ContractError, { isAmbiguous: true }],
+  ['204', 204, '', {}, ContractError, { isAmbiguous: true }],
+  ['202', 202, {}, {}, ContractError, { isAmbiguous: true }],
+  ['400', 400, error(400), {}, ApiFailure, { isAmbiguous: false }],
+  ['401', 401, error(401), {}, ApiFailure, { isAmbiguous: false }],
+  ['401 with HTML', 401, HTML, asHtml, ApiFailure, { isAmbiguous: false }],
+  ['403', 403, error(403), {}, ApiFailure, { isAmbiguous: false }],
+  // Neither operation has a 404, so the base URL must be wrong.
+  ['404', 404, error(404), {}, ContractError, { isAmbiguous: false }],
+  ['404 with HTML', 404, HTML, asHtml, ContractError, { isAmbiguous: false }],
+  ['407', 407, HTML, asHtml, ContractError, { isAmbiguous: false }],
+  ['408', 408, error(408), {}, ApiFailure, { sends: 3, isAmbiguous: true }],
+  ['409', 409, error(409), {}, ApiFailure, { isAmbiguous: false }],
+  ['422', 422, error(422), {}, ApiFailure, { isAmbiguous: false }],
+  ['429', 429, error(429), { 'Retry-After': '3600' }, RateLimitError, { isAmbiguous: false }],
+  ['429 with HTML', 429, HTML, { ...asHtml, 'Retry-After': '3600' }, RateLimitError, { isAmbiguous: false }],
+  ['500', 500, error(500), {}, ApiFailure, { sends: 3, isAmbiguous: true }],
+  ['501', 501, error(501), {}, ApiFailure, { isAmbiguous: true }],
+  ['502 with HTML', 502, HTML, asHtml, ApiFailure, { sends: 3, isAmbiguous: true }],
+  ['503', 503, error(503), {}, ApiFailure, { sends: 3, isAmbiguous: true }],
+  ['504', 504, '', {}, ApiFailure, { sends: 3, isAmbiguous: true }],
+  ['599', 599, '', {}, ApiFailure, { isAmbiguous: true }],
+];
+
+describe.each(rows)('%s', (_name, status, body, headers, kind, { sends = 1, isAmbiguous }) => {
+  const start = async () => {
+    const server = await scriptedServer((_, response) => reply(response, status, body, headers));
+    return { server, ...testClient(server.url) };
+  };
+
+  test(`to a read: sent ${sends === 1 ? 'once' : `${sends} times`}`, async () => {
+    const { client, server } = await start();
+    expect(await rejection(list(client))).toBeInstanceOf(kind);
+    expect(server.requests).toHaveLength(sends);
+  });
+
+  test(`to a creation: ${isAmbiguous ? 'ambiguous' : 'not ambiguous'}`, async () => {
+    const { client, server } = await start();
+    const failure = await rejection(add(client));
+    expect(server.requests).toHaveLength(1);
+    expect(failure).toBeInstanceOf(isAmbiguous ? OutcomeUnknownError : kind);
+    if (isAmbiguous) expect((failure as Error).cause).toBeInstanceOf(kind);
+  });
+});
+
+describe('a success with an invalid body: a ContractError, and a creation is ambiguous', () => {
+  test.each([
+    ['HTML', HTML],
+    ['an empty body', ''],
+    ['incomplete JSON', '{"id":1,'],
+    ['text after the JSON', `${JSON.stringify(PET)} x`],
+    ['JSON nested 100,000 levels deep', '['.repeat(100_000)],
+    ['an animal without an id', { ...PET, id: undefined }],
+    ['an id that is a string', { ...PET, id: '1' }],
+    ['an id beyond int64', '{"id":9223372036854775808,"name":"Rex","categoryId":3}'],
+    ['null', 'null'],
+    ['an array in an array', [[PET]]],
+    ['an array with an animal without an id', [{ name: 'Rex', categoryId: 3 }]],
+  ])('%s', async (_name, body) => {
+    const server = await scriptedServer(({ method }, response) =>
+      reply(response, method === 'GET' ? 200 : 201, body),
+    );
+    const { client } = testClient(server.url);
+    expect(await rejection(list(client))).toBeInstanceOf(ContractError);
+    const failure = await rejection(add(client));
+    expect(failure).toBeInstanceOf(OutcomeUnknownError);
+    expect((failure as Error).cause).toBeInstanceOf(ContractError);
+    expect(server.requests).toHaveLength(2);
+  });
+});
+
+test('a response larger than 64 MiB is a ContractError', async () => {
+  const chunk = Buffer.alloc(4 * 1024 * 1024, ' ');
+  const server = await scriptedServer((_, response) => {
+    response.writeHead(200);
+    const more = () => {
+      while (!response.destroyed && response.write(chunk));
+    };
+    response.on('drain', more);
+    more();
+  });
+  expect(await rejection(list(testClient(server.url).client))).toBeInstanceOf(ContractError);
+  expect(server.requests).toHaveLength(1);
+});
+
+describe.each([301, 302, 303, 307, 308])('a redirect (%i)', (status) => {
+  test.each([
+    ['to another origin', (other: string) => `${other}/v1/pets`],
+    ['to the same origin', () => '/v1/animals'],
+    ['to another origin with a user name', (other: string) => other.replace('//', `//${KEY}@`)],
+    ['without a Location', () => undefined],
+    ['to an invalid URL', () => 'http://['],
+  ])('%s is not followed', async (_name, locate) => {
+    const other = await scriptedServer((_, response) => reply(response, 200, []));
+    const location = locate(other.origin);
+    const server = await scriptedServer((_, response) =>
+      reply(response, status, HTML, location === undefined ? asHtml : { ...asHtml, Location: location }),
+    );
+    const { client } = testClient(server.url);
+    for (const call of [list, add]) {
+      const reason = await rejection(call(client));
+      // 307 and 308 ask to send the request to another URL, so it was not applied.
+      expect(reason instanceof OutcomeUnknownError).toBe(status <= 303 && call === add);
+      const failure = reason instanceof OutcomeUnknownError ? reason.cause : reason;
+      expect(failure).toBeInstanceOf(ContractError);
+      expect((failure as Error).message).toContain(`not followed (${status})`);
+    }
+    expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'POST']);
+    expect(other.requests).toEqual([]);
+  });
+});

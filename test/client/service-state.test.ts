@@ -1,0 +1,173 @@
+import { readdir, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createServiceState } from '../../src/client/service-state.ts';
+import { createMemoryFlags, createSharedFlags } from '../../src/client/shared-flags.ts';
+import { add, KEY, list, PET, testClient } from '../helpers/client.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+const DAY = 86_400_000;
+const ORIGIN = 'https://shop.example';
+
+async function machine() {
+  const directory = await temporaryDirectory();
+  const clock = manualClock();
+  const process = (baseUrl = `${ORIGIN}/v1`, key = KEY) =>
+    createServiceState({ baseUrl, key }, createSharedFlags(directory, clock), clock);
+  return { directory, clock, process };
+}
+
+/** The names of all files and directories below a directory. */
+const namesIn = async (directory: string) =>
+  (await readdir(directory, { recursive: true, withFileTypes: true })).map(({ name }) => name);
+
+test.each([
+  ['another process', `${ORIGIN}/v1`, KEY, true],
+  ['another path', `${ORIGIN}/v2`, KEY, true],
+  ['the default port', `${ORIGIN}:443/v1`, KEY, true],
+  ['another key', `${ORIGIN}/v1`, 'pets_other', false],
+  ['another port', `${ORIGIN}:8443/v1`, KEY, false],
+  ['another protocol', 'http://shop.example/v1', KEY, false],
+  ['another host', 'https://shop.example.com/v1', KEY, false],
+])('a cool-down applies to one key at one origin: %s', async (_name, baseUrl, key, isShared) => {
+  const { process, clock } = await machine();
+  process().coolDown.extend(clock.now() + 1_000);
+  expect(process(baseUrl, key).coolDown.until() > clock.now()).toBe(isShared);
+});
+
+test('no file name contains the key or the origin', async () => {
+  const { process, clock, directory } = await machine();
+  const service = process();
+  service.coolDown.extend(clock.now() + 1_000);
+  service.recordIdempotencySupport(true);
+  service.claimDailyNotice('getPet');
+  const names = await namesIn(directory);
+  expect(names).toHaveLength(5);
+  const encoded = (['base64', 'hex'] as const).map((encoding) => Buffer.from(KEY).toString(encoding));
+  for (const secret of [KEY, 'shop', 'https', ...encoded]) expect(names.join('\n')).not.toContain(secret);
+});
+
+describe('support of Idempotency-Key', () => {
+  test('is recorded for all processes and keys of an origin', async () => {
+    const { process } = await machine();
+    expect(process().supportsIdempotency()).toBe(false);
+    process().recordIdempotencySupport(true);
+    expect(process().supportsIdempotency()).toBe(true);
+    expect(process(`${ORIGIN}/v1`, 'pets_other').supportsIdempotency()).toBe(true);
+    expect(process('https://other.example/v1').supportsIdempotency()).toBe(false);
+    process().recordIdempotencySupport(false);
+    expect(process().supportsIdempotency()).toBe(false);
+  });
+
+  const supported = { 'Idempotency-Supported': 'true' };
+  const error = { code: 'a_code', message: 'no', status: 0 };
+  async function start(handler: Handler) {
+    const server = await scriptedServer(handler);
+    const flags = createMemoryFlags();
+    const clock = manualClock();
+    return { server, process: () => testClient(server.url, { clock, flags }) };
+  }
+
+  test.each<[string, number, Record<string, string>, { before: boolean; after: boolean }]>([
+    ['a success with the header', 200, supported, { before: false, after: true }],
+    ['401 with the header', 401, supported, { before: false, after: true }],
+    ['503 with the header', 503, supported, { before: false, after: true }],
+    [
+      'a success with another value',
+      200,
+      { 'Idempotency-Supported': 'yes' },
+      { before: false, after: false },
+    ],
+    ['a success without the header', 200, {}, { before: true, after: false }],
+    ['a success with false', 200, { 'Idempotency-Supported': 'false' }, { before: true, after: false }],
+    ['503 without the header', 503, {}, { before: true, after: false }],
+    ['502 of a proxy', 502, {}, { before: true, after: true }],
+    ['511 of a captive portal', 511, {}, { before: true, after: true }],
+    ['404 without the header', 404, {}, { before: true, after: true }],
+    ['429 without the header', 429, {}, { before: true, after: true }],
+  ])('after %s', async (_name, status, headers, { before, after }) => {
+    const { process } = await start((_, response) =>
+      reply(response, status, status === 200 ? [] : [502, 511].includes(status) ? '<html>' : error, headers),
+    );
+    process().service.recordIdempotencySupport(before);
+    await list(process().client).catch(() => {});
+    expect(process().service.supportsIdempotency()).toBe(after);
+  });
+
+  test('lets a process retry a creation after another process has recorded it', async () => {
+    const { server, process } = await start((request, response, count) => {
+      if (count === 1) reply(response, 200, [], supported);
+      else if (count === 2) request.socket.destroy();
+      else reply(response, 201, PET, supported);
+    });
+    await list(process().client);
+    await add(process().client);
+    expect(server.requests).toHaveLength(3);
+    const [, first, second] = server.requests.map(({ headers }) => headers['idempotency-key']);
+    expect(second).toBe(first);
+  });
+
+  test('ends after a day, and groups of a month ago are deleted when another is created', async () => {
+    const { process, clock, directory } = await machine();
+    process().recordIdempotencySupport(true);
+    clock.set('2026-11-21T23:59:59Z');
+    expect(process().supportsIdempotency()).toBe(true);
+    clock.set('2026-11-22T00:00:00Z');
+    expect(process().supportsIdempotency()).toBe(false);
+    process().recordIdempotencySupport(true);
+    const old = new Date(clock.now() - 31 * DAY);
+    for (const group of await readdir(directory)) await utimes(join(directory, group), old, old);
+    process('https://other.example/v1').recordIdempotencySupport(true);
+    expect(process().supportsIdempotency()).toBe(false);
+  });
+});
+
+describe('a daily notice', () => {
+  test('can be claimed once per operation, origin and day (UTC)', async () => {
+    const { process, clock } = await machine();
+    clock.set('2026-11-20T00:00:00Z');
+    expect(process().claimDailyNotice('getPet')).toBe(true);
+    expect(process().claimDailyNotice('getPet')).toBe(false);
+    expect(process().claimDailyNotice('listPets')).toBe(true);
+    expect(process(`${ORIGIN}/v1`, 'pets_other').claimDailyNotice('getPet')).toBe(false);
+    expect(process('https://other.example/v1').claimDailyNotice('getPet')).toBe(true);
+    clock.set('2026-11-20T23:59:59.999Z');
+    expect(process().claimDailyNotice('getPet')).toBe(false);
+    clock.set('2026-11-21T00:00:00Z');
+    for (const isNew of [true, false]) {
+      for (const operation of ['getPets', 'getPet']) {
+        expect(process().claimDailyNotice(operation)).toBe(isNew);
+      }
+    }
+  });
+
+  test('leaves one flag per operation', async () => {
+    const { process, clock, directory } = await machine();
+    process().recordIdempotencySupport(true);
+    for (let day = 0; day < 5; day++) {
+      process().claimDailyNotice('getPet');
+      process().claimDailyNotice('getPets');
+      clock.advance(DAY);
+    }
+    const names = (await namesIn(directory)).filter((name) => !name.startsWith('service-'));
+    expect(names.sort()).toEqual([
+      'getPet-told-2026-11-24',
+      'getPets-told-2026-11-24',
+      'honours-idempotency-key-2026-11-20',
+    ]);
+  });
+});
+
+test('a probe is allowed once a minute across processes during a cool-down, and always without one', async () => {
+  const { process, clock } = await machine();
+  const probe = () => process().tryAcquireProbe();
+  expect([probe(), probe()]).toEqual([true, true]);
+  process().coolDown.extend(clock.now() + 600_000);
+  expect([probe(), probe()]).toEqual([true, false]);
+  clock.advance(59_999);
+  expect(probe()).toBe(false);
+  clock.advance(1);
+  expect([probe(), probe()]).toEqual([true, false]);
+});
