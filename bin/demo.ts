@@ -1,5 +1,5 @@
-// The main job, as a user types it, against the service that PETS_BASE_URL and PETS_API_KEY name. `npm run demo`
-// starts one with sample animals for it:
+// Runs typical commands against the service in PETS_BASE_URL with the key in PETS_API_KEY. `npm run demo` starts one with
+// sample animals:
 //   pets serve --ephemeral --seed -- tsx bin/demo.ts
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

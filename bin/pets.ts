@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { answerAtOnce } from '../src/cli/instant.ts';
+import { tryFastPath } from '../src/cli/program/fast-path.ts';
 
-if (!answerAtOnce(process.argv.slice(2), import.meta.dirname)) {
+if (!tryFastPath(process.argv.slice(2), import.meta.dirname)) {
   import('../src/cli/run.ts').then(({ run }) => run());
 }

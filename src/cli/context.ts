@@ -2,12 +2,12 @@ import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../contract/clock.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
-export type InputStream = Readable & { isTTY?: boolean };
+export type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
 export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
-/** The slice of the process that the program uses; tests hand in their own. */
+/** The parts of the process that the program uses. Tests pass their own. */
 export type Context = {
-  /** The arguments behind the program's name. */
+  /** The command-line arguments, without the program's name. */
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
   stdin: InputStream;
@@ -18,12 +18,12 @@ export type Context = {
   pid: number;
   /** Milliseconds since the epoch. */
   clock: Clock;
-  /** Rejects with the signal's reason when it is aborted. */
+  /** Rejects with the signal's reason if the signal is aborted first. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** Uniform in [0, 1). */
   random(): number;
-  /** Calls the handler for each of these signals until the returned function is called. */
+  /** Calls the handler for each of these signals. Returns a function that removes the handler. */
   onSignal(signals: readonly Signal[], handler: (signal: Signal) => void): () => void;
-  /** Ends the process where it stands; only for a second signal. */
+  /** Exits the process immediately. Only for a second signal, or output whose reader is gone. */
   exitNow(code: number): void;
 };

@@ -1,10 +1,10 @@
 import { homedir, userInfo } from 'node:os';
 import type { Context } from './context.ts';
 
-/** The longest timer that does not overflow into an immediate one. */
+/** The longest delay of setTimeout in milliseconds; longer ones fire immediately. */
 const MAX_TIMER = 2 ** 31 - 1;
 
-/** The real process as a context. */
+/** A context backed by the real process. */
 export function createProcessContext(): Context {
   return {
     argv: process.argv.slice(2),
@@ -13,7 +13,7 @@ export function createProcessContext(): Context {
     stdout: process.stdout,
     stderr: process.stderr,
     platform: process.platform,
-    // An empty HOME is none: files would land in the working directory.
+    // With an empty HOME, files would be created in the working directory.
     homeDirectory: homedir() || userInfo().homedir,
     pid: process.pid,
     clock: { now: () => Date.now() },

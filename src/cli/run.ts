@@ -1,20 +1,19 @@
-import { keepCompiled } from './compiled.ts';
-import { exitCodes } from './errors/exit-codes.ts';
+import { exitCodes } from './errors/codes.ts';
 import { createProcessContext } from './process-context.ts';
+import { enableCompileCache } from './program/compile-cache.ts';
 
-/** Runs the program on this process, and ends it. */
+/** Runs the program on this process and exits it. */
 export async function run(): Promise<void> {
-  // Should it ever end with nothing left to wait for, that is no success.
+  // Used only if the event loop runs empty before the program has finished, which is a bug.
   process.exitCode = exitCodes.other;
   const context = createProcessContext();
-  keepCompiled(context);
+  enableCompileCache(context);
   const { main } = await import('./main.ts');
   process.exitCode = await main(context);
-  // What was said is still on its way to a slow reader; one that has gone fails the write, which ends the wait too.
+  // Wait until slow readers have received all output. If the reader has closed its end, the write fails and ends the wait.
   await Promise.all(
     [process.stdout, process.stderr].map((stream) => new Promise((end) => stream.write('', end))),
   );
-  // All is done and said. What is left would only be waited for: a name that is looked up, a connection that is made,
-  // the engine that still optimises what it has run once.
+  // Without this, Node would wait for DNS lookups, connection attempts and JIT compilation that no longer matter.
   process.exit();
 }

@@ -1,13 +1,19 @@
 import { describe, expect, test } from 'vitest';
-import { ArgumentError, by, int64Argument, integer, seconds } from '../../src/cli/arguments.ts';
-import { firstGlanceAt } from '../../src/cli/globals.ts';
+import { preParseFlags } from '../../src/cli/program/global-options.ts';
+import {
+  ArgumentError,
+  integer,
+  parseInt64Argument,
+  parseWith,
+  seconds,
+} from '../../src/cli/program/parsers.ts';
 import { PageLimit } from '../../src/contract/operations.ts';
 import { PetStatus } from '../../src/contract/schemas.ts';
 
 describe.each([
   [
     'int64',
-    int64Argument,
+    parseInt64Argument,
     {
       '9223372036854775807': 2n ** 63n - 1n,
       '-9223372036854775808': -(2n ** 63n),
@@ -30,23 +36,28 @@ describe.each([
       '١',
     ],
   ],
-  ['a page limit', by(PageLimit), { '1': 1, '100': 100 }, ['0', '101', '', '1e1', '1.5', '010', ' 1', '-1']],
-  ['a status', by(PetStatus), { sold: 'sold' }, ['', 'Sold', 'lost']],
+  [
+    'a page limit',
+    parseWith(PageLimit),
+    { '1': 1, '100': 100 },
+    ['0', '101', '', '1e1', '1.5', '010', ' 1', '-1'],
+  ],
+  ['a status', parseWith(PetStatus), { sold: 'sold' }, ['', 'Sold', 'lost']],
   [
     'seconds',
     seconds(0),
     { '0': 0, '0.5': 0.5, '75': 75, '1000000': 1_000_000 },
     ['', '-1', '1e3', '1000000.001', '1000001', '.5', '5.', '0.0001', 'Infinity', 'NaN'],
   ],
-  ['seconds from a thousandth', seconds(0.001), { '0.001': 0.001, '30': 30 }, ['0', '0.000']],
+  ['seconds above zero', seconds(0.001), { '0.001': 0.001, '30': 30 }, ['0', '0.000']],
   [
-    'an integer within bounds',
+    'an integer in a range',
     integer(0, 65_535),
     { '0': 0, '65535': 65_535 },
     ['65536', '-1', '1.5', '', '0x50', ' 1', '1e3'],
   ],
   [
-    'an integer of many digits',
+    'an integer with many digits',
     integer(1, 1e15),
     { '1000000000000000': 1e15 },
     ['1000000000000001', '0', '99999999999999999'],
@@ -54,7 +65,7 @@ describe.each([
 ] as [string, (text: string) => unknown, Record<string, unknown>, string[]][])(
   '%s',
   (_name, parse, good, bad) => {
-    test.each(Object.entries(good))('takes %j', (text, value) => {
+    test.each(Object.entries(good))('accepts %j', (text, value) => {
       expect(parse(text)).toBe(value);
     });
 
@@ -74,6 +85,6 @@ test.each([
   [['list', '--color', 'pink'], { color: 'auto' }],
   [['list', '--color'], { color: 'auto' }],
   [['list'], { color: 'auto' }],
-])('the form of an error among the arguments %j', (argv, expected) => {
-  expect(firstGlanceAt(argv)).toMatchObject(expected);
+])('pre-parsed flags of %j', (argv, expected) => {
+  expect(preParseFlags(argv)).toMatchObject(expected);
 });

@@ -1,21 +1,12 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import type { RowCounts } from '../../src/cli/bulk/job-types.ts';
-import { createProgress } from '../../src/cli/bulk/progress.ts';
-import type { Runtime } from '../../src/cli/command.ts';
+import { createProgressBar, type QuotaLeft } from '../../src/cli/bulk/progress-bar.ts';
 import { createConsole } from '../../src/cli/output/console.ts';
+import type { CommandContext } from '../../src/cli/program/command.ts';
 import { manualClock } from '../helpers/clock.ts';
 
-/** A progress of 100 rows, of which some are added already, and what it has shown. */
-function bar({
-  added = 0,
-  columns = 120,
-  json = false,
-}: {
-  added?: number;
-  columns?: number;
-  json?: boolean;
-} = {}) {
+/** The progress bar of 100 rows, some of which were done before, and what it has shown. */
+function bar({ done = 0, columns = 120, json = false } = {}) {
   const clock = manualClock();
   const stderr = Object.assign(new PassThrough(), columns > 0 ? { isTTY: true, columns } : {});
   let text = '';
@@ -23,15 +14,14 @@ function bar({
     text += chunk;
   });
   const context = { stdout: new PassThrough(), stderr, env: {}, clock };
-  const console = createConsole(context as unknown as Runtime['context'], { json, color: 'never' });
-  const counts: RowCounts = { added, failed: 0, unknown: 0, left: 100 - added };
-  const progress = createProgress({ console, context } as unknown as Runtime, () => counts);
+  const console = createConsole(context as unknown as CommandContext, { json, color: 'never' });
+  const shown = createProgressBar({ console, clock }, { rows: 100, done });
   return {
     clock,
-    progress,
-    settle(rows: number) {
-      counts.added += rows;
-      counts.left -= rows;
+    bar: shown,
+    /** So many rows more, of which the last one reports the quota. */
+    advance(rows: number, quota?: QuotaLeft) {
+      for (let i = 1; i <= rows; i++) shown.advance(i === rows ? quota : undefined);
     },
     /** What is shown now. */
     line: () => text.split('\r\x1b[K').at(-1),
@@ -39,63 +29,59 @@ function bar({
   };
 }
 
-test('a rate needs more than a moment, and counts what this run has done', () => {
-  const { progress, clock, settle, line } = bar({ added: 50 });
-  settle(1);
+test('the rate counts the rows of this run, and is not shown in the first second', () => {
+  const { clock, advance, line } = bar({ done: 50 });
   clock.advance(900);
-  progress.show();
+  advance(1);
   expect(line()).toBe('[########--------] 51/100');
-  settle(9);
   clock.advance(9_100);
-  progress.show();
-  expect(line()).toBe('[#########-------] 60/100; 60 a minute, 40 s left');
+  advance(9);
+  expect(line()).toBe('[#########-------] 60/100; 60 rows/min, 40 s left');
 });
 
 test.each([
-  ['what is left fits into the window', { limit: 10, remaining: 80 }, '120 a minute, 40 s left'],
-  ['it does not', { limit: 10, remaining: 79 }, '10 a minute, 8 min left'],
-  ['a limit above what was measured', { limit: 1_000, remaining: 0 }, '120 a minute, 40 s left'],
-])('the rate is that of the limit where the window ends before the rows: %s', (_name, quota, expected) => {
-  const { progress, clock, settle, line } = bar();
-  settle(20);
+  ['no limit if the other rows fit into it', { limit: 10, remaining: 80 }, '120 rows/min, 40 s left'],
+  ['the limit if they do not', { limit: 10, remaining: 79 }, '10 rows/min, 8 min left'],
+  ['no limit above the measured rate', { limit: 1_000, remaining: 0 }, '120 rows/min, 40 s left'],
+])('the rate respects %s', (_name, quota, expected) => {
+  const { clock, advance, line, bar: shown } = bar();
   clock.advance(10_000);
-  progress.show(quota);
-  // An answer that says nothing of the window leaves what was said.
-  progress.show();
+  advance(20, quota);
+  // A response without the headers leaves the limit as it was.
+  shown.pause(undefined);
   expect(line()).toBe(`[###-------------] 20/100; ${expected}`);
 });
 
-test('hours are told in hours', () => {
-  const { progress, clock, settle, line } = bar();
-  settle(1);
+test('long times are shown in days and hours', () => {
+  const { clock, advance, line } = bar();
   clock.advance(3_600_000);
-  progress.show();
+  advance(1);
   expect(line()).toContain('4 days 3 h left');
 });
 
-test('a pause is told before the rate, goes with its end, and the whole goes with the last row', () => {
-  const { progress, clock, settle, line } = bar();
-  settle(50);
+test('a pause is shown before the rate until it ends, and the bar disappears at the end', () => {
+  const { bar: shown, clock, advance, line } = bar();
   clock.advance(60_000);
-  progress.pause(['waiting 3 s']);
-  expect(line()).toBe('[########--------] 50/100; waiting 3 s; 50 a minute, 1 min left');
-  progress.pause(undefined);
-  expect(line()).toBe('[########--------] 50/100; 50 a minute, 1 min left');
-  progress.end();
+  advance(50);
+  shown.pause(['waiting 3 s']);
+  expect(line()).toBe('[########--------] 50/100; waiting 3 s; 50 rows/min, 1 min left');
+  shown.pause(undefined);
+  expect(line()).toBe('[########--------] 50/100; 50 rows/min, 1 min left');
+  shown.end();
   expect(line()).toBe('');
 });
 
 test.each([
-  [100, '[########--------] 50/100; waiting 41 s (rate limit), until 12:01:41 UTC; 50 a minute, 1 min left'],
+  [100, '[########--------] 50/100; waiting 41 s (rate limit), until 12:01:41 UTC; 50 rows/min, 1 min left'],
   [80, '[########--------] 50/100; waiting 41 s (rate limit), until 12:01:41 UTC'],
   [60, '50/100; waiting 41 s (rate limit), until 12:01:41 UTC'],
   [40, '50/100; waiting 41 s'],
   [20, '50/100'],
-])('on %i columns it tells what there is room for', (columns, expected) => {
-  const { progress, clock, settle, line } = bar({ columns });
-  settle(50);
+])('%i columns show what fits', (columns, expected) => {
+  const { bar: shown, clock, advance, line } = bar({ columns });
   clock.advance(60_000);
-  progress.pause([
+  advance(50);
+  shown.pause([
     'waiting 41 s (rate limit), until 12:01:41 UTC',
     'waiting 41 s, until 12:01:41 UTC',
     'waiting 41 s',
@@ -103,20 +89,18 @@ test.each([
   expect(line()).toBe(expected);
 });
 
-test('where nothing can be drawn over, a plain line now and then', () => {
-  const { progress, clock, settle, lines } = bar({ columns: 0 });
+test('without a terminal a line is written every 15 seconds', () => {
+  const { clock, advance, lines } = bar({ columns: 0 });
   for (let second = 1; second <= 31; second++) {
-    settle(1);
     clock.advance(1_000);
-    progress.show();
+    advance(1);
   }
-  expect(lines()).toEqual(['15/100; 60 a minute, 1 min 25 s left', '30/100; 60 a minute, 1 min 10 s left']);
+  expect(lines()).toEqual(['15/100; 60 rows/min, 1 min 25 s left', '30/100; 60 rows/min, 1 min 10 s left']);
 });
 
-test('and a JSON line where a program reads', () => {
-  const { progress, clock, settle, lines } = bar({ columns: 0, json: true });
-  settle(15);
+test('with --json the line is JSON', () => {
+  const { clock, advance, lines } = bar({ columns: 0, json: true });
   clock.advance(15_000);
-  progress.show();
-  expect(lines().map((each) => JSON.parse(each))).toEqual([{ progress: { done: 15, rows: 100 } }]);
+  advance(15);
+  expect(lines().map((each) => JSON.parse(each))).toEqual([{ progress: { done: 1, rows: 100 } }]);
 });

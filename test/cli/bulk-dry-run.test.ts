@@ -1,138 +1,108 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { HONOURED, service, shop } from '../helpers/bulk-shop.ts';
-import { reply } from '../helpers/scripted-server.ts';
-import { start } from '../helpers/service.ts';
+import { bulkAdd, type Options, type Step, scenario } from '../helpers/bulk-commands.ts';
 
 const SEVEN = 'name,category,status\nFürst Pückler,2,\nRex,1,sold\nBella,2,\nLola,3,\nA,4,\nB,5,\nC,6,\n';
+const CHANGED = 'name,category\nRex,1\nBella,2\nLolita,3\nNew,4\n';
+const DRY: Step = { args: '--dry-run', stdout: '', isOffline: true };
+const FAILED: Step = { replies: { Lola: 422 }, code: 8 };
 
-/** A shop where of three rows the third fails, as long as it is to. */
-async function failing() {
-  const state = { isOn: true };
-  const made = await service((name, response) => {
-    if (name === 'Lola' && state.isOn) reply(response, 422, { code: 'no', message: 'no', status: 422 });
-    return name === 'Lola' && state.isOn;
-  });
-  return { ...made, ...(await shop(made.url)), state };
-}
+describe('a dry run reports what the same command would do', () => {
+  const cases: [string, Options, ...Step[]][] = [
+    [
+      'for a file that was never added',
+      {},
+      { ...DRY, stderr: /^note: dry run: would add 3 rows from FILE at .*\n$/, leavesNoFiles: true },
+      { ...DRY, args: '--dry-run --json', stdout: /Rex/, leavesNoFiles: true },
+    ],
+    [
+      'for a file of which some rows are added',
+      {},
+      FAILED,
+      {
+        ...DRY,
+        stderr: /would add 1 of 3 rows from FILE at .*; 2 already added \(run of 2026-11-20 12:00 UTC\)\n$/,
+      },
+    ],
+    [
+      'for a file that is added',
+      {},
+      {},
+      { ...DRY, stderr: /^note: dry run: nothing to add; all 3 rows were added on 2026-11-20 12:00 UTC\n$/ },
+    ],
+    [
+      'for a file that was added more than 30 days ago',
+      {},
+      {},
+      { ...DRY, hoursLater: 31 * 24, stderr: 'would add 3 rows' },
+      { stderr: /^note: added 3 of 3 rows\n$/, sends: 'Rex Bella Lola' },
+    ],
+    [
+      'for a file with a row that may have been added',
+      { supportsKeys: false },
+      { replies: { Lola: 'lost' }, code: 6 },
+      {
+        ...DRY,
+        stderr:
+          'dry run: nothing to add; 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added already; skipping',
+      },
+    ],
+    [
+      'for a changed file, with and without --skip-added and --restart, and changes nothing',
+      {},
+      FAILED,
+      {
+        ...DRY,
+        text: CHANGED,
+        stderr:
+          /dry run: pets would refuse this file. FILE has changed; 2 of its rows were already added on .*: pets add --from FILE --skip-added \(--restart/,
+      },
+      {
+        ...DRY,
+        args: '--dry-run --skip-added',
+        stderr: /would add 2 of 4 rows from .* at .*; 2 already added \(run of 2026-11-20 12:00 UTC\)\n$/,
+      },
+      {
+        ...DRY,
+        args: '--dry-run --restart',
+        stderr: /would add 4 rows from .* at .*, 2 of them a second time\n$/,
+      },
+      { code: 1 },
+      { args: '--skip-added', sends: 'Lolita New' },
+    ],
+  ];
+  for (const [name, options, ...steps] of cases) scenario(name, options, ...steps);
 
-describe('a dry run tells what the same command would do', () => {
-  test('with rows that nothing is known of, it adds them', async () => {
-    const { url, requests } = await service();
-    const { add, file, directory } = await shop(url);
-    const { code, stdout, stderr } = await add(['--dry-run']);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    expect(stderr).toMatch(
-      new RegExp(`^note: nothing is sent: the 3 rows of ${file} would be added at .*\n$`),
-    );
-    expect(requests).toEqual([]);
-    expect(await readdir(directory)).toEqual(['animals.csv']);
-  });
-
-  test('where some are added, it goes on', async () => {
-    const { add, names, file } = await failing();
-    expect((await add()).code).toBe(8);
-    const { code, stderr } = await add(['--dry-run']);
-    expect(code).toBe(0);
-    expect(stderr).toContain(`nothing is sent: 1 of the 3 rows of ${file} would be added at `);
-    expect(stderr).toContain('; 2 are added already (run of 2026-11-20 12:00 UTC)\n');
-    expect(names()).toHaveLength(3);
-  });
-
-  test('where all are added, it sends nothing', async () => {
-    const { add } = await failing();
-    await add();
-    const { url } = await service();
-    const other = await shop(url);
-    await other.add();
-    expect((await other.add(['--dry-run'])).stderr).toBe(
-      'note: nothing would be sent: all 3 rows were added on 2026-11-20 12:00 UTC\n',
-    );
-  });
-
-  test('where all were added more than 30 days ago, it adds them again', async () => {
-    const { url } = await service();
-    const { add, directory } = await shop(url);
-    await add();
-    const names = await readdir(directory, { recursive: true });
-    const path = join(directory, names.find((name) => name.endsWith('progress.ndjson')) ?? '');
-    const text = await readFile(path, 'utf8');
-    await writeFile(path, text.replace(/"finished","at":"2026-11-20/, '"finished","at":"2026-10-20'));
-    expect((await add(['--dry-run'])).stderr).toContain('the 3 rows of');
-    expect((await add()).stderr).toBe('note: 3 of 3 rows are added\n');
-  });
-
-  test('where a row may have been added, it does not send that', async () => {
-    const { url } = await service((name, response) => {
-      if (name === 'Lola') response.destroy();
-      return name === 'Lola';
-    }, {});
-    const { add } = await shop(url);
-    await add();
-    expect((await add(['--dry-run'])).stderr).toContain(
-      'nothing would be sent: 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added, and would not',
-    );
-  });
-
-  test('where the file was changed, it refuses, or with --skip-added adds what is missing', async () => {
-    const { add, file, state, names } = await failing();
-    await add();
-    await writeFile(file, 'name,category\nRex,1\nBella,2\nLolita,3\nNew,4\n');
-    state.isOn = false;
-    const { code, stderr } = await add(['--dry-run']);
-    expect(code).toBe(0);
-    expect(stderr).toContain(`this would be refused: ${file} holds 2 rows of the run of`);
-    expect(stderr).toContain(`: pets add --from ${file} --skip-added (--restart`);
-    expect((await add(['--dry-run', '--skip-added'])).stderr).toMatch(
-      /2 of the 4 rows of .* would be added at .*; 2 are added already \(by earlier runs\)\n$/,
-    );
-    expect((await add(['--dry-run', '--restart'])).stderr).toMatch(
-      /the 4 rows of .* would be added at .*; 2 of them a second time: so many are added already\n$/,
-    );
-    // It has changed nothing of all that.
-    expect((await add()).code).toBe(1);
-    expect((await add(['--skip-added'])).code).toBe(0);
-    expect(names()).toEqual(['Rex', 'Bella', 'Lola', 'Lolita', 'New']);
+  test('for a file with a damaged ledger, which is left as it is', async () => {
+    const { run, ledger, ledgerPath } = await bulkAdd();
+    await run({});
+    await writeFile(await ledgerPath(), 'hello\n');
+    await run({ ...DRY, stderr: /pets would refuse this file. .*ledger.ndjson is damaged/ }, { code: 1 });
+    expect(await ledger()).toBe('hello\n');
   });
 
-  test('where its progress is damaged, it refuses, and that is left as it is', async () => {
-    const { add, directory } = await failing();
-    await add();
-    const names = await readdir(directory, { recursive: true });
-    const path = join(directory, names.find((name) => name.endsWith('progress.ndjson')) ?? '');
-    await writeFile(path, 'hello\n');
-    const { code, stderr } = await add(['--dry-run']);
-    expect([code, stderr.split('\n')[0]]).toEqual([
-      0,
-      expect.stringContaining(`refused: ${path} is damaged`),
-    ]);
-    expect((await add()).code).toBe(1);
-  });
-
-  test('and hinders nobody who adds the file at the same time', async () => {
-    const state = { dryRun: async () => '' };
+  test('while another process adds the file', async () => {
+    const { add, run } = await bulkAdd();
     const seen: string[] = [];
-    const { url } = await service((name, response) => {
-      if (name !== 'Bella') return false;
-      state.dryRun().then((text) => {
-        seen.push(text);
-        reply(response, 201, { id: 7, name, categoryId: 2 }, HONOURED);
-      });
-      return true;
-    });
-    const { add } = await shop(url);
-    state.dryRun = async () => (await add(['--dry-run'])).stderr;
-    expect((await add()).code).toBe(0);
-    expect(seen).toEqual([expect.stringContaining('2 of the 3 rows')]);
+    const whileBellaIsAdded: Step['replies'] = {
+      Bella: [
+        (response) => {
+          add(['--dry-run']).then(({ stderr }) => {
+            seen.push(stderr);
+            response.destroy();
+          });
+        },
+      ],
+    };
+    await run({ replies: whileBellaIsAdded });
+    expect(seen).toEqual([expect.stringContaining('2 of 3 rows')]);
   });
 });
 
-describe('what a dry run shows', () => {
-  test('on a terminal is a table of the first rows, and how many more there are', async () => {
-    const real = await start({});
-    const { add } = await shop(`${real.listening.origin}/v1`, SEVEN);
-    const { stdout } = await add(['--dry-run', '--color', 'never'], { columns: 80 });
+describe('a dry run shows', () => {
+  test('the first rows on a terminal, and how many more there are', async () => {
+    const { add } = await bulkAdd({ text: SEVEN });
+    const { stdout } = await add(['--dry-run'], { columns: 80 });
     expect(stdout.split('\n').map((line) => line.trim().replace(/ +/g, ' '))).toEqual([
       'LINE NAME CATEGORY STATUS',
       '2 Fürst Pückler 2',
@@ -145,19 +115,36 @@ describe('what a dry run shows', () => {
     ]);
   });
 
-  test('of few rows is all of them', async () => {
-    const { add } = await shop('http://127.0.0.1:9/v1');
-    const { stdout } = await add(['--dry-run', '--color', 'never'], { columns: 80 });
-    expect(stdout.trimEnd().split('\n')).toHaveLength(4);
-  });
+  scenario('all rows on a terminal if they are few', {}, { ...DRY, columns: 80, stdout: /^(.*\n){4}$/ });
 
-  test('to a program is what would be in the requests, whatever is known', async () => {
-    const { add } = await failing();
-    const before = await add(['--dry-run', '--json']);
-    await add();
-    const after = await add(['--dry-run', '--json'], { columns: 80 });
-    expect(JSON.parse(after.stdout)).toEqual(JSON.parse(before.stdout));
-    expect(JSON.parse(before.stdout)).toHaveLength(3);
-    expect(JSON.parse(after.stderr)).toEqual({ notice: expect.stringContaining('2 are added already') });
-  });
+  const JSON_OF_ALL =
+    '[{"name":"Rex","categoryId":1},\n{"name":"Bella","categoryId":2},\n{"name":"Lola","categoryId":3}]\n';
+  scenario(
+    'every request body with --json, whatever was added before',
+    {},
+    { ...DRY, args: '--dry-run --json', stdout: JSON_OF_ALL },
+    FAILED,
+    {
+      ...DRY,
+      args: '--dry-run --json',
+      columns: 80,
+      stdout: JSON_OF_ALL,
+      stderr: /^\{"notice":".*2 already added.*"\}\n$/,
+    },
+  );
+
+  scenario(
+    'what is not sent: ids and fields that the service does not have',
+    { text: 'id,name,category,price\n9,Rex,9007199254740993,12\n' },
+    {
+      ...DRY,
+      args: '--dry-run --json',
+      stdout: '[{"name":"Rex","categoryId":9007199254740993}]\n',
+      stderr: [
+        'ids are not sent; the service assigns a new id to each animal',
+        'fields not sent, because the service does not have them: price; no row has a status',
+      ],
+    },
+    { results: '2 added 1 Rex' },
+  );
 });

@@ -1,80 +1,171 @@
 import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { CSV, HONOURED, service, shop } from '../helpers/bulk-shop.ts';
+import { Readable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { cliErrorCodes } from '../../src/cli/errors/codes.ts';
+import type { CommandContext } from '../../src/cli/program/command.ts';
+import { readPetFile } from '../../src/cli/rows/read-pet-file.ts';
+import { bulkAdd, CSV, errorIn, type Step, scenario } from '../helpers/bulk-commands.ts';
 import { runInTerminal } from '../helpers/context.ts';
-import { reply } from '../helpers/scripted-server.ts';
 
-const last = (stderr: string) => JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error;
+const HEADER = 'name,category,status\n';
+const REFUSED: Step = { code: 2, stdout: '', isOffline: true, leavesNoFiles: true };
 
-test('one fault is enough to send nothing, and leaves no rows behind', async () => {
-  const { url, requests } = await service();
-  const { add, spools } = await shop(url, 'name,category\nRex,1\nBella,x\n');
-  expect(await add()).toMatchObject({ code: 2, stdout: '' });
-  expect(requests).toEqual([]);
-  expect(await spools()).toEqual([]);
+describe('if a row has an error, nothing is sent:', () => {
+  const jsonErrors = Array.from(
+    { length: 60 },
+    (_, i) =>
+      `{"fault":{"source":"FILE","line":${i + 2},"message":"category \\"x\\" must be a whole number"}}\n`,
+  ).join('');
+  const kinds = ['Rex,"a",\n', 'Rex,1\n', 'Rex,1,2,3\n', 'Rex,b,\n', 'Rex,c,gone\n'];
+  const six = ['Rex,x,', 'Rex,,', 'Rex,01,', 'Rex,99999999999999999999,', 'Rex,1,gone', 'Rex'];
+  test.each<[string, string, Step]>([
+    [
+      'every error is reported with its line',
+      'category,name,status\n1,Rex,\nx,Bella,\n2,Lola,gone\n3\n',
+      {
+        stderr:
+          /line 3: category "x" must be .*\n.*line 4: status "gone" must be .*\n.*line 5: .*\nerror: .*3 errors/,
+      },
+    ],
+    ['one error is enough', 'name,category\nRex,1\nBella,x\n', { stderr: 'line 3: category "x" must be' }],
+    [
+      'with --json each error is a line of JSON',
+      HEADER + 'Rex,x,\n'.repeat(60),
+      {
+        args: '--json',
+        stderr: jsonErrors,
+        error: { code: 'usage', exitCode: 2, hint: 'fix the lines above' },
+      },
+    ],
+    [
+      'twenty errors are all listed, without a summary',
+      HEADER + 'Rex,x,\n'.repeat(20),
+      { stderr: /^(.*line \d+: category "x" must be a whole number\n){20}error: /, lacks: 'more' },
+    ],
+    [
+      'the first twenty errors are listed, and how many more there are of which kind',
+      HEADER + 'Rex,1,Lost\n'.repeat(60),
+      {
+        stderr:
+          /^(.*status "Lost" must be.*\n){20}… and 40 more errors: status must be one of available, pending, sold\nerror: 60 errors in .*; nothing was sent\n {2}→ fix these errors; --json lists all of them\n$/,
+      },
+    ],
+    [
+      'of more kinds each is counted, the most frequent first, whatever the rows contain',
+      HEADER + kinds.map((row) => row.repeat(20)).join(''),
+      {
+        stderr:
+          '… and 80 more errors: 40 × expected 3 columns, found more or fewer; 20 × category must be a whole number; ' +
+          '20 × category must be a whole number, and status must be one of available, pending, sold\n',
+      },
+    ],
+    [
+      'the five most frequent kinds are listed, and that there are others',
+      HEADER + 'Rex,x,\n'.repeat(20) + `${six.join('\n')}\n`.repeat(2),
+      { stderr: /… and 12 more errors: (2 × (?!.*2 × .*2 × .*2 × .*2 × .*2 × ).*){5}; and others\n/ },
+    ],
+  ])('%s', async (_, text, step) => {
+    await (await bulkAdd({ text })).run({ ...REFUSED, ...step });
+  });
 });
 
-test.each([[[]], [['--json']]])('a dry run leaves no rows behind %j', async (args) => {
-  const { url } = await service();
-  const { add, spools } = await shop(url);
-  expect(await add(['--dry-run', ...args])).toMatchObject({ code: 0 });
-  expect(await spools()).toEqual([]);
+describe('a file is refused with an explanation if', () => {
+  const AS_CSV = 'in Excel: Save As → CSV UTF-8 (comma delimited)';
+  const ZIP = 'PK\x03\x04\x14\0\x06\0';
+  const latin1 = (text: string) => Buffer.from(text, 'latin1');
+  test.each<[string, string, string | Buffer, string[], string?]>([
+    ['its format is unknown', 'animals.txt', CSV, ['cannot detect the format', '--format']],
+    ['it is UTF-16', 'a.csv', Buffer.from(CSV, 'utf16le'), ['is not UTF-8 text', 'like UTF-16', AS_CSV]],
+    ['it is Windows-1252', 'a.csv', latin1('name,category\nF\xfcrst,1\n'), ['like Windows-1252', AS_CSV]],
+    ['NDJSON is Windows-1252', 'a.ndjson', latin1('"\xfc"'), ['like Windows-1252', 'save it as UTF-8']],
+    ['it is named like a workbook', 'a.Xlsx', CSV, ['is a workbook', AS_CSV]],
+    ['it is a workbook', 'a.csv', ZIP, ['is a workbook', AS_CSV]],
+    ['it is a workbook with --format csv', 'a', ZIP, [AS_CSV], 'csv'],
+    ['it is a workbook with --format ndjson', 'a', ZIP, [AS_CSV], 'ndjson'],
+    ['it is a workbook with --format json', 'a', ZIP, [AS_CSV], 'json'],
+    [
+      'a row has control sequences',
+      'a.csv',
+      'name,category\n\x1b[31mRex\x07,x\x1b\n',
+      ['category "x\\x1b" must'],
+    ],
+  ])('%s', async (_, name, text, words, format) => {
+    const { add, file } = await bulkAdd({ file: name });
+    await writeFile(file, text);
+    const { code, stderr } = await add(format ? ['--format', format] : []);
+    expect(code).toBe(2);
+    for (const each of words) expect(stderr).toContain(each);
+    expect(stderr).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
+  });
+
+  test('it has more rows than the limit of a million', async () => {
+    const { file, service } = await bulkAdd();
+    const context = {
+      stdin: Readable.from([]),
+      console: { notice() {}, isTerminal: false, json: false },
+      onSignal: () => () => {},
+    } as unknown as CommandContext;
+    expect((await readPetFile({ from: file }, context, 3)).rows).toHaveLength(3);
+    await expect(readPetFile({ from: file }, context, 2)).rejects.toMatchObject({
+      code: 'usage',
+      message: `${file} has more than 2 rows; nothing was sent`,
+      hint: 'split the file',
+    });
+    expect([cliErrorCodes.usage, service.requestCount()]).toEqual([2, 0]);
+  });
 });
 
-test('where nothing can be kept, a check and its faults are told all the same, and nothing is sent', async () => {
-  const { url, requests } = await service();
-  const { add, directory, file } = await shop(url);
+describe('empty names', () => {
+  const notice = 'note: 2 rows have an empty name: lines 3, 4\n';
+  const blank = ' \u00a0\u2800';
+  scenario(
+    'are reported with their lines, and added',
+    { text: `name,category\nRex,1\n,1\n"${blank}",2\n` },
+    { args: '--dry-run', sends: '', stderr: notice },
+    { sends: `Rex  ${blank}`, stderr: new RegExp(`^${notice}`) },
+  );
+
+  for (const [count, text] of [
+    [1, '1 row has an empty name: line 2'],
+    [10, '10 rows have an empty name: lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11'],
+    [12, '12 rows have an empty name: lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more'],
+  ] as const)
+    scenario(
+      `are reported up to the tenth: ${count}`,
+      { text: `name,category\n${',1\n'.repeat(count)}Rex,1\n` },
+      { args: '--dry-run --json', stderr: `{"notice":"${text}"}\n` },
+    );
+});
+
+test('up to ten fields that are not sent are listed, without those that have no name', async () => {
+  const names = Array.from({ length: 12 }, (_, i) => `field${i}`);
+  const { run } = await bulkAdd({ text: `name,category,,${names}\nRex,1,,${names}\n` });
+  await run({ stderr: `does not have them: ${names.slice(0, 10).join(', ')}; no row` });
+});
+
+test('if the state directory is not writable, the input is still checked, and nothing is sent', async () => {
+  const { run, directory } = await bulkAdd();
   await writeFile(join(directory, 'blocked'), '');
-  const env = { XDG_STATE_HOME: join(directory, 'blocked') };
-  expect(await add(['--dry-run'], { env })).toMatchObject({ code: 0 });
-  const refused = await add(['--json'], { env });
-  expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(last(refused.stderr)).toMatchObject({ code: 'file_error' });
-  await writeFile(file, 'name,category\nRex,x\n');
-  expect((await add([], { env })).stderr).toContain('line 2: category "x" must be');
-  expect(requests).toEqual([]);
+  const blocked: Step = { env: { XDG_STATE_HOME: join(directory, 'blocked') }, isOffline: true };
+  await run(
+    { ...blocked, args: '--dry-run' },
+    { ...blocked, args: '--json', code: 1, stdout: '', error: { code: 'file_error' } },
+    { ...blocked, text: 'name,category\nRex,x\n', code: 2, stderr: 'line 2: category "x" must be' },
+  );
 });
 
-test('files of other names and other bytes are jobs of their own; a link is the file that it leads to', async () => {
-  const { url, names } = await service();
-  const { add, addOther, directory, file } = await shop(url);
+test('a file with another name and other bytes has its own ledger; a link is the file that it points to', async () => {
+  const { add, directory, file, service } = await bulkAdd();
   await add();
-  await writeFile(join(directory, 'more.csv'), 'name,category\nRex,1\nMax,4\n');
-  expect(await addOther('more.csv')).toMatchObject({ code: 0 });
-  expect(names()).toEqual(['Rex', 'Bella', 'Lola', 'Rex', 'Max']);
-  await symlink(file, join(directory, 'link.csv'));
+  const [more, link] = [join(directory, 'more.csv'), join(directory, 'link.csv')];
+  await writeFile(more, 'name,category\nRex,1\nMax,4\n');
+  expect(await add([], {}, more)).toMatchObject({ code: 0 });
+  expect(service.names()).toEqual(['Rex', 'Bella', 'Lola', 'Rex', 'Max']);
+  await symlink(file, link);
   await writeFile(file, `${CSV}Max,4\n`);
-  const changed = await addOther('link.csv', ['--json']);
-  expect(changed.code).toBe(1);
-  expect(last(changed.stderr)).toMatchObject({ code: 'file_changed' });
-});
-
-const AS_CSV = 'in Excel: Save As → CSV UTF-8 (comma delimited)';
-
-test.each([
-  ['animals.txt', CSV, ['cannot tell the format', '--format']],
-  ['animals.csv', Buffer.from(CSV, 'utf16le'), ['is not UTF-8 text', 'it looks like UTF-16', AS_CSV]],
-  ['animals.csv', Buffer.from('name,category\nF\xfcrst,1\n', 'latin1'), ['looks like Windows-1252', AS_CSV]],
-  ['animals.ndjson', Buffer.from('"\xfc"', 'latin1'), ['looks like Windows-1252', 'save it as UTF-8']],
-  ['animals.Xlsx', CSV, ['is a workbook', AS_CSV]],
-  ['animals.csv', 'PK\x03\x04\x14\0\x06\0', ['is a workbook', AS_CSV]],
-  ['animals.csv', 'name,category\n\x1b[31mRex\x07,x\x1b\n', ['category "x\\x1b" must be']],
-])('%s is refused in words', async (name, text, words) => {
-  const { url } = await service();
-  const { add, directory } = await shop(url, '', name);
-  await writeFile(join(directory, name), text);
-  const { code, stderr } = await add();
-  expect(code).toBe(2);
-  for (const each of words) expect(stderr).toContain(each);
-  expect(stderr).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
-});
-
-test.each(['csv', 'ndjson', 'json'])('a workbook is refused as one with --format %s too', async (format) => {
-  const { url } = await service();
-  const { add } = await shop(url, 'PK\x03\x04\x14\0\x06\0', 'animals');
-  const { code, stderr } = await add(['--format', format]);
-  expect([code, stderr]).toEqual([2, expect.stringContaining(AS_CSV)]);
+  const changed = await add(['--json'], {}, link);
+  expect([changed.code, errorIn(changed.stderr).code]).toEqual([1, 'file_changed']);
 });
 
 test.each([
@@ -82,47 +173,35 @@ test.each([
   ['animals', 'Animals.CSV'],
   ['Animals.CSV.csv', undefined],
   ['cats.csv', undefined],
-])('a file %s that is not there: what may have been meant is %s', async (typed, meant) => {
-  const { url } = await service();
-  const { addOther, directory } = await shop(url, CSV, 'Animals.CSV');
+])('for a file %s that does not exist the suggestion is %s', async (typed, meant) => {
+  const { add, directory } = await bulkAdd({ file: 'Animals.CSV' });
   await writeFile(join(directory, 'ANIMALS.TXT'), '');
-  const { code, stderr } = await addOther(typed, ['--json']);
+  const { code, stderr } = await add(['--json'], {}, join(directory, typed));
   expect(code).toBe(1);
-  expect(last(stderr)).toMatchObject({ code: 'file_error' });
-  expect(last(stderr).hint).toBe(meant && `did you mean ${join(directory, meant)}?`);
+  expect(errorIn(stderr)).toMatchObject({ code: 'file_error' });
+  expect(errorIn(stderr).hint).toBe(meant && 'did you mean FILE?');
 });
 
-test('fields that are not sent are named, those without a name and those behind the tenth are not', async () => {
-  const { url } = await service();
-  const names = Array.from({ length: 12 }, (_, i) => `field${i}`);
-  const { add } = await shop(url, `name,category,,${names}\nRex,1,,${names}\n`);
-  const { stderr } = await add();
-  expect(stderr).toContain(`no such field: ${names.slice(0, 10).join(', ')}; without`);
-});
-
-test('a refused row in a pipe has its message, with tabs and line ends that cannot be taken for others', async () => {
-  const { url } = await service((name, response) => {
-    if (name === 'Rex')
-      reply(response, 422, { code: 'no', message: 'not\tthis\none', status: 422 }, HONOURED);
-    return name === 'Rex';
+test('Ctrl-C while rows are read ends the command, and leaves no files', async () => {
+  const { startAdd, stateFiles, service } = await bulkAdd({
+    text: `name,category\n${'Rex,1\n'.repeat(50_000)}`,
   });
-  const { add } = await shop(url);
-  const { code, stdout } = await add();
-  expect([code, stdout.split('\n')[0]]).toEqual([8, '2\tfailed\t\tRex\tnot\\tthis\\none']);
-});
-
-test('Ctrl-C while rows are read ends it, and leaves nothing behind', async () => {
-  const { url, requests } = await service();
-  const { startAdd, spools } = await shop(url, `name,category\n${'Rex,1\n'.repeat(50_000)}`);
   const running = await startAdd();
   while (running.handlersLeft() === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   running.raise('SIGINT');
   expect(await running.ended).toBe(130);
   expect(running.stderr()).toBe('error: interrupted\n');
-  expect([requests, await spools()]).toEqual([[], []]);
+  expect([service.requestCount(), await stateFiles()]).toEqual([0, []]);
 });
 
-test.each([['--format', 'csv'], ['--restart']])('%s without --from is refused', async (...args) => {
-  const { code, stderr } = await runInTerminal(['add', 'Rex', '--category', '1', ...args]);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('belong to --from')]);
+test.each([
+  ['Rex --from a.csv', 'a name and --from cannot be combined'],
+  ['--category 1 --from a.csv', '--category and --from cannot be combined'],
+  ['--status sold --from a.csv', '--status and --from cannot be combined'],
+  ['--idempotency-key k --from a.csv', '--idempotency-key and --from cannot be combined'],
+  ['Rex --category 1 --format csv', 'can only be used with --from'],
+  ['Rex --category 1 --restart', 'can only be used with --from'],
+])('pets add %s is refused', async (args, message) => {
+  const { code, stderr } = await runInTerminal(['add', ...args.split(' ')]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
 });

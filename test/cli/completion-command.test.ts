@@ -7,23 +7,25 @@ test.each(['bash', 'zsh', 'fish', 'powershell'])(
     const { code, stdout, stderr } = await runInTerminal(['completion', shell]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const head = stdout.slice(0, stdout.indexOf('\n\n'));
-    expect(head).toMatch(/^(#compdef pets\n)?# Completion of pets for \w+\. To have it in every new shell/);
+    expect(head).toMatch(
+      /^(#compdef pets\n)?# Tab completion of pets for \w+\. To enable it in every new shell/,
+    );
     expect(head).toContain(`pets completion ${shell}`);
   },
 );
 
-test('behind -- it answers with whole words, what they are for, and what the shell is to offer', async () => {
-  const ask = async (...words: string[]) =>
+test('after -- it prints the candidates with descriptions, and what the shell should complete itself', async () => {
+  const candidates = async (...words: string[]) =>
     (await runInTerminal(['completion', 'zsh', '--', ...words])).stdout;
-  expect(await ask('logo')).toBe("logout\tforget a profile's key\n:nothing\n");
-  expect(await ask('list', '--status', 'so')).toBe('sold\n:nothing\n');
-  expect(await ask('add', '--from', '')).toBe(':files\n');
+  expect(await candidates('logo')).toBe('logout\tremove the API key from a profile\n:nothing\n');
+  expect(await candidates('list', '--status', 'so')).toBe('sold\n:nothing\n');
+  expect(await candidates('add', '--from', '')).toBe(':files\n');
 });
 
 test.each([
   [['completion'], "missing required argument 'shell'", 'pets completion bash'],
   [['completion', 'tcsh'], 'one of bash, zsh, fish, powershell', 'pets help completion'],
-  [['completion', 'bash', 'zsh'], 'one shell', 'pets completion bash'],
+  [['completion', 'bash', 'zsh'], 'only one shell', 'pets completion bash'],
 ])('%j is refused: %s', async (argv, message, hint) => {
   const { code, stdout, stderr } = await runInTerminal(argv);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -31,7 +33,7 @@ test.each([
   expect(stderr).toContain(hint);
 });
 
-test('the script for PowerShell asks pets, and is well-formed as far as brackets and quotes go', async () => {
+test('the script for PowerShell calls pets, and its brackets and quotes are balanced', async () => {
   const { stdout } = await runInTerminal(['completion', 'powershell']);
   expect(stdout).toContain('Register-ArgumentCompleter -Native -CommandName pets -ScriptBlock {');
   expect(stdout).toContain("pets completion powershell '--' @words");

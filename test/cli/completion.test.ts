@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
 import { complete } from '../../src/cli/completion/complete.ts';
-import { completionTable } from '../../src/cli/completion/table.ts';
+import { completionSpec } from '../../src/cli/completion/spec.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
-const table = completionTable(commands);
-/** What is offered for a line: its words, or what the shell is asked to offer. */
+const table = completionSpec(commands);
+/** The candidates for a line: words, or what the shell completes itself. */
 const offered = (...words: string[]) => {
   const offer = complete(table, words);
   return offer.shell ?? offer.words.map(({ value }) => value);
@@ -27,7 +27,7 @@ const globals = [
   '--version',
 ];
 
-describe('words', () => {
+describe('candidates', () => {
   test.each<[line: string[], offered: string[] | string]>([
     [['li'], ['list']],
     [['p'], ['profiles']],
@@ -101,7 +101,7 @@ describe('words', () => {
     expect(offered(...line)).toEqual(words);
   });
 
-  test('every command of the program is offered, and none twice', async () => {
+  test('include every command once', async () => {
     const { stdout } = await runInTerminal(['--help']);
     const listed = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nHelp:'));
     const names = [...listed.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name);
@@ -110,7 +110,7 @@ describe('words', () => {
   });
 
   test.each(['list', 'add', 'get', 'orders', 'login', 'logout', 'profiles', 'use', 'serve', 'keys add'])(
-    'every option that the help of %s shows is offered, global ones too',
+    'include every option in the help of %s, and the global ones',
     async (name) => {
       const { stdout } = await runInTerminal(['help', ...name.split(' ')]);
       const shown = [...stdout.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option]) => option);
@@ -119,41 +119,41 @@ describe('words', () => {
   );
 });
 
-describe('places', () => {
-  test('an option that was given is not offered again, one that can be repeated is', () => {
+describe('positions', () => {
+  test('an option is offered only once, unless it is repeatable', () => {
     expect(offered('list', '--status=sold', '--st')).toEqual([]);
     expect(offered('--json', 'list', '--js')).toEqual([]);
     expect(offered('serve', '--cors', 'https://a.example', '--co')).toEqual(['--cors', '--color']);
   });
 
-  test('a short option is known, and counts as its long one', () => {
+  test('a short option counts as its long form', () => {
     expect(offered('list', '-h', '--he')).toEqual([]);
   });
 
-  test('a value that looks like a command is none, nor like an option', () => {
+  test('a value that looks like a command or an option is a value', () => {
     expect(offered('--base-url', 'keys', 'li')).toEqual(['list']);
     expect(offered('add', '--idempotency-key', '--status', '--sta')).toEqual(['--status']);
   });
 
-  test('an optional value gives way to the next option', () => {
+  test('an option may follow instead of an optional value', () => {
     expect(offered('serve', '--seed', '--po')).toEqual(['--port']);
     expect(offered('serve', '--seed', '--plan', 'f')).toEqual(['free']);
   });
 
-  test('where only free text or nothing more can stand, an empty word has the options', () => {
+  test('for an empty word where only free text is allowed, options are offered', () => {
     expect(offered('list', '')).toEqual(expect.arrayContaining(['--status', '--all', ...globals]));
     expect(offered('get', '1', '')).toEqual(globals);
     expect(offered('use', 'prod', '')).toEqual(globals);
     expect(offered('add', 'Re')).toEqual([]);
   });
 
-  test('a command to run stands behind -- alone, and behind -- there are no options', () => {
+  test('a shell command is completed only after --, and options only before it', () => {
     expect(offered('serve', 'n')).toEqual([]);
     expect(offered('list', '--', '--st')).toEqual([]);
     expect(offered('use', '--', 'l')).toEqual(['local']);
   });
 
-  test('no words at all are an empty one, and so are the quotes that PowerShell passes on for it', () => {
+  test('no words, or the quotes that PowerShell passes, count as an empty word', () => {
     expect(offered()).toEqual(offered(''));
     expect(offered('use', '""')).toEqual(profiles);
   });

@@ -9,14 +9,14 @@ const refused = (message: string, argv: string[], columns?: number) =>
     columns === undefined ? {} : { columns },
   );
 
-test('a message with lines of its own makes no error of ours, with --debug neither', async () => {
+test('line breaks in a message of the service cannot fake an error of the program, also with --debug', async () => {
   const { stderr } = await refused('x\r\nerror: fake\n  → type: rm -rf ~', ['--debug']);
   expect(stderr.match(/^error: /gm)).toHaveLength(1);
   expect(stderr).not.toMatch(/^ *→ type/m);
   expect(stderr).toMatch(/^Error: x\\r\\nerror: fake\\n {2}→ type: rm -rf ~$/m);
 });
 
-test('of a very long message a person is told the beginning, and a program all of it', async () => {
+test('a very long message is cut for a person and complete with --json', async () => {
   const message = 'very long '.repeat(100_000);
   const { stderr } = await refused(message, [], 80);
   expect(stderr.length).toBeLessThan(3_000);

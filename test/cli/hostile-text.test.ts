@@ -7,26 +7,26 @@ import { answering, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-// Text from a service, a file or an argument, wherever it is shown: it neither steers the terminal nor breaks a table.
+// Text from a service, a file or an argument must not control the terminal or break a table.
 
 const texts: Record<string, string> = {
   'escape sequences': '\u001b[2J\u001b]0;title\u0007\u001b[31mred',
-  'controls of one character': '\u009b31m\u0090q\u009c\u0085\u007f',
-  'line ends': 'a\r\nb\rc\nd\u2028e',
+  'C1 controls and DEL': '\u009b31m\u0090q\u009c\u0085\u007f',
+  'line breaks': 'a\r\nb\rc\nd\u2028e',
   tabs: 'a\t\tb',
   'bidi overrides': '\u202eevil\u202c\u2066\u2067\u2069\u200f',
   'a very long name': 'x'.repeat(10_000),
   'a very long name of emoji': '👨‍👩‍👧‍👦'.repeat(1_000),
   'emoji families': '👨‍👩‍👧‍👦🏴󠁧󠁢󠁥󠁮󠁧󠁿🇩🇪1️⃣',
   Hebrew: 'רקס הגדול 7',
-  'nothing that is seen': '\u200b\u2060\ufeff\u3164\u00ad',
-  'a pile of marks': `Z${'\u0301'.repeat(500)}`,
-  'a mark without a letter': '\u0301\u0301',
-  'text in tags': 'Rex\u{e0048}\u{e0069}\u{e007f}',
-  'halves of pairs': '\ud83d \udc36',
+  'invisible characters': '\u200b\u2060\ufeff\u3164\u00ad',
+  'a stack of combining marks': `Z${'\u0301'.repeat(500)}`,
+  'a combining mark without a letter': '\u0301\u0301',
+  'text in Unicode tag characters': 'Rex\u{e0048}\u{e0069}\u{e007f}',
+  'lone surrogates': '\ud83d \udc36',
 };
 
-/** What may stand in a terminal's output besides text: line ends, our colours, and the marks around Hebrew. */
+/** Output may contain no control characters except line breaks, colours, and left-to-right marks around Hebrew. */
 function expectHarmless(shown: string): void {
   const text = shown
     .replace(/\u001b\[\d*m|\r\u001b\[K/g, '')
@@ -35,7 +35,7 @@ function expectHarmless(shown: string): void {
   expect(text).not.toMatch(/\p{M}{12}|(?<!\u{1f3f4}[\u{e0061}-\u{e007a}]{0,5})[\u{e0020}-\u{e007f}]/u);
 }
 
-/** As it is sent in UTF-8. */
+/** Lone surrogates become U+FFFD, as when the text is sent as UTF-8. */
 const wellFormed = (text: string) => Buffer.from(text).toString();
 
 const pet = (name: string) => ({ id: 7, name, categoryId: 3, status: 'sold' });
@@ -47,7 +47,7 @@ const failing =
 describe.each(Object.entries(texts))('%s', (_, text) => {
   const widths = [40, 80, 200];
 
-  test.each(widths)('in a table of %i columns have their line, and their columns', async (columns) => {
+  test.each(widths)('does not break a table of %i columns', async (columns) => {
     for (const argv of [['list'], ['get', '7'], ['add', 'Rex', '--category', '3']]) {
       const body = argv[0] === 'list' ? [pet('Rex'), pet(text), pet('猫')] : pet(text);
       const { code, stdout, stderr } = await runAgainst(
@@ -66,7 +66,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
     }
   });
 
-  test.each([['--json'], ['--ndjson'], ['--csv']])('with %s on a terminal', async (flag) => {
+  test.each([['--json'], ['--ndjson'], ['--csv']])('is harmless with %s on a terminal', async (flag) => {
     const { stdout } = await runAgainst(answering([pet(text)]), ['list', flag], { columns: 80 });
     expectHarmless(flag === '--csv' ? stdout.replaceAll('\r\n', '\n') : stdout);
     if (flag === '--csv') return;
@@ -74,7 +74,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
     expect(read).toEqual(pet(text));
   });
 
-  test('in orders, as a name and as a value, nested too', async () => {
+  test('is harmless in orders, as a field name and as a value', async () => {
     const body = [{ [text]: text, nested: { [text]: [text] } }, { id: 1 }];
     for (const shape of [body, body[0], [body], text]) {
       const { code, stdout, stderr } = await runAgainst(answering(JSON.stringify(shape)), ['orders'], {
@@ -87,7 +87,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
     }
   });
 
-  test('in an error of the service, also with --debug and as JSON', async () => {
+  test('is harmless in an error of the service, also with --debug and --json', async () => {
     for (const argv of [['list'], ['list', '--debug', '--no-retry'], ['list', '--json']]) {
       for (const status of [400, 401, 404, 429, 500]) {
         const { code, stdout, stderr } = await runAgainst(failing(text, text, status), argv, {
@@ -100,7 +100,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
     }
   });
 
-  test('in arguments and variables', async () => {
+  test('is harmless in arguments and environment variables', async () => {
     for (const argv of [
       [text],
       ['get', text],
@@ -120,9 +120,9 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
     }
   });
 
-  test('in a file that is added: its name, its faults and its rows', async () => {
+  test('is harmless in the name, the rows and the errors of an input file', async () => {
     const directory = await temporaryDirectory();
-    // A name of a file is no longer than 255 bytes, and has no half of a pair.
+    // A file name has at most 255 bytes and no lone surrogates.
     const name = `${wellFormed(text.slice(0, 20)).replaceAll('/', '')}.ndjson`;
     const files = {
       wrong: [{ name: text, categoryId: text }, { [text]: 1 }, text].map((row) => JSON.stringify(row)),
@@ -144,7 +144,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
   });
 });
 
-test('headers of C1 controls are harmless in --debug, and in the notice of a removal', async () => {
+test('C1 controls in headers are harmless with --debug and in the deprecation notice', async () => {
   const { stderr } = await runAgainst(
     (_request, response) => {
       response.writeHead(200, {
@@ -162,8 +162,8 @@ test('headers of C1 controls are harmless in --debug, and in the notice of a rem
   expectHarmless(stderr);
 });
 
-describe('off a terminal a program gets every character', () => {
-  test.each(Object.entries(texts))('%s: CSV, JSON and JSON lines as they came', async (_, text) => {
+describe('output to a pipe keeps every character', () => {
+  test.each(Object.entries(texts))('%s: CSV, JSON and NDJSON are not escaped', async (_, text) => {
     const run = async (...flags: string[]) =>
       (await runAgainst(answering([pet(text)]), ['list', ...flags])).stdout;
     expect(JSON.parse(await run('--json'))).toEqual([pet(text)]);
@@ -172,7 +172,7 @@ describe('off a terminal a program gets every character', () => {
     expect(cell?.replace(/^"(.*)"$/s, '$1')).toBe(wellFormed(text));
   });
 
-  test.each(Object.entries(texts))('%s: tab-separated, what is escaped can be read back', async (_, text) => {
+  test.each(Object.entries(texts))('%s: escapes in tab-separated values can be reversed', async (_, text) => {
     const { stdout } = await runAgainst(answering([pet(text)]), ['list']);
     const [id, name = '', ...rest] = stdout.slice(0, -1).split('\t');
     expect([id, ...rest]).toEqual(['7', '3', 'sold']);

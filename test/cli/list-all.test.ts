@@ -3,9 +3,8 @@ import { startInTerminal } from '../helpers/context.ts';
 import { answering, runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
-import { shell } from '../helpers/shell.ts';
 
-// Every page, an animal a line; the next page is asked for before the one that is there is written.
+// `pets list --all --ndjson`: requests each page before the previous one is written.
 
 const LINE = '{"id":1,"name":"Rex","categoryId":3,"status":"sold"}\n';
 const first: Handler = (_, response) =>
@@ -14,18 +13,18 @@ const ARGUMENTS = ['list', '--all', '--ndjson'];
 
 test.each([
   [
-    'every int64 and any name',
+    'large integers and any name',
     '{"id":9223372036854775807,"name":"a\\"\\n\u{1f415}","categoryId":-1,"status":"sold"}',
   ],
-  ['a field that it does not know', '{"id":1,"name":"Rex","categoryId":3,"status":"sold","weight":1.50}'],
+  ['an unknown field', '{"id":1,"name":"Rex","categoryId":3,"status":"sold","weight":1.50}'],
   ['an animal without a status', '{"id":1,"name":"Rex","categoryId":3}'],
-  ['one field for another', '{"id":1,"name":"Rex","categoryId":3,"age":2}'],
-])('%s comes out as it came', async (_name, line) => {
+  ['an unknown field instead of the status', '{"id":1,"name":"Rex","categoryId":3,"age":2}'],
+])('%s is printed unchanged', async (_name, line) => {
   const { stdout } = await runAgainst(answering(`[${line}]`), ARGUMENTS);
   expect(stdout).toBe(`${line}\n`);
 });
 
-test('a page is written before the next one has come, and stays where Ctrl-C ends the command', async () => {
+test('a page is written before the next one arrives, and Ctrl-C exits while waiting for it', async () => {
   const server = await scriptedServer((request, response, count) => {
     if (count === 1) first(request, response, count);
   });
@@ -36,7 +35,7 @@ test('a page is written before the next one has come, and stays where Ctrl-C end
   expect([await ended, stdout(), handlersLeft()]).toEqual([130, LINE, 0]);
 });
 
-test('an error of the next page comes behind the page before it', async () => {
+test('an error of the next page is reported after the previous page', async () => {
   const server = await scriptedServer((request, response, count) => {
     if (count === 1) first(request, response, count);
     else reply(response, 400, { code: 'bad', message: 'no such page', status: 400 });
@@ -48,12 +47,12 @@ test('an error of the next page comes behind the page before it', async () => {
   expect(stderr()).toContain('no such page');
 });
 
-test('a reader that has gone ends the command at once, with no word of the page that is asked for', async () => {
+test('if the reader closes the pipe, the command exits with 0 and prints no error', async () => {
   const server = await scriptedServer((request, response, count) => {
     if (count === 1) first(request, response, count);
   });
   const machine = await freshMachine();
   await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
-  const { stdout, stderr } = await shell(machine, '{ pets list --all --ndjson; echo "code $?" >&2; } | true');
+  const { stdout, stderr } = await machine.shell('{ pets list --all --ndjson; echo "code $?" >&2; } | true');
   expect([stdout, stderr]).toEqual(['', 'code 0\n']);
 });

@@ -9,13 +9,13 @@ const orders = (body: unknown, columns?: number, flags: readonly string[] = []) 
     env: { NO_COLOR: '1' },
   });
 
-/** A text, so that the numbers are those that are sent. */
+/** Marks a body that is JSON text already, so that its numbers are sent exactly. */
 const raw = (text: string) => text;
 
 describe('orders on a terminal', () => {
   test.each<[string, unknown, string[], string?]>([
     [
-      'objects with different fields, in a table of all of them',
+      'objects with different fields are a table of all fields',
       [
         { id: 1, b: 'x' },
         { id: 20, c: [1.5] },
@@ -24,25 +24,25 @@ describe('orders on a terminal', () => {
       '2 orders',
     ],
     [
-      'nested values, in a line each',
+      'nested values are on one line',
       [{ id: 1, item: { sku: 'a', tags: ['x', 'y'] }, paid: true, note: null }],
       ['ID  ITEM                          PAID  NOTE', ' 1  {"sku":"a","tags":["x","y"]}  true  null'],
       '1 order',
     ],
     [
-      'a text of nothing, unlike no text',
+      'an empty string differs from a missing field',
       [{ a: '', b: ' ' }, { b: '""' }],
       ['A   B', '""  " "', '    ""'],
       '2 orders',
     ],
     [
-      'numbers, to the last digit and right-aligned',
+      'numbers are exact and right-aligned',
       raw('[{"n":9223372036854775807,"f":1.10},{"n":-1,"f":1e400}]'),
       ['                  N      F', '9223372036854775807   1.10', '                 -1  1e400'],
       '2 orders',
     ],
     [
-      'fields that JavaScript knows otherwise',
+      'fields may have the names of built-in properties',
       raw('[{"__proto__":1,"constructor":"x","toString":2,"isLosslessNumber":true},{"a":1}]'),
       [
         '__PROTO__  CONSTRUCTOR  TOSTRING  ISLOSSLESSNUMBER  A',
@@ -52,7 +52,7 @@ describe('orders on a terminal', () => {
       '2 orders',
     ],
     [
-      'a single object, a field in each line',
+      'a single object is a table of its fields',
       { id: 7, total: '12.50', note: '' },
       ['FIELD  VALUE', 'id     7', 'total  12.50', 'note   ""'],
     ],
@@ -61,26 +61,30 @@ describe('orders on a terminal', () => {
     ['an array of arrays, as JSON', [[1], []], ['[', '  [', '    1', '  ],', '  []', ']']],
     ['objects without fields, as JSON', [{}, {}], ['[', '  {},', '  {}', ']']],
     ['an object without fields', {}, ['{}']],
-    ['a text', 'none', ['"none"']],
-    ['a number that no native one can hold', raw('12345678901234567890.10'), ['12345678901234567890.10']],
+    ['a string', 'none', ['"none"']],
+    [
+      'a number that a JavaScript number cannot represent',
+      raw('12345678901234567890.10'),
+      ['12345678901234567890.10'],
+    ],
     ['null', null, ['null']],
-  ])('%s', async (_name, body, lines, said = '') => {
+  ])('%s', async (_name, body, lines, note = '') => {
     const json = typeof body === 'string' && !/^[[\d]/.test(body) ? JSON.stringify(body) : body;
     const { code, stdout, stderr } = await orders(json, 80);
     const shown = stdout.split('\n').slice(0, -1);
     expect(code).toBe(0);
     expect(shown).toEqual(lines);
-    expect(stderr).toBe(said && `note: ${said}\n`);
+    expect(stderr).toBe(note && `note: ${note}\n`);
   });
 
-  test('none: it says so, and where', async () => {
+  test('for an empty list, the note names the service', async () => {
     const { code, stdout, stderr, server } = await orders([], 80);
     expect([code, stdout]).toEqual([0, '']);
-    expect(stderr).toBe(`note: there are no orders at ${new URL(server.url).host} (key from PETS_API_KEY)\n`);
+    expect(stderr).toBe(`note: no orders at ${new URL(server.url).host} (key from PETS_API_KEY)\n`);
   });
 
   test.each([40, 60, 80, 120, 200])(
-    'at %i columns fields that have no room are named, the others can be read',
+    'at %i columns, the note names the fields that do not fit',
     async (columns) => {
       const fields = Array.from({ length: 30 }, (_, i) => `field${i}`);
       const body = [Object.fromEntries(fields.map((field) => [field, `a long value of ${field}`]))];
@@ -92,13 +96,13 @@ describe('orders on a terminal', () => {
       for (const cell of row.split(/ {2}/)) expect(cell.length).toBeGreaterThanOrEqual(7);
       expect(shown.length).toBe(Math.floor((columns + 2) / 10));
       expect(stderr.replace(/\s+/g, ' ')).toContain(
-        `1 order; no room for field${shown.length}, field${shown.length + 1}, `,
+        `1 order; fields not shown: field${shown.length}, field${shown.length + 1}, `,
       );
-      expect(stderr.replace(/\s+/g, ' ')).toMatch(/ and \d+ more: pets orders --json shows every field/);
+      expect(stderr.replace(/\s+/g, ' ')).toMatch(/ and \d+ more\. For all fields: pets orders --json/);
     },
   );
 
-  test('names of fields may be hostile, or longer than any line', async () => {
+  test('field names may have control characters or be longer than a line', async () => {
     const long = 'x'.repeat(500);
     const body = [
       { 'a\u001b[31m\u202e\r': 1, [long]: 2, [`${long}y`]: 'text', '': 3, 'last\u001b[2J': long },
@@ -113,7 +117,7 @@ describe('orders on a terminal', () => {
     }
   });
 
-  test('ten thousand of them are a table', async () => {
+  test('ten thousand orders are printed as one table', async () => {
     const body = Array.from({ length: 10_000 }, (_, i) => ({ id: i, note: '猫' }));
     const { stdout, stderr } = await orders(body, 80);
     const lines = stdout.split('\n');
@@ -121,7 +125,7 @@ describe('orders on a terminal', () => {
     expect(stderr).toBe('note: 10000 orders\n');
   });
 
-  test('nested ever deeper they are shown, or refused as no reply to this program', async () => {
+  test('orders may be nested deeply; if they are nested too deeply, the response is unexpected', async () => {
     const nested = (depth: number) => `[{"a":${'['.repeat(depth)}${']'.repeat(depth)}}]`;
     const shown = await orders(nested(490), 40);
     expect([shown.code, displayWidth(shown.stdout.split('\n')[1] ?? '')]).toEqual([0, 40]);
@@ -130,22 +134,22 @@ describe('orders on a terminal', () => {
   });
 });
 
-describe('orders for a program', () => {
+describe('orders in a pipe', () => {
   test.each<[string, string, string]>([
     ['rows', '[{"id":1,"b":"x\\ty"},{"c":{"d":[1]}}]', '1\tx\\ty\t\n\t\t{"d":[1]}\n'],
-    ['a text of nothing', '[{"a":"","b":" "}]', '\t \n'],
+    ['empty and blank strings', '[{"a":"","b":" "}]', '\t \n'],
     ['numbers', '[{"n":9223372036854775807,"f":1.10}]', '9223372036854775807\t1.10\n'],
-    ['none', '[]', ''],
+    ['an empty list', '[]', ''],
     ['a single object', '{"id":7}', '{"id":7}\n'],
     ['a mixed array', '[1,{"a":2}]', '[1,{"a":2}]\n'],
     ['null', 'null', 'null\n'],
-  ])('%s: tab-separated where they are objects, else JSON', async (_, body, text) => {
+  ])('%s: objects as tab-separated values, anything else as JSON', async (_, body, text) => {
     const { code, stdout, stderr } = await orders(raw(body));
     expect([code, stdout, stderr]).toEqual([0, text, '']);
   });
 
   test.each(['[{"a":"\\u001b\\u202e\\ud83d","__proto__":1.0}]', '{"__proto__":{"x":[1e400,-0]}}'])(
-    '%s stays that document with --json, on a terminal too',
+    '%s keeps its value with --json, also on a terminal',
     async (body) => {
       for (const columns of [undefined, 40]) {
         const { stdout } = await orders(raw(body), columns, ['--json']);

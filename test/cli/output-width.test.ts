@@ -6,7 +6,7 @@ import { graphemeSoup } from '../helpers/hostile-text.ts';
 
 const segments = (text: string) => [...new Intl.Segmenter().segment(text)].map(({ segment }) => segment);
 
-describe('the columns that a text takes', () => {
+describe('the width of a text', () => {
   test.each([
     ['', 0],
     ['Rex', 3],
@@ -36,22 +36,22 @@ describe('the columns that a text takes', () => {
   });
 
   test.each([
-    ['before the ideographs', 0x20, 0x4e00],
-    ['behind them', 0xa000, 0xac00],
-    ['from the last of Hangul', 0xd7a4, 0x1_0000],
+    ['before the CJK ideographs', 0x20, 0x4e00],
+    ['after the CJK ideographs', 0xa000, 0xac00],
+    ['after Hangul', 0xd7a4, 0x1_0000],
     ['of emoji', 0x1_f000, 0x1_fc00],
-  ])('are those of a library that was made for it, for each character %s', (_, first, end) => {
+  ])('agrees with string-width for each character %s', (_, first, end) => {
     const differing: string[] = [];
     for (let code = first; code < end; code++) {
       const char = String.fromCodePoint(code);
-      // Half a pair is written as a replacement character.
+      // A lone surrogate is replaced when it is written.
       if (/\p{Cs}/u.test(char)) continue;
       if (stringWidth(char) !== displayWidth(char)) differing.push(code.toString(16));
     }
     expect(differing).toEqual([]);
   });
 
-  test('are the sum of its graphemes’', () => {
+  test('is the sum of the widths of its graphemes', () => {
     fc.assert(
       fc.property(graphemeSoup, (text) => {
         const sum = segments(text).reduce((width, each) => width + displayWidth(each), 0);
@@ -61,7 +61,7 @@ describe('the columns that a text takes', () => {
   });
 });
 
-describe('a text that is cut', () => {
+describe('cutting a text', () => {
   test.each([
     ['Rex', 3, 'Rex'],
     ['Rexy', 3, 'Re…'],
@@ -76,11 +76,11 @@ describe('a text that is cut', () => {
     ['👨‍👩‍👧‍👦', 1, '…'],
     ['🇩🇪🇫🇷', 3, '🇩🇪…'],
     ['e\u0301e\u0301e\u0301', 2, 'e\u0301…'],
-  ])('%j to %i columns is %j', (text, columns, cut) => {
+  ])('%j to %i columns gives %j', (text, columns, cut) => {
     expect(cutToWidth(text, columns)).toBe(cut);
   });
 
-  test('is never wider, is whole where it fits, and ends between two graphemes where not', () => {
+  test('never exceeds the width, keeps a text that fits, and cuts between graphemes', () => {
     fc.assert(
       fc.property(graphemeSoup, fc.integer({ min: 1, max: 60 }), (text, columns) => {
         const cut = cutToWidth(text, columns);
@@ -97,7 +97,7 @@ describe('a text that is cut', () => {
   });
 });
 
-describe('a paragraph that is wrapped', () => {
+describe('wrapping a paragraph', () => {
   test.each<[string, number, number, string[]]>([
     ['one two three', 7, 0, ['one two', 'three']],
     ['one two three', 8, 2, ['one two', '  three']],
@@ -113,7 +113,7 @@ describe('a paragraph that is wrapped', () => {
     expect(wrapToWidth(text, columns, indent)).toEqual(lines);
   });
 
-  test('has every word whole and in its place, and no line wider than asked but by one word', () => {
+  test('keeps every word whole and in order, and no line is too wide unless it is a single word', () => {
     const anyColumns = fc.integer({ min: 1, max: 60 });
     fc.assert(
       fc.property(graphemeSoup, anyColumns, fc.integer({ min: 0, max: 8 }), (text, columns, indent) => {

@@ -1,23 +1,5 @@
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import type { Context } from '../../src/cli/context.ts';
-import { configDirectory, dataDirectory } from '../../src/cli/paths.ts';
-
-const context = (platform: NodeJS.Platform, env: Context['env']): Context => ({
-  argv: [],
-  env,
-  stdin: new PassThrough(),
-  stdout: new PassThrough(),
-  stderr: new PassThrough(),
-  platform,
-  homeDirectory: '/home/ada',
-  pid: 1,
-  clock: { now: () => 0 },
-  sleep: async () => {},
-  random: () => 0,
-  onSignal: () => () => {},
-  exitNow: () => {},
-});
+import { configDirectory, dataDirectory } from '../../src/cli/profiles/paths.ts';
 
 test.each([
   ['linux', {}, '/home/ada/.config/pets', '/home/ada/.local/share/pets/store'],
@@ -42,9 +24,9 @@ test.each([
   ['win32', { PETS_CONFIG_DIR: '/mine' }, '/mine', '/home/ada/AppData/Local/pets/data/store'],
   ['linux', { PETS_CONFIG_DIR: '' }, '/home/ada/.config/pets', '/home/ada/.local/share/pets/store'],
 ] as [NodeJS.Platform, Record<string, string>, string, string][])(
-  '%s %j: %s and %s',
+  'on %s with %j, profiles are in %s and the store is in %s',
   (platform, env, config, data) => {
-    expect(configDirectory(context(platform, env))).toBe(config);
-    expect(dataDirectory(context(platform, env))).toBe(data);
+    const context = { platform, env, homeDirectory: '/home/ada' };
+    expect([configDirectory(context), dataDirectory(context)]).toEqual([config, data]);
   },
 );

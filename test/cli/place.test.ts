@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runInTerminal } from '../helpers/context.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Before something is written a person sees where to.
+// Before adding, the program prints the service to a person.
 
 const KEY = 'pets_secret_k2mX';
 const ADD = ['add', 'Rex', '--category', '3', '--color', 'never'];
@@ -19,23 +19,24 @@ async function added(argv: readonly string[], options: { columns?: number; env?:
   return { ...ran, host: new URL(baseUrl).host, server };
 }
 
-test('the profile and the host, on a terminal', async () => {
-  const { stderr, host } = await added([...ADD, '--profile', 'staging'], { columns: 80 });
-  expect(stderr).toContain(`note: adding at ${host} (profile staging)\n`);
+const staging = ['--profile', 'staging'];
+
+test.each<[string, string[], { columns?: number; env?: Record<string, string> }, string]>([
+  ['a terminal', staging, { columns: 80 }, 'note: adding at HOST (profile staging)\n'],
+  [
+    'a dumb terminal, with the key from PETS_API_KEY',
+    [],
+    { columns: 80, env: { PETS_API_KEY: KEY, TERM: 'dumb' } },
+    'note: adding at HOST (key from PETS_API_KEY)\n',
+  ],
+  ['a pipe', staging, {}, ''],
+])('printed on %s', async (_name, flags, options, notice) => {
+  const { stderr, host } = await added([...ADD, ...flags], options);
+  expect(stderr).toBe(notice.replace('HOST', host));
 });
 
-test('also on a dumb one, and where the key is from the environment', async () => {
-  const { stderr, host } = await added(ADD, { columns: 80, env: { PETS_API_KEY: KEY, TERM: 'dumb' } });
-  expect(stderr).toContain(`note: adding at ${host} (key from PETS_API_KEY)\n`);
-});
-
-test('not for a script', async () => {
-  const { stderr } = await added([...ADD, '--profile', 'staging'], {});
-  expect(stderr).toBe('');
-});
-
-test('--dry-run says it too, and sends nothing', async () => {
-  const { stderr, host, server } = await added([...ADD, '--profile', 'staging', '--dry-run'], {});
-  expect(stderr).toBe(`note: nothing is sent: this would be added at ${host} (profile staging)\n`);
+test('--dry-run prints it in a pipe too, and sends nothing', async () => {
+  const { stderr, host, server } = await added([...ADD, ...staging, '--dry-run'], {});
+  expect(stderr).toBe(`note: dry run: would add this animal at ${host} (profile staging)\n`);
   expect(server.requests).toEqual([]);
 });

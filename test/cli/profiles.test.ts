@@ -3,7 +3,7 @@ import { runInTerminal } from '../helpers/context.ts';
 import { closedPort } from '../helpers/raw-server.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// `pets profiles`, as a person reads it and as a program does. The clock stands at noon.
+// `pets profiles` on a terminal and in a pipe. The time is noon.
 
 const RESET = String(Date.parse('2026-11-20T12:00:42Z') / 1_000);
 
@@ -22,7 +22,7 @@ async function profiles(args: readonly string[], columns?: number) {
   return { ...ran, lines: ran.stdout.trimEnd().split('\n'), url: server.url, down };
 }
 
-test('on a terminal: the pairs, with the key masked and the default named', async () => {
+test('on a terminal, lists base URLs and masked keys, and marks the default profile', async () => {
   const { lines, url, down } = await profiles([], 80);
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
     ['PROFILE', 'BASE URL', 'KEY'],
@@ -32,10 +32,10 @@ test('on a terminal: the pairs, with the key masked and the default named', asyn
   ]);
 });
 
-test('--check: what is left and until when; why one failed stands below, and is not cut', async () => {
+test('--check shows the remaining requests, and errors in full below the table', async () => {
   const { lines, stderr, url, down } = await profiles(['--check'], 80);
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
-    ['PROFILE', 'BASE URL', 'KEY', 'CHECK', 'LEFT', 'RENEWED'],
+    ['PROFILE', 'BASE URL', 'KEY', 'CHECK', 'REMAINING', 'RESETS'],
     ['prod (default)', url, '…k2mX', 'valid', '297/300', 'in 42 s'],
     ['staging', down, '…aB3d', 'down'],
     ['local', '-', '-', 'no key'],
@@ -48,7 +48,7 @@ test.each([
   [429, { code: 'rate_limited', message: 'slow', status: 429 }, ['used up', '0', 'in 30 s']],
   [429, { code: 'key_banned', message: 'stop', status: 429 }, ['banned', '0', 'in 30 s']],
   [500, { code: 'internal_error', message: 'oh', status: 500 }, ['failed']],
-])('--check of a service that answers %i %j', async (status, body, cells) => {
+])('--check of a service that responds with %i %j', async (status, body, cells) => {
   const headers = status === 429 ? { 'Retry-After': '30' } : {};
   const server = await scriptedServer((_request, response) => reply(response, status, body, headers));
   const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
@@ -61,28 +61,28 @@ test.each([
   expect(JSON.parse(json.stdout)[0].check).toMatchObject({ ok: false, code: body.code });
 });
 
-test('--check on a narrow terminal has room for what was asked', async () => {
+test('--check on a narrow terminal omits base URLs and keys', async () => {
   const { lines } = await profiles(['--check'], 40);
   expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
-    ['PROFILE', 'CHECK', 'LEFT', 'RENEWED'],
+    ['PROFILE', 'CHECK', 'REMAIN…', 'RESETS'],
     ['prod (default)', 'valid', '297/300', 'in 42 s'],
     ['staging', 'down'],
     ['local', 'no key'],
   ]);
 });
 
-test('in a pipe: five fields, with the whole message', async () => {
+test('in a pipe, prints five fields with the full message', async () => {
   const { lines, stderr, url, down } = await profiles(['--check']);
   const [prod, staging, local] = lines.map((line) => line.split('\t'));
   const valid = 'valid, 297 of 300 requests left until 12:00:42 UTC (in 42 s)';
   expect(prod).toEqual(['prod', url, '…k2mX', 'default', valid]);
   expect(staging?.slice(0, 4)).toEqual(['staging', down, '…aB3d', '']);
-  expect(staging?.[4]).toContain('the connection was refused');
+  expect(staging?.[4]).toContain('connection refused');
   expect(local).toEqual(['local', '-', '-', '', 'no key']);
   expect(stderr).toBe('');
 });
 
-test('where nobody has logged in, what to type is told', async () => {
+test('without any saved key, suggests commands', async () => {
   const { stderr } = await runInTerminal(['profiles'], { columns: 80 });
   expect(stderr).toContain('pets login');
   expect(stderr).toContain('pets serve --seed');

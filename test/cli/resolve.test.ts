@@ -1,16 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import type { CliError } from '../../src/cli/errors/cli-error.ts';
-import type { CliErrorCode } from '../../src/cli/errors/error-codes.ts';
-import { isLoopback, maskKey, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
+import type { CliErrorCode } from '../../src/cli/errors/codes.ts';
+import type { CliError } from '../../src/cli/errors/errors.ts';
+import { isLoopbackUrl, maskKey, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
 import { chooseProfile, resolveConnection, type Sources } from '../../src/cli/profiles/resolve.ts';
 
-// Which key goes to which server (design 2): every combination of flags, environment and files.
+// Which key is sent to which service, for every combination of flags, environment variables and files.
 
 const PROD: Profile = { baseUrl: 'https://prod.example/v1', key: 'prod-key' };
 const STAGING: Profile = { baseUrl: 'https://staging.example/v1', key: 'staging-key' };
 const KEYLESS: Profile = { baseUrl: 'https://prod.example/v1' };
-const CLEAR: Profile = { baseUrl: 'http://shop.example/v1', key: 'clear-key' };
+const HTTP: Profile = { baseUrl: 'http://shop.example/v1', key: 'http-key' };
+const PROD_V2 = 'https://prod.example/v2';
 const OTHER = 'https://other.example/v1';
+const LOOPBACK = 'http://[::1]:7387/v1';
+const KEY = { PETS_API_KEY: 'k' };
+const FLAG: Given = { profile: 'prod' };
 
 type Given = {
   profile?: 'prod' | 'staging' | 'local';
@@ -18,7 +22,7 @@ type Given = {
   env?: Record<string, string>;
   default?: 'prod' | 'staging' | 'local';
   prod?: Profile;
-  /** On this machine nobody has logged in yet. */
+  /** No profile was ever saved. */
   isNew?: boolean;
 };
 
@@ -39,186 +43,123 @@ test.each([
   [{ default: 'staging', env: { PETS_PROFILE: '' } }, 'staging'],
   [{ profile: 'prod', default: 'staging', env: { PETS_PROFILE: 'local' } }, 'prod'],
   [{ profile: 'prod', env: { PETS_PROFILE: 'nonsense' } }, 'prod'],
-] as [Given, string][])('%j means profile %s', (given, expected) => {
+] as [Given, string][])('%j uses profile %s', (given, expected) => {
   expect(chooseProfile(sources(given))).toBe(expected);
 });
 
-describe('a key goes only where it belongs', () => {
+describe('a key is only sent to the service it is for', () => {
   test.each([
     ['the default profile', {}, 'prod-key', PROD.baseUrl],
-    ['another default', { default: 'staging' }, 'staging-key', STAGING.baseUrl],
+    ['another default profile', { default: 'staging' }, 'staging-key', STAGING.baseUrl],
     ['--profile', { profile: 'staging' }, 'staging-key', STAGING.baseUrl],
     ['PETS_PROFILE', { env: { PETS_PROFILE: 'staging' } }, 'staging-key', STAGING.baseUrl],
+    ['--base-url with the same origin', { baseUrl: PROD_V2 }, 'prod-key', PROD_V2],
+    ['the default port', { baseUrl: 'https://prod.example:443/v1' }, 'prod-key', PROD.baseUrl],
+    ['PETS_BASE_URL with the same origin', { env: { PETS_BASE_URL: `${PROD_V2}/` } }, 'prod-key', PROD_V2],
+    ['PETS_API_KEY and PETS_BASE_URL', { env: { ...KEY, PETS_BASE_URL: OTHER } }, 'k', OTHER],
+    ['PETS_API_KEY alone', { env: KEY }, 'k', PROD.baseUrl],
+    ['PETS_API_KEY and PETS_PROFILE', { env: { ...KEY, PETS_PROFILE: 'staging' } }, 'k', STAGING.baseUrl],
+    ['PETS_API_KEY and --base-url', { baseUrl: OTHER, env: { ...KEY, PETS_PROFILE: 'local' } }, 'k', OTHER],
+    ['empty variables', { env: { PETS_API_KEY: '', PETS_BASE_URL: '' } }, 'prod-key', PROD.baseUrl],
     [
-      '--base-url at the same origin',
-      { baseUrl: 'https://prod.example/v2' },
-      'prod-key',
-      'https://prod.example/v2',
-    ],
-    ['its port spelt out', { baseUrl: 'https://prod.example:443/v1' }, 'prod-key', PROD.baseUrl],
-    [
-      'PETS_BASE_URL at the same origin',
-      { env: { PETS_BASE_URL: 'https://prod.example/v2/' } },
-      'prod-key',
-      'https://prod.example/v2',
-    ],
-    ['PETS_API_KEY and its PETS_BASE_URL', { env: { PETS_API_KEY: 'k', PETS_BASE_URL: OTHER } }, 'k', OTHER],
-    ['PETS_API_KEY at the default profile', { env: { PETS_API_KEY: 'k' } }, 'k', PROD.baseUrl],
-    [
-      'PETS_API_KEY at PETS_PROFILE',
-      { env: { PETS_API_KEY: 'k', PETS_PROFILE: 'staging' } },
-      'k',
-      STAGING.baseUrl,
-    ],
-    [
-      'PETS_API_KEY and --base-url, where nothing is stored',
-      { baseUrl: OTHER, env: { PETS_API_KEY: 'k', PETS_PROFILE: 'local' } },
-      'k',
-      OTHER,
-    ],
-    [
-      'PETS_API_KEY that is empty',
-      { env: { PETS_API_KEY: '', PETS_BASE_URL: '' } },
-      'prod-key',
-      PROD.baseUrl,
-    ],
-    [
-      '--profile before PETS_API_KEY',
-      { profile: 'staging', env: { PETS_API_KEY: 'k', PETS_BASE_URL: OTHER } },
+      '--profile and PETS_API_KEY',
+      { profile: 'staging', env: { ...KEY, PETS_BASE_URL: OTHER } },
       'staging-key',
       STAGING.baseUrl,
     ],
-    [
-      'loopback without encryption',
-      { env: { PETS_API_KEY: 'k', PETS_BASE_URL: 'http://[::1]:7387/v1' } },
-      'k',
-      'http://[::1]:7387/v1',
-    ],
-    ['PETS_ALLOW_HTTP=1', { prod: CLEAR, env: { PETS_ALLOW_HTTP: '1' } }, 'clear-key', CLEAR.baseUrl],
-    ['a profile that allows http', { prod: { ...CLEAR, allowHttp: true } }, 'clear-key', CLEAR.baseUrl],
+    ['http on this machine', { env: { ...KEY, PETS_BASE_URL: LOOPBACK } }, 'k', LOOPBACK],
+    ['PETS_ALLOW_HTTP=1', { prod: HTTP, env: { PETS_ALLOW_HTTP: '1' } }, 'http-key', HTTP.baseUrl],
+    ['a profile that allows http', { prod: { ...HTTP, allowHttp: true } }, 'http-key', HTTP.baseUrl],
   ] as [string, Given, string, string][])('%s', (_name, given, key, baseUrl) => {
     expect(resolveConnection(sources(given)).connection).toMatchObject({ key, baseUrl });
   });
 
   test.each([
+    ['--base-url with another origin', { baseUrl: OTHER }, 'profile prod is for https://prod.example'],
     [
-      '--base-url at another origin',
-      { baseUrl: OTHER },
-      'usage',
-      'profile prod belongs to https://prod.example',
-    ],
-    [
-      'PETS_BASE_URL at another origin',
+      'PETS_BASE_URL with another origin',
       { env: { PETS_BASE_URL: OTHER } },
-      'usage',
-      'is not sent to https://other.example',
+      'cannot be used for https://other.example',
     ],
-    ['another port', { baseUrl: 'https://prod.example:8443/v1' }, 'usage', 'https://prod.example:8443'],
-    ['another protocol', { baseUrl: 'http://prod.example/v1' }, 'usage', 'http://prod.example'],
+    ['another port', { baseUrl: 'https://prod.example:8443/v1' }, 'https://prod.example:8443'],
+    ['another protocol', { baseUrl: 'http://prod.example/v1' }, 'http://prod.example'],
+    ['--profile and --base-url', { profile: 'staging', baseUrl: PROD.baseUrl }, 'profile staging is for'],
     [
-      '--profile with another --base-url',
-      { profile: 'staging', baseUrl: PROD.baseUrl },
-      'usage',
-      'profile staging belongs',
-    ],
-    [
-      'PETS_API_KEY off its PETS_BASE_URL',
-      { baseUrl: PROD.baseUrl, env: { PETS_API_KEY: 'k', PETS_BASE_URL: OTHER } },
-      'usage',
-      'PETS_API_KEY belongs to https://other.example',
+      'PETS_API_KEY at another URL than PETS_BASE_URL',
+      { baseUrl: PROD.baseUrl, env: { ...KEY, PETS_BASE_URL: OTHER } },
+      'PETS_API_KEY is for https://other.example',
     ],
     [
-      'PETS_API_KEY off its profile',
-      { baseUrl: OTHER, env: { PETS_API_KEY: 'k' } },
-      'usage',
-      'PETS_API_KEY belongs to https://prod.example',
+      'PETS_API_KEY at another URL than its profile',
+      { baseUrl: OTHER, env: KEY },
+      'PETS_API_KEY is for https://prod.example',
     ],
-    [
-      'PETS_API_KEY without any URL',
-      { env: { PETS_API_KEY: 'k', PETS_PROFILE: 'local' } },
-      'usage',
-      'no base URL',
-    ],
-    ['a profile without a key', { prod: KEYLESS }, 'no_key', 'no key is saved for profile prod'],
-    ['a profile that is not there', { profile: 'local' }, 'no_key', 'no key is saved for profile local'],
+    ['PETS_API_KEY without any URL', { env: { ...KEY, PETS_PROFILE: 'local' } }, 'no base URL'],
+    ['a profile without a key', { prod: KEYLESS }, 'no API key saved for profile prod', 'no_key'],
+    ['a profile that was never saved', { profile: 'local' }, 'no API key saved for profile local', 'no_key'],
     [
       '--profile without a key, PETS_API_KEY set',
-      { profile: 'prod', prod: KEYLESS, env: { PETS_API_KEY: 'k' } },
+      { profile: 'prod', prod: KEYLESS, env: KEY },
+      'no API key',
       'no_key',
-      'no key',
     ],
-    ['http to another machine', { prod: CLEAR }, 'usage', 'is not encrypted'],
-    [
-      'PETS_ALLOW_HTTP that is not 1',
-      { prod: CLEAR, env: { PETS_ALLOW_HTTP: 'yes' } },
-      'usage',
-      'is not encrypted',
-    ],
-    [
-      'PETS_API_KEY over http',
-      { env: { PETS_API_KEY: 'k', PETS_BASE_URL: CLEAR.baseUrl } },
-      'usage',
-      'is not encrypted',
-    ],
+    ['http to another machine', { prod: HTTP }, 'does not use https'],
+    ['PETS_ALLOW_HTTP not 1', { prod: HTTP, env: { PETS_ALLOW_HTTP: 'yes' } }, 'does not use https'],
+    ['PETS_API_KEY over http', { env: { ...KEY, PETS_BASE_URL: HTTP.baseUrl } }, 'does not use https'],
     [
       'allowHttp of another origin',
-      {
-        prod: { ...CLEAR, allowHttp: true },
-        env: { PETS_API_KEY: 'k', PETS_BASE_URL: 'http://other.example/v1' },
-      },
-      'usage',
-      'is not encrypted',
+      { prod: { ...HTTP, allowHttp: true }, env: { ...KEY, PETS_BASE_URL: 'http://other.example/v1' } },
+      'does not use https',
     ],
-    ['a key with a line end', { env: { PETS_API_KEY: 'a\nb' } }, 'bad_key', 'PETS_API_KEY has characters'],
-    ['a base URL that is empty', { baseUrl: '' }, 'usage', '--base-url must be'],
-    ['PETS_PROFILE that is none', { env: { PETS_PROFILE: 'Prod' } }, 'usage', 'not "Prod"'],
-  ] as [string, Given, CliErrorCode, string][])('refused: %s', (_name, given, code, says) => {
+    [
+      'a key with a line break',
+      { env: { PETS_API_KEY: 'a\nb' } },
+      'PETS_API_KEY contains invalid',
+      'bad_key',
+    ],
+    ['an empty base URL', { baseUrl: '' }, '--base-url must be'],
+    ['an unknown PETS_PROFILE', { env: { PETS_PROFILE: 'Prod' } }, 'not "Prod"'],
+  ] as [string, Given, string, CliErrorCode?][])('refused: %s', (_name, given, message, code = 'usage') => {
     const error = thrown(() => resolveConnection(sources(given)));
-    expect(error).toMatchObject({ code, message: expect.stringContaining(says) });
+    expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
     expect(error.hint ?? '').not.toMatch(/-key\b(?!\s*[<])/);
   });
 
   test.each([
     [
-      'nobody has logged in yet',
+      'on a new machine',
       { isNew: true },
-      'log in: pets login; or try it with sample animals on this machine: pets serve --seed',
+      'log in: pets login. Or start a local service with sample animals: pets serve --seed',
     ],
-    ['logged out', { prod: KEYLESS }, 'log in: pets login'],
+    ['after a logout', { prod: KEYLESS }, 'log in: pets login'],
+    ['with --profile', { profile: 'staging', isNew: true }, 'log in: pets login --profile staging. Or start'],
+    ['for profile local', { profile: 'local' }, 'start the local service: pets serve --seed'],
     [
-      'named by --profile',
-      { profile: 'staging', isNew: true },
-      'log in: pets login --profile staging; or try',
-    ],
-    ['profile local', { profile: 'local' }, 'start the local service: pets serve --seed'],
-    [
-      'PETS_BASE_URL alone',
+      'with only PETS_BASE_URL',
       { isNew: true, env: { PETS_BASE_URL: OTHER } },
-      `set PETS_API_KEY as well, to the key for ${OTHER}`,
+      `set PETS_API_KEY to the key for ${OTHER}`,
     ],
-    ['PETS_BASE_URL elsewhere', { prod: PROD, env: { PETS_BASE_URL: OTHER } }, 'or unset PETS_BASE_URL'],
-    ['--base-url elsewhere', { prod: PROD, baseUrl: OTHER }, `pets login --profile prod --base-url ${OTHER}`],
-  ] as [string, Given, string][])('without a key, or with one of another place: %s', (_name, given, hint) => {
+    ['for another PETS_BASE_URL', { prod: PROD, env: { PETS_BASE_URL: OTHER } }, 'or unset PETS_BASE_URL'],
+    [
+      'for another --base-url',
+      { prod: PROD, baseUrl: OTHER },
+      `pets login --profile prod --base-url ${OTHER}`,
+    ],
+  ] as [string, Given, string][])('the hint if there is no usable key %s', (_name, given, hint) => {
     expect(thrown(() => resolveConnection(sources(given))).hint).toContain(hint);
   });
 
-  test('an empty PETS_API_KEY is none, and that is told', () => {
-    const { connection, notices } = resolveConnection(sources({ env: { PETS_API_KEY: '' } }));
-    expect(connection.key).toBe(PROD.key);
-    expect(notices).toEqual(['PETS_API_KEY is empty: the key of profile prod is used']);
-  });
-
   test.each([
-    [{ PETS_API_KEY: 'k' }, ['--profile prod is used: PETS_API_KEY ignored']],
-    [{ PETS_BASE_URL: OTHER }, ['--profile prod is used: PETS_BASE_URL ignored']],
-    [
-      { PETS_API_KEY: 'k', PETS_BASE_URL: OTHER },
-      ['--profile prod is used: PETS_API_KEY and PETS_BASE_URL ignored'],
-    ],
-    [{ PETS_API_KEY: '' }, []],
-    [{}, []],
-  ] as [Record<string, string>, string[]][])('--profile ignores %j and says so', (env, notices) => {
-    expect(resolveConnection(sources({ profile: 'prod', env })).notices).toEqual(notices);
+    [{}, { PETS_API_KEY: '' }, 'PETS_API_KEY is empty; using the key of profile prod'],
+    [FLAG, KEY, '--profile prod overrides PETS_API_KEY'],
+    [FLAG, { PETS_BASE_URL: OTHER }, '--profile prod overrides PETS_BASE_URL'],
+    [FLAG, { ...KEY, PETS_BASE_URL: OTHER }, '--profile prod overrides PETS_API_KEY and PETS_BASE_URL'],
+    [FLAG, { PETS_API_KEY: '' }, undefined],
+    [FLAG, {}, undefined],
+  ] as [Given, Record<string, string>, string?][])('%j and %j: notice %j', (given, env, notice) => {
+    const { connection, notices } = resolveConnection(sources({ ...given, env }));
+    expect(connection.key).toBe(PROD.key);
+    expect(notices).toEqual(notice === undefined ? [] : [notice]);
   });
 });
 
@@ -243,7 +184,7 @@ test.each([
   ['javascript:alert(1)', undefined],
   ['api.example.com', undefined],
   ['', undefined],
-])('base URL %j is %j', (text, expected) => {
+])('base URL %j is normalized to %j', (text, expected) => {
   expect(parseBaseUrl(text)).toBe(expected);
 });
 
@@ -258,11 +199,11 @@ test.each([
   ['http://128.0.0.1', false],
   ['http://0.0.0.0', false],
   ['http://[::2]', false],
-])('%s stays on this machine: %s', (url, expected) => {
-  expect(isLoopback(new URL(url))).toBe(expected);
+])('%s is on this machine: %s', (url, expected) => {
+  expect(isLoopbackUrl(new URL(url))).toBe(expected);
 });
 
-test('a masked key shows at most its last four characters, and of a short one nothing', () => {
+test('a masked key shows its last four characters, but nothing of a short key', () => {
   expect(maskKey('pets_abcdefgh1234')).toBe('…1234');
   expect(maskKey('12345678')).toBe('…');
 });

@@ -1,31 +1,34 @@
 import { describe, expect, test } from 'vitest';
-import { readRows } from '../../src/cli/input/rows.ts';
+import { readRows } from '../../src/cli/rows/read-rows.ts';
 import { inShort, readAll, rowsOf } from '../helpers/rows.ts';
 
-describe('a row has at most 1 MiB', () => {
+describe('a row may have at most 1 MiB', () => {
   const MIB = 1_048_576;
-  const tooLong = expect.stringContaining('is longer than 1 MiB');
-  // What stands before the row and in it, around as many letters as make it just as long as may be.
+  const tooLong = expect.stringContaining('longer than 1 MiB');
+  // Format, text before the row, start and end of the row, text after it.
   const shapes = [
     ['csv', 'name,category\n', '"', '",1\n', '\nRex,1\n'],
     ['ndjson', '\n', '{"name":"', '"}', '\n{}\n'],
     ['json', '[\n', '{"name":"', '"}', ',\n{}]'],
   ] as const;
-  test.each(shapes)('%s: a longer one is a fault where it begins, and the last row', async (...shape) => {
-    const [format, before, open, close, after] = shape;
-    for (const letter of ['x', '🐈']) {
-      const room = MIB - Buffer.byteLength(open + close);
-      const fill =
-        letter.repeat(room / Buffer.byteLength(letter)) + 'x'.repeat(room % Buffer.byteLength(letter));
-      const just = await rowsOf(format, before + open + fill + close + after);
-      expect(just.map((row) => 'fault' in row)).toEqual([false, false]);
-      const text = `${before}${open}x${fill}${close}${after}`;
-      expect(inShort(await rowsOf(format, text))).toEqual([[2, tooLong]]);
-      const cut = Buffer.from(text);
-      const at = [cut.subarray(0, 700_000), cut.subarray(700_000, MIB + 9), cut.subarray(MIB + 9)];
-      expect(inShort(await rowsOf(format, ...at))).toEqual([[2, tooLong]]);
-    }
-  });
+  test.each(shapes)(
+    '%s: a longer row is an error on its first line, and the last row read',
+    async (...shape) => {
+      const [format, before, open, close, after] = shape;
+      for (const letter of ['x', '🐈']) {
+        const room = MIB - Buffer.byteLength(open + close);
+        const fill =
+          letter.repeat(room / Buffer.byteLength(letter)) + 'x'.repeat(room % Buffer.byteLength(letter));
+        const just = await rowsOf(format, before + open + fill + close + after);
+        expect(just.map((row) => 'error' in row)).toEqual([false, false]);
+        const text = `${before}${open}x${fill}${close}${after}`;
+        expect(inShort(await rowsOf(format, text))).toEqual([[2, tooLong]]);
+        const cut = Buffer.from(text);
+        const at = [cut.subarray(0, 700_000), cut.subarray(700_000, MIB + 9), cut.subarray(MIB + 9)];
+        expect(inShort(await rowsOf(format, ...at))).toEqual([[2, tooLong]]);
+      }
+    },
+  );
 
   test.each([
     ['csv', 'name,category\n"', 'Rex,1\n', 2],
@@ -36,7 +39,7 @@ describe('a row has at most 1 MiB', () => {
     ['json', '[\n"', 'x', 2],
     ['json', '[\n', '[', 2],
     [undefined, '', ' ', 1],
-  ] as const)('%s that begins with %j and has %j without end is not read on', async (...of) => {
+  ] as const)('%s: reading stops if %j is followed by endless %j', async (...of) => {
     const [format, begin, more, line] = of;
     let pieces = 0;
     async function* endless() {
@@ -54,7 +57,7 @@ test.each([
   ['ndjson', '', '{}\n'],
   ['json', '[', '{},'],
 ] as const)(
-  'rows of endless %s come as they are read, and its source is closed behind the last',
+  'rows of endless %s are streamed, and the source is closed when the reader stops',
   async (...of) => {
     const [format, begin, row] = of;
     let pieces = 0;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { NotTextError } from '../../src/cli/input/text.ts';
+import { NotTextError } from '../../src/cli/rows/utf8-text.ts';
 import { bytesOf, readAll } from '../helpers/rows.ts';
 
-describe('what is not UTF-8 text is refused by what it looks like, and its source closed', () => {
+describe('input that is not UTF-8 text is refused with a guess at its format, and the source is closed', () => {
   const text = 'name,category\nRex,1\n';
   const utf16 = 'is not UTF-8 text (it looks like UTF-16)';
   const latin = 'is not UTF-8 text (it looks like Windows-1252)';
@@ -14,13 +14,13 @@ describe('what is not UTF-8 text is refused by what it looks like, and its sourc
     ['UTF-16, big-endian, with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le').swap16(), utf16],
     ['UTF-16', Buffer.from(text, 'utf16le'), utf16],
     ['UTF-16, big-endian', Buffer.from(text, 'utf16le').swap16(), utf16],
-    ['UTF-16 behind a line end', Buffer.from('\r\n[]', 'utf16le'), utf16],
+    ['UTF-16 after a line end', Buffer.from('\r\n[]', 'utf16le'), utf16],
     ['a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0'), workbook],
     ['a workbook (.xls)', Buffer.from('d0cf11e0a1b11ae1', 'hex'), workbook],
     [
-      'a character that ends in its middle',
+      'a truncated character',
       Buffer.from(`${text}🐈`).subarray(0, -1),
-      'is not UTF-8 text to its end: a character is cut off',
+      'is not UTF-8 text (it ends in the middle of a character)',
     ],
   ])('%s', async (_, bytes, message) => {
     for (const chunks of [[bytes], bytesOf(bytes)]) {
@@ -39,7 +39,7 @@ describe('what is not UTF-8 text is refused by what it looks like, and its sourc
     }
   });
 
-  test('bytes that are no text in any encoding are not taken for one', async () => {
+  test('for binary data no encoding is guessed', async () => {
     async function* source() {
       yield Buffer.from('1f8b0800000000000003abaaa8', 'hex');
     }

@@ -1,19 +1,19 @@
 import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ReadRow } from '../../src/cli/input/rows.ts';
 import { renderCsv } from '../../src/cli/output/csv.ts';
+import type { RawRow } from '../../src/cli/rows/row.ts';
 import { stringifyJson } from '../../src/contract/json.ts';
 import { rowsOf } from '../helpers/rows.ts';
 
-describe('what was written comes back', () => {
+describe('rows that were written are read back unchanged', () => {
   const name = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.string({ unit: fc.constantFrom(...('\'"=+-@,;\t\r\n a é🐈'.match(/./gsu) ?? [])) }),
   );
   const categoryId = fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n);
   const pets = fc.array(fc.record({ name, categoryId }));
-  /** Cuts the bytes where the numbers say. */
+  /** Splits the bytes at these positions. */
   const cutAt = (text: string, cuts: number[]) => {
     const bytes = Buffer.from(text);
     const bounds = [
@@ -24,9 +24,9 @@ describe('what was written comes back', () => {
     return bounds.slice(1).map((to, i) => bytes.subarray(bounds[i], to));
   };
   const cuts = fc.array(fc.nat(), { maxLength: 5 });
-  const valuesOf = (rows: ReadRow[]) => rows.map((row) => ('fault' in row ? row.fault : row.value));
+  const valuesOf = (rows: RawRow[]) => rows.map((row) => ('error' in row ? row.error : row.value));
 
-  test('CSV of this command', () =>
+  test('CSV written by pets list --csv', () =>
     fc.assert(
       fc.asyncProperty(pets, cuts, async (animals, at) => {
         const rows = animals.map((pet) => [pet.name, pet.categoryId]);
@@ -35,7 +35,7 @@ describe('what was written comes back', () => {
       }),
     ));
 
-  test('CSV of others', () =>
+  test('CSV written by other programs', () =>
     fc.assert(
       fc.asyncProperty(
         pets,
@@ -43,7 +43,7 @@ describe('what was written comes back', () => {
         fc.constantFrom(',', ';'),
         fc.constantFrom('\n', '\r\n', '\r'),
         async (animals, at, delimiter, record_delimiter) => {
-          // A name that the spreadsheet guard could have been put on is read without it.
+          // A name that looks as if pets had escaped a formula is unescaped.
           const plain = animals.filter((pet) => !pet.name.startsWith("'"));
           const rows = plain.map((pet) => [String(pet.categoryId), pet.name]);
           const text = stringify([['category', 'name'], ...rows], {
@@ -56,7 +56,7 @@ describe('what was written comes back', () => {
       ),
     ));
 
-  test('NDJSON, and JSON with and without line ends, each value on its line', () =>
+  test('NDJSON, and JSON with and without line ends, with the line of each value', () =>
     fc.assert(
       fc.asyncProperty(fc.array(fc.jsonValue()), fc.nat(3), cuts, async (written, indent, at) => {
         const texts = written.map((value) => JSON.stringify(value));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { formatOfPath } from '../../src/cli/input/rows.ts';
+import { formatOfPath } from '../../src/cli/rows/read-rows.ts';
 import { bytesOf, inShort, readAll, rowsOf } from '../helpers/rows.ts';
 
 const rex = { name: 'Rex', categoryId: 1n };
@@ -26,14 +26,14 @@ test.each([
   [`\ufeff\n [\n${json}]`, [[3, one]]],
   [`\n ${json}\n`, [[2, one]]],
   ['\n name,category\nRex,1\n', [[3, rex]]],
-  ['[', [[1, 'is not JSON: the array has no end']]],
+  ['[', [[1, 'invalid JSON: the array is not closed']]],
   [' ', []],
-])('the format of %j is told by its first characters', async (text, rows) => {
+])('the format of %j is detected from its first characters', async (text, rows) => {
   expect(inShort(await rowsOf(undefined, text))).toEqual(rows);
   expect(inShort(await rowsOf(undefined, ...bytesOf(text)))).toEqual(rows);
 });
 
-describe('names of built-ins are names like others', () => {
+describe('fields may have the names of built-in properties', () => {
   test.each([
     ['csv', 'name,category,__proto__,constructor,toString\nRex,1,x,2,3\n'],
     ['ndjson', '{"name":"Rex","__proto__":{"status":"sold"},"constructor":2}'],
@@ -47,7 +47,7 @@ describe('names of built-ins are names like others', () => {
   });
 });
 
-test('an error of the source is thrown on', async () => {
+test('an error of the source is rethrown', async () => {
   async function* broken() {
     yield Buffer.from('name,category\nRex,1\nRex,1\n');
     throw new Error('gone');

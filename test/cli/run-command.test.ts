@@ -8,13 +8,14 @@ import { runCommand } from '../../src/cli/serve/run-command.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-// What cannot be had from the built command without waiting or a terminal; the rest is in e2e/stop.test.ts.
+// `pets serve -- <command>`: the cases for which the built command would need delays or a terminal. The other cases
+// are in e2e/stop.slow.test.ts.
 
-/** Runs a program that stays, and has these lines of JavaScript. */
+/** Runs a Node.js program that executes `lines` and then does not exit by itself. */
 async function run(lines: string, { isTTY = false, abort = new AbortController() } = {}) {
   const file = join(await temporaryDirectory(), 'ready');
   const listeners: [readonly Signal[], (signal: Signal) => void][] = [];
-  const patience = gate();
+  const killDelay = gate();
   const sleeps: { milliseconds: number; signal: AbortSignal }[] = [];
   const context: Context = {
     ...createProcessContext(),
@@ -26,28 +27,28 @@ async function run(lines: string, { isTTY = false, abort = new AbortController()
     },
     sleep(milliseconds, signal) {
       sleeps.push({ milliseconds, signal });
-      return patience.opened;
+      return killDelay.opened;
     },
   };
   const script = `${lines}; setInterval(() => {}, 60_000); require('node:fs').writeFileSync(process.env.READY, '');`;
   const code = runCommand(context, [process.execPath, '-e', script], { READY: file }, abort.signal);
-  // It may be refused before anybody looks.
+  // The promise may reject before the test awaits it: then it must not be an unhandled rejection.
   code.catch(() => {});
   return {
     code,
     sleeps,
-    patience,
+    killDelay,
     abort: () => abort.abort(new Error('the disk is full')),
     listenersLeft: () => listeners.length,
-    isReady: () => expect.poll(() => existsSync(file), { interval: 10, timeout: 10_000 }).toBe(true),
+    isReady: () => expect.poll(() => existsSync(file), { interval: 10, timeout: 60_000 }).toBe(true),
     raise(signal: Signal) {
       for (const [signals, handler] of listeners) if (signals.includes(signal)) handler(signal);
     },
   };
 }
 
-describe('aborted', () => {
-  test('it asks the command to end, and waits no longer than that takes', async () => {
+describe('when aborted, runCommand', () => {
+  test('sends SIGTERM and returns as soon as the command exits', async () => {
     const { code, sleeps, abort, isReady, listenersLeft } = await run(
       `process.on('SIGTERM', () => process.exit(4))`,
     );
@@ -58,15 +59,15 @@ describe('aborted', () => {
     expect(listenersLeft()).toBe(0);
   });
 
-  test('it ends a command that does not, when its patience is at an end', async () => {
-    const { code, patience, abort, isReady } = await run(`process.on('SIGTERM', () => {})`);
+  test('kills a command that does not exit in time', async () => {
+    const { code, killDelay, abort, isReady } = await run(`process.on('SIGTERM', () => {})`);
     await isReady();
     abort();
-    patience.open();
+    killDelay.open();
     expect(await code).toBe(137);
   });
 
-  test('it leaves a command that is ending already its time', async () => {
+  test('does not shorten the time of a command that is already exiting', async () => {
     const { code, abort, raise, isReady } = await run(
       `process.on('SIGTERM', () => setTimeout(() => process.exit(4), 100))`,
     );
@@ -76,7 +77,7 @@ describe('aborted', () => {
     expect(await code).toBe(4);
   });
 
-  test('SIGTERM then ends the command at once', async () => {
+  test('kills the command immediately if it then receives SIGTERM', async () => {
     const { code, abort, raise, isReady } = await run(`process.on('SIGTERM', () => {})`);
     await isReady();
     abort();
@@ -84,14 +85,14 @@ describe('aborted', () => {
     expect(await code).toBe(137);
   });
 
-  test('before it was started, it starts nothing', async () => {
+  test('starts no command if it was aborted before the call', async () => {
     const { code, listenersLeft } = await run('', { abort: aborted() });
     await expect(code).rejects.toThrow('the disk is full');
     expect(listenersLeft()).toBe(0);
   });
 });
 
-test('on a terminal SIGINT is not passed on: the command has it already', async () => {
+test('on a terminal SIGINT is not forwarded, because the command receives it from the terminal', async () => {
   const { code, raise, isReady } = await run(
     `process.on('SIGINT', () => process.exit(5)); process.on('SIGTERM', () => process.exit(6))`,
     { isTTY: true },

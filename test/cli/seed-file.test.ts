@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CliError } from '../../src/cli/errors/cli-error.ts';
-import { readSeedFile } from '../../src/cli/input/seed-file.ts';
+import { CliError } from '../../src/cli/errors/errors.ts';
+import { readSeedFile } from '../../src/cli/rows/seed-file.ts';
 
 let directory: string;
 beforeAll(async () => {
@@ -26,7 +26,7 @@ async function refusalOf(name: string, content: string | Uint8Array) {
 const rex = { name: 'Rex', categoryId: 9007199254740993n, status: 'available' };
 const bella = { name: 'Bella', categoryId: 2n, status: 'sold' };
 
-describe('the same animals from every format: ids are kept, and others follow the largest', () => {
+describe('every format gives the same animals: ids are kept, and other animals get ids above the largest', () => {
   const pets = [
     { id: 5n, ...bella },
     { id: 9n, ...rex },
@@ -55,32 +55,32 @@ describe('the same animals from every format: ids are kept, and others follow th
     expect(await seedOf(name, content)).toEqual({ pets, orders: [] });
   });
 
-  test('orders come with animals of a document', async () => {
+  test('orders are read from a JSON object', async () => {
     const seed = await seedOf('b.json', `{"orders":[{"id":9007199254740993},7],"pets":[${bellaJson}]}`);
     expect(seed).toEqual({ pets: [{ id: 5n, ...bella }], orders: [{ id: 9007199254740993n }, 7] });
   });
 
-  test.each(['a.csv', 'a.ndjson'])('an empty %s has none', async (name) => {
+  test.each(['a.csv', 'a.ndjson'])('an empty %s has no animals', async (name) => {
     expect(await seedOf(name, '')).toEqual({ pets: [], orders: [] });
   });
 });
 
-describe('faults are told by line, those of the reading and of the contract alike', () => {
+describe('parse errors and validation errors are listed with their lines', () => {
   test.each([
     [
       'a.csv',
       'name,category,id\n"R\r\nex",1,1\nRex\n\nRex,x,\nRex,1,1\nRex,1,2\n"Rex',
       [
-        'FILE, line 4: the header has 3 columns, and this row 1: Rex',
+        'FILE, line 4: expected 3 columns, found 1: Rex',
         'FILE, line 6: category "x" must be a whole number',
-        'FILE, line 7: id 1 stands at line 2 already',
-        'FILE, line 9: is not CSV: a quote that opens here is never closed',
+        'FILE, line 7: id 1 is already used at line 2',
+        'FILE, line 9: invalid CSV: a quote opened on this line is never closed',
       ],
     ],
     [
       'a.ndjson',
       '\n{"name":\n{"name":"Rex"}\n',
-      ['FILE, line 2: is not JSON: Unexpected end of JSON input', 'FILE, line 3: categoryId is required'],
+      ['FILE, line 2: invalid JSON: Unexpected end of JSON input', 'FILE, line 3: categoryId is required'],
     ],
     [
       'a.json',
@@ -88,13 +88,13 @@ describe('faults are told by line, those of the reading and of the contract alik
       [
         'FILE, line 4, animal 2: categoryId is required',
         'FILE, line 5, animal 3: 7 must be a JSON object',
-        'FILE, line 5: is not JSON: text behind the array',
+        'FILE, line 5: invalid JSON: text after the array',
       ],
     ],
     ['a.json', '{"pets":[{"name":"Rex"}]}', ['FILE, animal 1: categoryId is required']],
-  ])('%s %j', async (name, content, faults) => {
-    const hint = 'mend these lines; nothing was added';
-    expect(await refusalOf(name, content)).toMatchObject({ message: faults.join('; '), code: 'usage', hint });
+  ])('%s %j', async (name, content, errors) => {
+    const hint = 'fix these lines; nothing was added';
+    expect(await refusalOf(name, content)).toMatchObject({ message: errors.join('; '), code: 'usage', hint });
   });
 });
 
@@ -106,7 +106,7 @@ test.each([
   ['a.ndjson', Buffer.from('\ufeff{}', 'utf16le'), UTF16, 'save it as UTF-8'],
   ['a.json', Buffer.from('["\xfc"]', 'latin1'), LATIN, 'save it as UTF-8'],
   ['a.json', Buffer.from('{"pets":["\xfc"]}', 'latin1'), LATIN, 'save it as UTF-8'],
-])('%s that is not UTF-8 is refused by its name', async (name, bytes, looks, hint) => {
+])('%s that is not UTF-8 is refused', async (name, bytes, looks, hint) => {
   expect(await refusalOf(name, bytes)).toMatchObject({
     message: `FILE is not UTF-8 text (${looks})`,
     code: 'usage',
@@ -118,15 +118,15 @@ test.each([
   ['a.XLSX', 'PK\x03\x04\x14\0\x06\0', 'FILE is a workbook, not text'],
   ['a.csv', 'PK\x03\x04\x14\0\x06\0', 'FILE is a workbook or an archive, not text'],
   ['a.json', 'PK\x03\x04\x14\0\x06\0', 'FILE is a workbook or an archive, not text'],
-])('%s that is a workbook is refused with what to save it as', async (name, bytes, message) => {
+])('a workbook named %s is refused, with how to save it as CSV', async (name, bytes, message) => {
   expect(await refusalOf(name, bytes)).toMatchObject({ message, code: 'usage', hint: AS_CSV });
 });
 
-test('a file that is not there is told with the one of a similar name', async () => {
+test('if the file does not exist, a file with a similar name is suggested', async () => {
   await writeFile(join(directory, 'Shop.NDJSON'), '');
   const error = await readSeedFile(join(directory, 'shop')).catch((caught) => caught);
-  // Its format is told by its name, before anything is read.
-  expect(error.message).toContain('cannot tell the format');
+  // The format is checked first.
+  expect(error.message).toContain('cannot detect the format');
   const other = await readSeedFile(join(directory, 'shop.ndjson')).catch((caught) => caught);
   expect(other).toMatchObject({
     code: 'file_error',
@@ -134,7 +134,7 @@ test('a file that is not there is told with the one of a similar name', async ()
   });
 });
 
-test('of many faults the first twenty are told by line, and the others by their kinds', async () => {
+test('the first twenty errors are listed, and the others are counted by kind', async () => {
   const rows = [
     ...Array(20).fill('7'),
     '{"name":1,"categoryId":1}',
@@ -144,18 +144,18 @@ test('of many faults the first twenty are told by line, and the others by their 
   ];
   const { message } = await refusalOf('a.ndjson', rows.join('\n'));
   expect(message).toMatch(
-    /line 20: 7 must be a JSON object; and 4 more: 2 × must be a JSON object; 1 × name must be a string; 1 × id must be from/,
+    /line 20: 7 must be a JSON object; and 4 more errors: 2 × must be a JSON object; 1 × name must be a string; 1 × id must be from/,
   );
 });
 
 test.each([
-  ['', 'FILE is not JSON: Unexpected end of JSON input'],
-  ['{"pets":[', 'FILE is not JSON: Unexpected end of JSON input'],
-  ['null', 'FILE must hold an array of animals, or an object with arrays "pets" and "orders"'],
-  ['{"orders":[]}', 'FILE must hold an array of animals, or an object with arrays "pets" and "orders"'],
+  ['', 'FILE: invalid JSON: Unexpected end of JSON input'],
+  ['{"pets":[', 'FILE: invalid JSON: Unexpected end of JSON input'],
+  ['null', 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"'],
+  ['{"orders":[]}', 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"'],
   [
     '{"pets":[],"orders":{}}',
-    'FILE must hold an array of animals, or an object with arrays "pets" and "orders"',
+    'FILE must be an array of animals, or an object with the arrays "pets" and "orders"',
   ],
 ])('a document %j is refused', async (content, message) => {
   expect(await refusalOf('a.json', content)).toMatchObject({ message, code: 'usage' });

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
 
-// The options of `pets serve`, from the command line to what a client of the service sees.
+// What the options of `pets serve` change for a client of the service.
 
 async function serve(args: readonly string[], options?: TerminalOptions) {
   const program = await startInTerminal(
@@ -25,7 +25,7 @@ const spend = async (call: () => Promise<Response>, count: number) => {
   for (let i = 0; i < count; i++) await call();
 };
 
-test('--ban-after and --ban-for', async () => {
+test('--ban-after and --ban-for set when a key is banned and for how long', async () => {
   const { clock, call } = await serve(['--plan', 'free', '--ban-after', '2', '--ban-for', '7']);
   await spend(call, 61);
   clock.advance(1_000);
@@ -35,7 +35,7 @@ test('--ban-after and --ban-for', async () => {
   expect(banned.headers.get('retry-after')).toBe('7');
 });
 
-test('without them the 10th bans for 300 s', async () => {
+test('by default the tenth request after a 429 bans a key for 300 s', async () => {
   const { clock, call } = await serve(['--plan', 'free']);
   await spend(call, 61);
   clock.advance(1_000);
@@ -45,7 +45,7 @@ test('without them the 10th bans for 300 s', async () => {
   expect(banned.headers.get('retry-after')).toBe('300');
 });
 
-test('--limit-failed-keys', async () => {
+test('--limit-failed-keys limits requests without a valid key', async () => {
   for (const [args, status] of [
     [[], 401],
     [['--limit-failed-keys'], 429],
@@ -57,7 +57,7 @@ test('--limit-failed-keys', async () => {
   }
 });
 
-test('--allow-host, given twice', async () => {
+test('--allow-host may be given twice', async () => {
   const { event } = await serve(['--allow-host', 'Shop.test', '--allow-host', 'till.test']);
   for (const [host, status] of [
     ['shop.test', 200],
@@ -69,7 +69,7 @@ test('--allow-host, given twice', async () => {
   }
 });
 
-test('--cors, given twice, takes an origin as an address bar has it', async () => {
+test('--cors may be given twice, and accepts a trailing slash', async () => {
   const { call } = await serve(['--cors', 'http://localhost:5173/', '--cors', 'https://shop.test']);
   for (const origin of ['http://localhost:5173', 'https://shop.test']) {
     expect((await call('/pets', { Origin: origin })).headers.get('access-control-allow-origin')).toBe(origin);
@@ -79,7 +79,7 @@ test('--cors, given twice, takes an origin as an address bar has it', async () =
   ).toBe(false);
 });
 
-test('--latency and --fail-rate, with the seed that brings the same again', async () => {
+test('--latency and --fail-rate repeat the same faults with the same --fault-seed', async () => {
   const run = async (args: string[]) => {
     const held: number[] = [];
     const { event, call } = await serve(args, { onSleep: (milliseconds) => void held.push(milliseconds) });
@@ -97,7 +97,7 @@ test('--latency and --fail-rate, with the seed that brings the same again', asyn
   expect(other.held).not.toEqual(first.held);
 });
 
-test('a person is told of the faults, and how to have them again', async () => {
+test('the first lines describe the faults and the seed to repeat them', async () => {
   const program = await startInTerminal(
     [
       'serve',
@@ -118,11 +118,11 @@ test('a person is told of the faults, and how to have them again', async () => {
   program.raise('SIGTERM');
   expect(await program.ended).toBe(0);
   expect(program.stdout()).toContain(
-    'faults: answers held back 200 ms, 10 % of the requests fail (--fault-seed 42)',
+    'faults: responses delayed by 200 ms, 10 % of requests fail (--fault-seed 42)',
   );
 });
 
-test('an option that is left out leaves no trace: no faults in the first event', async () => {
+test('without fault options the first event has no faults', async () => {
   const { event } = await serve([]);
   expect(event).not.toHaveProperty('faults');
 });

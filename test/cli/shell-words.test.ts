@@ -1,21 +1,21 @@
 import { expect, test } from 'vitest';
-import { shellWords, withVariables } from '../../src/cli/output/shell-words.ts';
+import { shellQuote, withEnvironment } from '../../src/cli/output/shell-words.ts';
 
 test.each([
   ['linux', ['pets', 'add', '--from', './a-b.csv'], 'pets add --from ./a-b.csv'],
   ['linux', ['a b', "it's", '$HOME', 'a\\b', ''], "'a b' 'it'\\''s' '$HOME' 'a\\b' ''"],
   ['win32', ['pets', 'add', '--from', 'C:\\shop\\a.csv'], 'pets add --from C:\\shop\\a.csv'],
   ['win32', ['a b', 'say "hi"', ''], '"a b" "say ""hi""" ""'],
-] as const)('on %s the words %j are typed %s', (platform, words, line) => {
-  expect(shellWords(words, platform)).toBe(line);
+] as const)('on %s the words %j are quoted as %s', (platform, words, line) => {
+  expect(shellQuote(words, platform)).toBe(line);
 });
 
-test('variables are set as the shells of the system do it', () => {
+test('environment variables are set in the syntax of the system’s shell', () => {
   const variables = { PETS_BASE_URL: 'http://127.0.0.1:7387/v1', PETS_API_KEY: 'k' };
-  expect(withVariables(variables, 'pets list', 'linux')).toBe(
+  expect(withEnvironment(variables, 'pets list', 'linux')).toBe(
     'PETS_BASE_URL=http://127.0.0.1:7387/v1 PETS_API_KEY=k pets list',
   );
-  expect(withVariables(variables, 'pets list', 'win32')).toBe(
+  expect(withEnvironment(variables, 'pets list', 'win32')).toBe(
     "$env:PETS_BASE_URL='http://127.0.0.1:7387/v1'; $env:PETS_API_KEY='k'; pets list",
   );
 });

@@ -5,6 +5,7 @@ import type { Console } from '../../src/cli/output/console.ts';
 import { type Column, renderRows, renderTable } from '../../src/cli/output/table.ts';
 import { fitColumns } from '../../src/cli/output/table-layout.ts';
 import { displayWidth } from '../../src/cli/output/width.ts';
+import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileSoup } from '../helpers/hostile-text.ts';
 
 const terminal = (columns: number, level: 0 | 1 = 0) =>
@@ -12,7 +13,7 @@ const terminal = (columns: number, level: 0 | 1 = 0) =>
 
 const COLUMNS: Column[] = [
   { head: 'ID', align: 'right' },
-  { head: 'NAME', wide: true },
+  { head: 'NAME', flexible: true },
   { head: 'CATEGORY', align: 'right' },
   { head: 'STATUS' },
 ];
@@ -27,7 +28,7 @@ const anyName = fc.oneof(
 );
 
 describe('a table of any text', () => {
-  test('has a line for each row, none wider than the terminal, and its columns one below the other', () => {
+  test('has one line per row, fits the terminal, and aligns its columns', () => {
     fc.assert(
       fc.property(fc.array(anyName, { minLength: 1, maxLength: 8 }), anyWidth, (names, columns) => {
         const rows = names.map((name, i) => [`${i + 1}`, name, '3', 'available']);
@@ -41,11 +42,11 @@ describe('a table of any text', () => {
         }
         expect(head).toMatch(/^ID {2}NAME +CATEGORY {2}STATUS$/);
       }),
-      { numRuns: 300 },
+      { numRuns: cases(300) },
     );
   });
 
-  test.each(Object.entries(graphemes))('%s is whole or not there', (_, grapheme) => {
+  test.each(Object.entries(graphemes))('%s is never cut in half', (_, grapheme) => {
     for (let columns = 28; columns < 60; columns++) {
       const [, line = ''] = linesAt(columns, [['1', grapheme.repeat(20), '3', 'sold']]);
       const cell = line.replace(/^.*?1 {1,2}/, '').replace(/\s+3 +sold$/, '');
@@ -54,7 +55,7 @@ describe('a table of any text', () => {
     }
   });
 
-  test('is as wide on a terminal that turns text around: Hebrew and Arabic stand between marks', () => {
+  test('encloses Hebrew and Arabic in left-to-right marks without width', () => {
     const [, hebrew, mixed] = linesAt(80, [
       ['1', 'רקס', '3', 'sold'],
       ['2', 'Rex רקס 5', '3', 'sold'],
@@ -64,7 +65,7 @@ describe('a table of any text', () => {
     expect(linesAt(80, [['1', 'Rex 猫', '3', 'sold']]).join()).not.toContain('\u200e');
   });
 
-  test('has cells that look like what the table is made of inside', () => {
+  test('keeps cells that look like control characters or replacement patterns', () => {
     const names = ['xxx', 'é\u0001xxx', '$&', '$1é', ' é ', 'é'];
     const lines = linesAt(
       80,
@@ -81,7 +82,7 @@ describe('a table of any text', () => {
   });
 });
 
-describe('what gives way on a narrow terminal', () => {
+describe('on a narrow terminal', () => {
   const rows = [
     ['1234567', 'Lady Barkington of Woofshire', '12', 'available'],
     ['8', 'Rex', '3', 'sold'],
@@ -104,17 +105,17 @@ describe('what gives way on a narrow terminal', () => {
     [7, [1, 2, 2], 1],
     [5, [2, 2], 1],
     [1, [1], 1],
-  ])('at %i columns the columns are %j wide, %i apart', (columns, widths, gap) => {
+  ])('of %i columns the widths are %j and the gap is %i', (columns, widths, gap) => {
     const extents = [
-      { content: 7, head: 2, wide: false, atLeast: 1 },
-      { content: 28, head: 4, wide: true, atLeast: 1 },
-      { content: 2, head: 8, wide: false, atLeast: 1 },
-      { content: 9, head: 6, wide: false, atLeast: 1 },
+      { content: 7, head: 2, flexible: false, minWidth: 1 },
+      { content: 28, head: 4, flexible: true, minWidth: 1 },
+      { content: 2, head: 8, flexible: false, minWidth: 1 },
+      { content: 9, head: 6, flexible: false, minWidth: 1 },
     ];
     expect(fitColumns(extents, columns)).toEqual({ widths, gap });
   });
 
-  test('a heading is cut before a number is', () => {
+  test('headings are cut before numbers', () => {
     expect(linesAt(32, rows)).toEqual([
       '     ID  NAME      C…  STATUS',
       '1234567  Lady Ba…  12  available',
@@ -122,13 +123,13 @@ describe('what gives way on a narrow terminal', () => {
     ]);
   });
 
-  test('the largest numbers there are fit 40 columns, where there is only one of them in a row', () => {
+  test('one int64 per row fits 40 columns', () => {
     const [, line] = linesAt(40, [['9223372036854775807', 'Lady Barkington', '12345', 'available']]);
     expect(line).toBe('9223372036854775807 Lad… 12345 available');
   });
 
-  test('the last columns are left out where the others would be too narrow to be of use', () => {
-    const columns: Column[] = ['a', 'b', 'c', 'd'].map((head) => ({ head, atLeast: 8, wide: true }));
+  test('the last columns are dropped if the others would become too narrow', () => {
+    const columns: Column[] = ['a', 'b', 'c', 'd'].map((head) => ({ head, minWidth: 8, flexible: true }));
     const long = [['a', 'b', 'c', 'd'].map((each) => each.repeat(20))];
     const { text, shown } = renderTable(terminal(40), columns, long);
     const head = 'a         b         c          d';
@@ -140,12 +141,12 @@ describe('what gives way on a narrow terminal', () => {
   });
 });
 
-test('a cell that is cut has the colour of what it says', () => {
+test('a cell that is cut keeps its colour', () => {
   const columns: Column[] = [
     { head: 'NAME' },
     {
       head: 'STATUS',
-      paint: (shown, cell) => (cell === 'available' ? `\u001b[32m${shown}\u001b[39m` : shown),
+      format: (shown, cell) => (cell === 'available' ? `\u001b[32m${shown}\u001b[39m` : shown),
     },
   ];
   expect(renderRows(terminal(10, 1), columns, [['Rex', 'available']])).toBe(
@@ -153,7 +154,7 @@ test('a cell that is cut has the colour of what it says', () => {
   );
 });
 
-test('a table of very many rows has them all, in their order', () => {
+test('a long table has all rows in order', () => {
   const rows = Array.from({ length: 130_000 }, (_, i) => [`${i}`]);
   const lines = linesAt(80, rows, [{ head: 'ID' }]);
   expect(lines).toHaveLength(130_001);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { answering, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply } from '../helpers/scripted-server.ts';
 
-// What a person sees: the program in this process, on a terminal of a given width.
+// The output on a terminal of a given width. The program runs in this process.
 
 describe('a wait', () => {
   const refusedOnce: Handler = (_, response, count) =>
@@ -15,7 +15,7 @@ describe('a wait', () => {
         )
       : reply(response, 200, []);
 
-  test('is told with its reason, its length and its end', async () => {
+  test('is reported with its reason, length and end', async () => {
     const { code, stderr } = await runAgainst(refusedOnce, ['list', '--color', 'never'], { columns: 80 });
     expect(code).toBe(0);
     expect(stderr).toContain('waiting 30 s (rate limit), until 12:00:30 UTC');
@@ -25,7 +25,7 @@ describe('a wait', () => {
     });
   });
 
-  test('longer than PETS_MAX_WAIT ends at once with 5, and says until when', async () => {
+  test('longer than PETS_MAX_WAIT fails immediately with exit code 5 and reports the end of the wait', async () => {
     const { code, stderr, server } = await runAgainst(refusedOnce, ['list'], {
       env: { PETS_MAX_WAIT: '29' },
     });
@@ -34,7 +34,7 @@ describe('a wait', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('is ended by Ctrl-C with 130, and nothing listens to signals any more', async () => {
+  test('ends with 130 on Ctrl-C and removes the signal handlers', async () => {
     const { code, stdout, handlersLeft, server } = await runAgainst(refusedOnce, ['list', '--json'], {
       onSleep: (_, raise) => raise('SIGINT'),
     });
@@ -43,7 +43,7 @@ describe('a wait', () => {
   });
 });
 
-describe('get, where the service has removed the operation', () => {
+describe('get, if the service has removed the operation', () => {
   const gone: Handler = (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://service');
     if (pathname !== '/v1/pets') {
@@ -55,26 +55,26 @@ describe('get, where the service has removed the operation', () => {
     });
   };
 
-  test('looks through the list, and says what to use', async () => {
+  test('searches the list and names a command to use instead', async () => {
     const { code, stdout, stderr } = await runAgainst(gone, ['get', '3', '2']);
     expect([code, stdout]).toEqual([0, '3\tAnimal 3\t1\tsold\n2\tAnimal 2\t1\tsold\n']);
-    expect(stderr).toContain('the first 3 pages were looked through. Use: pets list');
+    expect(stderr).toContain('searched the first 3 pages of the list. Use instead: pets list');
   });
 
-  test('but through ten pages at most', async () => {
+  test('searches at most ten pages', async () => {
     const { code, server, stderr } = await runAgainst(gone, ['get', '11']);
     expect(code).toBe(3);
     expect(server.requests).toHaveLength(11);
-    expect(stderr).toContain('what lies behind was not looked through: 11 may be there');
+    expect(stderr).toContain('the remaining pages were not searched and may contain these ids: 11');
   });
 
-  test('and no further than it must, where an id is asked for twice', async () => {
+  test('stops searching when all ids are found, even if one is given twice', async () => {
     const { code, server } = await runAgainst(gone, ['get', '1', '1']);
     expect([code, server.requests.length]).toEqual([0, 2]);
   });
 });
 
-test('--debug tells each attempt with its headers, and the key nowhere, though the service sends it back', async () => {
+test('--debug logs each attempt with its headers, but never the key, even if the service echoes it', async () => {
   const { stderr, stdout } = await runAgainst(
     (request, response, count) =>
       count === 1
@@ -89,13 +89,13 @@ test('--debug tells each attempt with its headers, and the key nowhere, though t
   );
   expect(stderr.match(/^GET http:\/\/127\.0\.0\.1:\d+\/v1\/pets$/gm)).toHaveLength(3);
   expect(stderr.match(/^ {2}> Authorization: Bearer …_key$/gm)).toHaveLength(3);
-  expect(stderr).toMatch(/^failed: NetworkError: .* \(connected \d+ ms, whole \d+ ms\)$/m);
-  expect(stderr.match(/^500 \(connected \d+ ms, first byte \d+ ms, whole \d+ ms\)$/gm)).toHaveLength(2);
+  expect(stderr).toMatch(/^failed: NetworkError: .* \(connected \d+ ms, complete \d+ ms\)$/m);
+  expect(stderr.match(/^500 \(connected \d+ ms, first byte \d+ ms, complete \d+ ms\)$/gm)).toHaveLength(2);
   expect(stderr).toContain('  < x-echo: …_key');
   expect(stdout + stderr).not.toContain('pets_secret_key');
 });
 
-describe('a creation whose answer is lost: the outcome is unknown, and what to do about it', () => {
+describe('an animal that may or may not have been added', () => {
   const cut: Handler = (request) => request.socket.destroy();
   const down =
     (headers: Record<string, string>): Handler =>
@@ -118,23 +118,27 @@ describe('a creation whose answer is lost: the outcome is unknown, and what to d
   };
 
   test.each([cut, down({})])(
-    'where the service has not shown that it knows a repetition (%#)',
+    'is not sent again if the service has not shown that it supports idempotency keys (%#)',
     async (handler) => {
       const { hint, keys } = await add(handler);
       expect(keys).toHaveLength(1);
-      expect(hint).toMatch(/^look first: pets list --all\. Then add it again only where it is missing/);
+      expect(hint).toMatch(
+        /^check whether the animal was added: pets list --all; add it again only if it is missing/,
+      );
     },
   );
 
-  test('where it has, the same key adds no second one', async () => {
+  test('is sent again with the same key if the service supports idempotency keys', async () => {
     const { hint, keys } = await add(down({ 'Idempotency-Supported': 'true' }));
-    const [key] = /(?<=--idempotency-key )[^ :]+/.exec(hint) ?? [];
-    expect(hint).toMatch(/^look first: pets list --all\. Then repeat the same command/);
+    const [key] = /(?<=--idempotency-key )\S+/.exec(hint) ?? [];
+    expect(hint).toMatch(
+      /^check whether the animal was added: pets list --all; to retry without adding it twice, run the same command/,
+    );
     expect(keys).toEqual([`"${key}"`, `"${key}"`, `"${key}"`]);
   });
 });
 
-test('a rejected key from the environment is not mended by a login', async () => {
+test('the hint for a rejected key from the environment does not suggest a login', async () => {
   const handler: Handler = (_, response) =>
     reply(response, 401, { code: 'unauthorized', message: 'no', status: 401 });
   const { code, stderr } = await runAgainst(handler, ['list']);
@@ -142,10 +146,10 @@ test('a rejected key from the environment is not mended by a login', async () =>
   expect(stderr).toContain('set PETS_API_KEY to a valid key, or unset it');
 });
 
-test('a damaged settings file hinders nobody who names the profile', async () => {
+test('a damaged settings file does not matter with --profile', async () => {
   const { code, stderr } = await runAgainst(answering([]), ['list', '--profile', 'prod'], {
     files: { 'settings.json': '{' },
   });
   expect(code).toBe(4);
-  expect(stderr).toContain('no key is saved for profile prod');
+  expect(stderr).toContain('no API key saved for profile prod');
 });

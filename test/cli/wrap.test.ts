@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { wrapText } from '../../src/cli/output/wrap.ts';
+import { wrapText } from '../../src/cli/output/width.ts';
 
 test.each([
   ['one two three', 9, 2, 'one two\n  three'],
   ['note: nothing here is longer than the line', 80, 2, 'note: nothing here is longer than the line'],
-  // A command stays in one piece, with its options and what they have.
+  // A command stays on one line with its options and their values.
   ['to see more: pets list --status sold --all', 30, 2, 'to see more:\n  pets list --status sold --all'],
   [
     'put quotes around it: pets add "Lady Bella" --category 1',
@@ -16,7 +16,7 @@ test.each([
   ['for example: pets add Rex --category 3', 37, 4, 'for example:\n    pets add Rex --category 3'],
   ['no keys: pets keys add <name> --plan <plan>', 40, 2, 'no keys:\n  pets keys add <name> --plan <plan>'],
   ['log in: pets login; or try it here', 24, 2, 'log in: pets login; or\n  try it here'],
-  // One that is longer than the terminal is broken by the terminal, and is copied whole.
+  // A longer command is wrapped by the terminal, so that it is still copied as a whole.
   [
     'see: pets login --base-url https://api.example.com/v1',
     30,

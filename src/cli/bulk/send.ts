@@ -1,108 +1,100 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
-import { readQuota } from '../../client/rate-limit.ts';
-import { REPEATABLE_FOR } from '../../client/sender.ts';
+import { readRateLimit } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
-import { hashKey } from '../../store/keys.ts';
-import { withoutKey } from '../profiles/profile.ts';
-import type { Doubt, Job, PendingRow } from './job-types.ts';
-import type { Quota } from './progress.ts';
+import { hashKey } from '../../store/keys/keys.ts';
+import { redactKey } from '../profiles/profile.ts';
+import { entryOf, idempotencyKeyOf, type Ledger } from './ledger.ts';
+import type { LedgerFile } from './ledger-file.ts';
+import { type PlannedRow, whyNotRepeatable } from './plan.ts';
+import type { QuotaLeft } from './progress-bar.ts';
 
-/** What a service says of one row; any other failure is one of the whole input. */
+/** A response with one of these is about a single row; any other failure would meet the next rows too. */
 const ROW_STATUSES: readonly number[] = [400, 413, 422];
 
 export type SendOptions = {
   client: Client;
-  job: Job;
   apiKey: string;
   clock: Clock;
-  onSettled(quota?: Quota): void;
+  /** Called after each row, with the rate limit as far as it is known. */
+  onSettled(quota?: QuotaLeft): void;
 };
 
+/** The rows that were neither added nor given up. */
+export const pendingRows = (rows: readonly PlannedRow[], ledger: Ledger): PlannedRow[] =>
+  rows.filter((row) => {
+    const kind = entryOf(ledger, row)?.kind;
+    return kind !== 'added' && kind !== 'unknown';
+  });
+
 /**
- * Sends what is left of a job, row by row. A failure that is not the row's own stops it: the rows behind would meet
- * it too, and the next run goes on.
+ * Sends rows, one by one. A failure that is not about a single row ends the run; a rerun resumes it.
  *
- * @throws ClientError, and CliError where the progress cannot be recorded
+ * @throws ClientError, and CliError if the ledger cannot be written
  */
-export async function sendRows(options: SendOptions): Promise<void> {
-  const { client, job, onSettled } = options;
-  let isAsked = false;
-  for await (const pending of job.pending()) {
-    // Whether the key is good and idempotency is honoured is known before the first row is risked.
-    if (!isAsked) await client.call('listPets', { query: { limit: 1 } }, { paced: true });
-    isAsked = true;
-    onSettled(await sendRow(pending, options));
-  }
-  await job.finish();
+export async function sendRows(
+  rows: readonly PlannedRow[],
+  file: LedgerFile,
+  options: SendOptions,
+): Promise<void> {
+  // Before the first row is sent it is known that the key is valid, and whether the service supports idempotency keys.
+  await options.client.call('listPets', { query: { limit: 1 } }, { background: true });
+  for (const row of rows) options.onSettled(await sendRow(row, file, options));
 }
 
-/** Sends one row, or settles it where it must not be sent. What the service says of its window, if it has said it. */
 async function sendRow(
-  { row, pet, idempotencyKey, doubt }: PendingRow,
-  { client, job, apiKey, clock }: SendOptions,
-): Promise<Quota | undefined> {
+  row: PlannedRow,
+  file: LedgerFile,
+  { client, apiKey, clock }: SendOptions,
+): Promise<QuotaLeft | undefined> {
+  const { hash, n, line } = row;
   const apiKeyHash = hashKey(apiKey);
-  const unknown = (message: string) =>
-    job.settle(row, { status: 'unknown', idempotencyKey, message: withoutKey(message, apiKey) });
-  const why = doubt && whyNotAgain(doubt, client.honoursIdempotency(), { apiKeyHash, now: clock.now() });
+  const before = entryOf(file.ledger, row);
+  const idempotencyKey = idempotencyKeyOf(file.ledger.header, row, before);
+  const { failures, idempotencyKey: storedKey } = before ?? {};
+  const record = () => ({ hash, n, line, at: new Date(clock.now()).toISOString(), failures });
+  const settleAsUnknown = (text: string) => {
+    const message = redactKey(text, apiKey);
+    return file.append({ kind: 'unknown', ...record(), idempotencyKey: storedKey, message });
+  };
+  // An attempt of an earlier run may have been applied.
+  const open = before?.kind === 'intent' ? before : undefined;
+  const honoursKeys = client.supportsIdempotency();
+  const why = open && whyNotRepeatable(open, { now: clock.now(), apiKeyHash, honoursKeys });
   if (why !== undefined) {
-    await unknown(why);
+    await settleAsUnknown(`sent at ${open?.at} without a response; not sent again because ${why}`);
     return undefined;
   }
-  const record = {
-    sending: () => job.sending(row, { apiKeyHash }),
-    // What an earlier run has sent stays in doubt, whatever becomes of this attempt.
-    withdrawn: async () => {
-      if (doubt === undefined) await job.withdraw(row);
+  const sendLog = {
+    // An open outcome keeps the time and the API key of its first attempt.
+    intent: () => (open ? file.check() : file.append({ kind: 'intent', ...record(), apiKeyHash })),
+    notSent: async () => {
+      if (!open) await file.append({ kind: 'notSent', ...record() });
     },
   };
   try {
-    const { value, headers } = await client.call(
-      'createPet',
-      { body: pet },
-      { idempotencyKey, paced: true, record },
-    );
-    await job.settle(row, { status: 'added', pet: value });
-    return readQuota(headers);
+    const options = { idempotencyKey, background: true, sendLog };
+    const { value, headers } = await client.call('createPet', { body: row.pet }, options);
+    await file.append({ kind: 'added', ...record(), pet: value });
+    return readRateLimit(headers);
   } catch (error) {
     if (error instanceof ApiFailure && ROW_STATUSES.includes(error.status)) {
       const { status, code = `http_${status}`, message } = error;
-      if (doubt) await unknown(`sent in an earlier run without an answer, and now refused: ${message}`);
-      else await job.settle(row, { status: 'failed', error: masked({ code, message, status }, apiKey) });
+      if (open)
+        await settleAsUnknown(`sent at ${open.at} without a response; sent again and rejected: ${message}`);
+      else {
+        const failure = { code: redactKey(code, apiKey), message: redactKey(message, apiKey), status };
+        await file.append({ kind: 'failed', ...record(), failures: (failures ?? 0) + 1, error: failure });
+      }
       return undefined;
     }
-    // Where the key is honoured the next run repeats the row; where not, nobody may, and it is told as what it is.
-    if (
-      error instanceof OutcomeUnknownError &&
-      !error.honoured &&
-      !(error.cause instanceof InterruptedError)
-    ) {
-      await unknown(`no answer: ${error.cause instanceof Error ? error.cause.message : error.cause}`);
+    // With idempotency keys, the next run repeats the row. Without them, it must not be repeated.
+    const isLost = error instanceof OutcomeUnknownError && !(error.cause instanceof InterruptedError);
+    if (isLost && !error.supportsIdempotency) {
+      await settleAsUnknown(
+        `no response: ${error.cause instanceof Error ? error.cause.message : error.cause}`,
+      );
     }
     throw error;
   }
-}
-
-function masked<Failure extends { code: string; message: string }>(
-  failure: Failure,
-  apiKey: string,
-): Failure {
-  const { code, message } = failure;
-  return { ...failure, code: withoutKey(code, apiKey), message: withoutKey(message, apiKey) };
-}
-
-/** Why a row whose outcome is unknown must not be sent again; undefined where it may. */
-function whyNotAgain(
-  { sentAt, apiKeyHash }: Doubt,
-  honoured: boolean,
-  current: { apiKeyHash: string; now: number },
-): string | undefined {
-  const sent = `sent on ${new Date(sentAt).toISOString()} without an answer`;
-  if (!honoured) return `${sent}, and the service has not shown that it knows a repetition`;
-  if (apiKeyHash !== current.apiKeyHash) return `${sent}, with another API key`;
-  const age = current.now - sentAt;
-  if (age < 0) return `${sent}, and the clock was set back since`;
-  if (age > REPEATABLE_FOR) return `${sent}, more than 23 hours ago`;
-  return undefined;
 }

@@ -1,15 +1,19 @@
 import { IdempotencyKey } from '../../contract/idempotency-key.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
-import { by, int64Argument } from '../arguments.ts';
-import type { Command, Runtime } from '../command.ts';
-import { connectionFor, tellPlace, withClient } from '../connect.ts';
-import { CliError, usageError } from '../errors/cli-error.ts';
-import { exitCodes } from '../errors/exit-codes.ts';
-import { type RowFormat, rowFormats } from '../input/row-formats.ts';
+import {
+  connectionFor,
+  followUpCommand,
+  reportTarget,
+  targetLabel,
+  withClient,
+} from '../connection/connect.ts';
+import { exitCodes } from '../errors/codes.ts';
+import { CliError, usageError } from '../errors/errors.ts';
 import { OutputError } from '../output/console.ts';
 import { renderPets } from '../output/pets.ts';
-import { placeOf } from '../profiles/resolve.ts';
-import { sameService } from '../same-service.ts';
+import type { Command, CommandContext } from '../program/command.ts';
+import { parseInt64Argument, parseWith } from '../program/parsers.ts';
+import { type RowFormat, rowFormats } from '../rows/formats.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };
 type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
@@ -17,7 +21,7 @@ type Many = { from: string; format: RowFormat; skipAdded: boolean; restart: bool
 
 export const add: Command<Options> = {
   name: 'add',
-  summary: 'add an animal, or all animals of a file',
+  summary: 'add an animal, or all animals from a file',
   examples: [
     'pets add Rex --category 3',
     'pets add "Fürst Pückler" --category 2 --status pending',
@@ -26,59 +30,57 @@ export const add: Command<Options> = {
   ],
   arguments: [{ name: '[name]', description: "the animal's name" }],
   options: [
-    { flags: '--category <id>', description: 'its category', parse: int64Argument },
-    { flags: '--status <status>', description: 'its status (default: available)', choices: petStatuses },
+    { flags: '--category <id>', description: 'category of the animal', parse: parseInt64Argument },
+    {
+      flags: '--status <status>',
+      description: 'status of the animal (default: available)',
+      choices: petStatuses,
+    },
     {
       flags: '--idempotency-key <key>',
-      description: 'repeat a creation without adding the animal twice',
-      parse: by(IdempotencyKey),
+      description: 'key that makes a retry safe',
+      parse: parseWith(IdempotencyKey),
     },
     {
       flags: '--from <file>',
       description:
-        'add every animal of a file, or of standard input (-); interrupted, the same command goes on',
+        'add all animals from a file, or from standard input (-); if interrupted, rerun the command to resume',
     },
     {
       flags: '--format <format>',
-      description: "the file's form, where its name does not tell",
+      description: "file format, if the extension doesn't show it",
       choices: rowFormats,
     },
-    {
-      flags: '--skip-added',
-      description: 'of a file that was changed since, add only the rows that no earlier run of it has added',
-    },
-    {
-      flags: '--restart',
-      description: 'add every row of the file, those that are added already a second time',
-    },
-    { flags: '--dry-run', description: 'check and show what would be sent, and send nothing' },
+    { flags: '--skip-added', description: 'skip rows already added from an earlier version of the file' },
+    { flags: '--restart', description: 'add every row, including those that were already added' },
+    { flags: '--dry-run', description: 'show what would be sent without sending it' },
   ],
   check(options) {
     if (options.from === undefined) checkOne(options);
     else checkMany(options);
   },
-  async run({ from, ...options }, runtime) {
-    if (from === undefined) return addOne(options as Required<Pick<One, 'name' | 'category'>>, runtime);
+  async run({ from, ...options }, context) {
+    if (from === undefined) return addOne(options as Required<Pick<One, 'name' | 'category'>>, context);
     const { addFrom } = await import('../bulk/run.ts');
-    return addFrom({ from, ...options }, runtime);
+    return addFrom({ from, ...options }, context);
   },
 };
 
 const HELP = 'see: pets help add';
 const EXAMPLE = 'for example: pets add Rex --category 3';
 
-/** What somebody has who forgot --from. */
+/** A name that looks like a file: `--from` was probably forgotten. */
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
 function checkOne({ name, category, format, skipAdded, restart }: Options): void {
   if (format !== undefined || skipAdded || restart)
-    throw usageError('--format, --skip-added and --restart belong to --from', HELP);
-  if (name === undefined) throw usageError('the name of the animal is missing', EXAMPLE);
-  // Mostly an unset variable of a script; and nothing can take the animal away again.
+    throw usageError('--format, --skip-added and --restart can only be used with --from', HELP);
+  if (name === undefined) throw usageError('missing name of the animal', EXAMPLE);
+  // Usually an unset variable in a script, and an animal cannot be removed again.
   if (name.trim() === '') throw usageError('the name is empty', EXAMPLE);
   if (category === undefined) {
-    const fromFile = `to add every animal of a file: pets add --from ${name}`;
-    throw usageError('--category is missing', FILE_NAME.test(name) ? fromFile : EXAMPLE);
+    const fromFile = `to add all animals from a file: pets add --from ${name}`;
+    throw usageError('missing --category', FILE_NAME.test(name) ? fromFile : EXAMPLE);
   }
 }
 
@@ -92,48 +94,48 @@ function checkMany({ name, category, status, idempotencyKey }: Options): void {
   const [excess] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
   if (excess !== undefined) {
     throw usageError(
-      `${excess} and --from exclude each other`,
+      `${excess} and --from cannot be combined`,
       name === undefined
         ? 'put names, categories and statuses into the file'
-        : 'put quotes around a file name of several words',
+        : 'put quotes around a file name with spaces',
     );
   }
 }
 
-/** Whoever takes the failure for one of the creation would add the animal again. */
-function unwritten(error: unknown, id: bigint, runtime: Runtime): unknown {
+/** Makes clear that the animal was added, so that the command is not run again. */
+function outputFailed(error: unknown, id: bigint, context: CommandContext): unknown {
   if (!(error instanceof OutputError) || error.code === 'EPIPE') return error;
-  return new CliError(`animal ${id} was added, but that could not be written: ${error.message}`, {
+  return new CliError(`animal ${id} was added, but its data could not be written: ${error.message}`, {
     code: 'output_error',
-    hint: `do not add it again; look at it: ${sameService(runtime, 'get')} ${id}`,
+    hint: `do not add it again; to see it: ${followUpCommand(context, 'get')} ${id}`,
     cause: error,
   });
 }
 
 async function addOne(
   { name, category, status, idempotencyKey, dryRun }: Options & Required<Pick<One, 'name' | 'category'>>,
-  runtime: Runtime,
+  context: CommandContext,
 ): Promise<number> {
-  const { console } = runtime;
+  const { console } = context;
   const body = { name, categoryId: category, ...(status && { status }) };
-  const connection = connectionFor(runtime);
+  const connection = connectionFor(context);
   if (dryRun) {
-    console.notice(`nothing is sent: this would be added at ${placeOf(connection)}`);
+    console.notice(`dry run: would add this animal at ${targetLabel(connection)}`);
     await console.writeJson(body);
     return exitCodes.ok;
   }
-  tellPlace(runtime, connection, 'adding at');
-  const { value: pet } = await withClient(runtime, connection, async (client) => {
+  reportTarget(context, connection, 'adding at');
+  const { value: pet } = await withClient(context, connection, async (client) => {
     if (idempotencyKey === undefined) return client.call('createPet', { body });
-    // Whether the service honours a key has to be known before an answer can be lost.
-    if (!client.honoursIdempotency()) await client.call('listPets', { query: { limit: 1 } });
+    // Find out whether the service supports idempotency keys before a response can be lost.
+    if (!client.supportsIdempotency()) await client.call('listPets', { query: { limit: 1 } });
     return client.call('createPet', { body }, { idempotencyKey });
   });
   try {
     if (console.json) await console.writeJson(pet);
     else await console.write(await renderPets(console, [pet]));
   } catch (error) {
-    throw unwritten(error, pet.id, runtime);
+    throw outputFailed(error, pet.id, context);
   }
   return exitCodes.ok;
 }

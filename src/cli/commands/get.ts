@@ -3,17 +3,15 @@ import { ApiFailure, ContractError, InterruptedError } from '../../client/errors
 import { listPages } from '../../client/pages.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { Pet } from '../../contract/schemas.ts';
-import { int64Argument } from '../arguments.ts';
-import type { Command, Runtime } from '../command.ts';
-import { connectionFor, withClient } from '../connect.ts';
-import { CliError } from '../errors/cli-error.ts';
-import { exitCodes } from '../errors/exit-codes.ts';
+import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
+import { CliError } from '../errors/errors.ts';
 import { renderPets } from '../output/pets.ts';
-import { sameService } from '../same-service.ts';
+import type { Command, CommandContext } from '../program/command.ts';
+import { parseInt64Argument } from '../program/parsers.ts';
 
 type Options = { id: bigint[] };
 
-/** After the removal of the operation the list is looked through, but not without end. */
+/** The number of pages to search if the service has removed the operation. */
 const MAX_PAGES = 10;
 
 export const get: Command<Options> = {
@@ -23,93 +21,86 @@ export const get: Command<Options> = {
   arguments: [
     {
       name: '<id...>',
-      description: "the animals' ids",
-      parse: int64Argument,
-      hint: 'an id is a number, the first column of: pets list --all',
+      description: 'ids of the animals',
+      parse: parseInt64Argument,
+      hint: 'use the number in the ID column of pets list --all',
     },
   ],
-  async run({ id: ids }, runtime) {
-    const { console } = runtime;
-    const connection = connectionFor(runtime);
-    const pets = await withClient(runtime, connection, (client) => findAll(client, ids, runtime));
-    const found = pets.filter((pet) => pet !== undefined);
-    const missing = ids.filter((_, i) => pets[i] === undefined);
-    if (ids.length > 1 || found.length > 0) await show(found, ids.length === 1, console);
-    if (missing.length > 0) throw notFound(missing, runtime);
-    return exitCodes.ok;
+  async run({ id: ids }, context) {
+    const { console } = context;
+    const connection = connectionFor(context);
+    const found = await withClient(context, connection, (client) => findAll(client, ids, context));
+    const pets = ids.flatMap((id) => found.get(id) ?? []);
+    const missing = ids.filter((id) => !found.has(id));
+    if (console.json && ids.length > 1) await console.writeJson(pets);
+    else if (console.json && pets.length > 0) await console.writeJson(pets[0]);
+    else if (pets.length > 0) await console.write(await renderPets(console, pets));
+    if (missing.length === 0) return;
+    throw new CliError(
+      `no ${missing.length === 1 ? 'animal with id' : 'animals with ids'} ${missing.join(', ')}`,
+      {
+        code: 'not_found',
+        hint: `to list all animals: ${followUpCommand(context, 'list')} --all`,
+      },
+    );
   },
 };
 
-async function show(pets: readonly Pet[], isSingle: boolean, console: Runtime['console']): Promise<void> {
-  if (console.json) await console.writeJson(isSingle ? pets[0] : pets);
-  else if (pets.length > 0) await console.write(await renderPets(console, pets));
-}
+type Found = Map<bigint, Pet>;
 
-/** One after another: a handful of ids is not worth a burst against the rate limit. */
-async function findAll(
-  client: Client,
-  ids: readonly bigint[],
-  runtime: Runtime,
-): Promise<(Pet | undefined)[]> {
-  const pets: (Pet | undefined)[] = [];
+/** Sends one request after another, because a burst could exceed the rate limit. */
+async function findAll(client: Client, ids: readonly bigint[], context: CommandContext): Promise<Found> {
+  const found: Found = new Map();
   for (const petId of ids) {
     try {
-      pets.push(await getOne(client, petId));
+      const { value: pet } = await client.call('getPet', { params: { petId } });
+      if (pet.id !== petId)
+        throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
+      found.set(petId, pet);
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error;
-      if (error.status === 410) return lookThrough(client, ids, runtime);
+      if (error.status === 410) return searchList(client, ids, context);
       if (error.status !== 404) throw error;
-      pets.push(undefined);
     }
   }
-  if (pets.every((pet) => pet === undefined)) await expectService(client);
-  return pets;
+  if (found.size === 0) await checkBaseUrl(client);
+  return found;
 }
 
-/** Under a wrong base URL every animal seems to be missing. @throws ContractError where there is no list either */
-async function expectService(client: Client): Promise<void> {
+/** With a wrong base URL, every animal seems to be missing. @throws ContractError if the list is not found either */
+async function checkBaseUrl(client: Client): Promise<void> {
   try {
     await client.call('listPets', { query: { limit: 1 } });
   } catch (error) {
-    // What else goes wrong with it is not what was asked for.
+    // Ignore other errors: the result of `get` is already known.
     if (error instanceof InterruptedError || (error instanceof ContractError && error.status === 404))
       throw error;
   }
 }
 
-async function getOne(client: Client, petId: bigint): Promise<Pet> {
-  const { value: pet } = await client.call('getPet', { params: { petId } });
-  if (pet.id !== petId) throw new ContractError(200, `it was asked for animal ${petId} and sent ${pet.id}`);
-  return pet;
-}
-
-async function lookThrough(
+/** Searches the first pages of the list for the animals. */
+async function searchList(
   client: Client,
   ids: readonly bigint[],
-  { console }: Runtime,
-): Promise<(Pet | undefined)[]> {
-  const found = new Map<bigint, Pet>();
+  { console }: CommandContext,
+): Promise<Found> {
+  const missing = new Set(ids);
+  const found: Found = new Map();
   let pages = 0;
-  let isWhole = false;
+  let isComplete = false;
   for await (const { pets, more } of listPages(client, { limit: pageSize.max }, pageSize.max)) {
-    for (const pet of pets) if (ids.includes(pet.id)) found.set(pet.id, pet);
+    for (const pet of pets) if (missing.delete(pet.id)) found.set(pet.id, pet);
     pages++;
-    isWhole = more === 'no';
-    if (found.size === new Set(ids).size || pages === MAX_PAGES) break;
+    isComplete = more === 'no';
+    if (missing.size === 0 || pages === MAX_PAGES) break;
   }
-  const looked = pages === 1 ? 'the first page was' : `the first ${pages} pages were`;
+  const searched = pages === 1 ? 'first page' : `first ${pages} pages`;
   console.notice(
-    `the service has removed this operation; ${looked} looked through. Use: pets list --all --json`,
+    `the service can no longer get animals by id; searched the ${searched} of the list. Use instead: pets list --all --json`,
   );
-  const missing = ids.filter((id) => !found.has(id));
-  if (missing.length > 0 && !isWhole)
-    console.notice(`what lies behind was not looked through: ${missing.join(', ')} may be there`);
-  return ids.map((id) => found.get(id));
-}
-
-function notFound(ids: readonly bigint[], runtime: Runtime): CliError {
-  return new CliError(`there is no animal with ${ids.length === 1 ? 'id' : 'the ids'} ${ids.join(', ')}`, {
-    code: 'not_found',
-    hint: `see which there are: ${sameService(runtime, 'list')} --all`,
-  });
+  if (missing.size > 0 && !isComplete)
+    console.notice(
+      `the remaining pages were not searched and may contain these ids: ${[...missing].join(', ')}`,
+    );
+  return found;
 }

@@ -1,4 +1,4 @@
-import type { Command, CommandGroup } from '../command.ts';
+import type { Command, CommandGroup } from '../program/command.ts';
 import { add } from './add.ts';
 import { completion } from './completion.ts';
 import { get } from './get.ts';
@@ -11,7 +11,7 @@ import { profiles } from './profiles.ts';
 import { serve } from './serve.ts';
 import { use } from './use.ts';
 
-/** The commands, in the order in which help shows them. */
+/** All commands, in the order of the help page. */
 export const commands: readonly (Command<never> | CommandGroup)[] = [
   list,
   add,

@@ -1,14 +1,12 @@
-import { type ListedPage, listPages } from '../../client/pages.ts';
+import { listPages, type PetPage } from '../../client/pages.ts';
 import { operations, pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
-import { by } from '../arguments.ts';
-import type { Command, Runtime } from '../command.ts';
-import { connectionFor, withClient } from '../connect.ts';
-import { usageError } from '../errors/cli-error.ts';
-import { exitCodes } from '../errors/exit-codes.ts';
-import { createPetSink, type PetFormat } from '../output/pet-sink.ts';
-import { type Connection, placeOf } from '../profiles/resolve.ts';
-import { sameService } from '../same-service.ts';
+import { connectionFor, followUpCommand, targetLabel, withClient } from '../connection/connect.ts';
+import { usageError } from '../errors/errors.ts';
+import { createPetWriter, type PetFormat } from '../output/pet-writer.ts';
+import type { Connection } from '../profiles/profile.ts';
+import type { Command, CommandContext } from '../program/command.ts';
+import { parseWith } from '../program/parsers.ts';
 
 type Options = { status?: PetStatus; limit?: number; all?: boolean; ndjson?: boolean; csv?: boolean };
 
@@ -23,88 +21,73 @@ export const list: Command<Options> = {
     'pets list --all --csv > animals.csv',
   ],
   options: [
-    { flags: '--status <status>', description: 'only animals with this status', choices: petStatuses },
+    { flags: '--status <status>', description: 'only list animals with this status', choices: petStatuses },
     {
       flags: '--limit <number>',
-      description: `animals a page, ${pageSize.min} to ${pageSize.max} (default: ${pageSize.default})`,
-      parse: by(limit),
+      description: `animals per page, ${pageSize.min} to ${pageSize.max} (default: ${pageSize.default}; ${pageSize.max} with --all)`,
+      parse: parseWith(limit),
     },
-    { flags: '--all', description: 'every page, not only the first' },
-    { flags: '--ndjson', description: 'one JSON object a line, as the pages come' },
-    { flags: '--csv', description: 'comma-separated values with a header' },
+    { flags: '--all', description: 'fetch all pages' },
+    { flags: '--ndjson', description: 'stream one JSON object per line' },
+    { flags: '--csv', description: 'print CSV (comma-separated values) with a header' },
   ],
-  async run(options, runtime) {
-    const format = chooseFormat(options, runtime);
-    const connection = connectionFor(runtime);
-    await withClient(runtime, connection, async (client) => {
+  async run(options, context) {
+    const format = chooseFormat(options, context);
+    const connection = connectionFor(context);
+    await withClient(context, connection, async (client) => {
       const size = options.limit ?? (options.all ? pageSize.max : undefined);
       const query = { limit: size, status: options.status };
       const pages = listPages(client, query, size ?? pageSize.default, { all: options.all === true });
-      const sink = createPetSink(format, runtime.console);
+      const writer = createPetWriter(format, context.console);
       let count = 0;
       for await (const page of pages) {
         count += page.pets.length;
-        await sink.take(page.pets);
+        await writer.write(page.pets);
         if (!options.all || page.more !== 'yes') {
-          await sink.end();
-          tellTheRest(runtime, connection, { count, more: page.more, options, format });
+          await writer.end();
+          const notice = noticeBelow(context, connection, { count, more: page.more, options, format });
+          if (notice !== undefined) context.console.notice(notice);
           return;
         }
       }
     });
-    return exitCodes.ok;
   },
 };
 
-function chooseFormat({ ndjson, csv }: Options, { globals }: Runtime): PetFormat {
-  const asked = [globals.json && 'json', ndjson && 'ndjson', csv && 'csv'].filter(
-    (name) => name !== false && name,
-  );
-  if (asked.length > 1)
-    throw usageError(`--${asked.join(' and --')} exclude each other`, 'choose one of them');
-  return (asked[0] as PetFormat | undefined) ?? 'rows';
+function chooseFormat({ ndjson, csv }: Options, { globals }: CommandContext): PetFormat {
+  const given = { json: globals.json, ndjson, csv };
+  const formats = (['json', 'ndjson', 'csv'] as const).filter((name) => given[name]);
+  if (formats.length > 1) throw usageError(`--${formats.join(' and --')} cannot be combined`, 'use only one');
+  return formats[0] ?? 'rows';
 }
 
-type Listed = { count: number; more: ListedPage['more']; options: Options; format: PetFormat };
+type Listed = { count: number; more: PetPage['more']; options: Options; format: PetFormat };
 
-/** Says on stderr whether there are more, and how to get them; below a table also what it is a table of. */
-function tellTheRest(runtime: Runtime, connection: Connection, listed: Listed): void {
-  const { console } = runtime;
-  const { count, more } = listed;
-  if (count === 0 && more === 'no') {
-    if (console.isTerminal) console.notice(emptiness(runtime, connection, listed));
-  } else if (console.isTerminal && listed.format === 'rows') {
-    console.notice(footer(runtime, connection, listed));
-  } else if (more === 'yes') {
-    console.notice(`${count} shown, there are more: --all`);
-  } else if (more === 'unknown') {
-    console.notice(
-      listed.options.all
-        ? `${count} shown; the service does not say whether there are more`
-        : `${count} shown, there may be more: the service sends no link to a next page`,
-    );
+/** The notice below a list: whether there are more animals and how to list them. For a table on a terminal, also the count. */
+function noticeBelow(
+  context: CommandContext,
+  connection: Connection,
+  { count, more, options: { status, all }, format }: Listed,
+): string | undefined {
+  const { isTerminal } = context.console;
+  const target = targetLabel(connection);
+  const isEmpty = isTerminal && count === 0 && more === 'no';
+  if (isEmpty && status)
+    return `no ${status} animals at ${target}. See all: ${followUpCommand(context, 'list')}`;
+  if (isEmpty)
+    return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
+  const unknown = 'There may be more animals; the service sends no link to a next page';
+  if (!isTerminal || format !== 'rows') {
+    if (more === 'no') return undefined;
+    return `${count} ${count === 1 ? 'animal' : 'animals'} shown. ${more === 'yes' ? 'For all animals, add --all' : unknown}`;
   }
-}
-
-function footer(runtime: Runtime, connection: Connection, { count, more, options }: Listed): string {
-  const { status } = options;
-  // Who reads another profile than the usual one is reminded of it.
+  // Name the profile unless it is the usual one.
   const isUsual = ['profile prod', 'PETS_API_KEY'].includes(connection.keySource);
-  const place = isUsual ? '' : ` at ${placeOf(connection)}`;
-  const what = `${count === 1 ? '1 animal' : `${count} animals`}${place}${status ? `, status ${status}` : ''}`;
-  if (more === 'no') return what;
-  if (more === 'yes') return `${what}; there are more: ${again(runtime, status, '--all')}`;
-  if (options.all) return `${what}; the service does not say whether there are more`;
-  const most = count < pageSize.max ? `: ${again(runtime, status, '--limit', `${pageSize.max}`)}` : '';
-  return `${what}; there may be more, the service sends no link to a next page${most}`;
+  const filter = status ? `, status ${status}` : '';
+  const shown = `${count} ${count === 1 ? 'animal' : 'animals'}${isUsual ? '' : ` at ${target}`}${filter}`;
+  const command = `${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''}`;
+  if (more === 'no') return shown;
+  if (more === 'yes') return `${shown}. More available: ${command} --all`;
+  if (all || count >= pageSize.max) return `${shown}. ${unknown}`;
+  return `${shown}. ${unknown}. For a larger page: ${command} --limit ${pageSize.max}`;
 }
-
-function emptiness(runtime: Runtime, connection: Connection, { options: { status } }: Listed): string {
-  const place = placeOf(connection);
-  return status
-    ? `no animal is ${status} at ${place}. Look for any: ${again(runtime, undefined)}`
-    : `there are no animals at ${place}. Add one: ${sameService(runtime, 'add')} <name> --category <id>`;
-}
-
-const again = (runtime: Runtime, status: PetStatus | undefined, ...more: string[]): string =>
-  [sameService(runtime, 'list'), ...(status ? ['--status', status] : []), ...more].join(' ');

@@ -1,88 +1,88 @@
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import type { Command, Runtime } from '../command.ts';
-import { withClient } from '../connect.ts';
-import { CliError, usageError } from '../errors/cli-error.ts';
-import { exitCodes } from '../errors/exit-codes.ts';
-import { explain } from '../explain/explain.ts';
-import { ask, askHidden, readAll } from '../input/ask.ts';
+import { followUpCommand, withClient } from '../connection/connect.ts';
+import { exitCodes } from '../errors/codes.ts';
+import { describeError } from '../errors/describe-error.ts';
+import { CliError, usageError } from '../errors/errors.ts';
 import { openProfileFiles } from '../profiles/files.ts';
-import { maskKey, parseBaseUrl } from '../profiles/profile.ts';
-import { allowsHttp, type Connection, checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
-import { sameService } from '../same-service.ts';
+import { type Connection, maskKey, parseBaseUrl } from '../profiles/profile.ts';
+import { allowsHttp, checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
+import type { Command, CommandContext } from '../program/command.ts';
+import { promptSecret, promptText, readStdin } from '../prompts/prompt.ts';
 
 type Options = { withKey?: boolean; allowHttp?: boolean; verify: boolean };
 
 export const login: Command<Options> = {
   name: 'login',
-  summary: 'save the key of a profile',
+  summary: 'save an API key to a profile',
   examples: [
     'pets login --base-url https://api.example.com/v1',
     'pets login --profile staging --with-key < key.txt',
   ],
   options: [
     { flags: '--with-key', description: 'read the key from standard input' },
-    { flags: '--allow-http', description: 'send the key over plain http to another machine' },
-    { flags: '--no-verify', description: 'save without asking the service whether the key is valid' },
+    { flags: '--allow-http', description: 'allow sending the key to another machine over plain http' },
+    { flags: '--no-verify', description: 'save the key without checking it with the service' },
   ],
-  async run(options, runtime) {
-    const { context, globals, console } = runtime;
+  async run(options, context) {
+    const { globals, console } = context;
     const files = openProfileFiles(context);
     const { defaultProfile } = files.readSettings();
     const profile = chooseProfile({ flags: globals, env: context.env, defaultProfile });
     const stored = files.read(profile);
-    const baseUrl = givenBaseUrl(runtime) ?? stored?.baseUrl ?? (await askBaseUrl(runtime));
+    const baseUrl = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
     const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
     checkProtocol(baseUrl, allowHttp || allowsHttp(context.env), profile);
     const verify = (key: string) =>
-      options.verify ? verifyKey(runtime, { profile, baseUrl, key }) : undefined;
+      options.verify ? verifyKey(context, { profile, baseUrl, key }) : undefined;
     const key = options.withKey
-      ? await readKey(runtime, verify)
-      : await askForKey(runtime, { profile, baseUrl }, verify);
+      ? await readKey(context, verify)
+      : await promptKey(context, { profile, baseUrl }, verify);
     await files.write(profile, { baseUrl, key, ...(allowHttp && { allowHttp }) });
-    const use = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
-    console.notice(`key ${maskKey(key)} for ${baseUrl} saved to profile ${profile}. Next: pets list${use}`);
-    return exitCodes.ok;
+    const profileOption = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
+    console.notice(
+      `saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: pets list${profileOption}`,
+    );
   },
 };
 
-function givenBaseUrl({ context, globals }: Runtime): string | undefined {
+function givenBaseUrl({ globals, env }: CommandContext): string | undefined {
   if (globals.baseUrl !== undefined) return checkUrl(globals.baseUrl, '--base-url');
-  const fromEnv = globals.profile === undefined && context.env['PETS_BASE_URL'];
+  const fromEnv = globals.profile === undefined && env['PETS_BASE_URL'];
   return fromEnv ? checkUrl(fromEnv, 'PETS_BASE_URL') : undefined;
 }
 
-function askBaseUrl(runtime: Runtime): Promise<string> {
-  if (!canAsk(runtime)) {
+function promptBaseUrl(context: CommandContext, profile: string): Promise<string> {
+  if (!canPrompt(context)) {
     throw usageError(
-      'the profile has no base URL yet',
-      `give it: ${sameService(runtime, 'login')} --base-url https://…/v1`,
+      `missing --base-url; profile ${profile} has no base URL yet`,
+      `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
     );
   }
-  return ask(runtime.context, "the service's base URL, such as https://api.example.com/v1:", (text) =>
+  return promptText(context, 'Base URL of the service, such as https://api.example.com/v1', (text) =>
     parseBaseUrl(text) === undefined
-      ? 'that is no address: it begins with https:// and mostly ends with /v1'
+      ? 'not a base URL: it must start with https:// or http://, and usually ends in /v1'
       : undefined,
   ).then((text) => checkUrl(text, 'the base URL'));
 }
 
 type Verify = (key: string) => Promise<void> | undefined;
 
-/** @throws CallError where the service rejects the key, or cannot be asked */
+/** @throws CallError if the service rejects the key or cannot be reached */
 async function verifyKey(
-  runtime: Runtime,
+  context: CommandContext,
   pair: Pick<Connection, 'profile' | 'baseUrl' | 'key'>,
 ): Promise<void> {
   const connection: Connection = { ...pair, keySource: 'this login' };
-  await withClient(runtime, connection, (client) => client.call('listPets', { query: { limit: 1 } }));
+  await withClient(context, connection, (client) => client.call('listPets', { query: { limit: 1 } }));
 }
 
-async function readKey({ context }: Runtime, verify: Verify): Promise<string> {
-  const text = await readAll(context);
-  const fault = keyFault(text);
-  if (fault !== undefined) {
-    throw new CliError(fault, {
+async function readKey(context: CommandContext, verify: Verify): Promise<string> {
+  const text = await readStdin(context);
+  const problem = keyProblem(text);
+  if (problem !== undefined) {
+    throw new CliError(problem, {
       code: 'bad_key',
-      hint: 'a key is one word of visible ASCII characters: copy it again',
+      hint: 'a key is a single word of visible ASCII characters; copy it again',
     });
   }
   const key = keyIn(text);
@@ -90,51 +90,49 @@ async function readKey({ context }: Runtime, verify: Verify): Promise<string> {
   return key;
 }
 
-const MOST_TRIES = 3;
+const MAX_TRIES = 3;
 
-/** Somebody who has typed the address should not have to begin anew for a key that was copied wrongly. */
-async function askForKey(
-  runtime: Runtime,
+/** Prompts again if the service rejects the key, so that the base URL does not have to be typed again. */
+async function promptKey(
+  context: CommandContext,
   { profile, baseUrl }: Pick<Connection, 'profile' | 'baseUrl'>,
   verify: Verify,
 ): Promise<string> {
-  if (!canAsk(runtime)) {
+  if (!canPrompt(context)) {
     throw usageError(
-      'there is no terminal to ask for the key',
-      `pipe it in: ${sameService(runtime, 'login')} --with-key < key.txt`,
+      "can't prompt for the key",
+      `pipe the key in: ${followUpCommand(context, 'login')} --with-key < key.txt`,
     );
   }
-  const question = `the API key for ${profile} (${new URL(baseUrl).host}):`;
+  const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
   for (let tries = 1; ; tries++) {
-    const key = keyIn(await askHidden(runtime.context, question, keyFault));
+    const key = keyIn(await promptSecret(context, message, keyProblem));
     try {
       await verify(key);
       return key;
     } catch (error) {
-      const explanation = explain(error, runtime.context.clock.now());
-      if (explanation.exitCode !== exitCodes.noKey || tries === MOST_TRIES) throw error;
-      runtime.console.notice(explanation.message);
+      const userError = describeError(error, context.clock.now());
+      if (userError.exitCode !== exitCodes.noKey || tries === MAX_TRIES) throw error;
+      context.console.notice(userError.message);
     }
   }
 }
 
-const canAsk = ({ context, globals }: Runtime): boolean =>
-  globals.input && context.stdin.isTTY === true && context.stderr.isTTY === true;
+const canPrompt = ({ globals, stdin, stderr }: CommandContext): boolean =>
+  globals.input && stdin.isTTY === true && stderr.isTTY === true;
 
-/** The key in what was pasted: with the word before it that headers have, or in quotes. */
+/** Extracts the key from pasted text, which may have quotes or `Bearer` around it. */
 const keyIn = (text: string): string =>
   text
     .trim()
     .replace(/^Bearer\s+/i, '')
     .replace(/^(["'])(.*)\1$/, '$2');
 
-/** Checked before it is used anywhere: a line end in a key must not come back inside an error. */
-function keyFault(text: string): string | undefined {
+/** What is wrong with a key; undefined if it is valid. Sending a key with a line break would fail with an error that contains the key. */
+function keyProblem(text: string): string | undefined {
   const key = keyIn(text);
-  if (/^https?:\/\//i.test(key)) return 'that is an address, not a key';
+  if (/^https?:\/\//i.test(key)) return 'this is a URL, not a key';
   if (API_KEY_PATTERN.test(key)) return undefined;
   if (key === '') return 'the key is empty';
-  return /\s/.test(key)
-    ? 'there is a space or a line end in the key'
-    : 'the key has characters that no key has';
+  return /\s/.test(key) ? 'the key contains a space or a line break' : 'the key contains invalid characters';
 }

@@ -1,118 +1,124 @@
 import * as z from 'zod/mini';
 import { planNames } from '../../contract/plans.ts';
-import { by, integer } from '../arguments.ts';
-import type { Command } from '../command.ts';
-import { DEFAULT_PORT } from '../default-port.ts';
-import { usageError } from '../errors/cli-error.ts';
-import type { ServeOptions } from '../serve/options.ts';
-import { hostName, latency, share, webOrigin } from '../serve/parse.ts';
+import { usageError } from '../errors/errors.ts';
+import { DEFAULT_PORT } from '../profiles/profile.ts';
+import type { Command } from '../program/command.ts';
+import { integer, parseWith } from '../program/parsers.ts';
+import {
+  parseFraction,
+  parseHostName,
+  parseLatency,
+  parseOrigin,
+  type ServeOptions,
+} from '../serve/options.ts';
 
 const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 
-/** An empty one, as an unset variable makes it, would be every address of the machine. */
+/** Refuses an empty address, for example from an unset variable: Node would listen on every address. */
 const Host = z.string().check(z.minLength(1, 'must be an address'));
 
 export const serve: Command<ServeOptions> = {
   name: 'serve',
-  summary: 'run the whole service on this machine',
+  summary: 'run a local copy of the service',
   examples: [
     'pets serve --seed                     sample animals; then: pets --profile local list',
-    'pets serve --ephemeral -- npm test    run a test suite against it, and stop',
+    'pets serve --ephemeral -- npm test    run tests against a throwaway service',
     'pets serve --seed animals.csv --data ./store --port 0',
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
-  arguments: [{ name: '[command...]', description: 'behind --: run it against the service, then stop' }],
+  arguments: [{ name: '[command...]', description: 'command to run against the service (after `--`)' }],
   options: [
     {
       flags: '--port <number>',
-      description: `port to listen on; 0 takes a free one (default: ${DEFAULT_PORT}, with a command 0)`,
+      description: `port to listen on; 0 = any free port (default: ${DEFAULT_PORT}; 0 with a command)`,
       parse: integer(0, 65_535),
     },
     {
       flags: '--host <address>',
       description: 'address to listen on',
-      parse: by(Host),
+      parse: parseWith(Host),
       default: '127.0.0.1',
     },
-    { flags: '--data <directory>', description: 'where the store is kept' },
-    { flags: '--ephemeral', description: 'keep the store in a temporary directory, gone at the end' },
+    { flags: '--data <directory>', description: 'directory of the store (animals and API keys)' },
+    { flags: '--ephemeral', description: 'keep the store in a temporary directory, deleted on exit' },
     {
       flags: '--seed [file]',
-      description: 'fill an empty store: sample animals, or a .json, .ndjson or .csv file',
+      description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',
     },
     {
       flags: '--plan <plan>',
-      description: "rate limits of a new store's key",
+      description: 'plan (rate limits) of the API key of a new store',
       choices: planNames,
       default: 'pro',
     },
-    { flags: '--no-profile', description: 'leave profile local alone' },
+    { flags: '--no-profile', description: "don't change profile local" },
     {
       flags: '--latency <ms>',
-      description: 'hold every answer back: milliseconds, or a range as 100-300',
-      parse: latency,
+      description:
+        'delay every response by this many milliseconds, or by a random time from a range such as 100-300',
+      parse: parseLatency,
     },
     {
-      flags: '--fail-rate <share>',
-      description: 'answer this share of the requests with 503 (0 to 1)',
-      parse: share,
+      flags: '--fail-rate <fraction>',
+      description: 'fraction of requests that fail with 503, from 0 to 1',
+      parse: parseFraction,
     },
     {
       flags: '--fault-seed <number>',
-      description: 'the same faults again: the number of an earlier run',
+      description: "seed to repeat an earlier run's faults",
       parse: integer(0, Number.MAX_SAFE_INTEGER),
     },
     {
       flags: '--ban-after <number>',
-      description: 'requests sent on after a 429, in a minute, that ban a key; 0 never bans',
+      description: 'ban a key after this many requests per minute following a 429; 0 = never',
       parse: integer(0, 1_000_000),
       default: 10,
     },
     {
       flags: '--ban-for <seconds>',
-      description: 'how long a ban lasts',
+      description: 'length of a ban',
       parse: integer(1, MAX_BAN_SECONDS),
       default: 300,
     },
     {
       flags: '--limit-failed-keys',
-      description: 'refuse an address that sends too many requests without a valid key',
+      description: 'limit requests without a valid key to 60 per minute per address',
     },
     {
       flags: '--allow-host <name>',
-      description: 'answer to this name too (can be given again)',
-      parse: hostName,
+      description: 'also accept this Host name (repeatable)',
+      parse: parseHostName,
       repeatable: true,
     },
     {
       flags: '--cors <origin>',
-      description: 'let pages of this origin read the answers (can be given again)',
-      parse: webOrigin,
+      description: 'allow web pages from this origin (repeatable)',
+      parse: parseOrigin,
       repeatable: true,
     },
-    { flags: '--log', description: 'a line on stderr for every request' },
-    { flags: '--quiet', description: 'say nothing but errors' },
+    { flags: '--log', description: 'log each request to stderr' },
+    { flags: '--quiet', description: 'show errors only' },
   ],
   check({ data, ephemeral, latency, failRate, faultSeed }) {
     if (data !== undefined && ephemeral) {
-      throw usageError('--data and --ephemeral exclude each other', 'choose one of them');
+      throw usageError('--data and --ephemeral cannot be combined', 'use only one');
     }
     if (faultSeed !== undefined && latency === undefined && failRate === undefined) {
-      throw usageError('--fault-seed alone makes no faults', 'give --latency, --fail-rate or both with it');
+      throw usageError('--fault-seed has no effect on its own', 'add --latency or --fail-rate');
     }
   },
-  async run(options, runtime) {
-    checkCommand(options.command, runtime.context.argv);
+  async run(options, context) {
+    checkCommand(options.command, context.argv);
     const { runServer } = await import('../serve/run-server.ts');
-    return runServer(options, runtime);
+    return runServer(options, context);
   },
 };
 
-/** Only what stands behind `--` is a command to run; an empty one would serve for ever where a script waits for its end. */
+/** Accepts a command only after `--`, and not an empty one: a script would wait forever for its exit. */
 function checkCommand(command: readonly string[], argv: readonly string[]): void {
   const separator = argv.indexOf('--');
   const count = separator === -1 ? 0 : argv.length - separator - 1;
-  const hint = 'a command to run stands behind --: pets serve -- npm test';
-  if (command.length > count) throw usageError(`serve takes no argument ${command[0]}`, hint);
-  if (separator !== -1 && !command[0]) throw usageError('there is no command behind --', hint);
+  const hint = 'put the command after --, for example: pets serve -- npm test';
+  if (command.length > count) throw usageError(`unexpected argument ${command[0]}`, hint);
+  if (separator !== -1 && !command[0]) throw usageError('no command after --', hint);
 }

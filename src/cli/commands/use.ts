@@ -1,23 +1,23 @@
-import type { Command } from '../command.ts';
-import { exitCodes } from '../errors/exit-codes.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 import { type ProfileName, profileNames } from '../profiles/profile.ts';
+import type { Command } from '../program/command.ts';
 
 export const use: Command<{ profile: ProfileName }> = {
   name: 'use',
   summary: 'set the default profile',
   examples: ['pets use staging'],
-  arguments: [{ name: '<profile>', description: 'the profile', choices: profileNames }],
-  async run({ profile }, { context, console }) {
+  arguments: [{ name: '<profile>', description: 'name of the profile', choices: profileNames }],
+  async run({ profile }, context) {
+    const { console, env } = context;
     const files = openProfileFiles(context);
     await files.writeSettings({ ...files.readSettings(), defaultProfile: profile });
-    console.notice(`the default profile is ${profile}`);
-    const stronger = context.env['PETS_PROFILE'];
-    if (stronger && stronger !== profile)
-      console.notice(`PETS_PROFILE is stronger than it, and says ${stronger}`);
+    console.notice(`the default profile is now ${profile}`);
+    const override = env['PETS_PROFILE'];
+    if (override && override !== profile)
+      console.notice(`PETS_PROFILE is set to ${override} and overrides the default profile`);
     if (files.read(profile)?.key === undefined) {
-      console.notice(`it has no key yet: ${profile === 'local' ? 'pets serve --seed' : 'pets login'}`);
+      const next = profile === 'local' ? 'Start a local service: pets serve --seed' : 'Log in: pets login';
+      console.notice(`profile ${profile} has no key yet. ${next}`);
     }
-    return exitCodes.ok;
   },
 };

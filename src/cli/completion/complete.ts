@@ -1,44 +1,52 @@
-import type { Completable, CompletableOption, Place, ShellWords } from './table.ts';
+import type { CompletionSpec, OptionSpec, ShellCompletion, ValueSpec } from './spec.ts';
 
-/** What may stand where the cursor is: words of ours, or what the shell itself knows. */
-export type Offer = { words: readonly Word[]; shell?: ShellWords };
+/** Words that complete the line, or what the shell completes itself. */
+export type Candidates = { words: readonly Word[]; shell?: ShellCompletion };
 type Word = { value: string; description?: string };
 
 /**
- * What the last word, begun or empty, may become.
+ * The candidates for the last word, which may be empty.
  *
- * @param words all words behind the program's name, up to the cursor
+ * @param words all words after the name of the program, up to the cursor
  */
-export function complete(program: Completable, words: readonly string[]): Offer {
-  const { command, options, position, pending, isBehindSeparator } = read(program, words.slice(0, -1));
+export function complete(program: CompletionSpec, words: readonly string[]): Candidates {
+  const { command, options, position, pending, isAfterSeparator } = parse(program, words.slice(0, -1));
   const typed = words.at(-1) ?? '';
-  // PowerShell before 7.3 can pass on an empty word only so.
+  // PowerShell before 7.3 can pass an empty argument only in this form.
   const current = typed === '""' ? '' : typed;
-  const isOption = current.startsWith('-') && !isBehindSeparator;
+  const isOption = current.startsWith('-') && !isAfterSeparator;
 
-  if (pending?.value && !(pending.isValueOptional && isOption)) return offerPlace(pending.value, current);
-  if (isOption) return offerOption(options, current);
-  if (position === 0 && command.commands.length > 0) return offerWords(command.commands.map(wordOf), current);
-  const place = command.arguments[position] ?? command.arguments.findLast((each) => each.isRepeatable);
-  if (place && canStandHere(place, isBehindSeparator)) return offerPlace(place, current);
-  return current === '' && !isBehindSeparator ? offerOption(options, current) : { words: [] };
+  if (pending?.value && !(pending.isValueOptional && isOption)) return completeValue(pending.value, current);
+  if (isOption) return completeOption(options, current);
+  if (position === 0 && command.commands.length > 0) {
+    return matching(
+      command.commands.map(({ name, description }) => ({ value: name, description })),
+      current,
+    );
+  }
+  const argument = command.arguments[position] ?? command.arguments.findLast((each) => each.isRepeatable);
+  if (argument && isAllowedHere(argument, isAfterSeparator)) return completeValue(argument, current);
+  return current === '' && !isAfterSeparator ? completeOption(options, current) : { words: [] };
 }
 
-/** Where the words before the last one have led to. */
-function read(program: Completable, words: readonly string[]) {
+/**
+ * Parses the words before the cursor: the command so far, the options that may still be given, the number of arguments,
+ * and an option that still needs its value.
+ */
+function parse(program: CompletionSpec, words: readonly string[]) {
   let command = program;
   let options = program.options;
   let position = 0;
-  let pending: CompletableOption | undefined;
-  let isBehindSeparator = false;
+  let pending: OptionSpec | undefined;
+  let isAfterSeparator = false;
   for (const word of words) {
     const isValue = pending !== undefined && !(pending.isValueOptional && word.startsWith('-'));
     pending = undefined;
     if (isValue) continue;
-    if (isBehindSeparator) position++;
-    else if (word === '--') isBehindSeparator = true;
+    if (isAfterSeparator) position++;
+    else if (word === '--') isAfterSeparator = true;
     else if (word.startsWith('-') && word !== '-') {
-      const option = optionOf(options, word);
+      const option = findOption(options, word);
       if (option?.value && !word.includes('=')) pending = option;
       if (!option?.isRepeatable) options = options.filter((each) => each !== option);
     } else {
@@ -50,46 +58,44 @@ function read(program: Completable, words: readonly string[]) {
       }
     }
   }
-  return { command, options, position, pending, isBehindSeparator };
+  return { command, options, position, pending, isAfterSeparator };
 }
 
-const optionOf = (options: readonly CompletableOption[], word: string) =>
+const findOption = (options: readonly OptionSpec[], word: string) =>
   options.find(({ names }) => names.includes(word.split('=')[0] ?? ''));
 
-/** A command to run stands behind `--` alone. */
-const canStandHere = ({ choices, shell }: Place, isBehindSeparator: boolean): boolean =>
-  shell === 'commands' ? isBehindSeparator : choices !== undefined || shell !== undefined;
+/** A shell command is completed only after `--`. */
+const isAllowedHere = ({ choices, shell }: ValueSpec, isAfterSeparator: boolean): boolean =>
+  shell === 'commands' ? isAfterSeparator : choices !== undefined || shell !== undefined;
 
-/** The long names; or, behind `--name=`, the values of that option. */
-function offerOption(options: readonly CompletableOption[], current: string): Offer {
+/** Long option names, or after `--name=` the values of that option. */
+function completeOption(options: readonly OptionSpec[], current: string): Candidates {
   const equals = current.indexOf('=');
   if (equals === -1) {
     const words = options.map(({ names, description }) => ({ value: names.at(-1) ?? '', description }));
-    return offerWords(words, current);
+    return matching(words, current);
   }
-  const place = optionOf(options, current)?.value;
-  return place ? offerPlace(place, current, current.slice(0, equals + 1)) : { words: [] };
+  const value = findOption(options, current)?.value;
+  return value ? completeValue(value, current, current.slice(0, equals + 1)) : { words: [] };
 }
 
-function offerPlace({ choices = [], shell }: Place, current: string, prefix = ''): Offer {
+function completeValue({ choices = [], shell }: ValueSpec, current: string, prefix = ''): Candidates {
   if (shell !== undefined) return { words: [], shell };
-  return offerWords(
+  return matching(
     choices.map((choice) => ({ value: prefix + choice })),
     current,
   );
 }
 
-const wordOf = ({ name, description }: Completable): Word => ({ value: name, description });
-
-const offerWords = (words: readonly Word[], current: string): Offer => ({
+const matching = (words: readonly Word[], current: string): Candidates => ({
   words: words.filter(({ value }) => value.startsWith(current)),
 });
 
 /**
- * An offer as the scripts read it: a whole word a line, behind a tab what it is for; and last, behind a colon, what
- * the shell is to offer itself.
+ * Candidates in the form that the scripts read: one word per line, with a tab before its description; the last line is a
+ * colon and what the shell should complete itself.
  */
-export function offerText({ words, shell }: Offer): string {
+export function formatCandidates({ words, shell }: Candidates): string {
   const lines = words.map(({ value, description }) => (description ? `${value}\t${description}` : value));
   return [...lines, `:${shell ?? 'nothing'}`, ''].join('\n');
 }

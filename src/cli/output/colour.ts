@@ -4,12 +4,12 @@ import type { Context, OutputStream } from '../context.ts';
 export const colourModes = ['auto', 'always', 'never'] as const;
 export type ColourMode = (typeof colourModes)[number];
 
-/** Colours for one stream: `--color`, then a non-empty NO_COLOR, then FORCE_COLOR, then whether it is a terminal. */
+/** Colours for a stream. `--color` overrides a non-empty NO_COLOR, then FORCE_COLOR; otherwise a terminal has colours. */
 export function coloursFor(stream: OutputStream, env: Context['env'], mode: ColourMode): ChalkInstance {
-  return new Chalk({ level: wantsColour(stream, env, mode) ? 1 : 0 });
+  return new Chalk({ level: hasColour(stream, env, mode) ? 1 : 0 });
 }
 
-function wantsColour(stream: OutputStream, env: Context['env'], mode: ColourMode): boolean {
+function hasColour(stream: OutputStream, env: Context['env'], mode: ColourMode): boolean {
   if (mode !== 'auto') return mode === 'always';
   if (env['NO_COLOR']) return false;
   const force = env['FORCE_COLOR'];

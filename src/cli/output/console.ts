@@ -1,46 +1,46 @@
 import type { ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
 import type { Context, OutputStream } from '../context.ts';
-import { keyMask } from '../profiles/profile.ts';
+import { createRedactor } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
-import { visible, visibleJson } from './visible.ts';
-import { cutToWidth, displayWidth } from './width.ts';
-import { wrapText } from './wrap.ts';
+import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
+import { cutToWidth, displayWidth, wrapText } from './width.ts';
 
-/** What a command says: data to stdout, everything else to stderr. */
+/** Writes data to stdout and everything else to stderr. */
 export type Console = {
-  /** Whether stdout carries one JSON document and stderr one JSON object a line. */
+  /** True with `--json`: stdout has one JSON document, and stderr one JSON object per line. */
   readonly json: boolean;
+  /** Whether stdout is a terminal. */
   readonly isTerminal: boolean;
-  /** The width of stdout in columns. */
+  /** The width of stdout in terminal columns. */
   readonly columns: number;
   readonly colours: ChalkInstance;
   readonly errorColours: ChalkInstance;
-  /** Writes data as it is. @throws OutputError */
+  /** Writes data unchanged. @throws OutputError */
   write(text: string): Promise<void>;
-  /** Writes one JSON document: indented for a person, in one line for a program. */
+  /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
   writeJson(value: unknown): Promise<void>;
-  /** Tells the person something; what came from a server or a file is made visible. */
+  /** Prints a note on stderr. Control characters in it are escaped. */
   notice(text: string): void;
   /**
-   * An event on stderr: for a program the object, for a person the text, whose lines are wrapped to the terminal with so
-   * many columns of indentation. Without an indentation they are left as they are.
+   * Prints an event on stderr: the object with `--json`, otherwise the text. With `indent`, the text is wrapped to the
+   * terminal, and further lines are indented by that many columns.
    */
   event(event: Record<string, unknown>, text: string, indent?: number): void;
-  /** Waits until stderr has taken what was said, where a slow reader has let much of it pile up. */
-  settled(): Promise<void>;
-  /** From now on the key is masked in all that goes to stderr, wherever a service has put it. */
-  hide(key: string): void;
-  /** Whether `status` shows anything: only a terminal is drawn on again and again. */
+  /** Waits until stderr can take more output. */
+  drain(): Promise<void>;
+  /** Redacts an API key from all further output on stderr, because a service may send it back. */
+  redact(key: string): void;
+  /** Whether `status` prints anything: only if stderr is a terminal. */
   readonly hasStatus: boolean;
-  /** Shows a line below everything else, in place of the one before; undefined takes it away. */
+  /** Replaces the status line at the bottom of the terminal; undefined removes it. */
   status(line: StatusLine | undefined): void;
 };
 
-/** The same in ever fewer words: the first that fits the terminal is shown. */
+/** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
 export type StatusLine = readonly [string, ...string[]];
 
-/** stdout could not be written; EPIPE where the reader has gone. */
+/** Writing to stdout failed, with EPIPE if the reader has closed the pipe. */
 export class OutputError extends Error {
   readonly code: string | undefined;
 
@@ -53,12 +53,12 @@ export class OutputError extends Error {
 const DEFAULT_COLUMNS = 80;
 const ERASE_LINE = '\x1b[K';
 
-/** The terminal itself writes ^C behind the line, which must not go on in the next one. */
-const ROOM_FOR_ECHO = 3;
+/** Keeps room on the status line for the ^C that the terminal echoes, so that the line does not wrap. */
+const ECHO_COLUMNS = 3;
 
-/** A line that is longer than the terminal is wide could not be taken away again. */
-function statusText(line: StatusLine, width: number): string {
-  const texts = line.map(visible);
+/** A status line must not wrap, because only its last row could be erased. */
+function fitStatus(line: StatusLine, width: number): string {
+  const texts = line.map(sanitizeForTerminal);
   return texts.find((text) => displayWidth(text) <= width) ?? cutToWidth(texts.at(-1) ?? '', width);
 }
 
@@ -71,61 +71,61 @@ export function createConsole(context: Context, options: { json: boolean; color:
   let isStatusShown = false;
   const status: Console['status'] = (line) => {
     if (!hasStatus || (line === undefined && !isStatusShown)) return;
-    const shown = line === undefined ? '' : statusText(line, errorColumns() - ROOM_FOR_ECHO);
+    const shown = line === undefined ? '' : fitStatus(line, errorColumns() - ECHO_COLUMNS);
     stderr.write(`\r${ERASE_LINE}${shown}`);
     isStatusShown = line !== undefined;
   };
-  const masks = new Map<string, (text: string) => string>();
+  const redactors = new Map<string, (text: string) => string>();
+  const redact = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
   const event: Console['event'] = (value, text, indent) => {
     status(undefined);
-    const mask = (shown: string) => [...masks.values()].reduce((masked, each) => each(masked), shown);
     if (options.json) {
-      const shown = masks.size === 0 ? value : mapTexts(value, mask);
-      stderr.write(`${visibleJson(stringifyJson(shown))}\n`);
+      const redacted = redactors.size === 0 ? value : mapStrings(value, redact);
+      stderr.write(`${sanitizeJson(stringifyJson(redacted))}\n`);
       return;
     }
-    const masked = mask(text);
     const isWrapped = indent !== undefined && stderr.isTTY === true;
-    stderr.write(`${isWrapped ? wrapText(masked, errorColumns(), indent) : masked}\n`);
+    stderr.write(`${isWrapped ? wrapText(redact(text), errorColumns(), indent) : redact(text)}\n`);
   };
   const write = (text: string) => {
     status(undefined);
-    return writeAll(stdout, text);
+    return writeTo(stdout, text);
   };
   return {
     json: options.json,
     isTerminal,
-    // A terminal that does not know its width says 0.
+    // A terminal of unknown size reports 0 columns.
     columns: stdout.columns || DEFAULT_COLUMNS,
     colours: coloursFor(stdout, env, options.color),
     errorColours,
     write,
     writeJson: (value) =>
       write(
-        isTerminal ? `${visibleJson(stringifyJson(value, { indent: 2 }))}\n` : `${stringifyJson(value)}\n`,
+        isTerminal ? `${sanitizeJson(stringifyJson(value, { indent: 2 }))}\n` : `${stringifyJson(value)}\n`,
       ),
-    settled: async () => {
+    drain: async () => {
       if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
     },
-    hide: (key) => masks.set(key, keyMask(key)),
+    redact: (key) => redactors.set(key, createRedactor(key)),
     hasStatus,
     status,
-    notice: (text) => event({ notice: text }, `${errorColours.yellow('note:')} ${visible(text)}`, 2),
+    notice: (text) =>
+      event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2),
     event,
   };
 }
 
-/** The value with each of its texts changed, names too. */
-function mapTexts(value: unknown, change: (text: string) => string): unknown {
+/** Applies a function to every string in a JSON value, including property names. */
+function mapStrings(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value);
-  if (Array.isArray(value)) return value.map((each) => mapTexts(each, change));
+  if (Array.isArray(value)) return value.map((element) => mapStrings(element, change));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, each]) => [change(name), mapTexts(each, change)]),
+    Object.entries(value).map(([name, member]) => [change(name), mapStrings(member, change)]),
   );
 }
 
-function writeAll(stream: OutputStream, text: string): Promise<void> {
+function writeTo(stream: OutputStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => (error ? reject(new OutputError(error)) : resolve()));
   });

@@ -1,19 +1,19 @@
 import { stringify } from 'csv-stringify/sync';
 
-/** RFC 4180, and safe to open in a spreadsheet: a text cell that it would take for a formula gets a leading `'`. */
+/** CSV (RFC 4180). Text that a spreadsheet would run as a formula gets a leading `'`. */
 export function renderCsv(rows: readonly (readonly (string | bigint)[])[]): string {
   return stringify(
-    rows.map((row) => row.map((cell) => (typeof cell === 'string' ? guard(cell) : cell.toString()))),
-    // It quotes of itself only what holds its own CRLF; a lone CR or LF ends a record for other readers.
+    rows.map((row) => row.map((cell) => (typeof cell === 'string' ? escapeFormula(cell) : cell.toString()))),
+    // csv-stringify quotes only cells with a CRLF, but many readers end a record at a lone CR or LF.
     { record_delimiter: 'windows', quoted_match: /[\r\n]/ },
   );
 }
 
+/** Includes text that already starts with `'`, so that `unescapeFormula` restores every text. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 
-/** Quotes of the guard's own kind are guarded too, so that taking one off again gives back every text. */
-const guard = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
+const escapeFormula = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
 
-/** Takes the guard off a cell that `renderCsv` wrote. */
-export const unguard = (cell: string): string =>
+/** Reverses the escaping of `renderCsv`. */
+export const unescapeFormula = (cell: string): string =>
   cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;

@@ -1,15 +1,15 @@
 import { isLosslessNumber } from 'lossless-json';
 import { stringifyJson } from '../../contract/json.ts';
 import type { Console } from './console.ts';
+import { quoteIfBlank, sanitizeForTerminal } from './sanitize.ts';
 import type { Column } from './table.ts';
-import { quoteBlank, visible } from './visible.ts';
 import { cutToWidth } from './width.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
 /**
- * The service says nothing of an order's shape. Objects become a table of whatever fields they have, for a person a single
- * one too; anything else is shown as the JSON that it is.
+ * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes a table of
+ * all their fields, and on a terminal a single object a table of its fields; anything else is printed as JSON.
  */
 export async function writeOrders(console: Console, orders: unknown): Promise<void> {
   if (console.json) return console.writeJson(orders);
@@ -26,55 +26,58 @@ async function writeRows(console: Console, rows: readonly Row[]): Promise<void> 
     const text = renderRows(
       console,
       [],
-      rows.map((row) => fields.map((field) => textOf(row, field))),
+      rows.map((row) => fields.map((field) => fieldText(row, field))),
     );
     return console.write(text);
   }
   if (fields.length === 0) return console.writeJson(rows);
   const columns = fields.map((field) => columnOf(field, rows));
-  const cells = rows.map((row) => fields.map((field) => shownText(row, field)));
+  const cells = rows.map((row) => fields.map((field) => displayText(row, field)));
   const { text, shown } = renderTable(console, columns, cells);
   await console.write(text);
-  tellCount(console, rows.length, fields.slice(shown));
+  printCount(console, rows.length, fields.slice(shown));
 }
 
 async function writeFields(console: Console, order: Row): Promise<void> {
   const fields = Object.keys(order);
   if (fields.length === 0) return console.writeJson(order);
   const { renderRows } = await import('./table.ts');
-  const columns: Column[] = [{ head: 'FIELD' }, { head: 'VALUE', wide: true }];
+  const columns: Column[] = [{ head: 'FIELD' }, { head: 'VALUE', flexible: true }];
   await console.write(
     renderRows(
       console,
       columns,
-      fields.map((field) => [quoteBlank(field), shownText(order, field)]),
+      fields.map((field) => [quoteIfBlank(field), displayText(order, field)]),
     ),
   );
 }
 
-/** So many columns tell texts apart; rather than less, the last columns are left out. */
-const TEXT_AT_LEAST = 8;
-/** Any int64: a number that is cut is none. */
-const NUMBER_AT_LEAST = 20;
+/** Wide enough to tell most texts apart. */
+const TEXT_MIN_WIDTH = 8;
+/** Wide enough for any int64: a number must not be cut. */
+const NUMBER_MIN_WIDTH = 20;
 
 function columnOf(field: string, rows: readonly Row[]): Column {
   const isNumeric = rows.every((row) => !Object.hasOwn(row, field) || isNumber(row[field]));
   return {
-    head: quoteBlank(field).toUpperCase(),
+    head: quoteIfBlank(field).toUpperCase(),
     align: isNumeric ? 'right' : 'left',
-    wide: !isNumeric,
-    atLeast: isNumeric ? NUMBER_AT_LEAST : TEXT_AT_LEAST,
+    flexible: !isNumeric,
+    minWidth: isNumeric ? NUMBER_MIN_WIDTH : TEXT_MIN_WIDTH,
   };
 }
 
-const FIELDS_NAMED = 8;
-const FIELD_COLUMNS = 24;
+/** How many hidden fields the note names, and the width of a name in terminal columns. */
+const MAX_FIELDS_NAMED = 8;
+const MAX_NAME_WIDTH = 24;
 
-function tellCount(console: Console, count: number, hidden: readonly string[]): void {
+function printCount(console: Console, count: number, hidden: readonly string[]): void {
   const total = count === 1 ? '1 order' : `${count} orders`;
-  const names = hidden.slice(0, FIELDS_NAMED).map((field) => cutToWidth(visible(field), FIELD_COLUMNS));
+  const names = hidden
+    .slice(0, MAX_FIELDS_NAMED)
+    .map((field) => cutToWidth(sanitizeForTerminal(field), MAX_NAME_WIDTH));
   const others = hidden.length > names.length ? ` and ${hidden.length - names.length} more` : '';
-  const rest = `; no room for ${names.join(', ')}${others}: pets orders --json shows every field`;
+  const rest = `; fields not shown: ${names.join(', ')}${others}. For all fields: pets orders --json`;
   console.notice(hidden.length === 0 ? total : total + rest);
 }
 
@@ -89,13 +92,15 @@ const isFlat = (order: Row): boolean =>
 const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
-/** A field's value in one line; nothing where the order has no such field. */
-function textOf(row: Row, field: string): string {
+/** A field as text on one line; empty if the order does not have it. */
+function fieldText(row: Row, field: string): string {
   if (!Object.hasOwn(row, field)) return '';
   const value = row[field];
   return typeof value === 'string' ? value : stringifyJson(value);
 }
 
-/** A person sees the difference between no field and a text of nothing. */
-const shownText = (row: Row, field: string): string =>
-  typeof row[field] === 'string' && Object.hasOwn(row, field) ? quoteBlank(row[field]) : textOf(row, field);
+/** Quotes blank text, so that it differs from a missing field. */
+const displayText = (row: Row, field: string): string =>
+  typeof row[field] === 'string' && Object.hasOwn(row, field)
+    ? quoteIfBlank(row[field])
+    : fieldText(row, field);

@@ -1,7 +1,7 @@
 import type { Pet, PetStatus } from '../../contract/schemas.ts';
 import type { Console } from './console.ts';
+import { quoteIfBlank } from './sanitize.ts';
 import type { Column } from './table.ts';
-import { quoteBlank } from './visible.ts';
 
 const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as const satisfies Record<
   PetStatus,
@@ -24,17 +24,17 @@ export const petCells = (pet: Pet): string[] => [
   pet.status ?? '',
 ];
 
-/** A person sees that there is a name, where it is nothing but spaces. */
-const shownCells = (pet: Pet): string[] => petCells({ ...pet, name: quoteBlank(pet.name) });
+/** Quotes a name of spaces, so that it can be seen. */
+const shownCells = (pet: Pet): string[] => petCells({ ...pet, name: quoteIfBlank(pet.name) });
 
 function petColumns({ colours }: Console): Column[] {
   return [
     { head: 'ID', align: 'right' },
-    { head: 'NAME', wide: true },
+    { head: 'NAME', flexible: true },
     { head: 'CATEGORY', align: 'right' },
     {
       head: 'STATUS',
-      paint: (shown, status) => {
+      format: (shown, status) => {
         const colour = STATUS_COLOUR[status as PetStatus];
         return colour === undefined ? shown : colours[colour](shown);
       },

@@ -1,14 +1,14 @@
 import type { ProfileName } from '../profiles/profile.ts';
 import type { Console } from './console.ts';
 import type { Column } from './table.ts';
-import { durationText } from './time.ts';
+import { formatDuration } from './time.ts';
 
-/** What `pets profiles` tells of a profile. */
+/** A row of `pets profiles`. */
 export type ProfileRow = {
-  /** `environment` for the key in PETS_API_KEY. */
+  /** `environment` is the key in PETS_API_KEY. */
   profile: ProfileName | 'environment';
   baseUrl: string | null;
-  /** Masked. */
+  /** Redacted. */
   key: string | null;
   default: boolean;
   /** Its file cannot be read. */
@@ -16,33 +16,31 @@ export type ProfileRow = {
   check?: Check;
 };
 
-/** What its service said. `reset` is ISO 8601. */
+/** The result of `--check`. `reset` is ISO 8601. */
 export type Check = {
   ok: boolean;
   message: string;
-  /** Of the error, where it failed. */
+  /** The error code, if the check failed. */
   code?: string;
   limit?: number;
   remaining?: number;
   reset?: string;
 };
 
-/** Where the terminal has no room for what `--check` has found and for the pairs, those are in `pets profiles` alone. */
+/** On narrower terminals `--check` omits the base URL and the key. */
 const NARROW = 64;
 
 const NO_KEY = 'no key';
-const NOTHING: Partial<Check> = {};
+const NO_CHECK: Partial<Check> = {};
 
-/** Shows the profiles: a table on a terminal, tab-separated elsewhere. `now` is in milliseconds since the epoch. */
+/** Prints profiles as a table on a terminal, and tab-separated elsewhere. `now` is in milliseconds since the epoch. */
 export async function showProfiles(
   console: Console,
   rows: readonly ProfileRow[],
   { withCheck, now }: { withCheck: boolean; now: number },
 ): Promise<void> {
   const { renderRows } = await import('./table.ts');
-  const fields = console.isTerminal
-    ? fieldsForPerson(withCheck, console.columns, now)
-    : fieldsForProgram(withCheck);
+  const fields = console.isTerminal ? terminalFields(withCheck, console.columns, now) : tsvFields(withCheck);
   const cells = rows.map((row) => fields.map(({ cell }) => cell(row)));
   await console.write(renderRows(console, fields, cells));
   if (!console.isTerminal) return;
@@ -52,49 +50,49 @@ export async function showProfiles(
 
 type Field = Column & { cell(row: ProfileRow): string };
 
-const pair: readonly Field[] = [
-  { head: 'BASE URL', wide: true, cell: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')) },
+const connectionFields: readonly Field[] = [
+  { head: 'BASE URL', flexible: true, cell: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')) },
   { head: 'KEY', cell: ({ key }) => key ?? '-' },
 ];
 
-const fieldsForProgram = (withCheck: boolean): Field[] => [
+const tsvFields = (withCheck: boolean): Field[] => [
   { head: 'PROFILE', cell: ({ profile }) => profile },
-  ...pair,
+  ...connectionFields,
   { head: 'DEFAULT', cell: (row) => (row.default ? 'default' : '') },
   ...(withCheck ? [{ head: 'CHECK', cell: ({ check }: ProfileRow) => check?.message ?? NO_KEY }] : []),
 ];
 
-/** What a failed check says stands below the table, where nothing is cut. */
-function fieldsForPerson(withCheck: boolean, columns: number, now: number): Field[] {
+/** The messages of failed checks are printed below the table, where they are not cut. */
+function terminalFields(withCheck: boolean, columns: number, now: number): Field[] {
   const profile: Field = {
     head: 'PROFILE',
     cell: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,
   };
-  if (!withCheck) return [profile, ...pair];
+  if (!withCheck) return [profile, ...connectionFields];
   return [
     profile,
-    ...(columns < NARROW ? [] : pair),
-    { head: 'CHECK', cell: ({ check }) => (check === undefined ? NO_KEY : wordFor(check)) },
+    ...(columns < NARROW ? [] : connectionFields),
+    { head: 'CHECK', cell: ({ check }) => (check === undefined ? NO_KEY : summarize(check)) },
     {
-      head: 'LEFT',
-      cell: ({ check: { remaining, limit } = NOTHING }) =>
+      head: 'REMAINING',
+      cell: ({ check: { remaining, limit } = NO_CHECK }) =>
         [remaining, limit].filter((number) => number !== undefined).join('/'),
     },
     {
-      head: 'RENEWED',
+      head: 'RESETS',
       cell: ({ check }) =>
-        check?.reset ? `in ${durationText(Math.max(0, Date.parse(check.reset) - now))}` : '',
+        check?.reset ? `in ${formatDuration(Math.max(0, Date.parse(check.reset) - now))}` : '',
     },
   ];
 }
 
-const WORDS: Readonly<Record<string, string>> = {
+const SUMMARIES: Readonly<Record<string, string>> = {
   unauthorized: 'rejected',
   rate_limited: 'used up',
   key_banned: 'banned',
   network_error: 'down',
-  timeout: 'no answer',
+  timeout: 'no response',
 };
 
-/** A failed check in a word; the whole is told below the table. */
-const wordFor = ({ ok, code = '' }: Check): string => (ok ? 'valid' : (WORDS[code] ?? 'failed'));
+/** The result of a check in one or two words. */
+const summarize = ({ ok, code = '' }: Check): string => (ok ? 'valid' : (SUMMARIES[code] ?? 'failed'));

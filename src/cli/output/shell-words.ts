@@ -1,18 +1,18 @@
-/** What needs no quotes. A path of Windows is one word there; elsewhere a backslash takes the next letter's meaning. */
+/** Words that need no quotes. On Windows a backslash separates directories; elsewhere it escapes the next character. */
 const PLAIN = { posix: /^[\w@%+=:,./-]+$/, windows: /^[\w@%+=:,./\\-]+$/ };
 
-/** Words as they are typed into this system's shells, so that a command that we show can be copied. */
-export function shellWords(words: readonly string[], platform: NodeJS.Platform): string {
+/** A command line that can be pasted into a shell: POSIX, or PowerShell and cmd on Windows. */
+export function shellQuote(words: readonly string[], platform: NodeJS.Platform): string {
   const isWindows = platform === 'win32';
   const plain = isWindows ? PLAIN.windows : PLAIN.posix;
-  // PowerShell doubles a quote inside quotes; cmd knows no other quotes than these.
+  // cmd knows only double quotes; PowerShell escapes a quote inside them by doubling it.
   const quote = (word: string) =>
     isWindows ? `"${word.replaceAll('"', '""')}"` : `'${word.replaceAll("'", `'\\''`)}'`;
   return words.map((word) => (plain.test(word) ? word : quote(word))).join(' ');
 }
 
-/** How a command is run with variables set, for this system's shells: those of POSIX, or PowerShell. */
-export function withVariables(
+/** A command line that sets environment variables, for a POSIX shell or PowerShell. */
+export function withEnvironment(
   variables: Record<string, string>,
   command: string,
   platform: NodeJS.Platform,

@@ -1,26 +1,26 @@
 import Table from 'cli-table3';
 import type { Console } from './console.ts';
+import { sanitizeForTerminal, tsvLine } from './sanitize.ts';
 import { fitColumns } from './table-layout.ts';
-import { tabSeparatedLine, visible } from './visible.ts';
 import { measureAndCut } from './width.ts';
 
-/** A column: how its cells are shown on a terminal. `wide` ones give way first when the terminal is narrow. */
 export type Column = {
   head: string;
   align?: 'left' | 'right';
-  wide?: boolean;
-  /** Narrower than this many columns it is of no use; rather the table's last columns are left out. */
-  atLeast?: number;
-  /** Colours a cell, which may have been cut, by what stands in it. */
-  paint?: (shown: string, cell: string) => string;
+  /** Shrinks before the other columns if the terminal is narrow. */
+  flexible?: boolean;
+  /** The table drops its last columns rather than make this one narrower than this many terminal columns. */
+  minWidth?: number;
+  /** Colours a cell. `shown` is what remains of it after cutting. */
+  format?: (shown: string, cell: string) => string;
 };
 
-/** Rows for a person: a table that fits the terminal; for a program: tab-separated, no header, nothing cut. */
+/** Rows as a table on a terminal, and as tab-separated values without a header elsewhere. */
 export function renderRows(console: Console, columns: readonly Column[], rows: readonly string[][]): string {
-  return console.isTerminal ? renderTable(console, columns, rows).text : rows.map(tabSeparatedLine).join('');
+  return console.isTerminal ? renderTable(console, columns, rows).text : rows.map(tsvLine).join('');
 }
 
-/** A table that fits the terminal, and how many of its columns it has: all but where they could not be told apart. */
+/** A table that fits the terminal. `shown` is the number of its columns that fit. */
 export function renderTable(
   console: Console,
   columns: readonly Column[],
@@ -28,114 +28,81 @@ export function renderTable(
 ): { text: string; shown: number } {
   const terminal = console.columns;
   const measure = (text: string) =>
-    measureAndCut(visible(text.slice(0, UNITS_A_COLUMN * (terminal + 1))), terminal);
-  // Each column takes one of the terminal's, and a gap.
+    measureAndCut(sanitizeForTerminal(text.slice(0, UNITS_PER_COLUMN * (terminal + 1))), terminal);
+  // Each column takes at least one terminal column and a gap.
   const candidates = columns.slice(0, Math.ceil(terminal / 2));
   const heads = candidates.map(({ head }) => measure(head));
   const cells = rows.map((row) => candidates.map((_, i) => measure(row[i] ?? '')));
   const { widths, gap } = fitColumns(
-    candidates.map(({ wide = false, atLeast = 1 }, i) => ({
+    candidates.map(({ flexible = false, minWidth = 1 }, i) => ({
       content: cells.reduce((widest, row) => Math.max(widest, row[i]?.width ?? 0), 0),
       head: heads[i]?.width ?? 0,
-      wide,
-      atLeast,
+      flexible,
+      minWidth,
     })),
     terminal,
   );
-  const inWidth = (row: readonly Cell[], paint: (text: string, i: number) => string) =>
+  const cutRow = (row: readonly Cell[], format: (text: string, i: number) => string) =>
     widths.map((limit, i) => {
       const cell = row[i] ?? EMPTY;
       const { text, width } = cell.width <= limit ? cell : measureAndCut(cell.text, limit);
-      return { text: isolate(paint(text, i)), width };
+      return { text: isolate(format(text, i)), width };
     });
-  const lines = layOut(
-    [
-      inWidth(heads, (head) => console.colours.bold(head)),
-      ...cells.map((row, y) =>
-        inWidth(row, (text, i) => columns[i]?.paint?.(text, rows[y]?.[i] ?? '') ?? text),
-      ),
-    ],
-    {
-      colAligns: columns.slice(0, widths.length).map(({ align = 'left' }) => align),
-      colWidths: widths.map((width) => width + gap),
-      chars: BORDERLESS,
-      style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': gap },
-    },
-  );
-  return { text: lines.map((line) => `${line.trimEnd()}\n`).join(''), shown: widths.length };
+  const shownRows = [
+    cutRow(heads, (head) => console.colours.bold(head)),
+    ...cells.map((row, y) =>
+      cutRow(row, (text, i) => columns[i]?.format?.(text, rows[y]?.[i] ?? '') ?? text),
+    ),
+  ];
+  const text = renderBorderless(shownRows, {
+    colAligns: columns.slice(0, widths.length).map(({ align = 'left' }) => align),
+    colWidths: widths.map((width) => width + gap),
+    style: { head: [], border: [], compact: true, 'padding-left': 0, 'padding-right': gap },
+  });
+  return { text, shown: widths.length };
 }
 
-/** What is shown, and the columns that it takes without its colours and marks. */
+/** A text and its width in terminal columns, without colours. */
 type Cell = { text: string; width: number };
 
 const EMPTY: Cell = { text: '', width: 0 };
 
 /**
- * More UTF-16 than anything needs that takes one column, marks and joiners counted in: what stands behind in a long cell is
- * wider than the terminal in any case, and need not be looked at.
+ * More UTF-16 units than any text needs for one terminal column, combining marks included. Cells are cut to
+ * this many units per terminal column before they are measured.
  */
-const UNITS_A_COLUMN = 32;
+const UNITS_PER_COLUMN = 32;
 
-/** The library compares each cell with all before it; parts of a table are laid out as fast as they are long. */
-const ROWS_AT_ONCE = 50;
+const BORDERS =
+  'top top-mid top-left top-right bottom bottom-mid bottom-left bottom-right left left-mid mid mid-mid right right-mid middle';
+const BORDERLESS = Object.fromEntries(BORDERS.split(' ').map((name) => [name, '']));
 
-function layOut(rows: readonly Cell[][], options: Table.TableConstructorOptions): string[] {
-  const lines: string[] = [];
-  for (let first = 0; first < rows.length; first += ROWS_AT_ONCE) {
-    const table = new Table(options);
-    const texts: string[] = [];
-    table.push(
-      ...rows.slice(first, first + ROWS_AT_ONCE).map((row) => row.map((cell) => standIn(cell, texts))),
-    );
-    let next = 0;
-    lines.push(
-      ...table
-        .toString()
-        .replace(STAND_IN, () => texts[next++] ?? '')
-        .split('\n'),
-    );
-  }
-  return lines;
-}
-
-const STAND_IN = /\x01x*/g;
+/** The time that cli-table3 takes is quadratic in the number of rows, so that long tables are rendered in parts. */
+const ROWS_PER_PART = 20;
 
 /**
- * The library measures by an older Unicode than terminals do, and would cut and align by it: it gets a text of ASCII that
- * is as wide, and the cell comes in its place afterwards. No cell has a control of its own.
+ * Aligns and pads the cells with cli-table3. It measures text by an older Unicode version than terminals do: instead of
+ * each cell, it gets a placeholder of the same width, which the cell then replaces.
  */
-function standIn({ text, width }: Cell, texts: string[]): string {
-  if (/^[ -~]*$/.test(text)) return text;
-  texts.push(text);
-  return `\x01${'x'.repeat(width)}`;
+function renderBorderless(rows: readonly Cell[][], options: Table.TableConstructorOptions): string {
+  let text = '';
+  for (let first = 0; first < rows.length; first += ROWS_PER_PART) {
+    const part = rows.slice(first, first + ROWS_PER_PART);
+    const table = new Table({ ...options, chars: BORDERLESS });
+    table.push(...part.map((row) => row.map(({ width }) => `\x01${'x'.repeat(width)}`)));
+    const cells = part.flat().values();
+    const lines = table.toString().replace(/\x01x*/g, () => cells.next().value?.text ?? '');
+    for (const line of lines.split('\n')) text += `${line.trimEnd()}\n`;
+  }
+  return text;
 }
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 const LEFT_TO_RIGHT_MARK = '\u200e';
 
 /**
- * Hebrew or Arabic in a cell would draw the numbers of the next into its own order, or turn the whole line around. Between
- * two of these marks it does not; they take no room on any terminal, which is not so of the newer isolates.
+ * Encloses Hebrew or Arabic text in left-to-right marks, so that a terminal does not reorder the cells after it. The
+ * marks have no width on any terminal, unlike the newer isolate characters.
  */
 const isolate = (cell: string): string =>
   RIGHT_TO_LEFT.test(cell) ? `${LEFT_TO_RIGHT_MARK}${cell}${LEFT_TO_RIGHT_MARK}` : cell;
-
-const BORDERLESS = Object.fromEntries(
-  [
-    'top',
-    'top-mid',
-    'top-left',
-    'top-right',
-    'bottom',
-    'bottom-mid',
-    'bottom-left',
-    'bottom-right',
-    'left',
-    'left-mid',
-    'mid',
-    'mid-mid',
-    'right',
-    'right-mid',
-    'middle',
-  ].map((name) => [name, '']),
-);

@@ -1,17 +1,17 @@
 import { eastAsianWidth } from 'get-east-asian-width';
 
-// Latin, Greek, Cyrillic, punctuation and arrows: a column each, and none joins with its neighbour. Most texts are
-// nothing else, and need neither the segmenter (10 ms to make the first one) nor a look-up.
+// Latin, Greek, Cyrillic, punctuation and arrows: one column per UTF-16 unit. Most texts need nothing else, so that the
+// grapheme segmenter, which takes 10 ms to create, is not needed.
 const PLAIN = /^[ -~\xa1-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2190-\u21ff]*$/;
 
-/** The console's own colours take no room. */
 const COLOUR = /\x1b\[[\d;]*m/g;
 
 const ELLIPSIS = '…';
 
 /**
- * How many columns a text takes on a terminal, by Unicode: two for an emoji, however many characters it is joined of,
- * and for a wide character; none for a mark, a joiner, or a colour. The text has been made visible before.
+ * The width of a text in terminal columns: two for an emoji or a wide character, none for combining marks, joiners and
+ * colours. The text must be sanitised first. Unlike string-width, it counts the spacing marks of Indic scripts and Thai
+ * as terminals do.
  */
 export function displayWidth(text: string): number {
   const shown = text.includes('\x1b') ? text.replace(COLOUR, '') : text;
@@ -21,10 +21,10 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/** The text, or as much of it as goes before an ellipsis into so many columns; a grapheme is whole or not there. */
+/** Cuts a text between graphemes to a maximum width. A cut text ends with an ellipsis. */
 export const cutToWidth = (text: string, columns: number): string => measureAndCut(text, columns).text;
 
-/** The same, and the columns that it then takes. */
+/** Like `cutToWidth`, and returns the width of the result too. */
 export function measureAndCut(text: string, columns: number): { text: string; width: number } {
   if (columns < 1) return { text: '', width: 0 };
   if (PLAIN.test(text)) {
@@ -41,9 +41,25 @@ export function measureAndCut(text: string, columns: number): { text: string; wi
   return { text, width };
 }
 
+/** A command in a message, such as `pets list --status sold`. It stays on one line, so that it can be copied. */
+const COMMAND =
+  /\bpets [a-z]+(?: [\w.-]+(?= [-<]))?(?: (?:--?[\w-]+(?:[ =][^\s;,.]+)?|<[^>]+>|"[^"]*"|\d+))*/g;
+
+const NO_BREAK_SPACE = '\u00a0';
+
+/** Wraps each line of a text between words, but not inside commands. Continuation lines are indented. */
+export function wrapText(text: string, columns: number, indent: number): string {
+  const kept = text.replace(COMMAND, (command) => command.replaceAll(' ', NO_BREAK_SPACE));
+  return kept
+    .split('\n')
+    .flatMap((line) => wrapToWidth(line, columns, indent))
+    .join('\n')
+    .replaceAll(NO_BREAK_SPACE, ' ');
+}
+
 /**
- * The lines of a paragraph, broken between words; each but the first is indented by so many columns. A word that is
- * longer than a line (an address, a path, a command) has a line for itself and stays whole, so that it can be copied.
+ * Splits a paragraph into lines between words; lines after the first are indented. A word that is longer than a line,
+ * such as a path, stays whole on its own line.
  */
 export function wrapToWidth(text: string, columns: number, indent = 0): string[] {
   const margin = /^ */.exec(text)?.[0] ?? '';
@@ -66,26 +82,26 @@ export function wrapToWidth(text: string, columns: number, indent = 0): string[]
   return [...lines, line];
 }
 
-// Characters that are drawn as an emoji with one of these behind them: the selector, a skin colour, another joined on.
-const MADE_EMOJI =
+// A pictograph followed by an emoji selector, a skin colour or a joined pictograph is drawn as an emoji.
+const COMPOSED_EMOJI =
   /^\p{Extended_Pictographic}.*?(?:[\ufe0f\u{1f3fb}-\u{1f3ff}]|\u200d\p{Extended_Pictographic})/su;
 const FLAG_OR_KEYCAP = /^(?:\p{Regional_Indicator}{2}|[\d#*]\ufe0f?\u20e3)$/u;
-const NO_WIDTH = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
+const ZERO_WIDTH = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
 
-/** In UTF-16; a longer row of emoji with joiners is drawn one by one. */
+/** In UTF-16 units. Terminals draw longer joined sequences as separate emoji. */
 const LONGEST_EMOJI = 20;
 
-// The vowels and the endings of a Korean syllable that is written in its parts are drawn into the first part.
+// Vowels and final consonants of a decomposed Korean syllable are drawn into its first character.
 const JAMO = /[\u1160-\u11ff\ud7b0-\ud7fb]/;
 
 function graphemeWidth(grapheme: string): number {
   if (PLAIN.test(grapheme)) return grapheme.length;
-  if (grapheme.length <= LONGEST_EMOJI && (MADE_EMOJI.test(grapheme) || FLAG_OR_KEYCAP.test(grapheme)))
+  if (grapheme.length <= LONGEST_EMOJI && (COMPOSED_EMOJI.test(grapheme) || FLAG_OR_KEYCAP.test(grapheme)))
     return 2;
   let width = 0;
   for (const char of grapheme) {
-    const hasNone = NO_WIDTH.test(char) || (width > 0 && JAMO.test(char));
-    if (!hasNone) width += eastAsianWidth(char.codePointAt(0) ?? 0);
+    const isZero = ZERO_WIDTH.test(char) || (width > 0 && JAMO.test(char));
+    if (!isZero) width += eastAsianWidth(char.codePointAt(0) ?? 0);
   }
   return width;
 }

@@ -1,21 +1,21 @@
 import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import type Conf from 'conf';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
-import { ensureDirectory, realFiles } from '../../store/files.ts';
+import { makePrivateDirectory } from '../../system/directories.ts';
+import { isMissing, realFileSystem } from '../../system/file-system.ts';
 import type { Context } from '../context.ts';
-import { CliError, fileError } from '../errors/cli-error.ts';
-import { configDirectory } from '../paths.ts';
-import { loadConf } from './load-conf.ts';
+import { CliError, fileError } from '../errors/errors.ts';
+import { configDirectory } from './paths.ts';
 import { Profile, type ProfileName, Settings } from './profile.ts';
 
-const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 
-/** The profiles' files: one a profile, because two processes that write one file lose updates. */
+/** Profiles and settings on disk. Each profile has its own file, so that concurrent logins do not lose updates. */
 export type ProfileFiles = {
   pathOf(name: ProfileName): string;
-  /** @throws CliError for a file that is damaged or cannot be read */
+  /** Undefined if the profile has never been saved. @throws CliError if its file is damaged or cannot be read */
   read(name: ProfileName): Profile | undefined;
   write(name: ProfileName, profile: Profile): Promise<void>;
   readSettings(): Settings;
@@ -34,38 +34,34 @@ export function openProfileFiles(context: Context): ProfileFiles {
   };
 }
 
-/** A plain read: conf would create the directory, and costs more to load than a whole command takes. */
+/** Does not use conf, which would create the directory and takes longer to load than a whole command. */
 function readFile<Schema extends z.ZodMiniType>(path: string, schema: Schema): z.output<Schema> | undefined {
   let text: string;
   try {
-    // A pipe in its place would be waited for.
+    // Reading a named pipe would block.
     const stats = statSync(path);
-    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a file');
+    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is not a regular file');
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw fileError(
-      'read',
-      path,
-      error,
-      'make it a file that you can read, or set PETS_CONFIG_DIR to another directory',
-    );
+    if (isMissing(error)) return undefined;
+    const hint = 'make it a readable file, or set PETS_CONFIG_DIR to another directory';
+    throw fileError('read', path, error, hint);
   }
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw damaged(path, 'it is not JSON');
+    throw damaged(path, 'it is not valid JSON');
   }
   const result = z.safeParse(schema, value);
   if (!result.success) throw damaged(path, describeIssues(result.error));
   return result.data;
 }
 
-function damaged(path: string, why: string): CliError {
-  return new CliError(`${path} is damaged: ${why}`, {
+function damaged(path: string, reason: string): CliError {
+  return new CliError(`${path} is damaged: ${reason}`, {
     code: 'damaged_file',
-    hint: `mend the file, or move it away and ${nextStep(path)}`,
+    hint: `fix the file, or move it away and ${nextStep(path)}`,
   });
 }
 
@@ -80,8 +76,7 @@ function nextStep(path: string): string {
 async function writeFile(directory: string, name: string, value: Record<string, unknown>): Promise<void> {
   const Conf = await loadConf();
   try {
-    await ensureDirectory(realFiles, directory);
-    chmodSync(directory, DIRECTORY_MODE);
+    await makePrivateDirectory(realFileSystem, directory);
     const conf = new Conf({
       projectName: 'pets',
       cwd: directory,
@@ -92,11 +87,22 @@ async function writeFile(directory: string, name: string, value: Record<string, 
     conf.store = value;
     chmodSync(conf.path, FILE_MODE);
   } catch (error) {
-    throw fileError(
-      'write',
-      join(directory, `${name}.json`),
-      error,
-      'make the directory writable, or set PETS_CONFIG_DIR to another',
-    );
+    const hint = 'make the directory writable, or set PETS_CONFIG_DIR to another one';
+    throw fileError('write', join(directory, `${name}.json`), error, hint);
+  }
+}
+
+/**
+ * Loads conf without the signal handlers of its dependency when-exit, which would deliver every signal twice and end a
+ * server whose stop is in progress. Removing the handlers afterwards would also reset signals that Node ignores.
+ */
+async function loadConf(): Promise<typeof Conf> {
+  const { once } = process;
+  process.once = ((event: string, listener: () => void) =>
+    event.startsWith('SIG') ? process : once.call(process, event, listener)) as typeof once;
+  try {
+    return (await import('conf')).default;
+  } finally {
+    process.once = once;
   }
 }

@@ -1,35 +1,44 @@
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import { says } from '../../contract/issues.ts';
+import { fieldError } from '../../contract/issues.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
 export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
 export type ProfileName = z.infer<typeof ProfileName>;
 
-/** What a profile's file holds: one base URL, and the key that is sent to its origin alone. */
+/** The contents of a profile file: a base URL, and the key that is only sent to its origin. */
 export const Profile = z.object(
   {
     baseUrl: z
-      .string(says('must be a string'))
+      .string(fieldError('must be a string'))
       .check(z.refine((text) => isBaseUrl(text), { error: 'must be an http(s) URL without user or query' })),
     key: z.optional(
       z
-        .string(says('must be a string'))
+        .string(fieldError('must be a string'))
         .check(z.regex(API_KEY_PATTERN, { error: 'must be visible ASCII characters' })),
     ),
-    allowHttp: z.optional(z.boolean(says('must be true or false'))),
+    allowHttp: z.optional(z.boolean(fieldError('must be true or false'))),
   },
-  says('it must be a JSON object'),
+  fieldError('must be a JSON object'),
 );
 export type Profile = z.infer<typeof Profile>;
 
 export const Settings = z.object(
   { defaultProfile: z.optional(ProfileName) },
-  says('it must be a JSON object'),
+  fieldError('must be a JSON object'),
 );
 export type Settings = z.infer<typeof Settings>;
 
-/** A base URL without a slash at its end, or undefined for what cannot be one. */
+/** The service and key of a command. The key is only sent to the origin of the base URL. */
+export type Connection = { profile: ProfileName; baseUrl: string; key: string; keySource: KeySource };
+
+/** Where the key comes from, as shown in messages. */
+export type KeySource = 'PETS_API_KEY' | 'this login' | `profile ${ProfileName}`;
+
+/** The port of `pets serve` without --port. */
+export const DEFAULT_PORT = 7387;
+
+/** The URL without trailing slashes; undefined if it is not usable as a base URL. */
 export function parseBaseUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -40,32 +49,32 @@ export function parseBaseUrl(text: string): string | undefined {
 
 const isBaseUrl = (text: string): boolean => parseBaseUrl(text) !== undefined;
 
-/** Whether a URL stays on this machine: only there a key may travel in clear text. */
-export function isLoopback(url: URL): boolean {
+/** Whether a URL refers to this machine. A key may be sent unencrypted only to this machine. */
+export function isLoopbackUrl(url: URL): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
 }
 
-/** A key as it may be shown. */
+/** A key in a form that may be shown. Ends with its last 4 characters if it has more than 8. */
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
 
 /**
- * A text that a service may have put the key into, as it may be shown: as it is, as a URL, a JSON text, base64 or hex has
- * it, and in any case, as a header's name is told in lower case.
+ * Masks the key in a text from a service, which may have echoed it: in plain, URL-encoded, JSON-escaped, base64 and hex
+ * form, and in upper or lower case, because header names are printed in lower case.
  */
-export const withoutKey = (text: string, key: string): string => keyMask(key)(text);
+export const redactKey = (text: string, key: string): string => createRedactor(key)(text);
 
-const SHORTEST_HIDDEN = 6;
+/** Shorter keys would match ordinary text, so they are only masked after `Bearer`. */
+const MIN_KEY_LENGTH = 6;
 
-/** The same for many texts. */
-export function keyMask(key: string): (text: string) => string {
-  // The longest first: a shorter one may be its beginning.
+/** Like `redactKey`, for redacting many texts. */
+export function createRedactor(key: string): (text: string) => string {
+  // Longer forms come first, because a shorter form may be a prefix of them.
   const encoded = [`Bearer ${key}`, key].flatMap((form) =>
-    // Padded or not: what is left of the padding tells nothing.
+    // Without padding, so that padded and unpadded forms match.
     (['base64', 'base64url', 'hex'] as const).map((to) => Buffer.from(form).toString(to).replace(/=+$/, '')),
   );
   const plain = [JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key];
-  // A few letters stand in every text: of so short a key only what a header has is masked.
-  const forms = key.length < SHORTEST_HIDDEN ? [`Bearer ${key}`] : [...encoded, ...plain];
+  const forms = key.length < MIN_KEY_LENGTH ? [`Bearer ${key}`] : [...encoded, ...plain];
   const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
   const anyForm = new RegExp(pattern, 'gi');
   return (text) => text.replace(anyForm, () => maskKey(key));

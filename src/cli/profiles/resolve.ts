@@ -1,8 +1,16 @@
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import { CliError, usageError } from '../errors/cli-error.ts';
-import { isLoopback, type Profile, type ProfileName, parseBaseUrl, profileNames } from './profile.ts';
+import { CliError, usageError } from '../errors/errors.ts';
+import {
+  type Connection,
+  isLoopbackUrl,
+  type KeySource,
+  type Profile,
+  type ProfileName,
+  parseBaseUrl,
+  profileNames,
+} from './profile.ts';
 
-/** Where what was asked for comes from: flags, the environment, and the files. */
+/** Where settings come from: flags, environment variables and files. */
 export type Sources = {
   flags: { profile?: ProfileName | undefined; baseUrl?: string | undefined };
   env: Readonly<Record<string, string | undefined>>;
@@ -10,19 +18,9 @@ export type Sources = {
   readProfile(name: ProfileName): Profile | undefined;
 };
 
-export type Connection = {
-  profile: ProfileName;
-  baseUrl: string;
-  key: string;
-  keySource: KeySource;
-};
-
-/** Where the key was found, in words. */
-export type KeySource = 'PETS_API_KEY' | 'this login' | `profile ${ProfileName}`;
-
 export type Resolved = { connection: Connection; notices: string[] };
 
-/** The profile that a command means: `--profile`, then PETS_PROFILE, then the default, then prod. */
+/** The profile to use: `--profile`, then PETS_PROFILE, then the default profile, then prod. */
 export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'readProfile'>): ProfileName {
   const fromEnv = env['PETS_PROFILE'] || undefined;
   if (flags.profile !== undefined) return flags.profile;
@@ -37,17 +35,17 @@ export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'rea
 }
 
 /**
- * Decides which key goes to which server (design 2). A key and its origin stay together: no combination of flags,
- * environment and files sends a key anywhere but where it belongs.
+ * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
+ * the combination of flags, environment variables and files.
  *
- * @throws CliError exit 4 without a key, exit 2 for a combination that would move a key
+ * @throws CliError exit 4 without a key, exit 2 for a combination that would send the key to another origin
  */
 export function resolveConnection(sources: Sources): Resolved {
   const { flags, env } = sources;
   const profile = chooseProfile(sources);
   const stored = sources.readProfile(profile);
   const isNamed = flags.profile !== undefined;
-  // A secret of a CI service often ends with a line end.
+  // Secrets of CI systems often end with a line break.
   const envKey = isNamed ? undefined : env['PETS_API_KEY']?.replace(/[\r\n]+$/, '') || undefined;
   const envUrl = isNamed ? undefined : env['PETS_BASE_URL'] || undefined;
   const flagUrl = flags.baseUrl === undefined ? undefined : checkUrl(flags.baseUrl, '--base-url');
@@ -59,100 +57,88 @@ export function resolveConnection(sources: Sources): Resolved {
   const baseUrl = flagUrl || environmentUrl || stored?.baseUrl;
   if (key === undefined) throw noKey(profile, { isNamed, isNew: stored === undefined, environmentUrl });
   if (!API_KEY_PATTERN.test(key)) {
-    throw new CliError(`the key in ${keySource} has characters that no key has`, {
+    throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
-      hint: 'copy it again, without spaces or line ends',
+      hint: 'copy the key again, without spaces or line breaks',
     });
   }
   if (baseUrl === undefined) {
-    throw usageError('no base URL is set for the key in PETS_API_KEY', 'set PETS_BASE_URL as well');
+    throw usageError(
+      'no base URL for the key in PETS_API_KEY',
+      'set PETS_BASE_URL to the base URL of the service',
+    );
   }
   if (home !== undefined && !sameOrigin(home, baseUrl)) {
-    throw otherOrigin({ keySource, home, baseUrl, profile, isEnvironment: flagUrl === undefined });
+    throw otherOrigin({ profile, baseUrl, keySource }, home, flagUrl === undefined);
   }
   const isAllowed = stored?.allowHttp === true && sameOrigin(stored.baseUrl, baseUrl);
   checkProtocol(baseUrl, isAllowed || allowsHttp(env), profile);
-  const notices = isNamed ? ignored(profile, env) : emptyKey(profile, env);
+  const notices = isNamed ? ignoredNotice(profile, env) : emptyKeyNotice(profile, env);
   return { connection: { profile, baseUrl, key, keySource }, notices };
 }
 
-/** @throws CliError exit 2 for what cannot be a base URL */
+/** Normalizes a base URL. @throws CliError exit 2 if it is not one */
 export function checkUrl(text: string, source: string): string {
   const url = parseBaseUrl(text);
   if (url === undefined) {
     throw usageError(
       `${source} must be an http(s) URL without user, query or fragment`,
-      'such as https://api.example.com/v1',
+      'for example https://api.example.com/v1',
     );
   }
   return url;
 }
 
-/** Whether the environment lets keys travel in clear text. */
+/** Whether PETS_ALLOW_HTTP permits sending keys unencrypted. */
 export const allowsHttp = (env: Sources['env']): boolean => env['PETS_ALLOW_HTTP'] === '1';
 
-/** @throws CliError exit 2 for a key that would travel in clear text to another machine */
+/** @throws CliError exit 2 if the key would be sent unencrypted to another machine */
 export function checkProtocol(baseUrl: string, allowHttp: boolean, profile: ProfileName): void {
   const url = new URL(baseUrl);
-  if (url.protocol === 'https:' || isLoopback(url) || allowHttp) return;
+  if (url.protocol === 'https:' || isLoopbackUrl(url) || allowHttp) return;
   throw usageError(
-    `${url.origin} is not encrypted: the key would travel in clear text`,
-    `use https, or allow it: pets login --profile ${profile} --base-url ${baseUrl} --allow-http`,
+    `${url.origin} does not use https: the key would be sent unencrypted`,
+    `use https, or allow http: pets login --profile ${profile} --base-url ${baseUrl} --allow-http`,
   );
 }
 
 const sameOrigin = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin;
 
-/** A secret that a CI service does not have is an empty text there. */
-const emptyKey = (profile: ProfileName, env: Sources['env']): string[] =>
-  env['PETS_API_KEY'] === '' ? [`PETS_API_KEY is empty: the key of profile ${profile} is used`] : [];
+/** CI systems set the variable of a missing secret to an empty string. */
+const emptyKeyNotice = (profile: ProfileName, env: Sources['env']): string[] =>
+  env['PETS_API_KEY'] === '' ? [`PETS_API_KEY is empty; using the key of profile ${profile}`] : [];
 
-function ignored(profile: ProfileName, env: Sources['env']): string[] {
+function ignoredNotice(profile: ProfileName, env: Sources['env']): string[] {
   const names = ['PETS_API_KEY', 'PETS_BASE_URL'].filter((name) => env[name]);
-  return names.length === 0 ? [] : [`--profile ${profile} is used: ${names.join(' and ')} ignored`];
+  return names.length === 0 ? [] : [`--profile ${profile} overrides ${names.join(' and ')}`];
 }
 
-type Keyless = {
-  /** By --profile. */
+type MissingKey = {
+  /** The profile was chosen with --profile. */
   isNamed: boolean;
-  /** Nobody has logged in yet. */
+  /** The profile has never been saved. */
   isNew: boolean;
   environmentUrl: string | undefined;
 };
 
-function noKey(profile: ProfileName, { isNamed, isNew, environmentUrl }: Keyless): CliError {
-  const error = (hint: string) =>
-    new CliError(`no key is saved for profile ${profile}`, { code: 'no_key', hint });
-  if (environmentUrl !== undefined)
-    return error(`set PETS_API_KEY as well, to the key for ${environmentUrl}`);
-  if (profile === 'local') return error('start the local service: pets serve --seed');
+function noKey(profile: ProfileName, { isNamed, isNew, environmentUrl }: MissingKey): CliError {
   const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
-  // The first command on this machine: perhaps there is no service to log in to.
-  return error(isNew ? `${login}; or try it with sample animals on this machine: pets serve --seed` : login);
+  // A profile that was never saved suggests the first command on this machine, possibly without access to a service.
+  let hint = isNew ? `${login}. Or start a local service with sample animals: pets serve --seed` : login;
+  if (profile === 'local') hint = 'start the local service: pets serve --seed';
+  if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
+  return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
 }
 
-function otherOrigin(where: {
-  keySource: KeySource;
-  home: string;
-  baseUrl: string;
-  profile: ProfileName;
-  /** The other base URL is that of PETS_BASE_URL. */
-  isEnvironment: boolean;
-}): CliError {
-  const [home, asked] = [new URL(where.home).origin, new URL(where.baseUrl).origin];
-  return usageError(
-    `the key in ${where.keySource} belongs to ${home} and is not sent to ${asked}`,
-    hintFor(where),
-  );
+/** The error for a key of `home` that would be sent to another origin. `isEnvironment`: PETS_BASE_URL is the other one. */
+function otherOrigin(
+  { keySource, baseUrl, profile }: Omit<Connection, 'key'>,
+  home: string,
+  isEnvironment: boolean,
+): CliError {
+  let hint = `log in to it: pets login --profile ${profile} --base-url ${baseUrl}`;
+  if (isEnvironment) hint = 'set PETS_API_KEY to the key for PETS_BASE_URL, or unset PETS_BASE_URL';
+  if (keySource === 'PETS_API_KEY') hint = `if the key is for ${baseUrl}, set PETS_BASE_URL to this URL`;
+  const [own, asked] = [new URL(home).origin, new URL(baseUrl).origin];
+  return usageError(`the key in ${keySource} is for ${own} and cannot be used for ${asked}`, hint);
 }
-
-function hintFor({ keySource, isEnvironment, baseUrl, profile }: Parameters<typeof otherOrigin>[0]): string {
-  if (keySource === 'PETS_API_KEY') return `set PETS_BASE_URL to ${baseUrl} if the key belongs there`;
-  return isEnvironment
-    ? 'set PETS_API_KEY to the key that belongs there, or unset PETS_BASE_URL'
-    : `log in there: pets login --profile ${profile} --base-url ${baseUrl}`;
-}
-
-/** Where a command goes, as a person is told it: `api.example.com (profile prod)`. */
-export const placeOf = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' | 'keySource'>): string =>
-  `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;

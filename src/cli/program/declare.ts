@@ -1,34 +1,26 @@
 import { type Command as Commander, Option as CommanderOption } from 'commander';
-import { ArgumentError, oneOf } from '../arguments.ts';
-import type { Argument, Command, Option } from '../command.ts';
-import { usageError } from '../errors/cli-error.ts';
+import { usageError } from '../errors/errors.ts';
+import type { Argument, Command, Option } from './command.ts';
+import { ArgumentError, oneOf } from './parsers.ts';
 
-/** Gives a parser's command one of our arguments. */
+/** Adds one of our arguments to a commander command. */
 export function addArgument(command: Commander, declared: Argument): void {
   const argument = command.createArgument(declared.name, describe(declared));
-  const parse = parserOf(declared);
-  if (parse) {
-    const checked = named(argument.name(), parse, declared.hint ?? helpFor(command), declared.choices);
-    argument.argParser(argument.variadic ? collect(checked) : checked);
-  }
-  command.addArgument(argument);
+  const parse = parserOf(declared, argument.name(), declared.hint ?? helpFor(command), argument.variadic);
+  command.addArgument(parse ? argument.argParser(parse) : argument);
 }
 
-/** Gives a parser's command one of our options. */
-export function addOption(command: Commander, option: Option): void {
-  const added = new CommanderOption(option.flags, describe(option));
-  const parse = parserOf(option);
-  if (parse) {
-    const checked = named(added.long ?? option.flags, parse, helpFor(command), option.choices);
-    added.argParser(option.repeatable ? collect(checked) : checked);
-  }
-  // In help without the quotes of a JavaScript string.
-  if (option.default !== undefined) added.default(option.default, String(option.default));
-  if (option.required) added.makeOptionMandatory();
-  command.addOption(added);
+/** Adds one of our options to a commander command. */
+export function addOption(command: Commander, declared: Option): void {
+  const option = new CommanderOption(declared.flags, describe(declared));
+  const parse = parserOf(declared, option.long ?? declared.flags, helpFor(command), declared.repeatable);
+  if (parse) option.argParser(parse);
+  // The second argument is the text for help; without it commander prints strings in quotes.
+  if (declared.default !== undefined) option.default(declared.default, String(declared.default));
+  command.addOption(option.makeOptionMandatory(declared.required ?? false));
 }
 
-/** Positional arguments under their names: `<id...>` becomes `id`. */
+/** Positional arguments as an object: the value of `<id...>` becomes property `id`. */
 export function namedArguments(
   { arguments: declared = [] }: Command<never>,
   values: readonly unknown[],
@@ -36,23 +28,23 @@ export function namedArguments(
   return Object.fromEntries(declared.map(({ name }, i) => [name.replace(/[<>[\].]/g, ''), values[i]]));
 }
 
-/** A parser whose refusal says what was wrong, and what helps. */
-export const named =
+/** Wraps a parser so that its errors name the argument or option and include a hint. */
+export const parseNamed =
   (name: string, parse: (text: string) => unknown, hint: string, choices: readonly string[] = []) =>
   (text: string): unknown => {
     try {
       return parse(text);
     } catch (error) {
       if (!(error instanceof ArgumentError)) throw error;
-      const meant = choices.find((choice) => choice === text.trim().toLowerCase());
+      const lowerCase = choices.find((choice) => choice === text.trim().toLowerCase());
       throw usageError(
         `${name} ${error.message}, not ${JSON.stringify(text)}`,
-        meant === undefined ? hint : `did you mean ${meant}? Small letters alone`,
+        lowerCase === undefined ? hint : `did you mean ${lowerCase}? Use lower case`,
       );
     }
   };
 
-/** Where to read about a command. */
+/** A hint with the help command of a commander command. */
 export function helpFor(command: Commander): string {
   const names: string[] = [];
   for (let each = command; each.parent; each = each.parent) names.unshift(each.name());
@@ -62,11 +54,11 @@ export function helpFor(command: Commander): string {
 const describe = ({ description, choices }: Argument | Option): string =>
   choices === undefined ? description : `${description}: ${choices.join(', ')}`;
 
-const parserOf = ({ parse, choices }: Argument | Option) => parse ?? (choices && oneOf(choices));
-
-const collect =
-  (parse: (text: string) => unknown) =>
-  (text: string, previous: unknown): unknown[] => [
-    ...((previous as unknown[] | undefined) ?? []),
-    parse(text),
-  ];
+/** The parser in the form that commander expects. With `collect`, appends to the values of earlier occurrences. */
+function parserOf({ parse, choices }: Argument | Option, name: string, hint: string, collect = false) {
+  const parser = parse ?? (choices && oneOf(choices));
+  if (parser === undefined) return undefined;
+  const checked = parseNamed(name, parser, hint, choices);
+  if (!collect) return checked;
+  return (text: string, previous: unknown) => [...((previous as unknown[] | undefined) ?? []), checked(text)];
+}

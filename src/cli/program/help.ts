@@ -1,85 +1,85 @@
 import type { Command as Commander, HelpConfiguration } from 'commander';
-import { usageError } from '../errors/cli-error.ts';
-import { wrapText } from '../output/wrap.ts';
-import { topics } from '../topics.ts';
+import { exitCodeMeanings } from '../errors/codes.ts';
+import { usageError } from '../errors/errors.ts';
+import { wrapText } from '../output/width.ts';
 
-type Example = readonly [command: string, what: string];
+type Example = readonly [command: string, description: string];
 
-/** What each kind of user types first. */
-const examples: readonly (readonly [who: string, examples: readonly Example[]])[] = [
+/** The first commands that each kind of user needs. */
+const examples: readonly (readonly [title: string, examples: readonly Example[]])[] = [
   [
     'In the shop',
     [
-      ['pets login', "save the key of the store's service, once"],
-      ['pets list --status available', 'what can be sold today'],
-      ['pets add Rex --category 3', 'a new animal'],
-      ['pets profiles --check', 'what is left of your requests'],
+      ['pets login', 'save your API key, once'],
+      ['pets list --status available', 'list the animals for sale'],
+      ['pets add Rex --category 3', 'add an animal'],
+      ['pets profiles --check', 'show how many requests you have left'],
     ],
   ],
   [
     'In a script',
     [
-      ['pets list --all --json | jq length', 'one document and nothing else on stdout'],
-      ['pets add --from animals.csv', 'many animals, each exactly once'],
-      ['pets help exit-codes', 'what a script can rely on'],
+      ['pets list --all --json | jq length', 'print JSON'],
+      ['pets add --from animals.csv', 'add many animals, each exactly once'],
+      ['pets help exit-codes', 'what each exit code means'],
     ],
   ],
   [
     'On your own machine',
     [
-      ['pets serve --seed', 'the whole service, with sample animals'],
-      ['pets --profile local list', 'and, in another terminal, its animals'],
-      ['pets serve --ephemeral -- npm test', 'a test suite against a service of its own'],
+      ['pets serve --seed', 'run the service with sample animals'],
+      ['pets --profile local list', 'list them from another terminal'],
+      ['pets serve --ephemeral -- npm test', 'run tests against a throwaway service'],
     ],
   ],
 ];
 
-/** The longest command and two spaces. */
-const TERM_COLUMNS = 37;
+/** The width of the longest example command plus two spaces. */
+const EXAMPLE_COLUMNS = 37;
 
-/** Below this a description has lines of its own; commander would leave it unwrapped. */
+/** On narrower terminals each description gets its own lines, because commander would not wrap it. */
 const NARROW = 80;
 
-/** A command or an option and what it does, for a terminal of this width. */
+/** A command or option with its description, formatted for a terminal of this width. */
 function item(term: string, termColumns: number, description: string, columns: number): string {
   if (columns >= NARROW) return `  ${term.padEnd(termColumns)}${description}`;
   return `  ${term}\n${wrapText(`      ${description}`, columns, 6)}`;
 }
 
-/** What stands above the list of commands. */
+/** What the program is, and examples. Printed above the list of commands. */
 export function overview(columns: number): string {
-  const groups = examples.map(([who, lines]) => {
-    const shown = lines.map(([command, what]) => `${item(command, TERM_COLUMNS, what, columns)}\n`);
-    return `${who}:\n${shown.join('')}`;
+  const groups = examples.map(([title, lines]) => {
+    const shown = lines.map(([command, text]) => `${item(command, EXAMPLE_COLUMNS, text, columns)}\n`);
+    return `${title}:\n${shown.join('')}`;
   });
-  const what = "A pet store's inventory from the command line, and its whole service locally.";
-  return `${wrapText(what, columns, 0)}\n\n${groups.join('\n')}`;
+  const summary = "A pet store's inventory from the command line, plus a local copy of the service.";
+  return `${wrapText(summary, columns, 0)}\n\n${groups.join('\n')}`;
 }
 
-/** What `pets` alone says: no more than a small terminal has lines for. */
+/** The output of `pets` without arguments. Fits on a terminal with 24 lines. */
 export function startPage(names: readonly string[], columns: number): string {
   const all = wrapText(`Commands: ${names.join(', ')}`, columns, 2);
-  const more = 'pets --help: every command and option; pets help <command>: its examples';
+  const more = 'Run pets --help for all commands and options, or pets help <command> for one.';
   return `${overview(columns)}\n${all}\n\n${wrapText(more, columns, 0)}\n`;
 }
 
-/** What stands below the list of commands. */
-export function afterwards(columns: number): string {
+/** Printed below the list of commands. */
+export function helpCommands(columns: number): string {
   const lines = [
-    ['pets help <command>', 'examples and options of a command'],
+    ['pets help <command>', 'options and examples of a command'],
     ['pets help exit-codes', 'what each exit code means'],
-    ['pets help environment', 'the environment variables'],
+    ['pets help environment', 'environment variables'],
   ] as const;
-  return `Help:\n${lines.map(([command, what]) => `${item(command, 26, what, columns)}\n`).join('')}`;
+  return `Help:\n${lines.map(([command, text]) => `${item(command, 26, text, columns)}\n`).join('')}`;
 }
 
-/** How commander lays its lists out where the terminal is narrow. */
+/** Commander's settings for lists of options and commands on a terminal of this width. */
 export function narrowHelp(columns: number): HelpConfiguration {
   if (columns >= NARROW) return {};
   return { formatItem: (term, _termColumns, description) => item(term, 0, description, columns) };
 }
 
-/** `pets help`: a command's page, or that of a topic. */
+/** Implements `pets help`, which prints the page of a command or a topic. */
 export function addHelpCommand(
   help: Commander,
   program: Commander,
@@ -87,7 +87,7 @@ export function addHelpCommand(
   show: (text: string) => void,
 ): void {
   help
-    .summary(`show help for a command, or on ${Object.keys(topics).join(' or ')}`)
+    .summary(`show help for a command, or about ${Object.keys(topics).join(' or ')}`)
     .action((names: string[]) => {
       const topic = topics[names.join(' ')];
       if (topic === undefined) commandAt(program, names).outputHelp();
@@ -95,13 +95,51 @@ export function addHelpCommand(
     });
 }
 
-/** The command of these names: `keys`, `add`. @throws CliError where there is none */
+/** Finds the command with these names, such as `keys add`. @throws CliError if there is none */
 function commandAt(program: Commander, names: readonly string[]): Commander {
   let command = program;
   for (const name of names) {
     const next = command.commands.find((child) => child.name() === name);
-    if (next === undefined) throw usageError(`there is no help for ${names.join(' ')}`, 'see: pets help');
+    if (next === undefined) throw usageError(`no help for ${names.join(' ')}`, 'see: pets help');
     command = next;
   }
   return command;
 }
+
+/** The environment variables that the program reads, for `pets help environment`. */
+export const environmentVariables: readonly (readonly [name: string, meaning: string])[] = [
+  ['PETS_PROFILE', 'profile to use if --profile is not given: prod, staging or local'],
+  ['PETS_API_KEY', "API key; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL"],
+  ['PETS_BASE_URL', 'base URL of the service, including /v1'],
+  ['PETS_MAX_WAIT', 'default for --max-wait, in seconds'],
+  ['PETS_ALLOW_HTTP', 'set to 1 to allow plain http to another machine'],
+  ['PETS_CONFIG_DIR', 'directory for profiles'],
+  [
+    'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME',
+    'base directories for configuration, state and data files',
+  ],
+  [
+    'HTTP_PROXY, HTTPS_PROXY, NO_PROXY',
+    'proxies (lower case works too); never used for services on this machine',
+  ],
+  ['NODE_EXTRA_CA_CERTS', 'file with additional certificates to trust'],
+  [
+    'NO_COLOR, FORCE_COLOR',
+    'disable colors, or force them when not writing to a terminal; --color overrides this',
+  ],
+];
+
+/** The help topics that are not commands. Each returns its page for a terminal of the given width. */
+export const topics: Readonly<Record<string, (columns: number) => string>> = {
+  'exit-codes': (columns) =>
+    exitCodeMeanings
+      .map(([code, meaning]) => {
+        const lines = wrapText(meaning, columns - 5, 0).replaceAll('\n', `\n${' '.repeat(5)}`);
+        return `${String(code).padStart(3)}  ${lines}\n`;
+      })
+      .join(''),
+  environment: (columns) =>
+    environmentVariables
+      .map(([name, meaning]) => `${wrapText(name, columns, 0)}\n${wrapText(`    ${meaning}`, columns, 4)}\n`)
+      .join(''),
+};

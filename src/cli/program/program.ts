@@ -1,36 +1,35 @@
 import { Command as Commander, CommanderError } from 'commander';
-import { seconds } from '../arguments.ts';
-import type { Command, CommandGroup, Runtime } from '../command.ts';
 import { commands } from '../commands/index.ts';
 import type { Context } from '../context.ts';
-import { exitCodes } from '../errors/exit-codes.ts';
-import { globalOptions, helpOption, versionOption } from '../global-options.ts';
-import type { Globals } from '../globals.ts';
-import { createConsole, OutputError } from '../output/console.ts';
-import { wrapText } from '../output/wrap.ts';
-import { version } from '../version.ts';
-import { addArgument, addOption, helpFor, named, namedArguments } from './declare.ts';
-import { addHelpCommand, afterwards, narrowHelp, overview, startPage } from './help.ts';
-import { usageOf } from './usage.ts';
+import { exitCodes } from '../errors/codes.ts';
+import { type Console, createConsole } from '../output/console.ts';
+import { wrapText } from '../output/width.ts';
+import type { Command, GlobalOptions } from './command.ts';
+import { version } from './compile-cache.ts';
+import { addArgument, addOption, helpFor, namedArguments, parseNamed } from './declare.ts';
+import { globalOptions, helpOption, versionOption } from './global-options.ts';
+import { addHelpCommand, helpCommands, narrowHelp, overview, startPage } from './help.ts';
+import { seconds } from './parsers.ts';
+import { toUsageError } from './usage.ts';
 
-/** What help is laid out for; a wider terminal makes it no easier to read. */
-const HELP_COLUMNS = 80;
+/** Help is not laid out wider than this, because long lines are hard to read. */
+const MAX_HELP_COLUMNS = 80;
 
 /**
- * Parses the arguments and runs the command that they name.
+ * Parses the arguments and runs the command that they name. Returns the exit code. Help is written to `helpConsole`.
  *
- * @throws CliError for wrong usage, and whatever the command throws
+ * @throws CliError for wrong usage, and every error of the command
  */
-export async function runProgram(context: Context): Promise<number> {
+export async function runProgram(context: Context, helpConsole: Console): Promise<number> {
   let exitCode: number = exitCodes.ok;
   let written = Promise.resolve();
   const show = (text: string) => {
-    written = written.then(() => writeHelp(context, text));
+    written = written.then(() => helpConsole.write(text));
   };
-  const columns = Math.min(context.stdout.columns || HELP_COLUMNS, HELP_COLUMNS);
-  let help = '';
+  const columns = Math.min(context.stdout.columns || MAX_HELP_COLUMNS, MAX_HELP_COLUMNS);
+  let groupHelp = '';
   const writeErr = (text: string) => {
-    help += text;
+    groupHelp += text;
   };
   const configure = (command: Commander) =>
     command
@@ -48,9 +47,9 @@ export async function runProgram(context: Context): Promise<number> {
   const program = configure(new Commander('pets'))
     .version(version, versionOption.flags, versionOption.description)
     .usage('<command> [options]')
-    // As functions: most runs show no help.
+    // Passed as functions, so that these texts are only built if help is printed.
     .addHelpText('before', () => overview(columns))
-    .addHelpText('after', () => `\n${afterwards(columns)}`)
+    .addHelpText('after', () => `\n${helpCommands(columns)}`)
     .showSuggestionAfterError();
   for (const option of globalOptions) addOption(program, option);
 
@@ -66,56 +65,45 @@ export async function runProgram(context: Context): Promise<number> {
       const globals = globalsOf(child, context);
       const options = { ...child.opts(), ...namedArguments(command, args) };
       command.check?.(options as never);
-      const runtime: Runtime = { context, globals, console: createConsole(context, globals) };
-      exitCode = await command.run(options as never, runtime);
+      const code = await command.run(options as never, {
+        ...context,
+        globals,
+        console: createConsole(context, globals),
+      });
+      exitCode = code ?? exitCodes.ok;
     });
   };
   for (const entry of commands) {
     if ('run' in entry) addCommand(program, entry);
-    else addGroup(configure(program.command(entry.name)), entry, addCommand);
+    else {
+      const group = configure(program.command(entry.name)).summary(entry.summary);
+      group.addHelpText('before', `${entry.summary}\n`);
+      for (const command of entry.commands) addCommand(group, command);
+    }
   }
   addHelpCommand(configure(program.command('help [topic...]')), program, columns, show);
 
   if (context.argv.length === 0) {
-    show(startPage([...commands.map(({ name }) => name), 'help'], columns));
-    await written;
+    await helpConsole.write(startPage([...commands.map(({ name }) => name), 'help'], columns));
     return exitCode;
   }
   try {
     await program.parseAsync(context.argv, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // A group without a command: its help, as somebody who looks around expects.
-    if (error.code === 'commander.help' && !context.argv.includes('--json')) show(help);
-    else if (error.exitCode !== 0) throw usageOf(error, program.args);
+    // A group without a command prints its help.
+    if (error.code === 'commander.help' && !context.argv.includes('--json')) show(groupHelp);
+    else if (error.exitCode !== 0) throw toUsageError(error, program.args);
   }
   await written;
   return exitCode;
 }
 
-/** What a switch is that was not given. */
-const switchedOff = { json: false, debug: false };
-
-/** PETS_MAX_WAIT stands for a flag that was not given. */
-function globalsOf(command: Commander, { env }: Context): Globals {
-  const given = command.optsWithGlobals<Omit<Globals, keyof typeof switchedOff> & Partial<Globals>>();
-  const globals: Globals = { ...switchedOff, ...given };
+/** The values of the global options. PETS_MAX_WAIT replaces the default of --max-wait. */
+function globalsOf(command: Commander, { env }: Context): GlobalOptions {
+  const given = command.optsWithGlobals<Omit<GlobalOptions, 'json' | 'debug'>>();
+  const globals: GlobalOptions = { json: false, debug: false, ...given };
   const text = env['PETS_MAX_WAIT'];
   if (!text || command.getOptionValueSourceWithGlobals('maxWait') !== 'default') return globals;
-  return { ...globals, maxWait: named('PETS_MAX_WAIT', seconds(0), helpFor(command))(text) as number };
-}
-
-function addGroup(
-  parent: Commander,
-  group: CommandGroup,
-  add: (parent: Commander, command: Command<never>) => void,
-) {
-  parent.summary(group.summary).addHelpText('before', `${group.summary}\n`);
-  for (const command of group.commands) add(parent, command);
-}
-
-async function writeHelp(context: Context, text: string): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    context.stdout.write(text, (error) => (error ? reject(new OutputError(error)) : resolve()));
-  });
+  return { ...globals, maxWait: parseNamed('PETS_MAX_WAIT', seconds(0), helpFor(command))(text) as number };
 }

@@ -1,39 +1,38 @@
 import type { CommanderError } from 'commander';
-import type { Command } from '../command.ts';
 import { commands } from '../commands/index.ts';
-import { type CliError, usageError } from '../errors/cli-error.ts';
-import { meantByCommand, meantByExcess, meantByOption } from './meant.ts';
+import { type CliError, usageError } from '../errors/errors.ts';
+import type { Command } from './command.ts';
+import { suggestCommand, suggestForExtraArguments, suggestForOption } from './suggestions.ts';
 
 /**
- * An error of the arguments' parser: its own words, and what was probably meant. `given` are the arguments behind the
- * options of every command.
+ * Converts an error of commander into a usage error with a hint. `given` are the command-line arguments, without global
+ * options that precede the command.
  */
-export function usageOf(error: CommanderError, given: readonly string[]): CliError {
-  // The suggestion is the last line; what was typed may have lines of its own.
+export function toUsageError(error: CommanderError, given: readonly string[]): CliError {
+  // Commander puts its suggestion on the last line. The arguments it quotes may contain line breaks too.
   const [, text = '', suggestion] =
     /^(?:error: )?(.*?)(?:\n\((Did you mean .*)\))?$/s.exec(error.message) ?? [];
   const similar = suggestion?.replace(/^D/, 'd');
   const firstOption = given.findIndex((word) => word.startsWith('-'));
   const words = firstOption === -1 ? given : given.slice(0, firstOption);
-  const command = commandOf(words);
-  const name = command ? nameOf(words, command) : '';
+  const { name, command } = commandOf(words);
   const see = `see: pets help${name && ` ${name}`}`;
   switch (error.code) {
     case 'commander.unknownCommand':
-      return usageError(text, meantByCommand(unknownWords(words)) ?? similar ?? see);
+      return usageError(text, suggestCommand(unknownWords(words)) ?? similar ?? see);
     case 'commander.excessArguments': {
       const [rest, options] = [words.slice(name.split(' ').length), given.slice(words.length)];
       const text = excessText(name, rest[0] ?? options[0] ?? '', command);
-      return usageError(text, meantByExcess(name, rest, options) ?? see);
+      return usageError(text, suggestForExtraArguments(name, rest, options) ?? see);
     }
     case 'commander.unknownOption': {
-      // Not what stands behind it: that may be a key.
+      // Do not echo the option's value: it may be a key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
-      if (similar === `did you mean ${option}?`) return usageError(`${option} takes no value`, see);
-      return usageError(`unknown option ${option}`, meantByOption(name, option) ?? withSee(similar, see));
+      if (similar === `did you mean ${option}?`) return usageError(`${option} does not take a value`, see);
+      return usageError(`unknown option ${option}`, suggestForOption(name, option) ?? withSee(similar, see));
     }
     case 'commander.help':
-      return usageError('a command is missing', see);
+      return usageError('missing command', see);
     case 'commander.missingArgument':
     case 'commander.missingMandatoryOptionValue':
       return usageError(text, command ? `for example: ${command.examples[0]}` : see);
@@ -42,28 +41,27 @@ export function usageOf(error: CommanderError, given: readonly string[]): CliErr
   }
 }
 
-/** What stands behind `login` may be a key: it is not repeated. */
+/** Does not echo the arguments of `login`: they may be a key. */
 function excessText(name: string, word: string, command: Command<never> | undefined): string {
-  if (name === 'add') return 'add takes one name';
+  if (name === 'add') return 'add accepts only one name';
   const taken = command?.arguments?.length ?? 0;
-  if (taken > 0) return `${name} takes no more than ${taken === 1 ? 'one argument' : `${taken} arguments`}`;
-  return `${name} takes no argument${name === 'login' ? '' : ` ${word === '' ? '""' : word}`}`;
+  if (taken > 0) return `${name} accepts at most ${taken === 1 ? 'one argument' : `${taken} arguments`}`;
+  if (name === 'login') return 'login does not accept arguments';
+  return `${name} does not accept the argument ${word === '' ? '""' : word}`;
 }
 
 const withSee = (similar: string | undefined, see: string): string =>
   similar ? `${similar} ${see[0]?.toUpperCase()}${see.slice(1)}` : see;
 
-/** The first word, or a group's name with the one behind it. */
+/** The first word; for a group of commands the first two. */
 function unknownWords([first = '', second = '']: readonly string[]): string {
   return commands.some(({ name }) => name === first) ? `${first} ${second}` : first;
 }
 
-/** The command that the words name, also one of a group. */
-function commandOf([name, second]: readonly string[]): Command<never> | undefined {
-  const entry = commands.find((each) => each.name === name);
-  if (entry === undefined || 'run' in entry) return entry;
-  return entry.commands.find((each) => each.name === second);
+/** The command at the start of the words, and its full name, such as `keys add`; an empty name if there is none. */
+function commandOf([first, second]: readonly string[]): { name: string; command?: Command<never> } {
+  const entry = commands.find(({ name }) => name === first);
+  if (entry && 'run' in entry) return { name: entry.name, command: entry };
+  const command = entry?.commands.find(({ name }) => name === second);
+  return command ? { name: `${first} ${second}`, command } : { name: '' };
 }
-
-const nameOf = (words: readonly string[], command: Command<never>): string =>
-  words[0] === command.name ? command.name : `${words[0]} ${command.name}`;

@@ -2,12 +2,12 @@ import type { Service } from '../../server/service.ts';
 import type { Context } from '../context.ts';
 import { openProfileFiles } from '../profiles/files.ts';
 
-const ANSWER_MILLISECONDS = 1_000;
+const TIMEOUT_MS = 1_000;
 
 /**
- * Points profile `local` at a service, unless another store's service answers where it points now.
+ * Points profile `local` to this service, unless it points to a running service of another store.
  *
- * @returns the URL of that other service, where the profile was left alone
+ * @returns the URL of that other service, if the profile was not changed
  */
 export async function saveLocalProfile(
   context: Context,
@@ -17,17 +17,17 @@ export async function saveLocalProfile(
   const files = openProfileFiles(context);
   const stored = files.read('local');
   if (stored && stored.baseUrl !== service.url) {
-    const owner = await storeBehind(stored.baseUrl);
-    if (owner !== undefined && owner !== service.store.id) return stored.baseUrl;
+    const storeId = await fetchStoreId(stored.baseUrl);
+    if (storeId !== undefined && storeId !== service.store.id) return stored.baseUrl;
   }
   await files.write('local', { baseUrl: service.url, key });
   return undefined;
 }
 
-/** The id of the store that a local service serves; undefined where nothing answers that is one. */
-async function storeBehind(baseUrl: string): Promise<string | undefined> {
+/** The id of the store that a base URL serves, or undefined if no `pets serve` responds there. */
+async function fetchStoreId(baseUrl: string): Promise<string | undefined> {
   try {
-    const signal = AbortSignal.timeout(ANSWER_MILLISECONDS);
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(new URL('/healthz', baseUrl), { redirect: 'error', signal });
     const { store } = (await response.json()) as { store?: unknown };
     return typeof store === 'string' ? store : undefined;

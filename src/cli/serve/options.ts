@@ -1,12 +1,14 @@
+import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import type { PlanName } from '../../contract/plans.ts';
+import { ArgumentError } from '../program/parsers.ts';
 
-/** What `pets serve` was asked for. */
+/** The options of `pets serve`. */
 export type ServeOptions = {
   port?: number;
   host: string;
   data?: string;
   ephemeral?: boolean;
-  /** True without a file: the sample animals. */
+  /** A file, or true for the sample data. */
   seed?: string | true;
   plan: PlanName;
   profile: boolean;
@@ -22,5 +24,45 @@ export type ServeOptions = {
   cors?: string[];
   log?: boolean;
   quiet?: boolean;
+  /** The command after `--`, or empty. */
   command: string[];
 };
+
+const MAX_LATENCY = 600_000;
+
+/** Parses `200` or `100-300`, in milliseconds. */
+export function parseLatency(text: string): { min: number; max: number } {
+  const match = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(text);
+  const min = Number(match?.[1]);
+  const max = Number(match?.[2] ?? match?.[1]);
+  if (!match || min > max || max > MAX_LATENCY) {
+    throw new ArgumentError(
+      `must be milliseconds up to ${MAX_LATENCY}, or a range, for example 200 or 100-300`,
+    );
+  }
+  return { min, max };
+}
+
+/** Parses a number from 0 to 1. */
+export function parseFraction(text: string): number {
+  if (!/^\d?(\.\d{1,9})?$/.test(text) || text === '' || Number(text) > 1) {
+    throw new ArgumentError('must be a number from 0 to 1');
+  }
+  return Number(text);
+}
+
+/** Parses the name in a Host header, without a port. */
+export function parseHostName(text: string): string {
+  if (!HOST_NAME_PATTERN.test(text)) {
+    throw new ArgumentError('must be a host name or an address, without a port');
+  }
+  return text.toLowerCase();
+}
+
+/** Parses an Origin header, or `*`. */
+export function parseOrigin(text: string): string {
+  if (text === '*') return text;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
+  throw new ArgumentError('must be an origin, for example http://localhost:5173, or *');
+}

@@ -1,24 +1,22 @@
 import { constants } from 'node:os';
 import spawn from 'cross-spawn';
 import type { Context } from '../context.ts';
-import { CliError } from '../errors/cli-error.ts';
+import { CliError } from '../errors/errors.ts';
 
-/** What a command has to end in that was asked to because the service can go on no more. */
-const PATIENCE_MILLISECONDS = 5_000;
+/** How long a command may take to exit after SIGTERM, in milliseconds, before it is killed. */
+const KILL_DELAY = 5_000;
 
 /**
- * Runs a command with the process's own streams. It gets the process's signals, and what it makes of them is its own
- * affair:
- * - SIGTERM and SIGHUP are passed on; the second of them ends it with SIGKILL.
- * - SIGINT is passed on however often it comes: to many programs the second means something else than the first, and
- *   SIGTERM is there for the one that hears none. On a terminal it is not: there Ctrl-C reaches the whole group, and
- *   passed on, the command would get it twice.
- * - Aborted, it gets SIGTERM, and SIGKILL where it has not ended 5 s later.
+ * Runs a command with this process's streams and waits for its exit.
+ * - SIGTERM and SIGHUP are forwarded; a second one of either kills the command.
+ * - SIGINT is forwarded every time, because programs may treat a second Ctrl-C differently. On a terminal it is not
+ *   forwarded: Ctrl-C already reaches the whole process group.
+ * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
  *
- * Signals go to the command alone, not to what it has started: in a process group of its own it would lose the terminal.
+ * Signals go to the command only, not to its children: in a process group of its own it could not use the terminal.
  *
- * @returns its exit code; 128 + n where signal n ended it, as a shell has it
- * @throws CliError where it cannot be started; the signal's reason where that is aborted already
+ * @returns its exit code, or 128 + n if signal n ended it, as in a shell
+ * @throws CliError if it cannot be started; the reason of `abort` if that is already aborted
  */
 export async function runCommand(
   context: Context,
@@ -29,38 +27,38 @@ export async function runCommand(
   abort.throwIfAborted();
   const child = spawn(file, args, { stdio: 'inherit', env: { ...context.env, ...variables } });
   const ended = new AbortController();
-  let isAsked = false;
-  const ask = (signal: NodeJS.Signals) => {
-    isAsked = true;
+  let isTerminating = false;
+  const terminate = (signal: NodeJS.Signals) => {
+    isTerminating = true;
     child.kill(signal);
   };
   const kill = () => child.kill('SIGKILL');
-  const giveUp = () => {
-    ask('SIGTERM');
-    context.sleep(PATIENCE_MILLISECONDS, ended.signal).then(kill, () => {});
+  const onAbort = () => {
+    terminate('SIGTERM');
+    context.sleep(KILL_DELAY, ended.signal).then(kill, () => {});
   };
-  const unsubscribe = [
-    context.onSignal(['SIGTERM', 'SIGHUP'], (signal) => (isAsked ? kill() : ask(signal))),
+  const cleanups = [
+    context.onSignal(['SIGTERM', 'SIGHUP'], (signal) => (isTerminating ? kill() : terminate(signal))),
     context.onSignal(['SIGINT'], (signal) => !context.stdin.isTTY && child.kill(signal)),
-    () => abort.removeEventListener('abort', giveUp),
+    () => abort.removeEventListener('abort', onAbort),
   ];
-  abort.addEventListener('abort', giveUp);
+  abort.addEventListener('abort', onAbort);
   try {
     return await new Promise<number>((resolve, reject) => {
-      child.once('error', (error: NodeJS.ErrnoException) => reject(cannotRun(file, error)));
+      child.once('error', (error: NodeJS.ErrnoException) => reject(startError(file, error)));
       child.once('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
     });
   } finally {
     ended.abort();
-    for (const each of unsubscribe) each();
+    for (const cleanup of cleanups) cleanup();
   }
 }
 
-function cannotRun(file: string, cause: NodeJS.ErrnoException): CliError {
-  const reason = cause.code === 'ENOENT' ? 'there is no such command' : cause.message;
+function startError(file: string, cause: NodeJS.ErrnoException): CliError {
+  const reason = cause.code === 'ENOENT' ? 'command not found' : cause.message;
   return new CliError(`cannot run ${file}: ${reason}`, {
     code: 'command_failed',
-    hint: 'check its name and that it can be executed',
+    hint: 'check its name and that it is executable',
     cause,
   });
 }

@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { lstat, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as z from 'zod/mini';
+import { readStored } from '../../store/stored-json.ts';
+import { fsyncAncestors, makePrivateDirectory } from '../../system/directories.ts';
+import type { FileSystem } from '../../system/file-system.ts';
+import { readTextFile, removeFile, replaceFile } from '../../system/files.ts';
+import {
+  acquireDirectoryLock,
+  DirectoryInUseError,
+  type DirectoryLock,
+} from '../../system/lock/directory-lock.ts';
+import { CliError } from '../errors/errors.ts';
+import { dropOldEntries, isForgotten, type Ledger } from './ledger.ts';
+import { damagedError, readLedger } from './ledger-file.ts';
+
+/*
+ * Where ledgers are kept:
+ *
+ *   ledgers/<id>/ledger.ndjson     the ledger of a file, by the id of its path; of piped input, by the id of its content
+ *   ledgers/<id>/pointer.json      instead, if the file had the same content as one with a ledger when it was first added
+ *   contents/<id>/pointer.json     the ledger that last ran this content
+ *
+ * Each directory can be locked. A run holds the locks of its content and of every ledger directory that it looks at, so
+ * that no two processes add the same file, or the same content under two names.
+ */
+
+const POINTER = 'pointer.json';
+const Pointer = z.object({ version: z.literal(1), ledger: z.string().check(z.regex(/^[0-9a-f]{32}$/)) });
+
+/** `directory` is where ledgers and contents are kept: created if it is missing. `now` is in ms since the epoch. */
+export type LedgerPlace = {
+  directory: string;
+  files: FileSystem;
+  now: number;
+  /** Locks a directory: for tests on a simulated disk. */
+  lockDirectory?: typeof acquireDirectoryLock;
+};
+
+/** The id of a path or of a content's SHA-256, for a service. */
+export const idOf = (baseUrl: string, pathOrSha256: string): string =>
+  createHash('sha256')
+    .update(JSON.stringify([baseUrl, pathOrSha256]))
+    .digest('hex')
+    .slice(0, 32);
+
+export const ledgerDirectory = (place: LedgerPlace, id: string): string =>
+  join(place.directory, 'ledgers', id);
+export const contentDirectory = (place: LedgerPlace, id: string): string =>
+  join(place.directory, 'contents', id);
+
+/** The ledger that a directory points to. @throws CliError if the pointer is damaged */
+export async function readPointer(files: FileSystem, directory: string): Promise<string | undefined> {
+  const path = join(directory, POINTER);
+  const text = await readTextFile(files, path);
+  if (text === undefined) return undefined;
+  const pointer = readStored(Pointer, text);
+  if ('why' in pointer) throw damagedError(path, `is damaged: ${pointer.why}`);
+  return pointer.data.ledger;
+}
+
+/** On the disk once it is done. */
+export async function writePointer(files: FileSystem, directory: string, ledger: string): Promise<void> {
+  const text = `${JSON.stringify({ version: 1, ledger } satisfies z.infer<typeof Pointer>)}\n`;
+  await replaceFile(files, join(directory, POINTER), [Buffer.from(text)]);
+  await fsyncAncestors(files, directory);
+}
+
+/** Reads a ledger without what need not be remembered. Undefined if nothing is left. @throws CliError */
+export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger | undefined> {
+  const { files, now } = place;
+  const ledger = await readLedger(files, ledgerDirectory(place, id));
+  if (ledger === undefined) return undefined;
+  dropOldEntries(ledger, now);
+  const isOver = ledger.finishedAt !== undefined || isForgotten(ledger.header.startedAt, now);
+  return isOver && ledger.entries.size === 0 ? undefined : ledger;
+}
+
+const ATTEMPTS = 5;
+
+/** The directories that this process has locked. */
+export type Locks = {
+  /** Locks a directory, and creates it if it is missing. @throws CliError if another process has locked it */
+  acquire(directory: string): Promise<void>;
+  /** Releases all locks, and removes directories in which nothing is left. */
+  release(): Promise<void>;
+};
+
+/** `name` is what the user calls the input. */
+export function createLocks(
+  { files, lockDirectory = acquireDirectoryLock }: LedgerPlace,
+  name: string,
+): Locks {
+  const locks = new Map<string, DirectoryLock>();
+  return {
+    async acquire(directory) {
+      for (let attempt = 1; !locks.has(directory); attempt++) {
+        try {
+          await makePrivateDirectory(files, directory);
+          locks.set(directory, await lockDirectory(directory));
+        } catch (error) {
+          if (error instanceof DirectoryInUseError) throw alreadyRunningError(name, error.pid);
+          // Another process may have removed the directory, as `release` does, before it was locked.
+          if (attempt === ATTEMPTS || existsSync(directory)) throw error;
+        }
+      }
+    },
+    async release() {
+      for (const [directory, lock] of [...locks].reverse()) {
+        await lock.release();
+        // Fails unless it is empty; a locked directory contains a socket.
+        await rmdir(directory).catch(() => {});
+      }
+      locks.clear();
+    },
+  };
+}
+
+const alreadyRunningError = (name: string, pid: number | undefined): CliError =>
+  new CliError(`${name} is already being added by ${pid ? `process ${pid}` : 'another process'}`, {
+    code: 'already_running',
+    hint: 'wait until that process has ended, then rerun the command',
+  });
+
+/**
+ * Removes ledgers that no run has used for 30 days and in which nothing is left to remember, and pointers to them. Never
+ * fails: what cannot be removed is left.
+ */
+export async function pruneLedgers(place: LedgerPlace): Promise<void> {
+  const { files, now } = place;
+  for (const directoryOf of [ledgerDirectory, contentDirectory]) {
+    for (const id of await files.readdir(directoryOf(place, '')).catch(() => [])) {
+      const directory = directoryOf(place, id);
+      const locks = createLocks(place, '');
+      try {
+        // Locking changes the time, as every run does.
+        if (!isForgotten((await lstat(directory)).mtime.toISOString(), now)) continue;
+        await locks.acquire(directory);
+        if (await loadLedger(place, (await readPointer(files, directory)) ?? id)) continue;
+        for (const name of await files.readdir(directory)) {
+          if (/^(ledger|pointer)\./.test(name)) await removeFile(files, join(directory, name));
+        }
+      } catch {
+        // The next run tries again.
+      } finally {
+        await locks.release();
+      }
+    }
+  }
+}

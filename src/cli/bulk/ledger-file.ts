@@ -1,0 +1,118 @@
+import { dirname, join } from 'node:path';
+import { stringifyJson, tryParseJson } from '../../contract/json.ts';
+import { readStored } from '../../store/stored-json.ts';
+import { AppendFile } from '../../system/append-file.ts';
+import { fsyncAncestors } from '../../system/directories.ts';
+import type { FileSystem } from '../../system/file-system.ts';
+import { isTemporaryName, readBytes, removeFile, replaceFile } from '../../system/files.ts';
+import { CliError, fileError } from '../errors/errors.ts';
+import { joinTexts } from '../output/join-texts.ts';
+import {
+  allEntries,
+  applyRecord,
+  isNewerVersion,
+  type Ledger,
+  LedgerHeader,
+  LedgerRecord,
+} from './ledger.ts';
+
+const LEDGER = 'ledger.ndjson';
+const NEWLINE = 0x0a;
+
+/**
+ * Reads the ledger of a directory, and changes nothing. Undefined if there is none, or one with a torn header: nothing is
+ * sent before that is synced.
+ *
+ * @throws CliError if it is damaged, or was written by a newer version
+ */
+export async function readLedger(files: FileSystem, directory: string): Promise<Ledger | undefined> {
+  const path = join(directory, LEDGER);
+  let ledger: Ledger | undefined;
+  let number = 0;
+  for (const text of completeLines(await readBytes(files, path))) {
+    number++;
+    const stored = readStored<typeof LedgerRecord | typeof LedgerHeader>(
+      ledger ? LedgerRecord : LedgerHeader,
+      text,
+    );
+    if ('why' in stored) {
+      if (!isNewerVersion(tryParseJson(text)))
+        throw damagedError(path, `is damaged in line ${number}: ${stored.why}`);
+      throw damagedError(path, 'was written by a newer version of pets', 'use that version');
+    }
+    if (stored.data.kind === 'ledger')
+      ledger = { header: stored.data, entries: new Map(), finishedAt: undefined };
+    else if (ledger) applyRecord(ledger, stored.data);
+  }
+  return ledger;
+}
+
+/**
+ * The lines of a file, without the last one if it is torn: if its end is missing, or if a part of it did not reach the
+ * disk, which reads as zeros.
+ */
+export function* completeLines(bytes: Buffer = Buffer.alloc(0)): Generator<string> {
+  let from = 0;
+  for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, from)) {
+    const text = bytes.toString('utf8', from, end);
+    from = end + 1;
+    if (from === bytes.length && text.includes('\0')) return;
+    yield text;
+  }
+}
+
+/** A ledger to which this process may write, because it holds the lock. */
+export type LedgerFile = {
+  ledger: Ledger;
+  /** Writes and syncs a record. Concurrent calls run one after the other. @throws CliError, then at every call */
+  append(record: LedgerRecord): Promise<void>;
+  /** @throws CliError if a record could not be written */
+  check(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Replaces the ledger of a directory in one step: once done, it is on the disk, and open for records. */
+export async function replaceLedger(
+  files: FileSystem,
+  directory: string,
+  ledger: Ledger,
+): Promise<LedgerFile> {
+  const path = join(directory, LEDGER);
+  for (const name of await files.readdir(directory)) {
+    if (isTemporaryName(name)) await removeFile(files, join(directory, name));
+  }
+  await replaceFile(files, path, encodeLedger(ledger));
+  await fsyncAncestors(files, directory);
+  const file = await files.open(path, 'readwrite');
+  const appendFile = new AppendFile(file, (await file.stat()).size);
+  const fail = (cause: unknown): never => {
+    throw fileError('write', path, cause, 'fix the problem, then rerun the command to resume');
+  };
+  return {
+    ledger,
+    async append(record) {
+      await appendFile.append(Buffer.from(encodeRecord(record))).catch(fail);
+      applyRecord(ledger, record);
+    },
+    check: () => appendFile.check().catch(fail),
+    close: () => appendFile.close(),
+  };
+}
+
+const encodeRecord = (record: LedgerHeader | LedgerRecord): string => `${stringifyJson(record)}\n`;
+
+function* encodeLedger({ header, entries, finishedAt }: Ledger): Generator<Buffer> {
+  function* records() {
+    yield encodeRecord(header);
+    for (const entry of allEntries({ entries })) yield encodeRecord(entry);
+    if (finishedAt !== undefined) yield encodeRecord({ kind: 'finished', at: finishedAt });
+  }
+  for (const text of joinTexts(records())) yield Buffer.from(text);
+}
+
+/** The error for a file that cannot be used as it is. */
+export const damagedError = (path: string, problem: string, fix = `move ${dirname(path)} away`): CliError =>
+  new CliError(`${path} ${problem}`, {
+    code: 'damaged_file',
+    hint: `${fix}, or use --restart, which adds every row, including those that were already added`,
+  });

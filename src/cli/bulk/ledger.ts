@@ -1,0 +1,180 @@
+import { createHash } from 'node:crypto';
+import * as z from 'zod/mini';
+import { type NewPet, Pet } from '../../contract/schemas.ts';
+import { Instant, Sha256 } from '../../store/stored-json.ts';
+
+/*
+ * Bulk add keeps a ledger for each {service, file}: a file of JSON lines with everything that is known about the rows
+ * that were sent. Whatever a run does follows from the rows of the file, the ledger and the time (`plan.ts`).
+ *
+ * Entries. A row is identified by what it is, not by where it is: {hash of the animal, n}, where n counts equal animals
+ * from 1. The last record of a row is its entry, whose kind is what is known of the row:
+ *
+ *   intent    written and synced before a request is sent. As the last record: the row may have been added. It is sent
+ *             again only with the same idempotency key (see `classify` in plan.ts).
+ *   notSent   the attempt certainly had no effect, for example because the rate limit was used up: as if never tried.
+ *   added     the service added the animal, which is kept with its id.
+ *   failed    the service rejected the row. The next run tries again.
+ *   unknown   the row may have been added, and can no longer be repeated safely. It is never sent again.
+ *
+ * A row without an entry was never sent. One more record, `finished`, says that every row of the file has a result.
+ *
+ * Idempotency keys are derived from {nonce, epoch, hash, n, failures}, so that a run that is repeated after a crash uses
+ * the same key again. `failures` counts certain rejections only: each leads to a new key, and an open outcome keeps the
+ * old one. `--restart` begins a new epoch, which drops all entries, so that equal rows get other keys.
+ *
+ * Crashes. Every record is synced before the next one is written (ledger-file.ts), so only the last line can be torn.
+ * A torn intent was not followed by a request, and a torn result leaves the outcome open: both are ignored when read.
+ * Records name their entry, so several rows may be in flight at once.
+ *
+ * Start of a run. The ledger is replaced by a new header and the last record of each entry: written next to it, synced
+ * and renamed. Two kinds of entries are left out: settled ones that have had no row in the file for 30 days, and all
+ * settled ones if the last run finished 30 days ago. As long as a run is unfinished, the 30 days end when it began.
+ *
+ * Newer versions. Unknown fields are ignored. A ledger with an unknown kind of record or a higher version was written by
+ * a newer version of pets: it is refused, and left as it is.
+ */
+
+export const LEDGER_VERSION = 1;
+
+const Hash = z.string().check(z.regex(/^[\w-]{22}$/, 'must be 22 characters of base64url'));
+const count = z.int().check(z.nonnegative());
+const position = z.int().check(z.positive());
+
+/** The run that the ledger was last written for. */
+export const LedgerHeader = z.object({
+  kind: z.literal('ledger'),
+  version: z.literal(LEDGER_VERSION),
+  baseUrl: z.string(),
+  /** The real path of the file, or `standard input`. */
+  source: z.string(),
+  nonce: z.string().check(z.regex(/^[0-9a-f]{32}$/, 'must be 32 hexadecimal digits')),
+  epoch: count,
+  /** The hash of the input of the last run, which had `rows` rows. */
+  sha256: Sha256,
+  rows: count,
+  /** When the first run of this content started. */
+  startedAt: Instant,
+});
+export type LedgerHeader = z.infer<typeof LedgerHeader>;
+
+const entry = {
+  hash: Hash,
+  n: position,
+  /** The line of the row in the file at the time when it was sent. */
+  line: position,
+  at: Instant,
+  /** How many attempts were rejected. */
+  failures: z.optional(count),
+  /** The time of the first run whose file had no row for this entry. */
+  goneSince: z.optional(Instant),
+  /** Only in entries that were migrated: the key that was sent, instead of the derived one. */
+  idempotencyKey: z.optional(z.string()),
+};
+const RowFailure = z.object({ code: z.string(), message: z.string(), status: z.optional(z.int()) });
+
+/** Every record after the header. */
+export const LedgerRecord = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('intent'), ...entry, apiKeyHash: Sha256 }),
+  z.object({ kind: z.literal('notSent'), ...entry }),
+  z.object({ kind: z.literal('added'), ...entry, pet: Pet }),
+  z.object({ kind: z.literal('failed'), ...entry, error: RowFailure }),
+  z.object({ kind: z.literal('unknown'), ...entry, message: z.string() }),
+  z.object({ kind: z.literal('finished'), at: Instant }),
+]);
+export type LedgerRecord = z.infer<typeof LedgerRecord>;
+export type LedgerEntry = Exclude<LedgerRecord, { kind: 'finished' }>;
+export type EntryOf<Kind extends LedgerEntry['kind']> = Extract<LedgerEntry, { kind: Kind }>;
+
+const kinds: unknown[] = ['intent', 'notSent', 'added', 'failed', 'unknown', 'finished'];
+
+/** Whether only a newer version can have written this value of a line. */
+export function isNewerVersion(value: unknown): boolean {
+  const { kind, version } = (value ?? {}) as { kind?: unknown; version?: unknown };
+  if (kind === 'ledger') return Number(version) > LEDGER_VERSION;
+  return typeof kind === 'string' && !kinds.includes(kind);
+}
+
+/** What identifies a row. */
+export type RowId = Pick<LedgerEntry, 'hash' | 'n'>;
+
+/** A ledger in memory. `entries` are by hash; the entry of the n-th equal animal is at n - 1, and may be missing. */
+export type Ledger = {
+  header: LedgerHeader;
+  entries: Map<string, LedgerEntry[]>;
+  /** When every row of the last run had a result; undefined if the run was interrupted. */
+  finishedAt: string | undefined;
+};
+
+/** The reducer: changes the ledger as the record says. */
+export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
+  ledger.finishedAt = record.kind === 'finished' ? record.at : undefined;
+  if (record.kind === 'finished') return;
+  const equal = ledger.entries.get(record.hash);
+  if (equal) equal[record.n - 1] = record;
+  else if (record.n === 1) ledger.entries.set(record.hash, [record]);
+  else {
+    const sparse: LedgerEntry[] = [];
+    sparse[record.n - 1] = record;
+    ledger.entries.set(record.hash, sparse);
+  }
+}
+
+export const entryOf = ({ entries }: Pick<Ledger, 'entries'>, { hash, n }: RowId): LedgerEntry | undefined =>
+  entries.get(hash)?.[n - 1];
+
+export function* allEntries({ entries }: Pick<Ledger, 'entries'>): Generator<LedgerEntry> {
+  for (const equal of entries.values()) for (const each of equal) if (each) yield each;
+}
+
+/** How many of the rows have an entry of each kind. */
+export function countKinds(ledger: Pick<Ledger, 'entries'>, rows: readonly RowId[]) {
+  const counts = { intent: 0, notSent: 0, added: 0, failed: 0, unknown: 0 };
+  for (const row of rows) {
+    const entry = entryOf(ledger, row);
+    if (entry) counts[entry.kind]++;
+  }
+  return counts;
+}
+
+export const isSettled = ({ kind }: LedgerEntry): boolean => kind !== 'intent';
+
+const REMEMBERED_MS = 30 * 86_400_000;
+
+/** Whether an instant is more than 30 days before `now`, in milliseconds since the epoch. */
+export const isForgotten = (at: string | undefined, now: number): boolean =>
+  at !== undefined && Date.parse(at) < now - REMEMBERED_MS;
+
+/** Drops what need no longer be remembered at the start of a run. `now` is in milliseconds since the epoch. */
+export function dropOldEntries(ledger: Ledger, now: number): void {
+  const { header, finishedAt } = ledger;
+  const isUnused = isForgotten(finishedAt, now);
+  const reference = finishedAt === undefined ? Date.parse(header.startedAt) : now;
+  for (const [hash, equal] of ledger.entries) {
+    for (const each of equal) {
+      if (each && isSettled(each) && (isUnused || isForgotten(each.goneSince, reference)))
+        delete equal[each.n - 1];
+    }
+    if (!equal.some(Boolean)) ledger.entries.delete(hash);
+  }
+}
+
+/** The idempotency key of an attempt: a UUID (version 8 of RFC 9562). */
+export function idempotencyKeyOf(
+  { nonce, epoch }: Pick<LedgerHeader, 'nonce' | 'epoch'>,
+  { hash, n }: RowId,
+  known: Pick<LedgerEntry, 'failures' | 'idempotencyKey'> = {},
+): string {
+  if (known.idempotencyKey !== undefined) return known.idempotencyKey;
+  const parts = [nonce, epoch, hash, n, known.failures ?? 0];
+  const bytes = createHash('sha256').update(parts.join(':')).digest().subarray(0, 16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+/** Equal for animals that are equal at the service: a missing status means available. 128 bits, as base64url. */
+export function animalHash({ name, categoryId, status = 'available' }: NewPet): string {
+  const text = `{"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
+  return createHash('sha256').update(text).digest().toString('base64url', 0, 16);
+}

@@ -1,0 +1,65 @@
+import type { StatusLine } from '../output/console.ts';
+import { formatDuration } from '../output/time.ts';
+import type { CommandContext } from '../program/command.ts';
+
+/** How often a line is written if stderr is not a terminal. */
+const LINE_EVERY_MS = 15_000;
+const BAR_COLUMNS = 16;
+const MINUTE_MS = 60_000;
+
+/** A rate limit: requests per minute, and how many are left of them. */
+export type QuotaLeft = { limit: number; remaining: number };
+
+/**
+ * Shows how many rows are done: as a bar on a terminal, otherwise as a line from time to time. `done` is the number of
+ * rows that were done before this run.
+ */
+export function createProgressBar(
+  { console, clock }: Pick<CommandContext, 'console' | 'clock'>,
+  { rows, done: before }: { rows: number; done: number },
+) {
+  const started = clock.now();
+  let done = before;
+  let writtenAt = started;
+  let reason: StatusLine | undefined;
+  let quota: QuotaLeft | undefined;
+
+  function speedText(): string | undefined {
+    const minutes = (clock.now() - started) / MINUTE_MS;
+    // A rate measured over less than a second means nothing.
+    if (minutes <= 1 / 60 || done === before) return undefined;
+    const measured = (done - before) / minutes;
+    // Rows that do not fit into this minute's quota take as long as the limit makes them.
+    const isLimited = quota !== undefined && rows - done > quota.remaining;
+    const rate = isLimited ? Math.min(measured, quota?.limit || measured) : measured;
+    return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
+  }
+  const text = () => [`${done}/${rows}`, reason?.[0], speedText()].filter(Boolean).join('; ');
+  /** `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`, and shorter forms for narrow terminals. */
+  function draw(): void {
+    const bar = `[${'#'.repeat((done / rows) * BAR_COLUMNS).padEnd(BAR_COLUMNS, '-')}]`;
+    const count = `${done}/${rows}`;
+    const reasons = (reason ?? []).map((each) => `${count}; ${each}`);
+    const withBar = reasons.slice(0, 1).map((each) => `${bar} ${each}`);
+    console.status([`${bar} ${text()}`, ...withBar, ...reasons, `${bar} ${count}`, count]);
+  }
+
+  return {
+    /** One more row is done. `latest` is the rate limit of the service, if it is known. */
+    advance(latest?: QuotaLeft): void {
+      done++;
+      quota = latest ?? quota;
+      if (console.hasStatus) draw();
+      else if (clock.now() - writtenAt >= LINE_EVERY_MS) {
+        writtenAt = clock.now();
+        console.event({ progress: { done, rows } }, console.errorColours.dim(text()), 2);
+      }
+    },
+    /** Shows why the run waits; undefined when it goes on. */
+    pause(line: StatusLine | undefined): void {
+      reason = line;
+      draw();
+    },
+    end: () => console.status(undefined),
+  };
+}

@@ -1,0 +1,143 @@
+import { join } from 'node:path';
+import type { Client } from '../../client/client.ts';
+import { InterruptedError } from '../../client/errors.ts';
+import type { HttpProxy } from '../../client/proxy-dispatcher.ts';
+import { createSharedFlags } from '../../client/shared-flags.ts';
+import type { Context } from '../context.ts';
+import { CallError, usageError } from '../errors/errors.ts';
+import type { StatusLine } from '../output/console.ts';
+import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/reporting.ts';
+import { shellQuote } from '../output/shell-words.ts';
+import { openProfileFiles } from '../profiles/files.ts';
+import { stateDirectory } from '../profiles/paths.ts';
+import { type Connection, isLoopbackUrl } from '../profiles/profile.ts';
+import { resolveConnection } from '../profiles/resolve.ts';
+import type { CommandContext } from '../program/command.ts';
+
+/** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
+export function connectionFor(context: CommandContext): Connection {
+  const { globals, console, env } = context;
+  const files = openProfileFiles(context);
+  const { connection, notices } = resolveConnection({
+    flags: globals,
+    env,
+    // With --profile, a damaged settings file does not matter.
+    defaultProfile: globals.profile === undefined ? files.readSettings().defaultProfile : undefined,
+    readProfile: files.read,
+  });
+  for (const notice of notices) console.notice(notice);
+  return connection;
+}
+
+/** Prints which service will be changed, if a person is watching, so that they notice a wrong profile in time. */
+export function reportTarget(
+  { console, stderr }: CommandContext,
+  connection: Connection,
+  action: string,
+): void {
+  if (stderr.isTTY === true) console.notice(`${action} ${targetLabel(connection)}`);
+}
+
+export type ClientSettings = {
+  /** Shows the countdown of a wait; undefined ends it. By default it is the status line of the console. */
+  showWait?: (line: StatusLine | undefined) => void;
+  /** Sends each request only once. */
+  once?: boolean;
+};
+
+/**
+ * Calls `work` with a client, and closes the connection afterwards. Ctrl-C and termination signals interrupt the client.
+ *
+ * @throws CallError if `work` throws, whatever the error
+ */
+export async function withClient<Result>(
+  context: CommandContext,
+  connection: Connection,
+  work: (client: Client) => Promise<Result>,
+  { showWait = context.console.status, once = false }: ClientSettings = {},
+): Promise<Result> {
+  const { globals, clock, random } = context;
+  context.console.redact(connection.key);
+  const proxy = proxyFor(connection.baseUrl, context.env);
+  const { createClient } = await import('../../client/client.ts');
+  // After the import, because changing V8 flags makes the code cache of Node's own modules unusable.
+  await disableWasmTierUp();
+  const interrupt = new AbortController();
+  const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
+    interrupt.abort(new InterruptedError()),
+  );
+  const client = createClient({
+    baseUrl: connection.baseUrl,
+    key: connection.key,
+    proxy,
+    flags: createSharedFlags(join(stateDirectory(context), 'services'), clock),
+    clock,
+    random,
+    ...createWaitReporter(context, showWait),
+    signal: interrupt.signal,
+    timeoutMilliseconds: globals.timeout * 1_000,
+    maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
+    onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
+    onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted) : undefined,
+  });
+  try {
+    return await work(client);
+  } catch (error) {
+    throw new CallError(error, connection, { proxy: proxy && new URL(proxy.address).host });
+  } finally {
+    unsubscribe();
+    await client.close();
+  }
+}
+
+/**
+ * Node 20 optimizes all of undici's WebAssembly parser immediately, and a short process waits for that on exit. Later
+ * versions only optimize functions that run often.
+ */
+async function disableWasmTierUp(): Promise<void> {
+  if (!process.versions.node.startsWith('20.')) return;
+  const { setFlagsFromString } = await import('node:v8');
+  setFlagsFromString('--liftoff-only');
+}
+
+/** A command line, quoted for the shell, that uses the same profile and base URL as the running command. */
+export function followUpCommand(
+  { globals: { profile, baseUrl }, platform }: CommandContext,
+  command: string,
+): string {
+  const words = ['pets', command];
+  if (profile !== undefined) words.push('--profile', profile);
+  if (baseUrl !== undefined) words.push('--base-url', baseUrl);
+  return shellQuote(words, platform);
+}
+
+/** The host and the source of the key, as shown in messages: `api.example.com (profile prod)`. */
+export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' | 'keySource'>): string =>
+  `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;
+
+/**
+ * The proxy that environment variables set for a base URL; undefined for services on this machine. As in curl, the
+ * lower-case variable takes precedence, and an empty value means no proxy.
+ *
+ * @throws CliError for an invalid proxy URL
+ */
+export function proxyFor(baseUrl: string, env: Context['env']): HttpProxy | undefined {
+  const url = new URL(baseUrl);
+  if (isLoopbackUrl(url)) return undefined;
+  const address = addressIn(env, url.protocol === 'https:' ? 'https_proxy' : 'http_proxy');
+  return address === undefined ? undefined : { address, except: env['no_proxy'] ?? env['NO_PROXY'] };
+}
+
+function addressIn(env: Context['env'], name: string): string | undefined {
+  const variable = env[name] === undefined ? name.toUpperCase() : name;
+  const text = env[variable];
+  if (!text) return undefined;
+  // Like curl, also accept a host and port without a scheme.
+  const address = text.includes('://') ? text : `http://${text}`;
+  if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return address;
+  // Do not echo the value: it may contain a password.
+  throw usageError(
+    `${variable} is not the URL of an HTTP proxy`,
+    'for example http://proxy.example.com:3128',
+  );
+}

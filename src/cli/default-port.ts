@@ -1,2 +1,0 @@
-/** Where `pets serve` listens without --port. */
-export const DEFAULT_PORT = 7387;

@@ -1,0 +1,80 @@
+/** The exit codes, with and without `--json`. */
+export const exitCodes = {
+  ok: 0,
+  other: 1,
+  usage: 2,
+  notFound: 3,
+  noKey: 4,
+  rateLimited: 5,
+  network: 6,
+  service: 7,
+  someFailed: 8,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+/** The meaning of each exit code, for `pets help exit-codes`. */
+export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
+  [0, 'success (including an empty list)'],
+  [1, 'any other error'],
+  [2, 'wrong usage: invalid argument, option or setting'],
+  [3, 'not found'],
+  [4, 'no API key for the profile, or the service rejected the key'],
+  [5, 'rate-limited for longer than --max-wait'],
+  [6, 'network error or timeout; an animal being added may or may not have been added'],
+  [7, 'the service failed or sent an unexpected response'],
+  [8, 'some rows failed'],
+  [130, 'interrupted by Ctrl-C or a termination signal'],
+];
+
+/**
+ * The error codes of `pets` itself, with their exit codes; scripts rely on both. An error response of the service keeps
+ * the code that the service sent, or has `http_<status>` if it sent none.
+ */
+export const cliErrorCodes = {
+  usage: exitCodes.usage,
+  no_key: exitCodes.noKey,
+  bad_key: exitCodes.noKey,
+  not_found: exitCodes.notFound,
+  rate_limited: exitCodes.rateLimited,
+  network_error: exitCodes.network,
+  timeout: exitCodes.network,
+  outcome_unknown: exitCodes.network,
+  contract_error: exitCodes.service,
+  some_failed: exitCodes.someFailed,
+  file_error: exitCodes.other,
+  damaged_file: exitCodes.other,
+  file_changed: exitCodes.other,
+  already_running: exitCodes.other,
+  store_error: exitCodes.other,
+  cannot_listen: exitCodes.other,
+  command_failed: exitCodes.other,
+  output_error: exitCodes.other,
+  interrupted: exitCodes.interrupted,
+  internal_error: exitCodes.other,
+} as const;
+
+export type CliErrorCode = keyof typeof cliErrorCodes;
+
+/** An error as it is printed, for people and with `--json` for programs. */
+export type UserError = {
+  exitCode: ExitCode;
+  code: string;
+  message: string;
+  /** The HTTP status, if the service responded. */
+  status?: number | undefined;
+  /** When the rate limit allows the next request, in ISO 8601. */
+  until?: string | undefined;
+  /** Set if the outcome is unknown: repeating the command with this key does not add the animal twice. */
+  idempotencyKey?: string | undefined;
+  /** The next step, usually a command. */
+  hint?: string | undefined;
+};
+
+/** Creates an error with one of the program's own codes. */
+export const userError = (
+  code: CliErrorCode,
+  message: string,
+  rest: Pick<UserError, 'status' | 'until' | 'idempotencyKey' | 'hint'> = {},
+): UserError => ({ exitCode: cliErrorCodes[code], code, message, ...rest });

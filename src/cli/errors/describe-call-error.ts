@@ -1,0 +1,167 @@
+import {
+  ApiFailure,
+  ContractError,
+  InterruptedError,
+  NetworkError,
+  OutcomeUnknownError,
+  RateLimitError,
+  TimeoutError,
+} from '../../client/errors.ts';
+import { formatDeadline, formatIso } from '../output/time.ts';
+import { type Connection, DEFAULT_PORT, isLoopbackUrl, maskKey } from '../profiles/profile.ts';
+import { type CliErrorCode, exitCodes, type UserError, userError } from './codes.ts';
+import type { CallError } from './errors.ts';
+
+/** Describes an error of the client; undefined for any other error. */
+export function describeCallError(error: unknown, call: CallError, now: number): UserError | undefined {
+  const { connection } = call;
+  const server = new URL(connection.baseUrl).host;
+  if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, connection, server);
+  if (error instanceof ApiFailure) return describeApiFailure(error, connection, server);
+  if (error instanceof RateLimitError) return describeRateLimit(error, server, now);
+  if (error instanceof TimeoutError) {
+    return userError('timeout', `${server}: ${error.message}`, { hint: 'try again, or increase --timeout' });
+  }
+  if (error instanceof NetworkError) {
+    const hint = networkHint(error, call);
+    return userError('network_error', `cannot reach ${server}: ${networkReason(error)}`, { hint });
+  }
+  if (error instanceof ContractError) {
+    const { status, message } = error;
+    return userError('contract_error', `${server}: ${message}`, { status, hint: baseUrlHint(connection) });
+  }
+  return undefined;
+}
+
+const SECOND = 1_000;
+
+/** Longer waits, in milliseconds, are not suggested. */
+const MAX_SUGGESTED_WAIT = 3_600 * SECOND;
+
+/** The client adds jitter to each wait, which counts towards --max-wait. */
+const JITTER_ALLOWANCE = 4 * SECOND;
+
+function describeRateLimit(error: RateLimitError, server: string, now: number): UserError {
+  const { until, code, message, fromResponse } = error;
+  const left = until - now + JITTER_ALLOWANCE;
+  const canWait = left > 0 && left < MAX_SUGGESTED_WAIT;
+  const wait = canWait ? `, or wait with --max-wait ${Math.ceil(left / SECOND)}` : '';
+  const check = fromResponse ? '' : '. To check the limit now: pets profiles --check';
+  const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
+  // Show one wait only: the deadline, not the service's own wording of it.
+  const reason = message.replace(/\.? Retry in \d+ s\b/, '');
+  return {
+    ...userError('rate_limited', `${server} ${state} ${formatDeadline(until, now)}: ${reason}`),
+    ...(code !== undefined && { code }),
+    status: 429,
+    until: formatIso(until),
+    hint: `try again after this time${wait}${check}`,
+  };
+}
+
+/** An animal that may or may not have been added. The hint says how to find out and how to retry. */
+function describeUnknownOutcome(
+  { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
+  { profile, keySource }: Connection,
+  server: string,
+): UserError {
+  const reason = cause instanceof NetworkError ? networkReason(cause) : cause;
+  const option = keySource === 'PETS_API_KEY' ? '' : ` --profile ${profile}`;
+  const repeat = supportsIdempotency
+    ? `to retry without adding it twice, run the same command within 24 hours with --idempotency-key ${idempotencyKey}`
+    : 'add it again only if it is missing, because this service may not support idempotency keys';
+  return userError(
+    codeOfUnknown(cause),
+    `${server}: outcome unknown (${reason instanceof Error ? reason.message : reason}); the animal may or may not have been added`,
+    {
+      ...(supportsIdempotency && { idempotencyKey }),
+      hint: `check whether the animal was added: pets list --all${option}; ${repeat}`,
+    },
+  );
+}
+
+function codeOfUnknown(cause: unknown): CliErrorCode {
+  if (cause instanceof InterruptedError) return 'interrupted';
+  // The service sent a success response that cannot be read.
+  return cause instanceof ContractError && cause.status < 400 ? 'contract_error' : 'outcome_unknown';
+}
+
+function describeApiFailure(error: ApiFailure, connection: Connection, server: string): UserError {
+  const { status, code, message } = error;
+  const base = { status, code: code ?? `http_${status}`, message: `${server}: ${message}` };
+  if (status === 401 || status === 403) {
+    const source = connection.keySource === 'this login' ? '' : ` from ${connection.keySource}`;
+    return {
+      ...base,
+      exitCode: exitCodes.noKey,
+      message: `${server} rejected key ${maskKey(connection.key)}${source}: ${message}`,
+      hint: keyHint(connection),
+    };
+  }
+  if (status === 404) return { ...base, exitCode: exitCodes.notFound, hint: baseUrlHint(connection) };
+  if (status >= 500) return { ...base, exitCode: exitCodes.service, hint: 'try again later' };
+  const hint =
+    code === 'idempotency_mismatch'
+      ? 'use another --idempotency-key, or repeat the command with the same animal'
+      : 'run again with --debug to see the request and the response';
+  return { ...base, exitCode: exitCodes.other, hint };
+}
+
+function keyHint({ keySource, profile }: Connection): string {
+  if (keySource === 'PETS_API_KEY')
+    return `set PETS_API_KEY to a valid key, or unset it to use the key of profile ${profile}`;
+  if (keySource === 'this login')
+    return 'nothing was saved; copy the key again, and check that it is for this service';
+  return profile === 'local'
+    ? 'start the local service, which saves a valid key: pets serve'
+    : `log in with a valid key: pets login --profile ${profile}`;
+}
+
+const baseUrlHint = ({ baseUrl }: Connection): string =>
+  `check the base URL ${baseUrl}; it usually ends in /v1`;
+
+const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
+
+/** Error codes of the network and of TLS, in words. */
+const REASONS: Record<string, string> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection closed',
+  ENOTFOUND: 'host not found',
+  EAI_AGAIN: 'host name lookup failed',
+  EHOSTUNREACH: 'host unreachable',
+  ENETUNREACH: 'network unreachable',
+  ETIMEDOUT: 'connection timed out',
+  EPIPE: 'connection closed',
+  UND_ERR_SOCKET: 'connection closed',
+  UND_ERR_CONNECT_TIMEOUT: 'connection timed out',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_ISSUER,
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_ISSUER,
+  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_ISSUER,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_ISSUER,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_ISSUER,
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
+  EPROTO: 'it does not use https',
+};
+
+/** Why the connection failed, in words. For an unknown error code it is the message of the error. */
+function networkReason({ code = '', message }: NetworkError): string {
+  const [, refusal] = /^Proxy response \((\d+)\)/.exec(message) ?? [];
+  if (refusal !== undefined) return `the proxy responded with HTTP status ${refusal}`;
+  if (code.startsWith('ERR_SSL_')) return 'it does not use https';
+  return REASONS[code] ?? message;
+}
+
+function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, proxy }: CallError): string {
+  const url = new URL(baseUrl);
+  if (url.protocol === 'http:' && isLoopbackUrl(url) && error.code === 'ECONNREFUSED') {
+    const port = url.port === String(DEFAULT_PORT) ? '' : ` --port ${url.port || '80'}`;
+    return `is the local service running? Start it: pets serve${port}`;
+  }
+  if (networkReason(error) === UNKNOWN_ISSUER)
+    return 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate';
+  const via = proxy === undefined ? '' : `, the proxy ${proxy}`;
+  const saved = keySource === 'this login' ? '; nothing was saved' : '';
+  return `check the network${via} and the base URL ${baseUrl}${saved}`;
+}

@@ -1,0 +1,47 @@
+import { InterruptedError } from '../../client/errors.ts';
+import { StoreError, StoreNotFoundError, StoreRequestError } from '../../store/errors.ts';
+import { OutputError } from '../output/console.ts';
+import { redactKey } from '../profiles/profile.ts';
+import { type CliErrorCode, type UserError, userError } from './codes.ts';
+import { describeCallError } from './describe-call-error.ts';
+import { CallError, CliError } from './errors.ts';
+
+/**
+ * Converts any error into a message, a hint and an exit code. Nothing else in the program does this. `now` is in
+ * milliseconds since the epoch.
+ */
+export function describeError(error: unknown, now: number): UserError {
+  if (!(error instanceof CallError)) return describeOwn(error) ?? unexpected(error);
+  const { cause, connection } = error;
+  const { code, message, hint, ...rest } =
+    describeOwn(cause) ?? describeCallError(cause, error, now) ?? unexpected(cause);
+  // The service may have included the key in its error, and what we print may end up in a log.
+  const { key } = connection;
+  return {
+    ...rest,
+    code: redactKey(code, key),
+    message: redactKey(message, key),
+    hint: error.hint ?? hint,
+  };
+}
+
+function describeOwn(error: unknown): UserError | undefined {
+  if (error instanceof CliError) return userError(error.code, error.message, { hint: error.hint });
+  if (error instanceof StoreError) return userError(codeOf(error), error.message, { hint: error.hint });
+  if (error instanceof InterruptedError) return userError('interrupted', 'interrupted');
+  if (error instanceof OutputError)
+    return userError('output_error', `cannot write the output: ${error.message}`, {
+      hint: 'free some disk space, or write the output somewhere else',
+    });
+  return undefined;
+}
+
+function codeOf(error: StoreError): CliErrorCode {
+  if (error instanceof StoreNotFoundError) return 'not_found';
+  return error instanceof StoreRequestError ? 'usage' : 'store_error';
+}
+
+const unexpected = (error: unknown): UserError =>
+  userError('internal_error', `unexpected error: ${error instanceof Error ? error.message : String(error)}`, {
+    hint: 'this is a bug; please report it with the output of the same command with --debug',
+  });

@@ -1,0 +1,70 @@
+import { type Connection, redactKey } from '../profiles/profile.ts';
+import type { CliErrorCode } from './codes.ts';
+
+/** An error that the user can fix. `hint` is the next step, usually a command. */
+export class CliError extends Error {
+  readonly code: CliErrorCode;
+  readonly hint: string | undefined;
+
+  constructor(message: string, options: { code: CliErrorCode; hint?: string | undefined; cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.code = options.code;
+    this.hint = options.hint;
+  }
+}
+
+/** Wrong usage, such as an invalid argument, option or setting: exit code 2. */
+export function usageError(message: string, hint?: string): CliError {
+  return new CliError(message, { code: 'usage', hint });
+}
+
+/** A file or directory that could not be read or written: exit code 1. */
+export function fileError(action: string, path: string, cause: unknown, hint?: string): CliError {
+  return new CliError(`cannot ${action} ${path}: ${systemReason(cause)}`, {
+    code: 'file_error',
+    hint,
+    cause,
+  });
+}
+
+const REASONS: Record<string, string> = {
+  EACCES: 'permission denied',
+  EADDRINUSE: 'the address is already in use',
+  EADDRNOTAVAIL: 'this machine does not have this address',
+  EISDIR: 'it is a directory',
+  ELOOP: 'too many symbolic links',
+  ENOENT: 'it does not exist',
+  ENOSPC: 'the disk is full',
+  ENOTDIR: 'part of the path is not a directory',
+  ENOTFOUND: 'host not found',
+  EPERM: 'operation not permitted',
+  EROFS: 'the file system is read-only',
+};
+
+/** Describes a system error in words. */
+export function systemReason(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return (code !== undefined && REASONS[code]) || message || String(error);
+}
+
+/** The error of a request, with the connection that was used. Its message does not contain the key. */
+export class CallError extends Error {
+  readonly connection: Connection;
+
+  /** Host and port of the proxy that was used. */
+  readonly proxy: string | undefined;
+
+  /** Replaces the hint that `describeError` would choose. */
+  readonly hint: string | undefined;
+
+  constructor(
+    cause: unknown,
+    connection: Connection,
+    { proxy, hint }: { proxy?: string | undefined; hint?: string } = {},
+  ) {
+    super(redactKey(cause instanceof Error ? cause.message : String(cause), connection.key), { cause });
+    this.connection = connection;
+    this.proxy = proxy;
+    this.hint = hint;
+  }
+}

@@ -1,0 +1,75 @@
+import { stringifyJson } from '../../contract/json.ts';
+import { type Pet, petJson } from '../../contract/schemas.ts';
+import type { Console } from './console.ts';
+import { petFields, renderPets } from './pets.ts';
+import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
+
+/** The output format of a list. `rows` is a table on a terminal, and tab-separated elsewhere. */
+export type PetFormat = 'rows' | 'json' | 'ndjson' | 'csv';
+
+/** Writes a list page by page. */
+export type PetWriter = { write(pets: readonly Pet[]): Promise<void>; end(): Promise<void> };
+
+/**
+ * Streams the pages if the format allows it. A table needs all rows to compute its widths, and a JSON document is written
+ * only when it is complete, so that stdout stays empty after a failure.
+ */
+export function createPetWriter(format: PetFormat, console: Console): PetWriter {
+  const kept: Pet[] = [];
+  const keep = async (pets: readonly Pet[]) => {
+    for (const pet of pets) kept.push(pet);
+  };
+  switch (format) {
+    case 'json':
+      return { write: keep, end: () => console.writeJson(kept) };
+    case 'ndjson':
+      return {
+        write(pets) {
+          const lines = pets.map((pet) => `${petText(pet)}\n`).join('');
+          return console.write(console.isTerminal ? sanitizeJson(lines) : lines);
+        },
+        end: async () => {},
+      };
+    case 'csv':
+      return createCsvWriter(console);
+    case 'rows':
+      if (!console.isTerminal) {
+        return { write: async (pets) => console.write(await renderPets(console, pets)), end: async () => {} };
+      }
+      return {
+        write: keep,
+        end: async () => {
+          if (kept.length > 0) await console.write(await renderPets(console, kept));
+        },
+      };
+  }
+}
+
+/** Uses the faster serializer if the animal has only the fields of the contract. */
+function petText(pet: Pet): string {
+  const { id, name, categoryId, status } = pet;
+  return status !== undefined && Object.keys(pet).length === petFields.length
+    ? petJson({ id, name, categoryId, status })
+    : stringifyJson(pet);
+}
+
+function createCsvWriter(console: Console): PetWriter {
+  const write = async (rows: Parameters<typeof import('./csv.ts').renderCsv>[0]) => {
+    const { renderCsv } = await import('./csv.ts');
+    await console.write(renderCsv(rows));
+  };
+  let isFirst = true;
+  return {
+    async write(pets) {
+      const rows = pets.map(({ id, name, categoryId, status = '' }) => [
+        id,
+        console.isTerminal ? sanitizeForTerminal(name) : name,
+        categoryId,
+        status,
+      ]);
+      await write(isFirst ? [[...petFields], ...rows] : rows);
+      isFirst = false;
+    },
+    end: async () => {},
+  };
+}

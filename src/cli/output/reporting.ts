@@ -1,0 +1,142 @@
+import type { Deprecation } from '../../client/headers.ts';
+import type { AttemptEvent, WaitEvent } from '../../client/request-with-retry.ts';
+import type { OperationName } from '../../contract/operations.ts';
+import type { Context } from '../context.ts';
+import type { UserError } from '../errors/codes.ts';
+import type { CommandContext } from '../program/command.ts';
+import type { Console, StatusLine } from './console.ts';
+import { sanitizeForTerminal } from './sanitize.ts';
+import { formatDuration, formatTime } from './time.ts';
+import { cutToWidth } from './width.ts';
+
+const SECOND = 1_000;
+const DAY = 86_400_000;
+
+/** The command that uses an operation, and what to use instead. */
+const REPLACEMENTS: Partial<Record<OperationName, { command: string; replacement: string }>> = {
+  getPet: { command: 'pets get', replacement: '; use pets list --status <status> instead' },
+};
+
+/** Prints that the service has announced the removal of an operation. */
+export function reportDeprecation(
+  { console, clock }: CommandContext,
+  { operation, sunset, link }: { operation: OperationName } & Deprecation,
+): void {
+  const { command, replacement } = REPLACEMENTS[operation] ?? { command: 'this operation', replacement: '' };
+  const more = link === undefined ? '' : ` (see ${link})`;
+  console.notice(`${command} is deprecated${removalText(sunset, clock.now())}${replacement}${more}`);
+}
+
+function removalText(sunset: Date | undefined, now: number): string {
+  if (sunset === undefined) return '';
+  const day = sunset.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
+  const days = Math.ceil((sunset.getTime() - now) / DAY);
+  return days > 0
+    ? ` and will be removed on ${day} (in ${days} days)`
+    : ` and its announced removal date (${day}) has passed`;
+}
+
+/**
+ * Returns the client's `onWait` and `sleep`, which report every wait of a second or more: as a countdown on a terminal,
+ * otherwise as one line.
+ *
+ * @param show shows a line of the countdown; undefined removes it
+ */
+export function createWaitReporter(
+  { console, clock, sleep, globals }: CommandContext,
+  show: (line: StatusLine | undefined) => void,
+): { onWait(wait: WaitEvent): void; sleep: Context['sleep'] } {
+  let current: WaitEvent | undefined;
+
+  async function countDown(
+    { reason, until }: WaitEvent,
+    milliseconds: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const end = clock.now() + milliseconds;
+    try {
+      for (let left = milliseconds; left > 0; left = end - clock.now()) {
+        show(waitLine(reason, left, until, clock.now()));
+        // Sleep until the next full second, so that the countdown shows every second.
+        await sleep(left % SECOND || SECOND, signal);
+      }
+    } finally {
+      show(undefined);
+    }
+  }
+
+  return {
+    onWait(wait) {
+      current = wait;
+      const { reason, milliseconds, until } = wait;
+      if (!globals.debug && (milliseconds < SECOND || console.hasStatus)) return;
+      const event = {
+        reason,
+        seconds: Math.ceil(milliseconds / SECOND),
+        until: new Date(until).toISOString(),
+      };
+      const [text] = waitLine(reason, milliseconds, until, clock.now());
+      console.event({ wait: event }, console.errorColours.dim(text), 2);
+    },
+    sleep: (milliseconds, signal) =>
+      console.hasStatus && current !== undefined && milliseconds >= SECOND
+        ? countDown(current, milliseconds, signal)
+        : sleep(milliseconds, signal),
+  };
+}
+
+function waitLine(reason: string, milliseconds: number, until: number, now: number): StatusLine {
+  const [left, time] = [formatDuration(milliseconds), formatTime(until, now)];
+  return [`waiting ${left} (${reason}), until ${time}`, `waiting ${left}, until ${time}`, `waiting ${left}`];
+}
+
+/** Logs one attempt with the headers of the request and the response, for --debug. */
+export function reportAttempt(
+  { console }: CommandContext,
+  { request, outcome, timings }: AttemptEvent,
+): void {
+  const { method, url, headers: sent } = request;
+  const result = 'response' in outcome ? outcome.response : { failure: String(outcome.error) };
+  const { body: _, ...logged } = { body: undefined, ...result };
+  const headerLines = (mark: string, headers: object) =>
+    Object.entries(headers).map(([name, value]) => `  ${mark} ${name}: ${value}`);
+  const lines = [
+    `${method} ${url.href}`,
+    ...headerLines('>', sent),
+    `${'status' in result ? result.status : `failed: ${result.failure}`} (${timingsText(timings)})`,
+    ...('headers' in result ? headerLines('<', result.headers) : []),
+  ];
+  console.event(
+    { debug: { method, url: url.href, times: timings, request: sent, ...logged } },
+    console.errorColours.dim(lines.map(sanitizeForTerminal).join('\n')),
+  );
+}
+
+function timingsText({ connected, firstByte, whole }: AttemptEvent['timings']): string {
+  const steps = { connected, 'first byte': firstByte, complete: whole };
+  return Object.entries(steps)
+    .filter(([, time]) => time !== undefined)
+    .map(([step, time]) => `${step} ${time} ms`)
+    .join(', ');
+}
+
+/** The length at which messages for people are cut, in columns. With --json they are printed in full. */
+const MAX_MESSAGE = 2_000;
+
+/** Prints an error and its hint: two lines for a person, one JSON object with --json. */
+export function printError(console: Console, { exitCode, ...error }: UserError): void {
+  const { red, dim } = console.errorColours;
+  const hint = error.hint === undefined ? '' : `\n  ${dim('→')} ${sanitizeForTerminal(error.hint)}`;
+  const message = cutToWidth(sanitizeForTerminal(error.message.slice(0, 2 * MAX_MESSAGE)), MAX_MESSAGE);
+  console.event({ error: { ...error, exitCode } }, `${red('error:')} ${message}${hint}`, 4);
+}
+
+/** Prints the stack of an error, for --debug. */
+export function printStack(console: Console, error: unknown): void {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  // Sanitize the message as one text, because its line breaks are data. Those between stack frames are not.
+  const end = error instanceof Error ? stack.indexOf(error.message) + error.message.length : 0;
+  const frames = stack.slice(end).split('\n').map(sanitizeForTerminal);
+  const text = `${sanitizeForTerminal(stack.slice(0, end))}${frames.join('\n')}`;
+  console.event({ debug: { stack } }, console.errorColours.dim(text));
+}

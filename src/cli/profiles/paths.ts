@@ -1,0 +1,47 @@
+import { isAbsolute, join } from 'node:path';
+import type { Context } from '../context.ts';
+
+/** What determines the locations of a user's files. */
+export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
+type Kind = 'config' | 'data' | 'state';
+
+const XDG: Record<Kind, string> = {
+  config: 'XDG_CONFIG_HOME',
+  data: 'XDG_DATA_HOME',
+  state: 'XDG_STATE_HOME',
+};
+
+const DEFAULTS: Record<'linux' | 'darwin', Record<Kind, string[]>> = {
+  linux: {
+    config: ['.config', 'pets'],
+    data: ['.local', 'share', 'pets'],
+    state: ['.local', 'state', 'pets'],
+  },
+  darwin: {
+    config: ['Library', 'Preferences', 'pets'],
+    data: ['Library', 'Application Support', 'pets'],
+    state: ['Library', 'Application Support', 'pets', 'state'],
+  },
+};
+
+/** Profiles, and the keys of local stores. */
+export const configDirectory = (context: HomeContext): string =>
+  context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
+
+/** The store of the local service, unless `--data` is given. */
+export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');
+
+/** Rate-limit state of services, progress of bulk adds, and the compile cache. */
+export const stateDirectory = (context: HomeContext): string => directory(context, 'state');
+
+function directory({ env, platform, homeDirectory }: HomeContext, kind: Kind): string {
+  const base = env[XDG[kind]];
+  // The XDG specification says to ignore relative paths.
+  if (base && isAbsolute(base)) return join(base, 'pets');
+  if (platform === 'win32') {
+    const roaming = env['APPDATA'] || join(homeDirectory, 'AppData', 'Roaming');
+    const local = env['LOCALAPPDATA'] || join(homeDirectory, 'AppData', 'Local');
+    return kind === 'config' ? join(roaming, 'pets') : join(local, 'pets', kind);
+  }
+  return join(homeDirectory, ...DEFAULTS[platform === 'darwin' ? 'darwin' : 'linux'][kind]);
+}

@@ -1,0 +1,63 @@
+import type { Context } from '../context.ts';
+import type { ColourMode } from '../output/colour.ts';
+import type { Console } from '../output/console.ts';
+import type { ProfileName } from '../profiles/profile.ts';
+
+/** The values of the options that every command accepts, before or after its name. */
+export type GlobalOptions = {
+  profile?: ProfileName;
+  baseUrl?: string;
+  json: boolean;
+  /** Maximum time in seconds that one request waits for a rate limit; 0 = don't wait. */
+  maxWait: number;
+  /** Timeout per attempt, in seconds. */
+  timeout: number;
+  /** False with `--no-retry`. */
+  retry: boolean;
+  debug: boolean;
+  color: ColourMode;
+  /** False with `--no-input`: never prompt. */
+  input: boolean;
+};
+
+/** What every command receives besides its own options: the process, the global options and the console. */
+export type CommandContext = Context & { globals: GlobalOptions; console: Console };
+
+export type Argument = {
+  /** As in a usage line: `<name>`, `[name]`, `<id...>`. */
+  name: string;
+  description: string;
+  parse?: (text: string) => unknown;
+  choices?: readonly string[];
+  /** The hint shown for an invalid value; by default a reference to the command's help. */
+  hint?: string;
+};
+
+export type Option = {
+  /** As in a usage line: `--status <status>`. */
+  flags: string;
+  description: string;
+  parse?: (text: string) => unknown;
+  /** All valid values: shown in help, offered by completion, and anything else is refused. */
+  choices?: readonly string[];
+  default?: unknown;
+  required?: boolean;
+  /** If given several times, collects the values instead of keeping the last. */
+  repeatable?: boolean;
+};
+
+/** A command: its declaration and its action. Arguments are passed in `Options` too, under their names. */
+export type Command<Options = never> = {
+  name: string;
+  summary: string;
+  examples: readonly string[];
+  arguments?: readonly Argument[];
+  options?: readonly Option[];
+  /** Checks combinations of options. @throws CliError */
+  check?(options: Options): void;
+  /** Returns the exit code; undefined is 0. `pets serve` may return the exit code of the command that it ran. */
+  run(options: Options, context: CommandContext): Promise<number | undefined>;
+};
+
+/** Commands with a common first word, such as `pets keys add`. */
+export type CommandGroup = { name: string; summary: string; commands: readonly Command<never>[] };

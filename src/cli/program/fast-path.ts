@@ -1,0 +1,74 @@
+import { complete, formatCandidates } from '../completion/complete.ts';
+import type { CompletionSpec } from '../completion/spec.ts';
+
+/** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
+export type Prerendered = {
+  /** The output for each of these command lines, which are written as `argvKey` joins them. */
+  pages: readonly { arguments: readonly string[]; text: string }[];
+  completion: CompletionSpec;
+};
+
+/** Joins arguments with a character that no argument can contain. */
+export const argvKey = (argv: readonly string[]): string => argv.map((argument) => `${argument}\0`).join('');
+
+/** The pages were rendered for this width. Narrower terminals need the program. */
+const PAGE_COLUMNS = 80;
+
+/** Milliseconds before writing again to a full non-blocking pipe. */
+const RETRY_MS = 5;
+
+/**
+ * Prints the version, a help page or completion candidates without loading the program.
+ *
+ * @returns false if the program has to run, because the output was not prerendered (never if run from source)
+ */
+export function tryFastPath(argv: readonly string[], directory: string): boolean {
+  // Faster than an import, which would take longer than the rest of this function.
+  const fs = process.getBuiltinModule?.('node:fs');
+  if (fs === undefined) return false;
+  try {
+    const prerendered: Prerendered = JSON.parse(fs.readFileSync(`${directory}/prerendered.json`, 'utf8'));
+    const text = pageFor(prerendered, argv) ?? completionFor(prerendered, argv);
+    return text !== undefined && print(fs, text);
+  } catch {
+    // The program will report the error if stdout cannot be written.
+    return false;
+  }
+}
+
+function pageFor({ pages }: Prerendered, argv: readonly string[]): string | undefined {
+  const key = argvKey(argv);
+  return pages.find((page) => page.arguments.includes(key))?.text;
+}
+
+/** The candidates for `completion <shell> -- <words…>`, if the shell is supported. */
+function completionFor(prerendered: Prerendered, argv: readonly string[]): string | undefined {
+  const isCompletion = argv[0] === 'completion' && argv[2] === '--';
+  if (!isCompletion || pageFor(prerendered, argv.slice(0, 2)) === undefined) return undefined;
+  return formatCandidates(complete(prerendered.completion, argv.slice(3)));
+}
+
+function print(fs: typeof import('node:fs'), text: string): boolean {
+  if (fs.fstatSync(1).isCharacterDevice() && process.stdout.isTTY) {
+    // On Windows, only the stream writes non-ASCII characters to the console correctly.
+    if (process.stdout.columns < PAGE_COLUMNS || process.platform === 'win32') return false;
+  }
+  writeAllSync((bytes) => fs.writeSync(1, bytes), text);
+  return true;
+}
+
+/**
+ * Writes all of the text, repeating short writes and waiting if the pipe is full.
+ *
+ * @param write returns the number of bytes written; throws EAGAIN if the pipe is full
+ */
+export function writeAllSync(write: (bytes: Uint8Array) => number, text: string): void {
+  for (let left = Buffer.from(text); left.length > 0; ) {
+    try {
+      left = left.subarray(write(left));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import { createInterface } from 'node:readline';
+import { InterruptedError } from '../../client/errors.ts';
+import type { Context } from '../context.ts';
+import { usageError } from '../errors/errors.ts';
+
+/** Returns what is wrong with the line, or undefined. */
+type Validate = (line: string) => string | undefined;
+
+/** The most characters accepted at a prompt. API keys and URLs are shorter. */
+const MAX_TYPED = 4_096;
+
+/** The most characters read from standard input if it is not a terminal. */
+const MAX_PIPED = 64 * 1024;
+
+/** Ctrl-C, Ctrl-D and Ctrl-Z. Suspending is not supported: the prompt could not be redrawn afterwards. */
+const CANCEL = /[\x03\x04\x1a]/;
+
+/**
+ * Asks for a line at the terminal until it is valid. `message` names what to type.
+ *
+ * @throws InterruptedError on Ctrl-C, Ctrl-D, Ctrl-Z, a signal or the end of the input
+ * @throws CliError if more is typed or pasted than any valid line has
+ */
+export function promptText(context: Context, message: string, validate: Validate): Promise<string> {
+  return readLine(context, `${message}: `, { validate, isHidden: false });
+}
+
+/** Prompts for a secret, which is not shown while the user types it. */
+export function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {
+  return readLine(context, `${message}, input hidden: `, { validate, isHidden: true });
+}
+
+/** How often to look for more of a paste that is too long, and after how many milliseconds without any it has ended. */
+const MAX_DISCARDS = 10;
+const PASTE_PAUSE = 50;
+
+/** Drops the rest of a paste. Otherwise the shell would read it, and run its lines as commands. */
+async function discardPaste({ stdin, sleep }: Context): Promise<void> {
+  let hasMore = true;
+  const drop = () => {
+    hasMore = true;
+  };
+  stdin.setRawMode?.(true);
+  stdin.on('data', drop).resume();
+  for (let i = 0; hasMore && i < MAX_DISCARDS; i++) {
+    hasMore = false;
+    await sleep(PASTE_PAUSE, new AbortController().signal);
+  }
+  stdin.off('data', drop).pause();
+  stdin.setRawMode?.(false);
+}
+
+/**
+ * Reads lines with Node's line editor until one is valid. The editor draws a typed character without redrawing the
+ * line. One editor serves every attempt: between two editors the terminal would treat what is typed differently.
+ */
+function readLine(
+  context: Context,
+  prompt: string,
+  { validate, isHidden }: { validate: Validate; isHidden: boolean },
+): Promise<string> {
+  const { stdin, stderr, onSignal } = context;
+  return new Promise((resolve, reject) => {
+    let typed = 0;
+    const watch = (chunk: unknown) => {
+      typed += String(chunk).length;
+      if (typed > MAX_TYPED) finish(usageError('the input is too long', 'type or paste it again'), true);
+      else if (CANCEL.test(String(chunk))) interrupt();
+    };
+    const interrupt = () => finish(new InterruptedError());
+    const finish = (result: string | Error, hasMore = false) => {
+      unsubscribe();
+      stdin.off('data', watch).off('end', interrupt);
+      // Also discards what is left of this chunk.
+      editor.close();
+      if (isHidden || result instanceof Error) stderr.write('\n');
+      if (hasMore) discardPaste(context).then(() => reject(result), reject);
+      else if (result instanceof Error) reject(result);
+      else resolve(result);
+    };
+    const ask = (initial: string) => {
+      typed = 0;
+      if (isHidden) stderr.write(prompt);
+      editor.prompt();
+      editor.write(initial);
+    };
+    // Listens before the editor does, so that a chunk that is too long never reaches it.
+    stdin.on('data', watch).once('end', interrupt);
+    const editor = createInterface({
+      input: stdin,
+      ...(!isHidden && { output: stderr }),
+      prompt: isHidden ? '' : prompt,
+      terminal: true,
+      historySize: 0,
+    });
+    const unsubscribe = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], interrupt);
+    editor.on('line', (line) => {
+      const error = validate(line);
+      if (error === undefined) return finish(line);
+      stderr.write(`${isHidden ? '\n' : ''}${error}\n`);
+      ask(isHidden ? '' : line);
+    });
+    ask('');
+  });
+}
+
+/** Reads standard input to its end. @throws CliError if it is too long to be a key */
+export async function readStdin({ stdin }: Context): Promise<string> {
+  let text = '';
+  for await (const chunk of stdin) {
+    text += chunk;
+    if (text.length > MAX_PIPED)
+      throw usageError('standard input is too long for a key', 'pipe in only the key');
+  }
+  return text;
+}

@@ -1,0 +1,98 @@
+import { isTooLong, parseJsonRow, type RawRow, TOO_LONG } from './row.ts';
+
+/** The rows of NDJSON: one JSON document per line. Blank lines are skipped. */
+export async function* ndjsonRows(texts: AsyncIterable<string>): AsyncGenerator<RawRow> {
+  let line = 1;
+  let rest = '';
+  for await (const text of texts) {
+    const [first = '', ...more] = text.split('\n');
+    rest += first;
+    for (const next of more) {
+      if (isTooLong(rest)) break;
+      if (rest.trim() !== '') yield parseJsonRow(line, rest);
+      line++;
+      rest = next;
+    }
+    if (isTooLong(rest)) return yield { line, error: TOO_LONG };
+  }
+  if (rest.trim() !== '') yield parseJsonRow(line, rest);
+}
+
+const code = (char: string) => char.charCodeAt(0);
+const [COMMA, NEWLINE, QUOTE, BACKSLASH] = [code(','), code('\n'), code('"'), code('\\')];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [code('['), code(']'), code('{'), code('}')];
+
+/**
+ * The elements of a JSON array, streamed. This finds only where each element ends; the element is then parsed as a
+ * document, which keeps all digits of numbers and gives errors a line. An invalid element ends the reading.
+ */
+export async function* jsonRows(texts: AsyncIterable<string>): AsyncGenerator<RawRow> {
+  const nesting = new Nesting();
+  let state: 'before array' | 'before first' | 'after comma' | 'after array' = 'before array';
+  let line = 1;
+  /** The line on which the current element starts, and its text in earlier chunks. */
+  let startLine: number | undefined;
+  let element = '';
+  for await (const text of texts) {
+    let start = 0;
+    for (let at = 0; at < text.length; at++) {
+      const char = text.charCodeAt(at);
+      if (char === NEWLINE) line++;
+      if (nesting.isOpen) {
+        nesting.read(char);
+      } else if (isSpace(char)) {
+        // Whitespace around an element.
+      } else if (state === 'before array') {
+        if (char !== OPEN_ARRAY) return yield { line, error: 'not a JSON array' };
+        state = 'before first';
+      } else if (state === 'after array') {
+        return yield { line, error: 'invalid JSON: text after the array' };
+      } else if (char === COMMA || char === CLOSE_ARRAY) {
+        if (startLine !== undefined) {
+          const row = parseJsonRow(startLine, element + text.slice(start, at));
+          yield row;
+          if ('error' in row) return;
+        } else if (char === COMMA || state === 'after comma') {
+          return yield { line, error: 'invalid JSON: a value is missing before or after a comma' };
+        }
+        state = char === COMMA ? 'after comma' : 'after array';
+        startLine = undefined;
+        element = '';
+      } else {
+        if (startLine === undefined) [startLine, start] = [line, at];
+        nesting.read(char);
+      }
+    }
+    if (startLine === undefined) continue;
+    element += text.slice(start);
+    if (isTooLong(element)) return yield { line: startLine, error: TOO_LONG };
+  }
+  if (state === 'before first' || state === 'after comma') yield unclosedArray(startLine ?? line, element);
+}
+
+/** If the last element is invalid, its own error is more useful. */
+function unclosedArray(line: number, element: string): RawRow {
+  const row = parseJsonRow(line, element);
+  return element !== '' && 'error' in row ? row : { line, error: 'invalid JSON: the array is not closed' };
+}
+
+const isSpace = (char: number) => char === 0x20 || char === 0x09 || char === NEWLINE || char === 0x0d;
+
+/** Tracks whether the text read so far ends inside a string, an object or an array. */
+class Nesting {
+  isOpen = false;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+
+  read(char: number): void {
+    if (this.#escaped) this.#escaped = false;
+    else if (this.#inString) {
+      if (char === BACKSLASH) this.#escaped = true;
+      else if (char === QUOTE) this.#inString = false;
+    } else if (char === QUOTE) this.#inString = true;
+    else if (char === OPEN_OBJECT || char === OPEN_ARRAY) this.#depth++;
+    else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) this.#depth--;
+    this.isOpen = this.#inString || this.#depth > 0;
+  }
+}

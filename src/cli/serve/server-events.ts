@@ -1,0 +1,137 @@
+import type { AccessLogEntry } from '../../server/app.ts';
+import type { FaultOptions } from '../../server/faults/random-fault.ts';
+import type { Service } from '../../server/service.ts';
+import { describeError } from '../errors/describe-error.ts';
+import { OutputError } from '../output/console.ts';
+import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { withEnvironment } from '../output/shell-words.ts';
+import type { CommandContext } from '../program/command.ts';
+import type { DevKey } from './dev-key.ts';
+import type { ServeOptions } from './options.ts';
+
+/** If nothing reads the log, further requests are dropped from it once this many bytes are buffered. */
+const MAX_LOG_BYTES = 2 ** 20;
+
+export type ServerEvents = ReturnType<typeof createServerEvents>;
+
+type Started = {
+  directory: string;
+  devKey: DevKey | undefined;
+  /** The URL of another store's running service, to which profile `local` still points. */
+  otherService: string | undefined;
+};
+
+/** Prints what happens in a running server: text, or with `--json` one event per line. */
+export function createServerEvents(options: ServeOptions, context: CommandContext) {
+  const { quiet, command } = options;
+  const { console } = context;
+  const { bold, cyan, dim } = console.colours;
+  const isLogging = options.log ?? (context.stderr.isTTY === true && command.length === 0 && !quiet);
+
+  let hasStarted = false;
+  let dropped = 0;
+
+  /** Prints to stdout, or to stderr if there is a command, because its output goes to stdout. */
+  const print = async (event: Record<string, unknown>, text: string) => {
+    hasStarted = true;
+    try {
+      if (command.length > 0) {
+        if (!quiet) console.event(event, text);
+      } else if (console.json) await console.writeJson(event);
+      else if (!quiet) await console.write(`${text}\n`);
+    } catch (error) {
+      // The reader may close the pipe after the first line: keep serving.
+      if (!(error instanceof OutputError) || error.code !== 'EPIPE') throw error;
+    }
+  };
+  const warnIfNotSeeded = ({ seeded }: Service) => {
+    if (options.seed !== undefined && !seeded) console.notice('store is not empty; --seed ignored');
+  };
+  const nextCommand = (url: string, key: string | undefined, otherService: string | undefined) => {
+    if (options.profile && key !== undefined && otherService === undefined)
+      return 'pets --profile local list';
+    const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
+    return withEnvironment(variables, 'pets list', context.platform);
+  };
+
+  return {
+    async listening(service: Service, { directory, devKey, otherService }: Started) {
+      const animals = await service.store.size();
+      const { url, port, seeded, faults } = service;
+      const key = devKey?.key;
+      const event = {
+        event: 'listening',
+        url,
+        port,
+        pid: context.pid,
+        store: service.store.id,
+        directory,
+        animals,
+        seeded,
+        ...(faults && { faults }),
+        ...(key && { key }),
+        ...(devKey && { plan: devKey.plan }),
+      };
+      const path = sanitizeForTerminal(directory);
+      const lines = [
+        `${bold('pets serve')} ${cyan(url)}`,
+        `  ${animals} ${animals === 1 ? 'animal' : 'animals'} in ${path}${options.ephemeral ? ' (deleted on exit)' : ''}`,
+        devKey === undefined || key === undefined
+          ? `  no API key of this store is saved; create one: pets keys add <name> --plan pro --data ${path}`
+          : `  API key ${key} (plan ${devKey.plan})`,
+        ...(faults ? [`  ${describeFaults(faults)}`] : []),
+        `  ${dim('try:')} ${nextCommand(url, key, otherService)}`,
+      ];
+      await print(event, lines.join('\n'));
+      warnIfNotSeeded(service);
+      if (otherService)
+        console.notice(
+          `profile local was not changed, because it points to a running service at ${otherService}`,
+        );
+    },
+    async runningCommand(service: Service, key: string) {
+      const { url, faults } = service;
+      const text = `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`;
+      await print(
+        { event: 'listening', url, key, ...(faults && { faults }) },
+        faults ? `${text}\n${describeFaults(faults)}` : text,
+      );
+      warnIfNotSeeded(service);
+    },
+    /** Does nothing if the server has not started. Ignores output errors, because the process is about to exit. */
+    async stopped() {
+      if (hasStarted) await print({ event: 'stopped' }, 'pets serve: stopped').catch(() => {});
+    },
+    warning: (message: string) => console.notice(message),
+    internalError(error: unknown) {
+      const { message } = describeError(error, context.clock.now());
+      console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
+    },
+    /** Logs a request; undefined if logging is off. */
+    request: isLogging
+      ? ({ method, url, status, milliseconds }: AccessLogEntry) => {
+          if (context.stderr.writableLength > MAX_LOG_BYTES) {
+            dropped++;
+            return;
+          }
+          if (dropped > 0) console.notice(`${dropped} requests missing from the log: output was blocked`);
+          dropped = 0;
+          const request = { method, url, status, milliseconds };
+          const text = `${method} ${sanitizeForTerminal(url)} ${status} ${milliseconds} ms`;
+          console.event({ request }, dim(text));
+        }
+      : undefined,
+  };
+}
+
+const formatRange = ({ min, max }: { min: number; max: number }): string =>
+  min === max ? String(min) : `${min} to ${max}`;
+
+/** Includes the seed, with which the same faults can be repeated. */
+function describeFaults({ latency, failRate, seed }: FaultOptions): string {
+  const parts = [
+    ...(latency ? [`responses delayed by ${formatRange(latency)} ms`] : []),
+    ...(failRate === undefined ? [] : [`${Math.round(failRate * 1_000) / 10} % of requests fail`]),
+  ];
+  return `faults: ${parts.join(', ')} (--fault-seed ${seed})`;
+}

@@ -1,0 +1,40 @@
+import { constants } from 'node:os';
+import type { Context } from '../context.ts';
+
+export type Shutdown = ReturnType<typeof createShutdown>;
+
+/**
+ * Watches for the first reason to stop the server: a signal, or a store that can no longer write.
+ *
+ * @param onForcedExit runs before a second signal ends the process
+ */
+export function createShutdown({ onSignal, exitNow }: Context, onForcedExit: () => void) {
+  const failure = new AbortController();
+  const requested = new AbortController();
+  let removeListeners = () => {};
+  const stopped = new Promise<void>((resolve, reject) => {
+    requested.signal.addEventListener('abort', () => resolve());
+    failure.signal.addEventListener('abort', () => reject(failure.signal.reason));
+  });
+  // A failure before the promise is awaited must not count as an unhandled rejection.
+  stopped.catch(() => {});
+  return {
+    /** Resolves on a signal, rejects on a failure. */
+    stopped,
+    fail: (error: Error) => failure.abort(error),
+    /** Aborted with the error passed to `fail`. */
+    failure: failure.signal,
+    /** Aborted with the name of the first signal. */
+    requested: requested.signal,
+    listen() {
+      removeListeners = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
+        if (requested.signal.aborted) {
+          onForcedExit();
+          exitNow(128 + constants.signals[signal]);
+        }
+        requested.abort(signal);
+      });
+    },
+    unlisten: () => removeListeners(),
+  };
+}

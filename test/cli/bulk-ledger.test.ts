@@ -1,0 +1,198 @@
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { entryOf } from '../../src/cli/bulk/ledger.ts';
+import { readLedger } from '../../src/cli/bulk/ledger-file.ts';
+import { writeFully } from '../../src/system/files.ts';
+import {
+  added,
+  animals,
+  type Bulk,
+  bulk,
+  failed,
+  intent,
+  pendingOf,
+  refusalOf,
+  unknown,
+} from '../helpers/bulk.ts';
+import { SimulatedDisk } from '../helpers/store-disk.ts';
+import { errno, interceptFiles } from '../helpers/store-faults.ts';
+import { randomOf } from '../helpers/store-fixtures.ts';
+
+/** Writes a ledger with every kind of record except `finished`. Returns its path. */
+async function eventful({ open, find }: Bulk): Promise<string> {
+  const first = await open(animals(4));
+  const [a, b, c, d] = pendingOf(first);
+  if (!a || !b || !c || !d) throw new Error('no rows');
+  for (const record of [intent(a), added(a), intent(b), failed(b), intent(c), unknown(c), intent(d)])
+    await first.file.append(record);
+  await first.close();
+  return (await find('ledger.ndjson'))[0] ?? '';
+}
+
+/** Reads a ledger with these bytes; returns the kind of each entry. */
+async function kindsIn(bytes: Buffer): Promise<(string | undefined)[] | undefined> {
+  const disk = new SimulatedDisk(randomOf(1));
+  await disk.mkdir('/ledger');
+  const file = await disk.open('/ledger/ledger.ndjson', 'create');
+  if (bytes.length > 0) await writeFully(file, bytes, 0);
+  await file.close();
+  const ledger = await readLedger(disk, '/ledger');
+  return ledger && [...ledger.entries.values()].flat().map(({ kind }) => kind);
+}
+
+describe('a ledger', () => {
+  it('is lines that a person can read', async () => {
+    const path = await eventful(await bulk());
+    const [header = '', ...records] = (await readFile(path, 'utf8')).trimEnd().split('\n');
+    expect(JSON.parse(header)).toMatchObject({
+      kind: 'ledger',
+      version: 1,
+      source: '/animals.csv',
+      rows: 4,
+      startedAt: '2026-11-20T12:00:00.000Z',
+      nonce: expect.stringMatching(/^[0-9a-f]{32}$/),
+      epoch: 0,
+    });
+    expect(records[0]).toMatch(
+      /^\{"kind":"intent","hash":"[\w-]{22}","n":1,"line":2,"at":"2026-11-20T12:00:00.000Z","apiKeyHash":"[0-9a-f]{64}"\}$/,
+    );
+    expect(records[1]).toContain('"pet":{"id":1152921504606846977,');
+  });
+
+  it('that is cut anywhere is read up to its last complete line', async () => {
+    const whole = await readFile(await eventful(await bulk()));
+    const ends = [...whole.keys()].filter((at) => whole[at] === 0x0a);
+    const expected = ['intent', 'added', 'intent', 'failed', 'intent', 'unknown', 'intent'];
+    for (let length = 0; length <= whole.length; length++) {
+      const lines = ends.filter((end) => end < length).length;
+      const kinds = expected.slice(0, Math.max(0, lines - 1));
+      const last = kinds.filter((kind, i) => kind !== 'intent' || i === kinds.length - 1);
+      expect(await kindsIn(whole.subarray(0, length)), `cut at ${length}`).toEqual(
+        lines === 0 ? undefined : last,
+      );
+    }
+  });
+
+  it('of whose last line a part did not reach the disk is read without it', async () => {
+    const whole = await readFile(await eventful(await bulk()));
+    const last = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
+    whole.fill(0, last + 5, whole.length - 10);
+    expect(await kindsIn(whole)).toEqual(['added', 'failed', 'unknown']);
+  });
+
+  it('is replaced when a run begins: one record for each entry', async () => {
+    const store = await bulk();
+    const path = await eventful(store);
+    await store.open(animals(4));
+    const lines = (await readFile(path, 'utf8')).trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line).kind)).toEqual([
+      'ledger',
+      'added',
+      'failed',
+      'unknown',
+      'intent',
+    ]);
+  });
+
+  const edit = (line: number, change: (text: string) => string) => (text: string) =>
+    text
+      .split('\n')
+      .map((one, i) => (i + 1 === line ? change(one) : one))
+      .join('\n');
+  const newer = 'was written by a newer version of pets';
+  it.each<[string, (text: string) => string, string]>([
+    ['no JSON in the middle', edit(3, (line) => line.slice(0, 20)), 'is damaged in line 3'],
+    ['no JSON at the end', edit(8, (line) => line.slice(0, 20)), 'is damaged in line 8'],
+    ['zeros in the middle', edit(3, (line) => '\0'.repeat(line.length)), 'is damaged in line 3'],
+    ['a record without a hash', edit(4, (line) => line.replace('"hash"', '"sum"')), 'is damaged in line 4'],
+    ['row 0', edit(4, (line) => line.replace('"n":1', '"n":0')), 'is damaged in line 4'],
+    ['an animal without an id', edit(3, (line) => line.replace('"id":', '"is":')), 'is damaged in line 3'],
+    ['no header', edit(1, () => 'hello'), 'is damaged in line 1'],
+    ['a header without a nonce', edit(1, (line) => line.replace('nonce', 'once')), 'is damaged in line 1'],
+    ['an empty line', edit(5, () => ''), 'is damaged in line 5'],
+    ['an unknown kind of record', edit(4, (line) => line.replace('intent', 'update')), newer],
+    ['a higher version', edit(1, (line) => line.replace('"version":1', '"version":2')), newer],
+  ])('with %s is refused and left as it is; --restart replaces it', async (_, damage, message) => {
+    const store = await bulk();
+    const path = await eventful(store);
+    const damaged = damage(await readFile(path, 'utf8'));
+    await writeFile(path, damaged);
+    const refusal = await refusalOf(store.open(animals(4)));
+    expect(refusal).toMatchObject({
+      code: 'damaged_file',
+      message: expect.stringContaining(`${path} ${message}`),
+    });
+    expect(refusal?.hint).toContain('--restart');
+    expect(await readFile(path, 'utf8')).toBe(damaged);
+    expect((await store.open(animals(4), { restart: true })).plan.counts.new).toBe(4);
+  });
+
+  it('with unknown fields is read', async () => {
+    const store = await bulk();
+    const path = await eventful(store);
+    const text = await readFile(path, 'utf8');
+    await writeFile(path, text.replaceAll('"kind":', '"added in":2,"kind":'));
+    expect((await store.open(animals(4))).plan.counts).toMatchObject({
+      added: 1,
+      failed: 1,
+      unknown: 1,
+      ambiguous: 1,
+    });
+  });
+});
+
+describe('a record', () => {
+  it('is synced before the next one is written, also if several are appended at once', async () => {
+    const { open } = await bulk();
+    const calls: string[] = [];
+    const files = interceptFiles((name, path) => void (path.endsWith('ledger.ndjson') && calls.push(name)));
+    const { file, plan } = await open(animals(3), { files });
+    calls.length = 0;
+    await Promise.all(plan.rows.map((row) => file.append(intent(row))));
+    expect(calls.filter((name) => name === 'write' || name === 'datasync')).toEqual(
+      Array(3).fill(['write', 'datasync']).flat(),
+    );
+  });
+
+  it.each([
+    ['write', 'ENOSPC', 'the disk is full'],
+    ['datasync', 'EIO', 'EIO: injected'],
+  ])('is refused if the %s fails with %s, and so are all that follow', async (call, code, reason) => {
+    const { open, find } = await bulk();
+    let isBroken = false;
+    const files = interceptFiles((name, path) => {
+      if (isBroken && name === call && path.endsWith('ledger.ndjson')) throw errno(code);
+    });
+    const run = await open(animals(2), { files });
+    const [row] = run.plan.rows as [never];
+    isBroken = true;
+    const refusal = {
+      code: 'file_error',
+      message: `cannot write ${(await find('ledger.ndjson'))[0]}: ${reason}`,
+    };
+    expect(await refusalOf(run.file.append(intent(row)))).toMatchObject(refusal);
+    isBroken = false;
+    expect(await refusalOf(run.file.append(intent(row)))).toMatchObject(refusal);
+    expect(entryOf(run.file.ledger, row)).toBeUndefined();
+  });
+
+  it.each<[string, (path: string) => Promise<void>]>([
+    ['removed', (path) => rm(path)],
+    [
+      'replaced',
+      async (path) => {
+        await writeFile(`${path}.new`, await readFile(path));
+        await rename(`${path}.new`, path);
+      },
+    ],
+    ['changed', (path) => writeFile(path, 'hello\n', { flag: 'a' })],
+  ])('is refused if the ledger was %s by another program', async (_, change) => {
+    const { open, find } = await bulk();
+    const run = await open(animals(2));
+    await change((await find('ledger.ndjson'))[0] ?? '');
+    expect(await refusalOf(run.file.check())).toMatchObject({ code: 'file_error' });
+    expect(await refusalOf(run.file.append(intent(run.plan.rows[0] as never)))).toMatchObject({
+      code: 'file_error',
+    });
+  });
+});

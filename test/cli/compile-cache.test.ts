@@ -1,0 +1,71 @@
+import { chmod, chown, lstat, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { compileCacheDirectory, version } from '../../src/cli/program/compile-cache.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+// Cached code is executed, so nobody else may write to the directory.
+
+async function machine() {
+  const homeDirectory = await temporaryDirectory();
+  const state = join(homeDirectory, '.local', 'state', 'pets');
+  await mkdir(state, { recursive: true, mode: 0o700 });
+  const compiled = join(state, 'compiled');
+  return {
+    state,
+    compiled,
+    find: () => compileCacheDirectory({ env: {}, platform: 'linux', homeDirectory }),
+  };
+}
+
+test('is a private directory for each version', async () => {
+  const { compiled, find } = await machine();
+  expect(find()).toBe(join(compiled, version));
+  for (const path of [compiled, join(compiled, version)])
+    expect((await lstat(path)).mode & 0o777).toBe(0o700);
+});
+
+test('is kept for the same version and deleted for others', async () => {
+  const { compiled, find } = await machine();
+  await mkdir(join(compiled, '0.0.1'), { recursive: true });
+  find();
+  await writeFile(join(compiled, version, 'kept'), '');
+  expect(find()).toBe(join(compiled, version));
+  expect(await readdir(compiled)).toEqual([version]);
+  expect(await readdir(join(compiled, version))).toEqual(['kept']);
+});
+
+test('is not created before another command has created the state directory', async () => {
+  const homeDirectory = await temporaryDirectory();
+  expect(compileCacheDirectory({ env: {}, platform: 'linux', homeDirectory })).toBeUndefined();
+  expect(await readdir(homeDirectory)).toEqual([]);
+});
+
+const isUnix = process.getuid !== undefined;
+
+type Directories = { state: string; compiled: string };
+
+test.runIf(isUnix).each<[string, (directories: Directories) => Promise<unknown>]>([
+  ['others may write to the state directory', ({ state }) => chmod(state, 0o770)],
+  ['others may write to it', ({ compiled }) => mkdir(compiled).then(() => chmod(compiled, 0o777))],
+  [
+    'others may write to the directory of the version',
+    async ({ compiled }) => {
+      await mkdir(join(compiled, version), { recursive: true });
+      await chmod(join(compiled, version), 0o775);
+    },
+  ],
+  ['it is a symbolic link', async ({ compiled }) => symlink(await temporaryDirectory(), compiled)],
+  ['it is a file', ({ compiled }) => writeFile(compiled, '')],
+])('is not used if %s', async (_what, prepare) => {
+  const { state, compiled, find } = await machine();
+  await prepare({ state, compiled });
+  expect(find()).toBeUndefined();
+});
+
+test.runIf(process.getuid?.() === 0)('is not used if it belongs to another user', async () => {
+  const { compiled, find } = await machine();
+  await mkdir(compiled, { mode: 0o700 });
+  await chown(compiled, 12_345, 12_345);
+  expect(find()).toBeUndefined();
+});

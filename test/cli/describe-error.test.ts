@@ -1,0 +1,186 @@
+import { expect, test } from 'vitest';
+import { exitCodeMeanings, exitCodes } from '../../src/cli/errors/codes.ts';
+import { describeError } from '../../src/cli/errors/describe-error.ts';
+import { CallError, CliError, fileError, systemReason, usageError } from '../../src/cli/errors/errors.ts';
+import { OutputError } from '../../src/cli/output/console.ts';
+import type { Connection } from '../../src/cli/profiles/profile.ts';
+import {
+  ApiFailure,
+  ContractError,
+  InterruptedError,
+  NetworkError,
+  OutcomeUnknownError,
+  RateLimitError,
+  TimeoutError,
+} from '../../src/client/errors.ts';
+import { StoreError } from '../../src/store/errors.ts';
+
+const connection: Connection = {
+  profile: 'staging',
+  baseUrl: 'https://api.example.com/v1',
+  key: 'pets_secret_k2mX',
+  keySource: 'profile staging',
+};
+const failure = (status: number, code = 'a_code') => new ApiFailure(status, { code, message: 'why', status });
+const network = (code: string | undefined, message = 'odd') =>
+  new NetworkError(message, { code, sent: true });
+const NOW = Date.parse('2026-11-20T12:00:00Z');
+const errno = (code: string) => Object.assign(new Error(`${code}: words`), { code });
+
+test.each([
+  [usageError('wrong', 'do this'), 2, 'usage', 'wrong', 'do this'],
+  [new CliError('none', { code: 'no_key' }), 4, 'no_key', 'none', undefined],
+  [fileError('read', '/a', errno('EACCES')), 1, 'file_error', 'cannot read /a: permission denied', undefined],
+  [new StoreError('damaged', 'restore it'), 1, 'store_error', 'damaged', 'restore it'],
+  [new InterruptedError(), 130, 'interrupted', 'interrupted', undefined],
+  [new OutputError(errno('ENOSPC')), 1, 'output_error', 'cannot write the output', 'free some disk space'],
+  [failure(400), 1, 'a_code', 'api.example.com: why', '--debug'],
+  [
+    failure(401),
+    4,
+    'a_code',
+    'api.example.com rejected key …k2mX from profile staging: why',
+    'pets login --profile staging',
+  ],
+  [failure(403), 4, 'a_code', 'rejected key …k2mX', '--profile staging'],
+  [failure(404), 3, 'a_code', 'why', connection.baseUrl],
+  [failure(409), 1, 'a_code', 'why', '--debug'],
+  [failure(422), 1, 'a_code', 'why', '--debug'],
+  [failure(422, 'idempotency_mismatch'), 1, 'idempotency_mismatch', 'why', 'another --idempotency-key'],
+  [failure(500), 7, 'a_code', 'why', 'try again'],
+  [new ApiFailure(502, undefined), 7, 'http_502', 'HTTP status 502', 'try again'],
+  [
+    new RateLimitError(NOW + 30_000),
+    5,
+    'rate_limited',
+    'until 12:00:30 UTC (in 30 s)',
+    'or wait with --max-wait 34. To check the limit now: pets profiles --check',
+  ],
+  [
+    new RateLimitError(NOW + 30_000, { error: { code: 'key_banned', message: 'stop', status: 429 } }),
+    5,
+    'key_banned',
+    'stop',
+    'try again after this time, or wait with --max-wait 34',
+  ],
+  [new RateLimitError(NOW + 43_200_000), 5, 'rate_limited', '2026-11-21 00:00:00 UTC (in 12 h)', 'try again'],
+  [new RateLimitError(0), 5, 'rate_limited', 'until 1970-01-01 00:00:00 UTC', 'try again after this time'],
+  [
+    new RateLimitError(Number.MAX_VALUE),
+    5,
+    'rate_limited',
+    'a time out of range',
+    'try again after this time',
+  ],
+  [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no response within 0.2 s', '--timeout'],
+  [network('ECONNREFUSED'), 6, 'network_error', 'api.example.com: connection refused', 'check the network'],
+  [network('ENOTFOUND'), 6, 'network_error', 'host not found', 'check the network'],
+  [network(undefined), 6, 'network_error', 'odd', 'check the network'],
+  [new ContractError(200, 'not JSON'), 7, 'contract_error', 'api.example.com: not JSON', connection.baseUrl],
+  [new Error('oops'), 1, 'internal_error', 'unexpected error: oops', '--debug'],
+  ['text', 1, 'internal_error', 'unexpected error: text', '--debug'],
+  [undefined, 1, 'internal_error', 'unexpected', '--debug'],
+] as [unknown, number, string, string, string | undefined][])(
+  '%s: exit code %i, error code %s',
+  (error, exit, code, message, hint) => {
+    const described = describeError(new CallError(error, connection), NOW);
+    expect(described).toMatchObject({ exitCode: exit, code, message: expect.stringContaining(message) });
+    if (hint === undefined) expect(described.hint).toBeUndefined();
+    else expect(described.hint).toContain(hint);
+  },
+);
+
+test.each([
+  [
+    true,
+    'staging',
+    'profile staging',
+    'pets list --all --profile staging; to retry without adding it twice, run the same command within 24 hours with --idempotency-key k-1',
+  ],
+  [
+    false,
+    'staging',
+    'profile staging',
+    'pets list --all --profile staging; add it again only if it is missing',
+  ],
+  [false, 'prod', 'PETS_API_KEY', 'pets list --all; add it again only if it is missing'],
+] as const)(
+  'the hint for an unknown outcome (idempotency supported: %s, profile %s, key from %s)',
+  (supportsIdempotency, profile, keySource, hint) => {
+    for (const [cause, exitCode, code, reason] of [
+      [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
+      [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no response within 0.2 s'],
+      [failure(503), 6, 'outcome_unknown', 'why'],
+      [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON'],
+      [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
+    ] as const) {
+      const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });
+      expect(describeError(new CallError(error, { ...connection, profile, keySource }), NOW)).toMatchObject({
+        exitCode,
+        code,
+        message: `api.example.com: outcome unknown (${reason}); the animal may or may not have been added`,
+        hint: expect.stringContaining(`check whether the animal was added: ${hint}`),
+      });
+    }
+  },
+);
+
+test.each([
+  ['http://127.0.0.1:7387/v1', 'ECONNREFUSED', 'is the local service running? Start it: pets serve'],
+  [
+    'http://localhost:8080/v1',
+    'ECONNREFUSED',
+    'is the local service running? Start it: pets serve --port 8080',
+  ],
+  ['http://127.0.0.1:7387/v1', 'ECONNRESET', 'check the network'],
+  ['https://127.0.0.1:7387/v1', 'ECONNREFUSED', 'check the network'],
+  ['http://192.0.2.1:7387/v1', 'ECONNREFUSED', 'check the network'],
+])('the hint for %s with %s: %s', (baseUrl, code, hint) => {
+  const described = describeError(new CallError(network(code), { ...connection, baseUrl }), NOW);
+  expect(described.hint?.startsWith(hint)).toBe(true);
+});
+
+test.each([
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'an unknown authority', 'NODE_EXTRA_CA_CERTS'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'an unknown authority', 'NODE_EXTRA_CA_CERTS'],
+  ['CERT_HAS_EXPIRED', 'certificate has expired', 'check the network'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'for another host name', 'check the network'],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not use https', 'check the network'],
+])('a certificate error, %s, is explained', (code, message, hint) => {
+  const described = describeError(new CallError(network(code), connection), NOW);
+  expect(described.message).toContain(message);
+  expect(described.hint).toContain(hint);
+});
+
+test('the hint names the proxy, which may be the cause of the error', () => {
+  const error = new CallError(network('ECONNREFUSED'), connection, { proxy: 'proxy.example.com:3128' });
+  expect(describeError(error, NOW).hint).toContain('the proxy proxy.example.com:3128');
+});
+
+test.each([
+  ['PETS_API_KEY', 'prod', 'set PETS_API_KEY to a valid key'],
+  ['this login', 'prod', 'nothing was saved'],
+  ['profile local', 'local', 'pets serve'],
+] as const)('the hint for a rejected key from %s', (keySource, profile, hint) => {
+  const described = describeError(new CallError(failure(401), { ...connection, keySource, profile }), NOW);
+  expect(described.hint).toContain(hint);
+});
+
+test.each([
+  failure(500, connection.key),
+  new ApiFailure(500, { code: 'x', message: `Bearer ${connection.key}`, status: 500 }),
+  new ContractError(200, `the reply is not JSON but ${connection.key}`),
+  network(undefined, connection.key),
+  new Error(connection.key),
+])('the key is masked in every error (%#)', (error) => {
+  expect(JSON.stringify(describeError(new CallError(error, connection), NOW))).not.toContain(connection.key);
+});
+
+test('every exit code has a meaning', () => {
+  expect(exitCodeMeanings.map(([code]) => code)).toEqual(Object.values(exitCodes));
+});
+
+test('a system error whose code is not known keeps its message', () => {
+  expect(systemReason(errno('EXDEV'))).toBe('EXDEV: words');
+  expect(systemReason(errno('EISDIR'))).toBe('it is a directory');
+});

@@ -1,0 +1,117 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  quoteIfBlank,
+  sanitizeForTerminal,
+  sanitizeJson,
+  tsvField,
+  tsvLine,
+} from '../../src/cli/output/sanitize.ts';
+import { displayWidth } from '../../src/cli/output/width.ts';
+import { cases } from '../helpers/cases.ts';
+import { graphemes, hostileSoup } from '../helpers/hostile-text.ts';
+
+const ZWJ = '\u200d';
+
+describe('control characters and invisible characters', () => {
+  test.each([
+    ['a line end', 'a\r\nb\tc', 'a\\r\\nb\\tc'],
+    ['an escape sequence', '\u001b[2J', '\\x1b[2J'],
+    ['C0 and DEL', '\u0000\u0007\u007f', '\\x00\\x07\\x7f'],
+    ['C1', '\u009b31m', '\\x9b31m'],
+    ['an override and an isolate', '\u202eevil\u2066x\u2069', '\\u202eevil\\u2066x\\u2069'],
+    ['direction marks', '\u200e\u200f\u061c', '\\u200e\\u200f\\u061c'],
+    ['line and paragraph separators', '\u2028\u2029', '\\u2028\\u2029'],
+    ['a zero-width space', 'Re\u200bx', 'Re\\u200bx'],
+    ['a word joiner', 'Re\u2060x', 'Re\\u2060x'],
+    ['a byte order mark', '\ufeffRex', '\\ufeffRex'],
+    ['a soft hyphen', 'Re\u00adx', 'Re\\xadx'],
+    ['an interlinear annotation', '\ufff9a\ufffab\ufffb', '\\ufff9a\\ufffab\\ufffb'],
+    ['text of tag characters', 'Rex\u{e0048}\u{e0069}', 'Rex\\u{e0048}\\u{e0069}'],
+    ['tag characters that form no flag', '🏴\u{e0048}\u{e007f}', '🏴\\u{e0048}\\u{e007f}'],
+    ['a high surrogate alone', 'a\ud83d', 'a\\ud83d'],
+    ['a low surrogate alone', '\udc36a', '\\udc36a'],
+    ['Hangul fillers', '\u3164\u115f\uffa0', '\\u3164\\u115f\\uffa0'],
+    ['a joiner in Latin', `Re${ZWJ}x`, 'Re\\u200dx'],
+    ['a joiner after a joiner', `🐈${ZWJ}${ZWJ}`, `🐈${ZWJ}\\u200d`],
+    ['a variation selector after a letter', 'Rex\ufe0f', 'Rex\\ufe0f'],
+    ['a second variation selector', '❤\ufe0f\ufe0f', '❤\ufe0f\\ufe0f'],
+    ['text of variation selectors', '😀\u{e0158}\u{e0155}', '😀\u{e0158}\\u{e0155}'],
+    ['a combining mark at the start', '\u0301a', '\\u0301a'],
+    ['a combining mark after a space', 'a \u0301', 'a \\u0301'],
+    ['more than eight combining marks', `a${'\u0301'.repeat(10)}`, `a${'\u0301'.repeat(8)}\\u0301\\u0301`],
+    ['more than eight combining marks and joiners', `ක${`\u0dca${ZWJ}`.repeat(5)}`, /\\u0dca/],
+    ['noncharacters', 'a\uffff\u{1fffe}', 'a\\uffff\\u{1fffe}'],
+  ])('%s is escaped', (_, text, expected) => {
+    if (typeof expected === 'string') expect(sanitizeForTerminal(text)).toBe(expected);
+    else expect(sanitizeForTerminal(text)).toMatch(expected);
+  });
+
+  test.each([
+    ...Object.entries(graphemes),
+    ['ASCII, including a backslash', 'Rex \\x1b'],
+    ['a couple', '👩🏽‍❤️‍💋‍👨🏻'],
+    ['a cat', '🐈‍⬛'],
+    ['a non-joiner in Persian', 'می\u200cخواهم'],
+    ['a joiner in Sinhala', 'ශ්\u200dරී'],
+    ['a joiner before a mark in Bengali', 'র\u200d\u09cdয'],
+    ['an ideograph’s variant', '葛\u{e0100}'],
+    ['a variant in Mongolian', 'ᠠ\u180bᠨ'],
+    ['Hebrew with points and accents', 'בְּרֵאשִׁ֖ית'],
+    ['Vietnamese, decomposed', 'Tiê\u0301ng'],
+    ['Thai', 'น้ำ'],
+    ['a private character', '\uf8ff'],
+  ])('%s is kept', (_, text) => {
+    expect(sanitizeForTerminal(text)).toBe(text);
+  });
+
+  test('are escaped in any text', () => {
+    fc.assert(
+      fc.property(fc.oneof(hostileSoup, fc.string({ unit: 'binary' })), (text) => {
+        const shown = sanitizeForTerminal(text);
+        expect(shown).not.toMatch(
+          /[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029\u200b\u00ad\ufeff\ufff9-\ufffb]/u,
+        );
+        expect(shown).not.toMatch(/^\p{M}/u);
+        for (const { segment } of new Intl.Segmenter().segment(shown)) {
+          expect(displayWidth(segment)).toBeGreaterThan(0);
+        }
+      }),
+      { numRuns: cases(500) },
+    );
+  });
+
+  test('are escaped in JSON so that its value stays the same', () => {
+    fc.assert(
+      fc.property(hostileSoup, hostileSoup, (name, value) => {
+        const document = { [name]: [value, 1] };
+        const shown = sanitizeJson(JSON.stringify(document, undefined, 2));
+        expect(JSON.parse(shown)).toEqual(JSON.parse(JSON.stringify(document)));
+        expect(shown).not.toMatch(/[^\P{Cc}\n]|[\p{Bidi_Control}\u2028\u2029\u200b]/u);
+      }),
+      { numRuns: cases(300) },
+    );
+  });
+});
+
+test.each([
+  ['', '""'],
+  ['  ', '"  "'],
+  ['\u2800\u3000\u00a0', '"\u2800\u3000\u00a0"'],
+  [' a ', ' a '],
+])('the text %j is shown as %j', (text, shown) => {
+  expect(quoteIfBlank(text)).toBe(shown);
+});
+
+describe('a tab-separated field', () => {
+  test('distinguishes a tab from a backslash and t', () => {
+    expect(tsvField('a\tb')).toBe('a\\tb');
+    expect(tsvField('a\\tb')).toBe('a\\\\tb');
+  });
+
+  test('escapes only what controls a terminal', () => {
+    expect(tsvLine(['\u200bRe\u00adx\u0301', '\u001b[31m\u202e\n'])).toBe(
+      '\u200bRe\u00adx\u0301\t\\x1b[31m\\u202e\\n\n',
+    );
+  });
+});
