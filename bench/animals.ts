@@ -2,43 +2,43 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PetStatus, petJson } from '../src/contract/schemas.ts';
-import { fingerprintOf } from '../src/store/idempotency.ts';
-import { JOURNAL, newHeader } from '../src/store/journal-file.ts';
-import { type Entry, encodeBatch, encodeHeader } from '../src/store/journal-format.ts';
-import { MAX_BATCH } from '../src/store/journal-writer.ts';
+import { fingerprintOf } from '../src/store/index/idempotency-index.ts';
+import { MAX_BATCH } from '../src/store/journal/journal-writer.ts';
+import { JOURNAL } from '../src/store/journal/load-journal.ts';
+import {
+  encodeBatch,
+  encodeJournalHeader,
+  newHeader,
+  type PetEntry,
+} from '../src/store/journal/record-format.ts';
 
 const CHUNK_BYTES = 2 ** 20;
 const statuses: readonly PetStatus[] = ['available', 'pending', 'sold'];
 
-/** `seeded`: a thousand a line; `added`: one a line, with its idempotency key, as `pets add --from` leaves it. */
+/** How a store got its animals: `seeded` has 1,000 per journal line, `added` one per line with an idempotency key. */
 export type Origin = 'seeded' | 'added';
 
-/** Animal 1, 2, …: every third of them is available. */
+/** The nth animal; every third one is available. */
 export function animal(number: number) {
   const status = statuses[number % statuses.length] ?? 'available';
   return { id: BigInt(number), name: `Animal ${number}`, categoryId: 1n, status };
 }
 
-/**
- * Makes a store with a number of animals, as the product's own store would write it, just now, in place of what is in the
- * directory.
- *
- * @returns the secret that signs its cursors
- */
-export function writeStore(directory: string, count: number, origin: Origin): string {
+/** Replaces a directory with a store of `count` animals, in the format of `pets serve`. */
+export function writeStore(directory: string, count: number, origin: Origin): void {
   const now = Date.now();
   const header = newHeader(randomBytes, now);
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const file = openSync(join(directory, JOURNAL), 'w');
-  let lines = [encodeHeader(header)];
+  let lines = [encodeJournalHeader(header)];
   let bytes = 0;
   const size = origin === 'seeded' ? MAX_BATCH : 1;
   for (let first = 1, seq = 1; first <= count; first += size, seq++) {
     const entries = Array.from({ length: Math.min(size, count - first + 1) }, (_, i) =>
       entryOf(first + i, origin, header.secret),
     );
-    const { line } = encodeBatch(seq, now, entries);
+    const { bytes: line } = encodeBatch(seq, now, entries);
     bytes += line.length;
     lines.push(line);
     if (bytes < CHUNK_BYTES) continue;
@@ -47,12 +47,17 @@ export function writeStore(directory: string, count: number, origin: Origin): st
   }
   writeSync(file, Buffer.concat(lines));
   closeSync(file);
-  return header.secret;
 }
 
-function entryOf(number: number, origin: Origin, secret: string): Entry {
+function entryOf(number: number, origin: Origin, secret: string): PetEntry {
+  const { id, status } = animal(number);
   const text = petJson(animal(number));
-  if (origin === 'seeded') return { text };
+  if (origin === 'seeded') return { id, status, text };
   const bodyHash = createHash('sha256').update(text).digest('hex');
-  return { text, fingerprint: fingerprintOf({ scope: 'dev', key: randomUUID(), bodyHash }, secret) };
+  return {
+    id,
+    status,
+    text,
+    fingerprint: fingerprintOf({ scope: 'dev', key: randomUUID(), bodyHash }, secret),
+  };
 }

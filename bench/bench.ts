@@ -5,12 +5,12 @@ import type { Row } from './rows.ts';
 /** What a suite measures with. */
 export type Bench = {
   lab: Lab;
-  /** How often each side is measured, after one round that warms up. */
+  /** How often each side is measured, after one warm-up round. */
   rounds: number;
-  /** fastify, hono, json-server and Prism, as far as they are there. */
+  /** Those of fastify, hono, json-server and Prism that are installed. */
   peers: readonly Peer[];
   wrk: boolean;
-  /** What a command begins with to stay on one core; nothing where that cannot be had. */
+  /** The prefix that pins a command to a core; empty if the system does not support it. */
   onCore(core: number): readonly string[];
 };
 

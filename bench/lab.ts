@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A temporary directory, and the processes that work in it: what is started here has ended after `close`. */
+/** A temporary directory and the processes that use it. `close` ends the processes and deletes the directory. */
 export class Lab {
   readonly directory = mkdtempSync(join(tmpdir(), 'pets-bench-'));
-  /** Nothing of the user's: both sides' files lie in the directory, on one file system. */
+  /** No settings of the user. The files of all servers are in one directory, so on the same file system. */
   readonly env: NodeJS.ProcessEnv = {
     PATH: process.env['PATH'],
     HOME: this.directory,
@@ -22,7 +22,7 @@ export class Lab {
   }
 
   spawn(command: readonly string[], options: SpawnOptions): ChildProcess {
-    // What was being measured when it was closed must not start more.
+    // A measurement that is still running after `close()` must not start another process.
     if (this.#isClosed) throw new Error('the measurement was stopped');
     const [file = '', ...args] = command;
     const child = spawn(file, args, { env: this.env, ...options });

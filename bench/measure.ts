@@ -1,9 +1,9 @@
-/** A figure a round. */
+/** One figure per round. */
 export type Samples = readonly number[];
 
 /**
- * Measures the contestants in turns, so that what else the machine does meets all of them: round by round, each time
- * beginning with another one. The first round warms up and is forgotten; the contestants are told of it.
+ * Measures the contestants in turn, each round starting with another one, so that other load on the machine affects all of
+ * them. The first round is a warm-up, which is passed to the contestants and discarded.
  */
 export async function inTurns<Name extends string, T>(
   rounds: number,
@@ -21,28 +21,7 @@ export async function inTurns<Name extends string, T>(
   return samples;
 }
 
-/** How many times what is measured is started anew. */
-const STARTS = 3;
-
-/**
- * Measures the rounds in three parts, each with processes of its own: V8 compiles no two alike, and one may be a fifth
- * quicker than another for as long as both live.
- */
-export async function afresh<Name extends string, T>(
-  rounds: number,
-  measure: (rounds: number) => Promise<Record<Name, T[]>>,
-): Promise<Record<Name, T[]>> {
-  const all: Partial<Record<Name, T[]>> = {};
-  for (let part = 0; part < STARTS; part++) {
-    const count = Math.floor(((part + 1) * rounds) / STARTS) - Math.floor((part * rounds) / STARTS);
-    const samples = count > 0 ? await measure(count) : {};
-    for (const [name, more] of Object.entries(samples) as [Name, T[]][])
-      all[name] = [...(all[name] ?? []), ...more];
-  }
-  return all as Record<Name, T[]>;
-}
-
-/** Combines what two sides measured in the same round. */
+/** Combines the figures of two sides round by round. */
 export const pairwise = (a: Samples, b: Samples, combine: (a: number, b: number) => number): number[] =>
   a.map((value, round) => combine(value, b[round] ?? Number.NaN));
 

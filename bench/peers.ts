@@ -12,16 +12,16 @@ const ANIMALS = 1_000;
 const folder = join(import.meta.dirname, 'peers');
 const cli = (...path: string[]): string => join(folder, 'node_modules', ...path);
 
-/** A server of another project: what it is called, how it is launched, and its path for 20 animals. */
+/** A server of another project: its name, how to launch it, and its path for 20 animals. */
 export type Peer = { name: string; path: string; launch(prefix?: readonly string[]): Promise<Server> };
 
-/** The peers that can be had here: installed where they are not yet, and seen to answer. */
+/** Installs missing peers, and returns those that start and respond. */
 export async function findPeers(lab: Lab, tell: (notice: string) => void): Promise<Peer[]> {
   try {
     await installPeers(lab, tell);
   } catch {
     tell(
-      'without fastify, hono, json-server and Prism: npm install --prefix bench/peers says what hinders it',
+      'without fastify, hono, json-server and Prism: for the reason, run npm install --prefix bench/peers',
     );
     return [];
   }
@@ -71,7 +71,7 @@ async function describePeers(lab: Lab): Promise<Peer[]> {
   ];
 }
 
-/** Tries once, and only where they are not there in the wanted versions. */
+/** Runs `npm install` once, unless all peers are installed in the required versions. */
 async function installPeers(lab: Lab, tell: (notice: string) => void): Promise<void> {
   const { dependencies } = readJson(join(folder, 'package.json'));
   const isThere = ([name, version]: [string, unknown]) => {
@@ -97,7 +97,7 @@ async function installPeers(lab: Lab, tell: (notice: string) => void): Promise<v
   });
 }
 
-/** What our own service says of itself. */
+/** The OpenAPI document of `pets serve`. */
 async function describeOurs(lab: Lab): Promise<string> {
   const { url, stop } = await start(lab, { args: serve('--ephemeral') });
   const reply = await fetch(new URL('/openapi.json', url));

@@ -5,16 +5,11 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Lab } from './lab.ts';
 
-const TICKS_PER_SECOND = 100;
 const hook = join(import.meta.dirname, 'peak-memory.cjs');
 
 export type Ended = { milliseconds: number; stdout: string };
 
-/**
- * Runs a command to its end.
- *
- * @throws where it fails, with what it said
- */
+/** Runs a command until it exits. @throws if it fails, with its stderr */
 export async function runCommand(
   lab: Lab,
   command: readonly string[],
@@ -32,7 +27,7 @@ export async function runCommand(
   return { milliseconds, stdout };
 }
 
-/** The same for a script of Node, that writes to a file and tells its peak of memory. */
+/** Runs a Node script whose output goes to a file, and measures its peak memory. */
 export async function runMeasured(
   lab: Lab,
   args: readonly string[],
@@ -53,20 +48,7 @@ export async function runMeasured(
   return { milliseconds, megabytes: Number(kilobytes) / 1024 };
 }
 
-/** Seconds of CPU time that a process has had, of user and system; undefined where there is no /proc. */
-export function cpuSeconds(pid: number): number | undefined {
-  const stat = readProc(pid, 'stat');
-  // The name, in parentheses, may hold anything; utime and stime are the 14th and 15th field.
-  const [user, system] =
-    stat
-      ?.slice(stat.lastIndexOf(')') + 2)
-      .split(' ')
-      .slice(11, 13)
-      .map(Number) ?? [];
-  return user === undefined || system === undefined ? undefined : (user + system) / TICKS_PER_SECOND;
-}
-
-/** The most that a process has had in memory until now (RSS); undefined where there is no /proc. */
+/** The peak memory (RSS) of a process so far; undefined without /proc. */
 export function peakMegabytes(pid: number): number | undefined {
   const kilobytes = /VmHWM:\s+(\d+)/.exec(readProc(pid, 'status') ?? '')?.[1];
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { median, type Samples } from './measure.ts';
 import type { Measured, Reach, Row, Side } from './rows.ts';
 
-/** What the figures were measured on. */
+/** When, with which versions and on which machine the figures were measured. */
 export type Setting = ReturnType<typeof describeSetting>;
 
 export function describeSetting(rounds: number) {
@@ -24,7 +24,7 @@ export function describeSetting(rounds: number) {
   };
 }
 
-/** Markdown: where it was measured, and a table with a line a row. */
+/** Markdown: the setting, and a table with one line per row. */
 export function table(
   { date, commit, node, platform, cpu, cores, rounds }: Setting,
   rows: readonly Row[],
@@ -81,7 +81,7 @@ function reached(figure: number, reach: Reach | undefined): string {
   return figure >= least && figure <= most ? 'yes' : 'no';
 }
 
-/** Three digits or more, as one reads them. */
+/** Formats a number with at least three digits. */
 function number(value: number): string {
   const decimals = Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0;
   return value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });

@@ -1,15 +1,15 @@
 import { median, pairwise, ratios, type Samples } from './measure.ts';
 
-/** The bounds of design section 11; `peer`: the row is there to compare with. */
+/** The bounds of the target; `peer` if the row is only for comparison. */
 export type Reach = { least?: number; most?: number } | 'peer';
 
 export type Side = { unit: string; samples: Samples };
 
-/** A row of the table. `figure` is the median of `values`, which has one of each round. */
+/** A row of the table. `figure` is the median of `values`, which has one value per round. */
 export type Measured = {
   what: string;
   figure: number;
-  /** Of the figure; empty for a ratio. */
+  /** The unit of the figure; empty for a ratio. */
   unit: string;
   values: Samples;
   reach?: Reach | undefined;
@@ -39,7 +39,7 @@ export function difference(what: string, unit: string, ours: Samples, peer: Samp
   return { ...ratio(what, unit, ours, peer, reach), figure: median(values), unit, values };
 }
 
-/** Ours, as it is. */
+/** Our own figure, without a comparison. */
 export function alone(what: string, unit: string, ours: Samples, reach?: Reach, peer?: Samples): Row {
   return {
     what,
@@ -52,16 +52,9 @@ export function alone(what: string, unit: string, ours: Samples, reach?: Reach, 
   };
 }
 
-/** How far the medians of several are from that of one, and as the figure the farthest. */
-export function flat(what: string, others: readonly Samples[], one: Samples, reach: Reach): Row {
-  const values = others.map((other) => median(other) / median(one));
-  const figure = values.reduce((far, value) => (Math.abs(value - 1) > Math.abs(far - 1) ? value : far), 1);
-  return { what, figure, unit: '', values, reach };
-}
-
 export const missing = (what: string, why: string): Row => ({ what, missing: why });
 
-/** Rows of what not every system tells: it is missing where a sample is. */
+/** A row of samples that not every system provides; a missing row if any sample is missing. */
 export function whereKnown(
   what: string,
   sides: readonly (readonly (number | undefined)[])[],
@@ -69,5 +62,5 @@ export function whereKnown(
 ): Row {
   const known = sides.map((side) => side.filter((value) => value !== undefined));
   const isKnown = known.every((side, i) => side.length === sides[i]?.length);
-  return isKnown ? row(...known) : missing(what, 'this system does not tell it: Linux does, in /proc');
+  return isKnown ? row(...known) : missing(what, 'only Linux provides this figure, in /proc');
 }

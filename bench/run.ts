@@ -1,4 +1,4 @@
-// Side by side with the peers, in interleaved rounds: a table on stdout, and every sample as JSON in bench/results/.
+// Measures pets and its peers in interleaved rounds. Prints a table, and writes every sample as JSON to bench/results/.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { statfsSync } from 'node:fs';
@@ -25,7 +25,7 @@ if (typeof options === 'string') {
 
 type Options = { names: string[]; rounds: number; peers: boolean };
 
-/** What to measure, or why that is not understood. */
+/** What to measure, or the message of a usage error. */
 function readOptions(): Options | string {
   const usage = `usage: npm run bench -- [${[...suites.keys()].join('] [')}] [--no-peers] [--rounds 9]`;
   try {
@@ -34,7 +34,7 @@ function readOptions(): Options | string {
       options: { 'no-peers': { type: 'boolean', default: false }, rounds: { type: 'string', default: '9' } },
     });
     const unknown = positionals.filter((name) => !suites.has(name));
-    if (unknown.length > 0) return `there is no suite ${unknown.join(', ')}\n${usage}`;
+    if (unknown.length > 0) return `unknown suite: ${unknown.join(', ')}\n${usage}`;
     if (!/^[1-9]\d{0,3}$/.test(values.rounds)) return `--rounds must be a number from 1\n${usage}`;
     const names = [...suites.keys()].filter((name) => positionals.length === 0 || positionals.includes(name));
     return { names, rounds: Number(values.rounds), peers: !values['no-peers'] };
@@ -43,7 +43,7 @@ function readOptions(): Options | string {
   }
 }
 
-/** Measures; a signal or a failure ends all that was started. */
+/** Runs the suites. Ends all processes that they started, also after a signal or a failure. */
 async function run(chosen: Options): Promise<void> {
   const lab = new Lab();
   const measured = measure(lab, chosen);
@@ -53,7 +53,7 @@ async function run(chosen: Options): Promise<void> {
     if (signal) process.exitCode = 128 + constants.signals[signal];
   } finally {
     await lab.close();
-    // It fails with its processes, and then still prints what it has.
+    // After a signal, `measure` fails because its processes were killed. Wait until it has printed its results so far.
     await measured.catch(() => {});
   }
   process.exit();
@@ -70,7 +70,7 @@ async function measure(lab: Lab, { names, rounds, peers }: Options): Promise<und
   };
   if (statfsSync(lab.directory).type === TMPFS) {
     console.error(
-      `${lab.directory} is in memory, where a sync costs nothing: TMPDIR names another directory`,
+      `${lab.directory} is in memory, where a sync costs nothing; set TMPDIR to a directory on a disk`,
     );
   }
   const rows: Row[] = [];
@@ -80,14 +80,14 @@ async function measure(lab: Lab, { names, rounds, peers }: Options): Promise<und
       rows.push(...((await suites.get(name)?.run(bench)) ?? []));
     }
   } finally {
-    // A suite that failed does not take with it what the others measured.
+    // If a suite failed, still report what the others measured.
     const setting = describeSetting(rounds);
     console.log(table(setting, rows));
     save(join(import.meta.dirname, 'results', 'latest.json'), setting, rows);
   }
 }
 
-/** taskset, where it is and there are two cores to choose from. */
+/** Pins commands with taskset, if it is installed and there are at least two cores. */
 function coreChooser(): Bench['onCore'] {
   const works = availableParallelism() > 1 && spawnSync('taskset', ['-c', '0,1', 'true']).status === 0;
   return (core) => (works ? ['taskset', '-c', String(core)] : []);

@@ -9,11 +9,11 @@ import type { Lab } from './lab.ts';
 const PATIENCE_MILLISECONDS = 60_000;
 const POLL_MILLISECONDS = 2;
 
-/** The built command, and the file of a peer. */
+/** The path of the built command, and of a server in bench/peers, to which `pets serve` is compared. */
 export const pets = join(import.meta.dirname, '..', 'dist', 'pets.js');
 export const peer = (name: string): string => join(import.meta.dirname, 'peers', name);
 
-/** The service with a key of plan enterprise, on a free port. */
+/** The arguments of Node for `pets serve` with more options, on a free port, with a key of plan enterprise. */
 export const serve = (...options: string[]): string[] => [
   pets,
   ...'serve --json --quiet --no-profile --plan enterprise --port 0'.split(' '),
@@ -22,24 +22,24 @@ export const serve = (...options: string[]): string[] => [
 
 export type Server = {
   pid: number;
-  /** With the path that its `/pets` is under. */
+  /** The base URL: the list of animals is at `/pets` below it. */
   url: string;
   key: string;
-  /** From its start to its first 200. */
+  /** The time from the start of the process to its first response with status 200. */
   milliseconds: number;
   stop(): Promise<void>;
 };
 
 type Launch = {
-  /** What Node runs. */
+  /** The arguments of Node: a script and its arguments. */
   args: readonly string[];
-  /** What the command begins with. */
+  /** A command that runs Node, such as `taskset` with its arguments. */
   prefix?: readonly string[] | undefined;
-  /** Where it will listen; a server without it tells so in its first line, `{"url","key"}`. */
+  /** The URL at which the server will listen. Without it, the server must print `{"url","key"}` as its first line. */
   url?: string;
 };
 
-/** @throws where it ends before it answers */
+/** Starts a server and waits for its first response with status 200. @throws if the process ends before that */
 export async function start(lab: Lab, { args, prefix = [], url: known }: Launch): Promise<Server> {
   const started = performance.now();
   const child = lab.spawn([...prefix, process.execPath, ...args], {
@@ -47,7 +47,7 @@ export async function start(lab: Lab, { args, prefix = [], url: known }: Launch)
   });
   const ended = once(child, 'close');
   const tooEarly = ended.then(([code]) => {
-    throw new Error(`${args.join(' ')} ended with ${code} before it answered`);
+    throw new Error(`${args.join(' ')} ended with ${code} before it responded`);
   });
   tooEarly.catch(() => {});
   const { url, key } = known ? { url: known, key: 'any' } : await Promise.race([firstLine(child), tooEarly]);
@@ -64,7 +64,7 @@ export async function start(lab: Lab, { args, prefix = [], url: known }: Launch)
   };
 }
 
-/** Milliseconds until a server answers; it is stopped then. */
+/** Milliseconds until a server responds. Stops the server. */
 export async function ready(launch: () => Promise<Server>): Promise<number> {
   const { milliseconds, stop } = await launch();
   await stop();

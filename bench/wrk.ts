@@ -1,60 +1,71 @@
 import type { Bench } from './bench.ts';
-import { cpuSeconds, runCommand } from './processes.ts';
+import { runCommand } from './processes.ts';
+import { missing, type Row, ratio } from './rows.ts';
 import { peer, type Server } from './servers.ts';
 
-export const NO_WRK = 'wrk is missing: apt install wrk, or brew install wrk';
+/**
+ * The requests that wrk sends. With `keyed`, each has an Idempotency-Key of its own. `paths` names a file with one path
+ * per line; wrk requests them in turn.
+ */
+export type Load = { method: 'GET' | 'POST'; connections: number; keyed?: boolean; paths?: string };
+
+/** A running server and the requests that it gets. */
+export type Target = { server: Server; load: Load };
+
+const WARM_UP_SECONDS = 6;
+const ROUND_SECONDS = 2;
+const PEER_SECONDS = 1;
+/** How often the servers are started: V8 optimises each process differently, so one would not be representative. */
+const STARTS = 3;
 
 /**
- * What wrk sends, and with how many connections; `keyed`: another Idempotency-Key with each request; `paths`: a file with
- * the paths that are asked for in turn, each in a line, and from the root on.
+ * Measures requests per second of `pets serve` relative to a peer, in rounds of two seconds, each between two rounds of one
+ * second of the peer. `start` starts both servers, which are warmed up first.
  */
-export type Load = {
-  path: string;
-  connections: number;
-  method?: 'GET' | 'POST';
-  keyed?: boolean;
-  paths?: string | undefined;
-};
+export async function compareRates(
+  bench: Bench,
+  { what, least, start }: { what: string; least: number; start(): Promise<{ ours: Target; peer: Target }> },
+): Promise<Row> {
+  if (!bench.wrk) return missing(what, 'wrk is missing: apt install wrk, or brew install wrk');
+  const ours: number[] = [];
+  const theirs: number[] = [];
+  for (let part = 0; part < STARTS; part++) {
+    const rounds =
+      Math.floor(((part + 1) * bench.rounds) / STARTS) - Math.floor((part * bench.rounds) / STARTS);
+    if (rounds === 0) continue;
+    const targets = await start();
+    await measureRate(bench, targets.ours, WARM_UP_SECONDS);
+    await measureRate(bench, targets.peer, WARM_UP_SECONDS);
+    for (let round = 0; round < rounds; round++) {
+      const before = await measureRate(bench, targets.peer, PEER_SECONDS);
+      ours.push(await measureRate(bench, targets.ours, ROUND_SECONDS));
+      theirs.push((before + (await measureRate(bench, targets.peer, PEER_SECONDS))) / 2);
+    }
+    await Promise.all([targets.ours.server.stop(), targets.peer.server.stop()]);
+  }
+  return ratio(what, '/s', ours, theirs, { least });
+}
 
-const SECONDS = 1;
-/** What runs often is compiled again, better, for seconds on end. */
-const WARM_UP_SECONDS = 5;
-
-export type Burst = {
-  /** Requests a second. */
-  rate: number;
-  /** Microseconds of the server's CPU time for a request; undefined where there is no /proc. */
-  cpu: number | undefined;
-};
-
-/**
- * Loads a server for a second, or for longer to warm it up.
- *
- * @throws where a request fails
- */
-export async function burst(
+/** Requests per second. @throws if a request fails */
+async function measureRate(
   { lab, onCore }: Bench,
-  server: Server,
-  load: Load,
-  isWarmUp: boolean,
-): Promise<Burst> {
-  const seconds = isWarmUp ? WARM_UP_SECONDS : SECONDS;
-  const { path, connections, method = 'GET', keyed = false, paths } = load;
-  const before = cpuSeconds(server.pid);
+  { server, load }: Target,
+  seconds: number,
+): Promise<number> {
+  const { method, connections, keyed = false, paths } = load;
   const { stdout } = await runCommand(
     lab,
     [
       ...onCore(1),
-      ...['wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '-s', peer('wrk.lua'), `${server.url}${path}`],
+      ...['wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '-s', peer('wrk.lua'), `${server.url}/pets`],
       ...['--', method],
       ...(keyed ? ['keys', `bench-${performance.now()}-`] : []),
       ...(paths ? ['paths', paths] : []),
     ],
     { env: { ...lab.env, PETS_API_KEY: server.key } },
   );
-  const after = cpuSeconds(server.pid);
   const { requests, microseconds, failed } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '');
-  if (failed > 0 || requests === 0) throw new Error(`${failed} of ${requests} requests of ${path} failed`);
-  const cpu = before === undefined || after === undefined ? undefined : ((after - before) * 1e6) / requests;
-  return { rate: (requests * 1e6) / microseconds, cpu };
+  if (failed > 0 || requests === 0)
+    throw new Error(`${failed} of ${requests} requests to ${server.url} failed`);
+  return (requests * 1e6) / microseconds;
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
 
-/** The animals of the file that the command names. */
+/** The animals in the file given on the command line. */
 export const { pets: animals } = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 export const authorization = 'Bearer bench';

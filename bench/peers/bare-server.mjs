@@ -1,4 +1,4 @@
-// The least that a server can do: a constant page of 1.5 KB, and a creation that answers after its body is synced.
+// The minimum that a server must do: send a constant page of 1.5 KB, and sync a body before responding to its request.
 import { open, unlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -14,11 +14,11 @@ const page = JSON.stringify(
 );
 const path = join(tmpdir(), `bare-${process.pid}`);
 const file = await open(path, 'a');
-// It is synced all the same, and gone with the process.
+// Delete the name now: writes still reach the disk, and the file disappears when the process ends.
 await unlink(path);
 process.on('SIGTERM', () => process.exit());
 
-/** Bodies that wait for the sync after the one that runs. */
+/** Requests for the next batch, because a sync is running. */
 let waiting = [];
 let isSyncing = false;
 

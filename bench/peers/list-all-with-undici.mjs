@@ -1,4 +1,4 @@
-// Follows the pages on one kept connection and writes them as they came.
+// Follows the links of all pages over one keep-alive connection, and writes the bodies unchanged.
 import { Client } from 'undici';
 
 const { origin, pathname } = new URL(process.env.PETS_BASE_URL);

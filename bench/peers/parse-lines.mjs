@@ -1,4 +1,4 @@
-// Reads a journal line by line and keeps every parsed value: the least that loading it without a format of one's own takes.
+// Parses a journal line by line and keeps every value: the minimum for loading it without a special format.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 

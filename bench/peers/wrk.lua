@@ -1,5 +1,5 @@
 -- wrk … -s wrk.lua <url> -- <method>: its last line has the figures, as JSON.
--- Behind the method: `keys <prefix>` for an idempotency key with each request, or `paths <file>` for one path a line in turn.
+-- After the method: `keys <prefix>` sends a new idempotency key with each request, `paths <file>` requests the paths of a file in turn.
 function init(args)
   wrk.headers["Authorization"] = "Bearer " .. os.getenv("PETS_API_KEY")
   wrk.method = args[1]
@@ -8,7 +8,7 @@ function init(args)
     wrk.body = '{"name":"Rex","categoryId":1}'
   end
   local count = 0
-  -- wrk asks request() for each; without it, it sends the same bytes again and again.
+  -- wrk calls request() for each request; without this function it repeats the same bytes.
   if args[2] == "keys" then
     function request()
       count = count + 1

@@ -8,7 +8,7 @@ import { peer, pets, serve, start } from '../servers.ts';
 
 const COUNT = 100_000;
 
-/** All of 100,000 animals, page by page, into a file. */
+/** Lists 100,000 animals, page by page, into a file. */
 export const listAll: Suite = {
   usesPeers: false,
   async run({ lab, rounds }: Bench): Promise<Row[]> {

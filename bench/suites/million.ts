@@ -1,4 +1,4 @@
-import { JOURNAL } from '../../src/store/journal-file.ts';
+import { JOURNAL } from '../../src/store/journal/load-journal.ts';
 import { type Origin, writeStore } from '../animals.ts';
 import type { Bench, Suite } from '../bench.ts';
 import { inTurns } from '../measure.ts';
@@ -12,7 +12,7 @@ const kinds: Record<Origin, string> = {
   added: 'added, a line and an idempotency key each',
 };
 
-/** A start on a journal of a million animals, from its spawn to its first 200. */
+/** The start of a server with a journal of a million animals, from the spawn to the first 200. */
 export const million: Suite = {
   usesPeers: false,
   async run(bench) {

@@ -4,10 +4,10 @@ import { runCommand } from '../processes.ts';
 import { type Row, ratio } from '../rows.ts';
 import { peer, pets, ready, type Server, serve, start } from '../servers.ts';
 
-/** V8 starts the library faster there, and so there is less to win. */
+/** V8 loads the library faster in these versions, so the possible gain is smaller. */
 const LIST_MOST = Number.parseInt(process.versions.node, 10) > 20 ? 0.75 : 0.7;
 
-/** Whole processes: what one waits for at a prompt, and until a server answers. */
+/** Whole processes: how long a command takes, and how long a server takes until its first response. */
 export const startUp: Suite = {
   usesPeers: true,
   run: async (bench) => [...(await commands(bench)), ...(await servers(bench))],

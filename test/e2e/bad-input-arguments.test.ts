@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Machine, makeMachine } from '../helpers/pets.ts';
 import { CANARY, expectDecent, expectRefusal } from '../helpers/refusal.ts';
 
-// What is wrong in the arguments alone is refused before anything is asked, read or written.
+// Wrong arguments are refused before anything is prompted for, read, sent or written.
 
 let machine: Machine;
 let dispose: () => Promise<void>;
@@ -107,38 +107,38 @@ const wrongWords: Row[] = [
   [['lst'], 'lst', 'list'],
   [['ad', 'Rex'], "'ad'", 'did you mean add?'],
   [['--profile', 'prod', 'lst'], "'lst'", 'did you mean list?'],
-  [['ls'], "'ls'", 'did you mean: pets list'],
-  [['show', '7'], "'show'", 'did you mean: pets get'],
-  [['find', 'Kaa'], 'did you mean: pets list --all'],
+  [['ls'], "'ls'", 'did you mean pets list'],
+  [['show', '7'], "'show'", 'did you mean pets get'],
+  [['find', 'Kaa'], 'did you mean pets list --all'],
   [['import', 'animals.csv'], "'import'", 'pets add --from'],
   [['whoami'], "'whoami'", 'pets profiles --check'],
-  [['delete', '7'], "'delete'", 'not change or remove'],
-  [['list', 'sold'], 'list takes no argument sold', 'did you mean: pets list --status sold'],
-  [['list', 'SOLD'], 'did you mean: pets list --status sold'],
-  [['list', 'staging'], 'did you mean: pets list --profile staging'],
-  [['list', 'Rex'], 'list takes no argument Rex', 'pets help list'],
-  [['list', '--sold'], 'unknown option --sold', 'did you mean: pets list --status sold'],
-  [['list', '--category', '2'], 'unknown option --category', 'filter by status alone', 'pets list --all'],
-  [['add', '--file', 'a.csv'], 'did you mean: pets add --from <file>'],
-  [['login', 'https://api.example.com/v1'], 'did you mean: pets login --base-url https://api.example.com/v1'],
-  [['login', 'staging'], 'did you mean: pets login --profile staging'],
-  [['login', CANARY], 'login takes no argument', 'pets login --with-key'],
+  [['delete', '7'], "'delete'", 'not change or delete'],
+  [['list', 'sold'], 'list does not accept the argument sold', 'did you mean pets list --status sold'],
+  [['list', 'SOLD'], 'did you mean pets list --status sold'],
+  [['list', 'staging'], 'did you mean pets list --profile staging'],
+  [['list', 'Rex'], 'list does not accept the argument Rex', 'pets help list'],
+  [['list', '--sold'], 'unknown option --sold', 'did you mean pets list --status sold'],
+  [['list', '--category', '2'], 'unknown option --category', 'only filter by status', 'pets list --all'],
+  [['add', '--file', 'a.csv'], 'did you mean pets add --from <file>'],
+  [['login', 'https://api.example.com/v1'], 'did you mean pets login --base-url https://api.example.com/v1'],
+  [['login', 'staging'], 'did you mean pets login --profile staging'],
+  [['login', CANARY], 'login does not accept arguments', 'pets login --with-key'],
   [['login', `--key=${CANARY}`], 'unknown option --key', 'pets login --with-key'],
   [['login', '--token', CANARY], 'unknown option --token', 'pets login --with-key'],
-  [['keys', 'delete', 'till'], "'delete'", 'did you mean: pets keys revoke'],
-  [['keys', 'revoke', 'a', 'b'], 'no more than one argument'],
-  [['limits'], 'did you mean: pets profiles --check'],
+  [['keys', 'delete', 'till'], "'delete'", 'did you mean pets keys revoke'],
+  [['keys', 'revoke', 'a', 'b'], 'at most one argument'],
+  [['limits'], 'did you mean pets profiles --check'],
   [['-v'], 'did you mean -V'],
   [['foo\nrm -rf ~'], "rm -rf ~'", 'see: pets help'],
-  [['list', '--', '--limit'], 'list takes no argument --limit'],
-  [['list', '--json=1'], '--json takes no value'],
-  [['list', ''], 'list takes no argument ""'],
+  [['list', '--', '--limit'], 'list does not accept the argument --limit'],
+  [['list', '--json=1'], '--json does not take a value'],
+  [['list', ''], 'list does not accept the argument ""'],
   [['add', 'Jörg', 'Müßig', '--category', '2'], 'pets add "Jörg Müßig" --category 2'],
   [['add', '“Jörg', 'Müßig”', '--category', '2'], 'straight quotes', 'pets add "Jörg Müßig" --category 2'],
-  [['add', 'Rex', '3'], 'did you mean: pets add Rex --category 3'],
-  [['add', 'Frau Süß', 'category', '2'], 'did you mean: pets add "Frau Süß" --category 2'],
+  [['add', 'Rex', '3'], 'did you mean pets add Rex --category 3'],
+  [['add', 'Frau Süß', 'category', '2'], 'did you mean pets add "Frau Süß" --category 2'],
   [['list', '--status', 'Sold'], '"Sold"', 'did you mean sold?'],
-  [['list', '--staging'], 'did you mean: pets list --profile staging'],
+  [['list', '--staging'], 'did you mean pets list --profile staging'],
   [['get', 'Rex'], 'id', '"Rex"', 'pets list --all'],
   [['frobnicate'], 'frobnicate', 'pets help'],
   [['list', '--stauts', 'sold'], '--stauts', 'did you mean --status? See: pets help list'],
@@ -162,11 +162,11 @@ const wrongWords: Row[] = [
 ];
 
 const wrongCombinations: Row[] = [
-  [['list', '--ndjson', '--csv'], '--ndjson', '--csv', 'exclude'],
-  [['serve', '--data', 'x', '--ephemeral'], '--data', '--ephemeral', 'exclude'],
+  [['list', '--ndjson', '--csv'], '--ndjson', '--csv', 'cannot be combined'],
+  [['serve', '--data', 'x', '--ephemeral'], '--data', '--ephemeral', 'cannot be combined'],
   [['serve', '--ephemeral', 'npm', 'test'], 'npm', 'pets serve -- npm test'],
-  [['serve', '--ephemeral', 'npm', '--', 'test'], 'npm', 'behind --'],
-  [['serve', '--ephemeral', '--'], 'behind --'],
+  [['serve', '--ephemeral', 'npm', '--', 'test'], 'npm', 'after --'],
+  [['serve', '--ephemeral', '--'], 'after --'],
   [['keys', 'add', 'x', '--plan', 'enterprise', '--per-day', '1'], '--per-minute', '--per-day'],
 ];
 
@@ -174,21 +174,21 @@ const named = (rows: Row[]) =>
   rows.map(([args, ...says]) => [args.map((each) => each || "''").join(' '), args, says] as const);
 
 describe.each([
-  ['a value that is not one', wrongValues],
-  ['a word that nothing has', wrongWords],
-  ['options that exclude each other', wrongCombinations],
+  ['an invalid value', wrongValues],
+  ['an unknown or missing word', wrongWords],
+  ['options that cannot be combined', wrongCombinations],
 ])('%s', (_theme, rows) => {
   test.concurrent.each(named(rows))('pets %s', async (_name, args, says) => {
     await expectRefusal(machine, args, { exit: 2, code: 'usage', says });
   });
 });
 
-test('--json and another format exclude each other', async () => {
+test('--json cannot be combined with another format', async () => {
   for (const other of ['--ndjson', '--csv']) {
     const ran = await machine.pets(['list', '--json', other]);
     expectDecent(ran);
     expect(ran).toMatchObject({ code: 2, stdout: '' });
-    expect(ran.stderr).toContain(`--json and ${other} exclude each other`);
+    expect(ran.stderr).toContain(`--json and ${other} cannot be combined`);
   }
 });
 
@@ -201,13 +201,13 @@ test.each([
   [{ PETS_BASE_URL: 'nowhere', PETS_API_KEY: 'key' }, ['list'], 'PETS_BASE_URL'],
   [{ PETS_BASE_URL: 'nowhere' }, ['login', '--with-key'], 'PETS_BASE_URL'],
 ] as [Record<string, string>, string[], string][])(
-  'a wrong setting in the environment is named: %o pets %j',
+  'an invalid environment variable is named: %o pets %j',
   async (env, args, name) => {
     await expectRefusal(machine, args, { env, exit: 2, code: 'usage', says: [name] });
   },
 );
 
-test('a bare command, a bare group and --help show help and succeed', async () => {
+test('help is shown, with exit code 0, for no arguments, a command group, --help and help topics', async () => {
   for (const args of [[], ['keys'], ['--help'], ['list', '--help'], ['help', 'exit-codes']]) {
     const ran = await machine.pets(args);
     expect(ran).toMatchObject({ code: 0, stderr: '' });

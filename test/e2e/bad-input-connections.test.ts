@@ -4,7 +4,7 @@ import { closedPort, rawServer } from '../helpers/raw-server.ts';
 import { CANARY, expectRefusal } from '../helpers/refusal.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Connections that fail below HTTP: each failure names the server and what to do, and shows no key.
+// Connections that fail before there is a valid HTTP response: each error names the server and shows no key.
 
 async function loggedIn(url: string): Promise<Machine> {
   const machine = await freshMachine();
@@ -12,7 +12,7 @@ async function loggedIn(url: string): Promise<Machine> {
   return machine;
 }
 
-test('nothing listens', async () => {
+test('a port that nothing listens on', async () => {
   const port = await closedPort();
   const machine = await loggedIn(`http://127.0.0.1:${port}/v1`);
   const says = [`127.0.0.1:${port}`, 'refused'];
@@ -25,20 +25,20 @@ test('nothing listens', async () => {
   });
 });
 
-test('no such host', async () => {
+test('an unknown host', async () => {
   const machine = await loggedIn('https://no-such-host.invalid/v1');
   await expectRefusal(machine, ['list', '--no-retry'], { exit: 6, says: ['no-such-host.invalid'] });
 });
 
-const cut = 'the connection was cut';
+const cut = 'connection closed';
 test.each([
   ['closed at once', '', cut],
   ['closed after half a head', 'HTTP/1.1 200 OK\r\nContent-', cut],
   ['closed after half a body', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[{"id":1', cut],
   ['closed inside a chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n[{"id":1', cut],
-  ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', ''],
-  ['a length that is none', 'HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n[]', ''],
-  [`the key in a broken head`, `HTTP/1.1 200 OK\r\n${CANARY}\u0000: x\r\n\r\n[]`, ''],
+  ['bytes that are not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', ''],
+  ['an invalid Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n[]', ''],
+  ['the key in an invalid head', `HTTP/1.1 200 OK\r\n${CANARY}\u0000: x\r\n\r\n[]`, ''],
 ])('%s', async (_name, bytes, says) => {
   const server = await rawServer((socket) => socket.once('data', () => socket.end(bytes)));
   const machine = await loggedIn(server.url);
@@ -58,9 +58,9 @@ test('https to a server that speaks http', async () => {
 });
 
 test.each([
-  ['never answers', ''],
-  ['never ends its answer', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n['],
-])('%s: --timeout ends it', async (_name, bytes) => {
+  ['a response that never begins', ''],
+  ['a response that never ends', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n['],
+])('--timeout ends the attempt: %s', async (_name, bytes) => {
   const server = await rawServer((socket) => socket.once('data', () => socket.write(bytes)));
   const machine = await loggedIn(server.url);
   await expectRefusal(machine, ['list', '--timeout', '0.2', '--no-retry'], {
@@ -70,7 +70,7 @@ test.each([
   });
 });
 
-test('the longest timeout there is does not end at once', async () => {
+test('the longest timeout does not overflow into an immediate one', async () => {
   const server = await scriptedServer((_request, response) => {
     setTimeout(() => reply(response, 200, []), 100);
   });

@@ -2,19 +2,19 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { freshMachine, serve } from '../helpers/pets.ts';
+import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import { expectDecent, expectRefusal, snapshot } from '../helpers/refusal.ts';
 
-// Seed files, data directories, ports and commands that a service cannot start with.
+// Seed files, data directories, addresses and commands with which a service cannot start.
 
 const INT64_MAX = '9223372036854775807';
 
-describe('a seed file with faults is refused by line, and nothing is added', () => {
+describe('a seed file with errors is refused with line numbers, and nothing is added', () => {
   const lines = (...rows: string[]) => `${rows.join('\n')}\n`;
   const rex = '{"name":"Rex","categoryId":1}';
   test.each([
     ['a.ndjson', lines(rex, '{"name":"Bella"}'), ['line 2', 'categoryId is required']],
-    ['a.ndjson', lines(rex, rex, '{"name":'), ['line 3', 'not JSON']],
+    ['a.ndjson', lines(rex, rex, '{"name":'), ['line 3', 'invalid JSON']],
     ['a.ndjson', lines(rex, '', '7'), ['line 3', 'must be a JSON object']],
     ['a.ndjson', lines(rex, 'null'), ['line 2', 'must be a JSON object']],
     [
@@ -37,9 +37,9 @@ describe('a seed file with faults is refused by line, and nothing is added', () 
       lines('{"name":5,"categoryId":1}', '{"name":"A","categoryId":1,"status":"lost"}'),
       ['line 1', 'name 5 must be a string', 'line 2', 'status "lost" must be one of'],
     ],
-    ['a.jsonl', lines('{"name":"A","categoryId":1}}'), ['line 1', 'not JSON']],
-    ['a.json', '', ['not JSON']],
-    ['a.json', '[{"name":"A","categoryId":1}', ['not JSON']],
+    ['a.jsonl', lines('{"name":"A","categoryId":1}}'), ['line 1', 'invalid JSON']],
+    ['a.json', '', ['invalid JSON']],
+    ['a.json', '[{"name":"A","categoryId":1}', ['invalid JSON']],
     ['a.json', '{}', ['array of animals']],
     ['a.json', '7', ['array of animals']],
     ['a.json', 'null', ['array of animals']],
@@ -49,29 +49,23 @@ describe('a seed file with faults is refused by line, and nothing is added', () 
     ['a.csv', 'name,categoryId\r\nRex,1\r\nBella,\r\n', ['line 3', 'category is required']],
     ['a.csv', 'name,categoryId\r\nRex,1e3\r\n', ['line 2', 'category "1e3" must be a whole number']],
     ['a.csv', 'name,categoryId\r\nRex,1,2\r\n', ['line 2']],
-    ['a.csv', 'name,categoryId\r\n"Rex,1\r\n', ['not CSV']],
-    ['a.csv', 'nom,category\r\nRex,1\r\n', ['line 1', 'nom, category: one is missing, name']],
+    ['a.csv', 'name,categoryId\r\n"Rex,1\r\n', ['invalid CSV']],
+    ['a.csv', 'nom,category\r\nRex,1\r\n', ['line 1', 'missing column name; found: nom, category']],
     ['a.csv', 'id,name,categoryId,status\r\n1,A,1,lost\r\n', ['line 2', 'status "lost" must be one of']],
     ['a.csv', 'id,name,categoryId\r\n1,"two\r\nlines",1\r\n1,B,1\r\n', ['line 4', 'id 1']],
     ['a.txt', rex, ['.json, .ndjson, .jsonl or .csv']],
     ['a', rex, ['.json, .ndjson, .jsonl or .csv']],
   ])('%s %j', async (name, content, says) => {
     const machine = await freshMachine();
-    const path = join(machine.home, name);
-    await writeFile(path, content);
+    const path = await machine.file(name, content);
     await expectSeedRefused(machine, path, says);
   });
 
-  const expectSeedRefused = async (
-    machine: Awaited<ReturnType<typeof freshMachine>>,
-    path: string,
-    says: string[],
-    exit = 2,
-  ) => {
+  const expectSeedRefused = async (machine: Machine, path: string, says: string[], exit = 2) => {
     const data = join(machine.home, 'data');
     const args = ['serve', '--port', '0', '--no-profile'];
     await expectRefusal(machine, [...args, '--ephemeral', '--seed', path], { exit, says: [path, ...says] });
-    // A store that was opened for it is left empty and whole.
+    // The store that the refused command opened is still empty and can be used.
     const ran = await machine.pets([...args, '--data', data, '--seed', path, '--json']);
     expect(ran).toMatchObject({ code: exit, stdout: '' });
     const service = await serve(machine, ['--data', data, '--no-profile']);
@@ -79,51 +73,48 @@ describe('a seed file with faults is refused by line, and nothing is added', () 
       env: { PETS_BASE_URL: service.url, PETS_API_KEY: service.key },
     });
     expect(list.stdout).toBe('[]\n');
-    await service.end('SIGKILL');
+    await service.end('SIGTERM');
   };
 
-  test('bytes that are no UTF-8', async () => {
+  test('bytes that are not UTF-8', async () => {
     const machine = await freshMachine();
-    const path = join(machine.home, 'latin1.csv');
-    await writeFile(path, Buffer.from('name,categoryId\nF\xfcrst,1\n', 'latin1'));
+    const path = await machine.file('latin1.csv', Buffer.from('name,categoryId\nF\xfcrst,1\n', 'latin1'));
     await expectSeedRefused(machine, path, ['UTF-8']);
   });
 
-  test('a file that is not there, and a directory', async () => {
+  test('a missing file, and a directory', async () => {
     const machine = await freshMachine();
     await expectSeedRefused(machine, join(machine.home, 'gone.csv'), ['does not exist'], 1);
     await mkdir(join(machine.home, 'dir.json'));
     await expectSeedRefused(machine, join(machine.home, 'dir.json'), ['directory'], 1);
   });
 
-  test('of very many faults the first twenty are told, and how many more there are', async () => {
+  test('of many errors the first twenty are printed, and the number of the others', async () => {
     const machine = await freshMachine();
-    const path = join(machine.home, 'many.ndjson');
-    await writeFile(path, '{}\n'.repeat(50));
+    const path = await machine.file('many.ndjson', '{}\n'.repeat(50));
     await expectSeedRefused(machine, path, [
       'line 20',
-      'and 30 more: name is required, and categoryId is required',
+      'and 30 more errors: name is required, and categoryId is required',
     ]);
   });
 });
 
 describe('a data directory that cannot be used', () => {
-  test('one below a device', async () => {
+  test('a path below a device', async () => {
     const directory = '/dev/null/store';
     const args = ['serve', '--port', '0', '--no-profile', '--data', directory];
     await expectRefusal(await freshMachine(), args, { exit: 1, says: [directory, 'directory'] });
   });
 
-  test.skipIf(process.platform !== 'linux')('one on a file system where nothing can be made', async () => {
+  test.skipIf(process.platform !== 'linux')('a path on a file system that cannot be written', async () => {
     const directory = '/proc/pets/store';
     const args = ['serve', '--port', '0', '--no-profile', '--data', directory];
     await expectRefusal(await freshMachine(), args, { exit: 1, says: [directory] });
   });
 
-  test('a file in its way', async () => {
+  test('a path below a file, or the file itself', async () => {
     const machine = await freshMachine();
-    const file = join(machine.home, 'store');
-    await writeFile(file, 'mine');
+    const file = await machine.file('store', 'mine');
     const args = ['serve', '--port', '0', '--no-profile', '--data'];
     await expectRefusal(machine, [...args, file], { exit: 1, says: [file] });
     await expectRefusal(machine, [...args, join(file, 'below')], { exit: 1, says: [file] });
@@ -133,7 +124,7 @@ describe('a data directory that cannot be used', () => {
     });
   });
 
-  test('a journal that is damaged in its middle: the byte is named, and the file is as it was', async () => {
+  test('a journal that is damaged in the middle: the error shows the byte, and the file is not changed', async () => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');
     const service = await serve(machine, ['--seed', '--data', data, '--no-profile']);
@@ -154,7 +145,7 @@ describe('a data directory that cannot be used', () => {
     expect(await readFile(path)).toEqual(journal);
   });
 
-  test('a second server on the same directory: refused with the first one’s pid and URL', async () => {
+  test('a second service on the same directory: the error shows pid and URL of the first', async () => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');
     const first = await serve(machine, ['--data', data, '--seed', '--no-profile']);
@@ -170,8 +161,8 @@ describe('a data directory that cannot be used', () => {
   test.each([
     [['keys', 'revoke', 'nobody'], 3, 'no key named "nobody"'],
     [['keys', 'revoke', '../x'], 3, 'no key named'],
-    [['keys', 'add', '../x', '--plan', 'free'], 2, 'name must be'],
-    [['keys', 'add', '', '--plan', 'free'], 2, 'name must be'],
+    [['keys', 'add', '../x', '--plan', 'free'], 2, 'name must have'],
+    [['keys', 'add', '', '--plan', 'free'], 2, 'name must have'],
     [['keys', 'add', 'x', '--plan', 'free', '--per-minute', '1', '--per-day', '1'], 2, 'enterprise'],
   ] as const)('pets %j', async (args, exit, says) => {
     const machine = await freshMachine();
@@ -180,11 +171,11 @@ describe('a data directory that cannot be used', () => {
   });
 
   test.each([
-    ['{"half', 'it is not JSON'],
+    ['{"half', 'JSON'],
     ['[]', 'must be a JSON object'],
     ['{"name":"till","plan":"free"}', 'sha256 is required; created is required'],
     ['{"name":"till","plan":"free","sha256":1,"created":"now"}', 'sha256 must be 64 hexadecimal digits'],
-  ])('a key whose file is %s is named, and does not stop the service', async (text, says) => {
+  ])('a damaged key file (%s) is reported by keys list, and the service starts', async (text, says) => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');
     await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', data]);
@@ -197,7 +188,7 @@ describe('a data directory that cannot be used', () => {
     expect((await fetch(new URL('/healthz', url))).status).toBe(200);
   });
 
-  test('a key of a name that is taken', async () => {
+  test('a key name that is already used', async () => {
     const machine = await freshMachine();
     const args = ['keys', 'add', 'till', '--plan', 'free', '--data', join(machine.home, 'data')];
     expect((await machine.pets(args)).code).toBe(0);
@@ -205,7 +196,7 @@ describe('a data directory that cannot be used', () => {
   });
 });
 
-describe('an address that cannot be had', () => {
+describe('an address that is not available', () => {
   test('a port in use', async () => {
     const machine = await freshMachine();
     const holder = createServer();
@@ -221,7 +212,7 @@ describe('an address that cannot be had', () => {
 
   test.each([
     ['no-such-host.invalid', 'host'],
-    ['192.0.2.1', 'no such address'],
+    ['192.0.2.1', 'does not have this address'],
     ['999.1.1.1', ''],
   ])('--host %s', async (host, says) => {
     const machine = await freshMachine();
@@ -230,14 +221,14 @@ describe('an address that cannot be had', () => {
   });
 });
 
-test('a command behind -- that does not exist', async () => {
+test('an unknown command after --', async () => {
   const machine = await freshMachine();
   const before = await snapshot(machine.home);
   for (const form of [[], ['--json']]) {
     const ran = await machine.pets([...form, 'serve', '--ephemeral', '--', 'no-such-command', 'x']);
     expectDecent(ran);
     expect(ran).toMatchObject({ code: 1, stdout: '' });
-    expect(ran.stderr).toContain('cannot run no-such-command: there is no such command');
+    expect(ran.stderr).toContain('cannot run no-such-command: command not found');
   }
   expect(await snapshot(machine.home)).toEqual(before);
 });

@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
@@ -6,22 +6,18 @@ import { closedPort } from '../helpers/raw-server.ts';
 import { CANARY, expectDecent, expectRefusal } from '../helpers/refusal.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Profiles, keys, and which key goes where (design 2 and 4).
+// Damaged profiles, invalid keys, and which key may be sent to which server.
 
-async function writeConfig(machine: Machine, name: string, text: string): Promise<string> {
-  await mkdir(machine.configDirectory, { recursive: true, mode: 0o700 });
-  const path = join(machine.configDirectory, name);
-  await writeFile(path, text, { mode: 0o600 });
-  return path;
-}
+const writeConfig = (machine: Machine, name: string, text: string): Promise<string> =>
+  machine.file(join('.config', 'pets', name), text);
 
 const anyServer = () => scriptedServer((_request, response) => reply(response, 200, []));
 
-describe('a damaged profile is named, and left as it is', () => {
+describe('a damaged profile is reported and not changed', () => {
   const url = 'https://api.example.com/v1';
   test.each([
-    ['cut off', '{"baseUrl":"https://api.exa', 'it is not JSON'],
-    ['empty', '', 'it is not JSON'],
+    ['cut off', '{"baseUrl":"https://api.exa', 'not valid JSON'],
+    ['empty', '', 'not valid JSON'],
     ['an array', '[]', 'must be a JSON object'],
     ['null', 'null', 'must be a JSON object'],
     ['without base URL', `{"key":"${CANARY}"}`, 'baseUrl is required'],
@@ -55,7 +51,7 @@ describe('a damaged profile is named, and left as it is', () => {
     expect(await readFile(path, 'utf8')).toBe(text);
   });
 
-  test.each([['list'], ['logout']])('a directory in its place: pets %s', async (command) => {
+  test.each([['list'], ['logout']])('a directory instead of the file: pets %s', async (command) => {
     const machine = await freshMachine();
     await mkdir(join(machine.configDirectory, 'prod.json'), { recursive: true });
     await expectRefusal(machine, [command], {
@@ -65,10 +61,10 @@ describe('a damaged profile is named, and left as it is', () => {
     });
   });
 
-  test('pets profiles shows the others', async () => {
+  test('pets profiles shows the other profiles', async () => {
     const machine = await freshMachine();
     await machine.saveProfile('staging', { baseUrl: 'https://staging.example/v1' });
-    await writeFile(join(machine.configDirectory, 'prod.json'), '{');
+    await writeConfig(machine, 'prod.json', '{');
     const { code, stdout, stderr } = await machine.pets(['profiles']);
     expect({ code, stdout }).toEqual({
       code: 0,
@@ -80,7 +76,7 @@ describe('a damaged profile is named, and left as it is', () => {
   test.each([
     ['[]', 'must be a JSON object'],
     ['{"defaultProfile":"production"}', 'defaultProfile must be one of prod, staging, local'],
-    ['{', 'not JSON'],
+    ['{', 'not valid JSON'],
   ])('settings %s', async (text, says) => {
     const machine = await freshMachine();
     const path = await writeConfig(machine, 'settings.json', text);
@@ -89,17 +85,16 @@ describe('a damaged profile is named, and left as it is', () => {
     await expectRefusal(machine, ['use', 'staging'], expected);
   });
 
-  test('a file where the configuration directory should be', async () => {
+  test('a file instead of the configuration directory', async () => {
     const machine = await freshMachine();
-    const env = { PETS_CONFIG_DIR: join(machine.home, 'file') };
-    await writeFile(env.PETS_CONFIG_DIR, 'mine');
+    const env = { PETS_CONFIG_DIR: await machine.file('file', 'mine') };
     const says = [env.PETS_CONFIG_DIR, 'not a directory'];
     await expectRefusal(machine, ['use', 'staging'], { env, exit: 1, code: 'file_error', says });
     await expectRefusal(machine, ['list'], { env, exit: 1, code: 'file_error', says });
   });
 });
 
-describe('a key that is none is refused before it is used, and not shown', () => {
+describe('an invalid key is refused before it is sent, and not shown', () => {
   const bad = [
     ['empty', ''],
     ['blank', ' \n'],
@@ -129,7 +124,7 @@ describe('a key that is none is refused before it is used, and not shown', () =>
     expect(server.requests).toEqual([]);
   });
 
-  test('standard input that is far too long for one', async () => {
+  test('standard input that is too long for a key', async () => {
     const machine = await freshMachine();
     await expectRefusal(machine, ['login', '--with-key', '--base-url', 'https://api.example.com/v1'], {
       stdin: 'x'.repeat(100_000),
@@ -139,7 +134,7 @@ describe('a key that is none is refused before it is used, and not shown', () =>
     });
   });
 
-  test('a key that the service rejects is not saved, and the one before it stays', async () => {
+  test('a key that the service rejects is not saved, and the saved one is kept', async () => {
     const machine = await freshMachine();
     const server = await scriptedServer((_request, response) =>
       reply(response, 401, { code: 'unauthorized', message: 'no', status: 401 }),
@@ -156,8 +151,8 @@ describe('a key that is none is refused before it is used, and not shown', () =>
   });
 
   test.each([
-    [['login'], 'there is no terminal', 'pets login --base-url https://api.example.com/v1 --with-key'],
-    [['login', '--no-input'], 'there is no terminal', '--with-key < key.txt'],
+    [['login'], "can't prompt for the key", 'pets login --base-url https://api.example.com/v1 --with-key'],
+    [['login', '--no-input'], "can't prompt for the key", '--with-key < key.txt'],
   ])('pets %j without a terminal', async (args, ...says) => {
     const machine = await freshMachine();
     await expectRefusal(machine, [...args, '--base-url', 'https://api.example.com/v1'], { exit: 2, says });
@@ -170,8 +165,8 @@ describe('a key that is none is refused before it is used, and not shown', () =>
   });
 
   test.each([
-    [['list'], 'profile prod', 'log in: pets login; or try it', 'pets serve --seed'],
-    [['add', 'Rex', '--category', '1'], 'profile prod', 'log in: pets login;'],
+    [['list'], 'profile prod', 'log in: pets login. Or start', 'pets serve --seed'],
+    [['add', 'Rex', '--category', '1'], 'profile prod', 'log in: pets login.'],
     [['get', '1'], 'profile prod', 'pets login'],
     [['orders'], 'profile prod', 'pets login'],
     [['orders', '--profile', 'staging'], 'profile staging', 'pets login --profile staging'],
@@ -181,8 +176,8 @@ describe('a key that is none is refused before it is used, and not shown', () =>
   });
 });
 
-describe('a key and its origin stay together', () => {
-  test('a stored key goes to no other origin, by --base-url or by PETS_BASE_URL', async () => {
+describe('a key is sent only to the server that it belongs to', () => {
+  test('a saved key is not sent to the origin in --base-url or PETS_BASE_URL', async () => {
     const machine = await freshMachine();
     const other = await anyServer();
     const home = `http://127.0.0.1:${await closedPort()}/v1`;
@@ -198,7 +193,7 @@ describe('a key and its origin stay together', () => {
     expect(other.requests).toEqual([]);
   });
 
-  test('PETS_API_KEY goes to PETS_BASE_URL or to its profile, and to no other --base-url', async () => {
+  test('PETS_API_KEY is sent to PETS_BASE_URL or the base URL of the profile, not to another --base-url', async () => {
     const machine = await freshMachine();
     const [home, other] = [await anyServer(), await anyServer()];
     const env = { PETS_API_KEY: CANARY, PETS_BASE_URL: home.url };
@@ -223,7 +218,7 @@ describe('a key and its origin stay together', () => {
     });
   });
 
-  test('--profile means that pair: PETS_API_KEY and PETS_BASE_URL are ignored, and a notice says so', async () => {
+  test('--profile overrides PETS_API_KEY and PETS_BASE_URL, with a notice', async () => {
     const machine = await freshMachine();
     const [staging, other] = [await anyServer(), await anyServer()];
     await machine.saveProfile('staging', { baseUrl: staging.url, key: 'staging-key' });
@@ -232,7 +227,7 @@ describe('a key and its origin stay together', () => {
     expectDecent(ran);
     expect(ran).toMatchObject({ code: 0, stdout: '[]\n' });
     expect(JSON.parse(ran.stderr)).toEqual({
-      notice: '--profile staging is used: PETS_API_KEY and PETS_BASE_URL ignored',
+      notice: '--profile staging overrides PETS_API_KEY and PETS_BASE_URL',
     });
     expect(staging.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer staging-key']);
     expect(other.requests).toEqual([]);
@@ -253,7 +248,7 @@ describe('a key and its origin stay together', () => {
     async (_name, args, env) => {
       const machine = await freshMachine();
       await machine.saveProfile('prod', { baseUrl: 'http://192.0.2.1/v1', key: CANARY });
-      const says = ['is not encrypted', '--allow-http'];
+      const says = ['does not use https', '--allow-http'];
       await expectRefusal(machine, args, { env, stdin: CANARY, exit: 2, code: 'usage', says });
     },
   );

@@ -1,22 +1,23 @@
-import { expect, test } from 'vitest';
-import { freshMachine, serve } from '../helpers/pets.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Machine, makeMachine, serve } from '../helpers/pets.ts';
 import { expectDecent, lastError } from '../helpers/refusal.ts';
-import { shell } from '../helpers/shell.ts';
 
-// Standard streams that are full, closed, or read by nobody.
+// Standard streams that are full, closed or not read.
 
-const seeded = async () => {
-  const machine = await freshMachine();
+let machine: Machine;
+let dispose: () => Promise<void>;
+beforeAll(async () => {
+  ({ machine, dispose } = await makeMachine());
   await serve(machine, ['--ephemeral', '--seed']);
-  return machine;
-};
+});
+afterAll(() => dispose());
+
 const list = 'pets list --profile local --all';
 
 test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --help', 'pets profiles'])(
-  'a reader that has gone ends it quietly: %s | true',
+  'a closed pipe ends the command with 0 and without a message: %s | true',
   async (command) => {
-    const machine = await seeded();
-    const ran = await shell(machine, `{ ${command}; echo "code $?" >&2; } | true`);
+    const ran = await machine.shell(`{ ${command}; echo "code $?" >&2; } | true`);
     expectDecent(ran);
     expect(ran.stderr).toMatch(/^code 0$/m);
     expect(ran.stderr).not.toContain('error');
@@ -26,7 +27,7 @@ test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --
 test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --help', 'pets --version'])(
   'a full disk is an error: %s > /dev/full',
   async (command) => {
-    const ran = await shell(await seeded(), `${command} > /dev/full`);
+    const ran = await machine.shell(`${command} > /dev/full`);
     expectDecent(ran);
     expect(ran.code).toBe(1);
     expect(ran.stderr).toContain('cannot write the output');
@@ -34,19 +35,17 @@ test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --
   },
 );
 
-test('stderr that is full or closed changes no exit code', async () => {
-  const machine = await seeded();
-  expect((await shell(machine, 'pets list --limit 0 2> /dev/full')).code).toBe(2);
-  expect((await shell(machine, 'pets list --limit 0 2>&-')).code).toBe(2);
-  expect(await shell(machine, 'pets list --profile local --limit 1 --json 2>&-')).toMatchObject({
-    code: 0,
-  });
+test.each([
+  ['pets list --limit 0 2> /dev/full', 2],
+  ['pets list --limit 0 2>&-', 2],
+  ['pets list --profile local --limit 1 --json 2>&-', 0],
+  ['pets list --profile local --limit 1 --json <&-', 0],
+])('full or closed streams do not change the exit code: %s', async (command, code) => {
+  expect(await machine.shell(command)).toMatchObject({ code });
 });
 
-test('stdin closed', async () => {
-  const machine = await seeded();
-  expect(await shell(machine, 'pets list --profile local --limit 1 --json <&-')).toMatchObject({ code: 0 });
-  const login = await shell(machine, 'pets login --with-key --base-url https://api.example.com/v1 <&-');
+test('a login whose stdin is closed reports an empty key', async () => {
+  const login = await machine.shell('pets login --with-key --base-url https://api.example.com/v1 <&-');
   expectDecent(login);
   expect(login.code).toBe(4);
   expect(login.stderr).toContain('the key is empty');

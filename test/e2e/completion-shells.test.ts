@@ -4,12 +4,12 @@ import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { canDrive, environmentWithPets, LEFT, offeredBy, runFish, startEditor, TAB } from '../helpers/tab.ts';
 
-// The scripts in the shells themselves, on lines as people type them.
+// The completion scripts in real shells.
 
 const statuses = ['available', 'pending', 'sold'];
 const files = ['my animals.csv', 'my store'];
 
-/** What is typed, and what every shell offers for it. */
+/** What is typed, and the words that every shell offers for it. */
 const lines: readonly (readonly [typed: string, offered: readonly string[]])[] = [
   ['pets lo', ['login', 'logout']],
   ['pets list --status ', statuses],
@@ -47,14 +47,14 @@ async function shop(): Promise<Machine> {
 }
 
 describe.each(['bash', 'zsh', 'fish'] as const)('%s', (shell) => {
-  test.skipIf(!canDrive(shell))('offers what may stand there', async () => {
+  test.skipIf(!canDrive(shell))('offers the words that are valid at the cursor', async () => {
     const offered = await offeredBy(shell, await shop());
     for (const [typed, words] of lines) expect([typed, await offered(typed)]).toEqual([typed, words]);
   });
 });
 
 describe.skipIf(!canDrive('bash'))('bash', () => {
-  test('Tab puts the one word in, and a space; a directory has a slash', async () => {
+  test('Tab inserts the only candidate and a space, or a slash after a directory', async () => {
     const editor = await startEditor('bash', await shop());
     expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
     expect(await editor.line(`pets list --status=so${TAB}`)).toBe('pets list --status=sold ');
@@ -62,14 +62,14 @@ describe.skipIf(!canDrive('bash'))('bash', () => {
     expect(await editor.line(`pets serve --data=m${TAB}`)).toBe('pets serve --data=my\\ store/');
   });
 
-  test('what is behind the cursor does not count', async () => {
+  test('the text after the cursor is ignored', async () => {
     const editor = await startEditor('bash', await shop());
     expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
       /^pets list --status pending +--all$/,
     );
   });
 
-  test('nothing that is typed is evaluated', async () => {
+  test('the typed text is never evaluated', async () => {
     const machine = await shop();
     const editor = await startEditor('bash', machine);
     const line =
@@ -79,7 +79,7 @@ describe.skipIf(!canDrive('bash'))('bash', () => {
     expect(await readFile(join(machine.home, 'my animals.csv'), 'utf8')).toBe('precious');
   });
 
-  test('its script can be evaluated twice, under set -u, for an alias too, and says nothing', async () => {
+  test('the script works when evaluated twice, under set -u and for an alias, and prints nothing', async () => {
     const script = 'eval "$(pets completion bash)"';
     const editor = await startEditor(
       'bash',
@@ -91,7 +91,7 @@ describe.skipIf(!canDrive('bash'))('bash', () => {
     expect(editor.shown()).not.toMatch(/bash: |readonly|unbound/);
   });
 
-  test('= and : may be no breaks of words', async () => {
+  test('works if = and : do not break words', async () => {
     const editor = await startEditor(
       'bash',
       await shop(),
@@ -102,7 +102,7 @@ describe.skipIf(!canDrive('bash'))('bash', () => {
     );
   });
 
-  test('behind serve -- the completion of that command is used, where the bash-completion package is loaded', async () => {
+  test('after serve -- the completion of that command is used, if the bash-completion package is loaded', async () => {
     const editor = await startEditor(
       'bash',
       await shop(),
@@ -117,14 +117,14 @@ describe.skipIf(!canDrive('bash'))('bash', () => {
 describe.skipIf(!canDrive('zsh'))('zsh', () => {
   const script = 'eval "$(pets completion zsh)"';
 
-  test('what is behind the cursor does not count', async () => {
+  test('the text after the cursor is ignored', async () => {
     const editor = await startEditor('zsh', await shop());
     expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
       /^pets list --status pending +--all$/,
     );
   });
 
-  test('it works below compinit, above it none is needed; for an alias and a path; and says nothing', async () => {
+  test('works with and without compinit, for an alias and a path, and prints nothing', async () => {
     for (const lines of [script, `autoload -Uz compinit && compinit -u\n${script}`]) {
       const editor = await startEditor('zsh', await shop(), `${lines}\nalias p=pets`);
       expect(await editor.line(`p list --status pe${TAB}`)).toBe('p list --status pending ');
@@ -133,7 +133,7 @@ describe.skipIf(!canDrive('zsh'))('zsh', () => {
     }
   });
 
-  test('it works as a file of fpath', async () => {
+  test('works as a file in fpath', async () => {
     const machine = await shop();
     const { stdout } = await machine.pets(['completion', 'zsh']);
     await writeFile(join(machine.home, '_pets'), stdout);
@@ -146,7 +146,7 @@ describe.skipIf(!canDrive('zsh'))('zsh', () => {
     expect(await editor.line(`pets use st${TAB}`)).toBe('pets use staging ');
   });
 
-  test('nothing that is typed is evaluated', async () => {
+  test('the typed text is never evaluated', async () => {
     const machine = await shop();
     const editor = await startEditor('zsh', machine);
     const line = 'pets add "$(touch ran)" > my\\ animals.csv --sta';
@@ -157,18 +157,18 @@ describe.skipIf(!canDrive('zsh'))('zsh', () => {
 });
 
 describe.skipIf(!canDrive('fish'))('fish', () => {
-  test('it tells what a word is for; an alias and a path have the same words', async () => {
+  test('shows a description for each word, and works for an alias and a path', async () => {
     const machine = await shop();
     const env = await environmentWithPets(machine);
     const offers = (typed: string) =>
       runFish(`pets completion fish | source; alias p pets; complete --do-complete '${typed}'`, machine, env);
-    expect(offers('pets logo')).toEqual(["logout\tforget a profile's key"]);
+    expect(offers('pets logo')).toEqual(['logout\tremove the API key from a profile']);
     expect(offers('p use st')).toEqual(['staging']);
     expect(offers('~/bin/pets use st')).toEqual(['staging']);
   });
 });
 
-test('it reads and writes nothing of the user, and says nothing on stderr', async () => {
+test('completion reads and writes no file of the user, and prints nothing to stderr', async () => {
   const machine = await freshMachine();
   await machine.saveProfile('settings', { baseUrl: 'damaged' });
   const before = await readdir(machine.home, { recursive: true });

@@ -1,15 +1,22 @@
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine } from '../helpers/pets.ts';
 
-// `pets serve -- CMD`: whose signals, whose exit code.
+// `pets serve -- CMD`: its environment, streams, signals and exit code.
 
 describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
-  /** Starts it with a script as the command. */
+  /** Starts `pets serve --ephemeral -- <command>`. */
   async function run(command: readonly string[], { quiet = true } = {}) {
     const machine = await freshMachine();
-    const child = machine.start(['serve', '--ephemeral', ...(quiet ? ['--quiet'] : []), '--', ...command]);
+    const child = machine.startCommand([
+      'serve',
+      '--ephemeral',
+      ...(quiet ? ['--quiet'] : []),
+      '--',
+      ...command,
+    ]);
     child.stdin?.end();
     const output = { stdout: '', stderr: '' };
     for (const stream of ['stdout', 'stderr'] as const) {
@@ -20,8 +27,10 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     return {
       child,
       output,
-      says: (text: string) =>
-        expect.poll(() => output.stdout, { interval: 10, timeout: 10_000 }).toContain(text),
+      /** Waits until the command has printed a text. */
+      prints: (text: string) =>
+        expect.poll(() => output.stdout, { interval: 10, timeout: 60_000 }).toContain(text),
+      /** Waits for the end, after which the ephemeral store must be deleted; returns the exit code. */
       async end() {
         const [code] = child.exitCode === null ? await once(child, 'close') : [child.exitCode];
         expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
@@ -30,7 +39,7 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     };
   }
 
-  /** A program that stays, says so, and does this when a signal comes. */
+  /** A program that prints `ready`, runs until it is killed, and executes the action when it gets the signal. */
   const onSignal = (signal: string, action: string): string[] => [
     process.execPath,
     '-e',
@@ -46,20 +55,20 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     ['kill -TERM $$', 143],
     ['kill -INT $$', 130],
     ['ulimit -c 0; kill -SEGV $$', 139],
-  ])('sh -c %j ends it with %i', async (line, code) => {
+  ])('sh -c %j: exit code %i', async (line, code) => {
     expect(await (await run(['sh', '-c', line])).end()).toBe(code);
   });
 
-  test('a command that is not there is named', async () => {
+  test('an unknown command is reported', async () => {
     const { output, end } = await run(['no-such-command', 'x']);
     expect(await end()).toBe(1);
     expect(output).toEqual({
       stdout: '',
-      stderr: expect.stringMatching(/^error: cannot run no-such-command: there is no such command\n {2}→ /),
+      stderr: expect.stringMatching(/^error: cannot run no-such-command: command not found\n {2}→ /),
     });
   });
 
-  test('the output of the command is its own', async () => {
+  test('stdout and stderr of the command are passed through unchanged', async () => {
     const line = `printf 'out\\0\\n'; printf 'err' >&2`;
     const quiet = await run(['sh', '-c', line]);
     expect(await quiet.end()).toBe(0);
@@ -73,24 +82,24 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     ['SIGTERM', 143],
     ['SIGHUP', 129],
     ['SIGINT', 130],
-  ] as const)('%s reaches the command, which decides', async (signal, code) => {
+  ] as const)('%s is passed to the command, whose exit code is returned', async (signal, code) => {
     const trapping = await run(onSignal(signal, 'process.exit(3)'));
     const plain = await run(onSignal('SIGUSR2', ''));
-    await trapping.says('ready');
-    await plain.says('ready');
+    await trapping.prints('ready');
+    await plain.prints('ready');
     trapping.child.kill(signal);
     plain.child.kill(signal);
     expect(await trapping.end()).toBe(3);
     expect(await plain.end()).toBe(code);
   });
 
-  test('serves until the command has ended', async () => {
+  test('serves until the command has ended, also after a signal', async () => {
     const request = `
       const headers = { Authorization: 'Bearer ' + process.env.PETS_API_KEY };
       console.log((await fetch(process.env.PETS_BASE_URL + '/pets', { headers })).status);
       process.exit(0);`;
-    const { child, output, says, end } = await run(onSignal('SIGTERM', request));
-    await says('ready');
+    const { child, output, prints, end } = await run(onSignal('SIGTERM', request));
+    await prints('ready');
     child.kill('SIGTERM');
     expect(await end()).toBe(0);
     expect(output).toEqual({ stdout: 'ready\n200\n', stderr: '' });
@@ -100,24 +109,50 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     ['SIGTERM', 'SIGTERM'],
     ['SIGTERM', 'SIGHUP'],
     ['SIGHUP', 'SIGTERM'],
-  ] as const)('%s and then %s end a command that will not', async (first, second) => {
-    const { child, says, end } = await run(onSignal(first, `console.log('heard')`));
-    await says('ready');
+  ] as const)('%s and then %s kill a command that ignores the first', async (first, second) => {
+    const { child, prints, end } = await run(onSignal(first, `console.log('heard')`));
+    await prints('ready');
     child.kill(first);
-    await says('heard');
+    await prints('heard');
     child.kill(second);
     expect(await end()).toBe(137);
   });
 
-  test('SIGINT is the command’s to count', async () => {
+  test('every SIGINT is passed to the command', async () => {
     const count = `globalThis.count = (globalThis.count ?? 0) + 1; console.log(count); if (count === 4) process.exit(9);`;
-    const { child, says, end } = await run(onSignal('SIGINT', count));
-    await says('ready');
+    const { child, prints, end } = await run(onSignal('SIGINT', count));
+    await prints('ready');
     for (let i = 1; i < 4; i++) {
       child.kill('SIGINT');
-      await says(`${i}\n`);
+      await prints(`${i}\n`);
     }
     child.kill('SIGINT');
     expect(await end()).toBe(9);
+  });
+
+  test('the command gets the URL, a key of the given plan and stdin; profile local is unchanged', async () => {
+    const machine = await freshMachine();
+    const profile = { baseUrl: 'http://127.0.0.1:9/v1', key: 'mine' };
+    await machine.saveProfile('local', profile);
+    const script = `
+      const { PETS_BASE_URL: url, PETS_API_KEY: key } = process.env;
+      fetch(url + '/pets?limit=1', { headers: { Authorization: 'Bearer ' + key } }).then(async (response) => {
+        console.log(response.status, response.headers.get('x-ratelimit-limit'), (await response.json()).length);
+        process.stdin.pipe(process.stdout);
+      });`;
+    const args = ['serve', '--ephemeral', '--seed', '--plan', 'free', '--json'];
+    const ran = await machine.command([...args, '--', process.execPath, '-e', script], {
+      stdin: 'through\n',
+    });
+    expect(ran).toMatchObject({ code: 0, stdout: '200 60 1\nthrough\n' });
+    const saved = await readFile(join(machine.configDirectory, 'local.json'), 'utf8');
+    expect(JSON.parse(saved)).toEqual(profile);
+  });
+
+  test('the ephemeral store exists while the command runs', async () => {
+    const machine = await freshMachine();
+    const { stdout } = await machine.command(['serve', '--ephemeral', '--', 'sh', '-c', 'ls "$TMPDIR"']);
+    expect(stdout).toMatch(/^pets-\w+$/m);
+    expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
   });
 });

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { conformance } from '../helpers/conformance.ts';
 import { type Machine, makeMachine, type Served, serve } from '../helpers/pets.ts';
 
-// Walks sections 4, 5, 7 and 8 of the specification against the running command, one line of it a row. Every answer is
-// held against the document that the command itself serves.
+// Checks docs/service.md, sections 4, 5, 7 and 8, against a running service. Every response is also validated against
+// the OpenAPI document that the service serves.
 
 let machine: Machine;
 let dispose: () => Promise<void>;
@@ -52,7 +52,7 @@ function expectRateLimitHeaders(headers: Headers): void {
 }
 
 describe('4.1 list animals', () => {
-  test('answers 200 with an array of animals, 20 by default', async () => {
+  test('responds 200 with an array of animals, 20 by default', async () => {
     const { status, json, headers } = await call({ path: '/pets' });
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json');
@@ -67,7 +67,7 @@ describe('4.1 list animals', () => {
     }
   });
 
-  test.each([1, 2, 37, 100])('answers at most limit=%i animals', async (limit) => {
+  test.each([1, 2, 37, 100])('returns at most limit=%i animals', async (limit) => {
     const { json } = await call({ path: `/pets?limit=${limit}` });
     expect(json).toHaveLength(Math.min(limit, 66));
   });
@@ -78,7 +78,7 @@ describe('4.1 list animals', () => {
     expect(new Set(json.map((pet: { status: string }) => pet.status))).toEqual(new Set([status]));
   });
 
-  test('the three statuses are the whole inventory', async () => {
+  test('every animal has one of the three statuses', async () => {
     const lengths = await Promise.all(
       ['', '&status=available', '&status=pending', '&status=sold'].map(
         async (filter) => (await call({ path: `/pets?limit=100${filter}` })).json.length,
@@ -88,7 +88,7 @@ describe('4.1 list animals', () => {
   });
 
   test.each(['0', '101', '-1', '1.5', 'ten', '', '1e1', '99999999999999999999', '%31%30%30%30'])(
-    'refuses limit=%s with 400 and names it',
+    'rejects limit=%s with 400 and names the parameter',
     async (limit) => {
       const { status, json } = await call({ path: `/pets?limit=${limit}` });
       expect(status).toBe(400);
@@ -101,7 +101,7 @@ describe('4.1 list animals', () => {
   );
 
   test.each(['Available', 'lost', '', 'available,sold'])(
-    'refuses status=%s with 400 and names it',
+    'rejects status=%s with 400 and names the parameter',
     async (value) => {
       const { status, json } = await call({ path: `/pets?status=${value}` });
       expect(status).toBe(400);
@@ -113,7 +113,7 @@ describe('4.1 list animals', () => {
     },
   );
 
-  test('is paginated: the next links lead through every animal exactly once, in ascending order', async () => {
+  test('the next links lead through every animal exactly once, in ascending order of ids', async () => {
     const ids: number[] = [];
     let path: string | undefined = '/pets?limit=7';
     for (let pages = 0; path !== undefined && pages < 50; pages++) {
@@ -128,19 +128,19 @@ describe('4.1 list animals', () => {
 });
 
 describe('4.2 add an animal', () => {
-  test('answers 201 with the created animal and its id', async () => {
+  test('responds 201 with the created animal and its id', async () => {
     const { status, json } = await call(post('{"name":"Rex","categoryId":3,"status":"pending"}'));
     expect(status).toBe(201);
     expect(json).toEqual({ id: expect.any(Number), name: 'Rex', categoryId: 3, status: 'pending' });
     expect((await call({ path: `/pets/${json.id}` })).json).toEqual(json);
   });
 
-  test('makes an animal without a status available', async () => {
+  test('an animal without a status is available', async () => {
     expect((await call(post('{"name":"Rex","categoryId":3}'))).json.status).toBe('available');
   });
 
   test.each(['9223372036854775807', '-9223372036854775808', '9007199254740993', '0'])(
-    'keeps categoryId %s digit for digit',
+    'keeps every digit of categoryId %s',
     async (categoryId) => {
       const { status, text } = await call(post(`{"name":"Rex","categoryId":${categoryId}}`));
       expect(status).toBe(201);
@@ -148,15 +148,12 @@ describe('4.2 add an animal', () => {
     },
   );
 
-  test.each(['1000', '1e3', '1000.0', '10.00e2'])(
-    'takes %s for the integer that it is',
-    async (categoryId) => {
-      const { json } = await call(post(`{"name":"Rex","categoryId":${categoryId}}`));
-      expect(json.categoryId).toBe(1000);
-    },
-  );
+  test.each(['1000', '1e3', '1000.0', '10.00e2'])('accepts %s as an integer', async (categoryId) => {
+    const { json } = await call(post(`{"name":"Rex","categoryId":${categoryId}}`));
+    expect(json.categoryId).toBe(1000);
+  });
 
-  test('ignores an id that the client sent, and unknown fields', async () => {
+  test('ignores an id and unknown fields in the body', async () => {
     const { status, json } = await call(post('{"id":1,"name":"Rex","categoryId":3,"colour":"red"}'));
     expect(status).toBe(201);
     expect(json.id).toBeGreaterThan(1);
@@ -182,13 +179,13 @@ describe('4.2 add an animal', () => {
     ['null', 'JSON object'],
     ['{"name":"Rex",', 'JSON'],
     ['', 'missing'],
-  ])('answers 400 to %s and names %s', async (body, named) => {
+  ])('responds 400 to %s and names %s', async (body, named) => {
     const { status, json } = await call(post(body));
     expect(status).toBe(400);
     expect(json).toEqual({ code: 'invalid_request', message: expect.stringContaining(named), status: 400 });
   });
 
-  test('a refused body adds nothing', async () => {
+  test('a rejected body adds nothing', async () => {
     const count = async () => {
       const ids: unknown[] = [];
       let path: string | undefined = '/pets?limit=100';
@@ -204,7 +201,7 @@ describe('4.2 add an animal', () => {
     expect(await count()).toBe(before);
   });
 
-  test('takes only application/json', async () => {
+  test('accepts only application/json', async () => {
     const { status, json } = await call({ ...post('{"name":"Rex","categoryId":3}'), type: 'text/plain' });
     expect(status).toBe(415);
     expect(json.code).toBe('unsupported_media_type');
@@ -212,14 +209,14 @@ describe('4.2 add an animal', () => {
 });
 
 describe('4.3 get an animal (deprecated)', () => {
-  test('answers 200 with the animal', async () => {
+  test('responds 200 with the animal', async () => {
     const { status, json } = await call({ path: '/pets/1' });
     expect(status).toBe(200);
     expect(json).toEqual({ id: 1, name: 'Rex', categoryId: 1, status: 'available' });
   });
 
   test.each(['999999', '0', '-1', 'abc', '1.0', '01', '9223372036854775808', '%31x', '1%2F2'])(
-    'answers 404 for the id %s',
+    'responds 404 for the id %s',
     async (id) => {
       const { status, json } = await call({ path: `/pets/${id}` });
       expect(status).toBe(404);
@@ -227,7 +224,7 @@ describe('4.3 get an animal (deprecated)', () => {
     },
   );
 
-  test('announces its removal on 5 December 2030, on a 404 too', async () => {
+  test('announces its removal on 5 December 2030, also with a 404', async () => {
     for (const path of ['/pets/1', '/pets/999999']) {
       const { headers } = await call({ path });
       expect(headers.get('sunset')).toBe('Thu, 05 Dec 2030 00:00:00 GMT');
@@ -238,7 +235,7 @@ describe('4.3 get an animal (deprecated)', () => {
 });
 
 describe('4.4 store orders', () => {
-  test('answers 200 with JSON', async () => {
+  test('responds 200 with JSON', async () => {
     const { status, json } = await call({ path: '/store/orders' });
     expect(status).toBe(200);
     expect(json.length).toBeGreaterThanOrEqual(10);
@@ -264,7 +261,7 @@ describe('5 authentication and 7 errors', () => {
 
   test.each(
     operations.flatMap((operation) => credentials.map(([name, value]) => [operation, name, value] as const)),
-  )('$method $path answers 401 to %s', async (operation, _name, authorization) => {
+  )('$method $path responds 401 to %s', async (operation, _name, authorization) => {
     const { status, json, headers } = await call({ ...operation, authorization });
     expect(status).toBe(401);
     expect(json).toEqual({ code: 'unauthorized', message: expect.any(String), status: 401 });
@@ -272,20 +269,20 @@ describe('5 authentication and 7 errors', () => {
     expectRateLimitHeaders(headers);
   });
 
-  test('the scheme is compared without case', async () => {
+  test('the scheme is case-insensitive', async () => {
     expect((await call({ path: '/pets', authorization: `bearer ${service.key}` })).status).toBe(200);
   });
 
   test.each([
     ['an unknown path', { path: '/nothing' }, 404, 'not_found'],
-    ['a slash too many', { path: '/pets/' }, 404, 'not_found'],
+    ['a trailing slash', { path: '/pets/' }, 404, 'not_found'],
     [
       'a method that the path does not have',
       { method: 'DELETE', path: '/pets/1' },
       405,
       'method_not_allowed',
     ],
-    ['a doubled parameter', { path: '/pets?limit=1&limit=2' }, 400, 'invalid_request'],
+    ['a repeated parameter', { path: '/pets?limit=1&limit=2' }, 400, 'invalid_request'],
     ['malformed percent-encoding', { path: '/pets?status=%zz' }, 400, 'invalid_request'],
     ['a forged cursor', { path: '/pets?cursor=AAAA' }, 400, 'invalid_request'],
     [
@@ -295,16 +292,16 @@ describe('5 authentication and 7 errors', () => {
       'payload_too_large',
     ],
   ] satisfies [string, Call, number, string][])(
-    'answers %s with an Error body',
+    'responds to %s with an Error body',
     async (_name, request, status, code) => {
-      const answer = await call(request);
-      expect(answer.status).toBe(status);
-      expect(answer.json).toEqual({ code, message: expect.any(String), status });
-      expectRateLimitHeaders(answer.headers);
+      const response = await call(request);
+      expect(response.status).toBe(status);
+      expect(response.json).toEqual({ code, message: expect.any(String), status });
+      expectRateLimitHeaders(response.headers);
     },
   );
 
-  test('405 names the methods that are allowed', async () => {
+  test('405 lists the allowed methods', async () => {
     expect((await call({ method: 'PUT', path: '/pets' })).headers.get('allow')).toBe(
       'GET, HEAD, POST, OPTIONS',
     );
@@ -321,18 +318,18 @@ describe('8 limits', () => {
       reset: headers.get('x-ratelimit-reset'),
       remaining: Number(headers.get('x-ratelimit-remaining')),
     }));
-    // A minute may have begun between the two.
+    // A new minute may have begun between the two requests.
     if (a?.reset === b?.reset) expect(b?.remaining).toBe((a?.remaining ?? 0) - 1);
   });
 
   test('a Free key has 60 requests a minute; the next is 429 with Retry-After and an Error body', async () => {
     const free = await serve(machine, ['--ephemeral', '--plan', 'free', '--no-profile']);
-    const answers: Response[] = [];
-    // Two windows' worth, at most: wherever the minute's edge falls, one of them is exceeded.
-    for (let i = 0; i < 121 && answers.at(-1)?.status !== 429; i++) {
-      answers.push(await fetch(`${free.url}/pets`, { headers: { Authorization: `Bearer ${free.key}` } }));
+    const responses: Response[] = [];
+    // At most two windows of requests: one window is exceeded even if a new minute begins.
+    for (let i = 0; i < 121 && responses.at(-1)?.status !== 429; i++) {
+      responses.push(await fetch(`${free.url}/pets`, { headers: { Authorization: `Bearer ${free.key}` } }));
     }
-    const refused = answers.at(-1) as Response;
+    const refused = responses.at(-1) as Response;
     expect(refused.status).toBe(429);
     expect(await refused.json()).toEqual({ code: 'rate_limited', message: expect.any(String), status: 429 });
     const wait = Number(refused.headers.get('retry-after'));
@@ -341,7 +338,7 @@ describe('8 limits', () => {
     expect(refused.headers.get('x-ratelimit-limit')).toBe('60');
     expect(refused.headers.get('x-ratelimit-remaining')).toBe('0');
     expectRateLimitHeaders(refused.headers);
-    const inItsWindow = answers.filter(
+    const inItsWindow = responses.filter(
       ({ headers, status }) =>
         status === 200 && headers.get('x-ratelimit-reset') === refused.headers.get('x-ratelimit-reset'),
     );

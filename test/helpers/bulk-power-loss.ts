@@ -1,102 +1,182 @@
-import { createProgress, loadProgress, type Progress } from '../../src/cli/bulk/progress-file.ts';
-import { rowStates } from '../../src/cli/bulk/row-states.ts';
-import { syncUpward, writeAll } from '../../src/store/files.ts';
-import { added, failed, HASH, sha256 } from './bulk-rows.ts';
+import { entryOf } from '../../src/cli/bulk/ledger.ts';
+import { type BulkRun, openRun } from '../../src/cli/bulk/open-run.ts';
+import { sendRows } from '../../src/cli/bulk/send.ts';
+import type { Client } from '../../src/client/client.ts';
+import { ApiFailure, NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
+import type { NewPet } from '../../src/contract/schemas.ts';
+import { hashKey } from '../../src/store/keys/keys.ts';
+import { animals, BASE_URL, inputOf, pendingOf } from './bulk.ts';
 import { SimulatedDisk } from './store-disk.ts';
 import { randomOf } from './store-fixtures.ts';
 
-const ROWS = 6;
-const PATH = '/job/progress.ndjson';
+const HOUR = 3_600_000;
+const LIVES = 8;
 
-/** A progress file of these bytes, on a disk in memory. */
-export async function progressOf(bytes: Buffer): Promise<{ disk: SimulatedDisk; path: string }> {
-  const disk = new SimulatedDisk(randomOf(1));
-  await disk.mkdir('/job');
-  const file = await disk.open(PATH, 'create');
-  if (bytes.length > 0) await writeAll(file, bytes, 0);
-  await file.close();
-  return { disk, path: PATH };
-}
-
-/** What happened under a seed, to see that something did. */
-export type BulkFigures = { lives: number; doubts: number; settled: number; torn: number };
+/** How often each event happened: the test checks that the simulation covers all of them. */
+export type BulkFigures = {
+  crashes: number;
+  lost: number;
+  repeated: number;
+  changed: number;
+  unknown: number;
+};
 
 /**
- * Lets a progress file live several lives on a disk that fails, and whose process is killed or loses its power, at
- * moments that `seed` decides; throws where something was forgotten that was said to be on the disk.
+ * Adds a file again and again, with processes that are killed or lose their power, on a disk that fails, over a network
+ * that loses responses, while equal rows are inserted, deleted and moved. Throws if a row was added twice or left out.
  */
-export async function simulateBulkPowerLoss(seed: number): Promise<BulkFigures> {
+export async function simulateBulkAdd(seed: number): Promise<BulkFigures> {
   const random = randomOf(seed);
+  const chance = (probability: number) => random() < probability;
   const disk = new SimulatedDisk(random);
-  await disk.mkdir('/job');
-  await syncUpward(disk, '/job');
-  const figures = { lives: 0, doubts: 0, settled: 0, torn: 0 };
-  /** What each row is known to be at least: sent, or settled so. */
-  const known = new Map<number, number>();
-  for (let life = 0; life < 5; life++) {
-    figures.lives++;
-    if (life < 4) plan(disk, random, figures);
-    const living = live(disk, random, known, figures).catch((error) => {
-      if (error?.code !== 'file_error' && !/simulated/.test(error?.message)) {
-        throw new Error(`power loss, seed ${seed}: ${error.message}`, { cause: error });
-      }
-    });
-    await Promise.race([living, disk.halted]);
+  const figures = { crashes: 0, lost: 0, repeated: 0, changed: 0, unknown: 0 };
+  const service = createService(random, figures);
+  const kinds = animals(4);
+  const pick = () => kinds[Math.floor(random() * kinds.length)] as NewPet;
+  let file = Array.from({ length: 1 + Math.floor(random() * 6) }, pick);
+  const most = new Map<string, number>();
+  let now = Date.parse('2026-11-20T12:00:00Z');
+  const usesManyKeys = chance(0.2);
+  const isQuick = chance(0.5);
+  /** How many rows with a name have an unknown outcome after the latest complete run. */
+  let unknown = (_name: string) => 0;
+
+  for (let life = 1; ; life++) {
+    const isLast = life > LIVES;
+    if (life > 1 && !isLast && chance(0.4)) {
+      file = changed(file, pick, random);
+      figures.changed++;
+    }
+    for (const { name } of kinds) most.set(name, Math.max(most.get(name) ?? 0, count(file, name)));
+    service.isReliable = isLast;
+    if (!isLast) planFailure(disk, random);
+    const apiKey = usesManyKeys && chance(0.5) ? 'pets_other_key' : 'pets_first_key';
+    const living = run(disk, file, { apiKey, now, client: service.client, random }).then(
+      (done) => {
+        unknown = (name) => done.filter((row) => row.kind === 'unknown' && row.name === name).length;
+      },
+      (error) => {
+        const isExpected = !isLast && /simulated/.test(`${error?.message} ${error?.cause?.message}`);
+        if (!isExpected)
+          throw new Error(`bulk add, seed ${seed}, life ${life}: ${error?.message}`, { cause: error });
+      },
+    );
+    await Promise.race([living, disk.halted.then(() => figures.crashes++)]);
+    if (isLast) break;
     disk.end();
-    if (random() < 0.7) disk.losePower();
+    if (chance(0.6)) disk.losePower();
     disk.restart();
+    if (!isQuick) now += Math.floor(random() ** 4 * 40 * HOUR);
+  }
+
+  for (const { name } of kinds) {
+    const added = service.added.filter((pet) => pet.name === name).length;
+    const [wanted, atMost] = [count(file, name), most.get(name) ?? 0];
+    if (added > atMost)
+      throw new Error(`seed ${seed}: ${name} was added ${added} times, for at most ${atMost} rows`);
+    const open = unknown(name);
+    if (added + open < wanted)
+      throw new Error(`seed ${seed}: ${wanted} rows ${name}, added ${added}, unknown ${open}`);
+    if (open > 0 && service.isPatient && isQuick && !usesManyKeys) {
+      throw new Error(`seed ${seed}: ${name} is unknown, although it could be repeated`);
+    }
+    figures.unknown += open;
   }
   return figures;
 }
 
-function plan(disk: SimulatedDisk, random: () => number, figures: BulkFigures): void {
-  const when = Math.floor(random() * 60);
+const count = (file: readonly NewPet[], name: string): number =>
+  file.filter((pet) => pet.name === name).length;
+
+function changed(file: readonly NewPet[], pick: () => NewPet, random: () => number): NewPet[] {
+  const rows = [...file];
+  const at = Math.floor(random() * rows.length);
+  const kind = random();
+  if (kind < 0.4) rows.splice(at, 0, pick());
+  else if (kind < 0.7 && rows.length > 1) rows.splice(at, 1);
+  else rows.push(...rows.splice(at, 1));
+  return rows;
+}
+
+function planFailure(disk: SimulatedDisk, random: () => number): void {
+  const when = Math.floor(random() * 120);
   const errno = random() < 0.5 ? ('ENOSPC' as const) : ('EIO' as const);
   const fate = random() < 0.7 ? 'halt' : { errno };
-  disk.fate = (call, name) => {
-    if (name === 'truncate') figures.torn++;
-    return call === when ? fate : undefined;
+  disk.fate = (call) => (call === when ? fate : undefined);
+}
+
+type Life = { apiKey: string; now: number; client: Client; random: () => number };
+
+/** Adds the current file, and returns the result of each row. */
+async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, random }: Life) {
+  const options = {
+    directory: '/state/bulk',
+    files: disk,
+    now,
+    random: (bytes: number) => Buffer.from(Array.from({ length: bytes }, () => Math.floor(random() * 256))),
+    lockDirectory: async () => ({ announce: () => {}, release: async () => {} }),
+    baseUrl: BASE_URL,
+    apiKeyHash: hashKey(apiKey),
+    restart: false,
+    skipAdded: true,
+    skipCommand: '',
   };
+  const opened: BulkRun = await openRun(inputOf(file), options).catch((error) => {
+    if (error?.code !== 'usage') throw error;
+    return openRun(inputOf(file), { ...options, skipAdded: false });
+  });
+  const settings = { client, apiKey, clock: { now: () => now }, onSettled: () => {} };
+  await sendRows(pendingOf(opened), opened.file, settings);
+  await opened.file.append({ kind: 'finished', at: new Date(now).toISOString() });
+  await opened.close();
+  return opened.plan.rows.map((row) => ({
+    name: row.pet.name,
+    kind: entryOf(opened.file.ledger, row)?.kind,
+  }));
 }
 
-async function live(
-  disk: SimulatedDisk,
-  random: () => number,
-  known: Map<number, number>,
-  figures: BulkFigures,
-): Promise<void> {
-  const progress = (await loadProgress(disk, PATH)) ?? (await begin(disk, known));
-  await syncUpward(disk, '/job');
-  const { states, file } = progress;
-  for (const [row, state] of known) check(row, state, states.state(row));
-  for (let row = 1; row <= ROWS; row++) {
-    if (states.state(row) === rowStates.added) continue;
-    const sending = { row, idempotencyKey: `${row}`, apiKeyHash: HASH, sentAt: '2026-11-20T12:00:00.000Z' };
-    if (states.state(row) !== rowStates.doubt) {
-      // A failed try is over: what is written next may take its place.
-      known.delete(row);
-      await file.append({ status: 'sending', ...sending });
-    } else figures.doubts++;
-    known.set(row, rowStates.doubt);
-    if (random() < 0.2) continue;
-    const result = random() < 0.5 ? added(row) : failed('x'.repeat(random() * 1000));
-    await file.append({ row, ...result });
-    known.set(row, rowStates[result.status]);
-    figures.settled++;
-  }
-}
-
-function check(row: number, promised: number, found: number): void {
-  // A result that was on its way may have arrived.
-  const isKept = promised === rowStates.doubt ? found !== rowStates.fresh : found === promised;
-  if (!isKept) throw new Error(`row ${row} was ${promised}, and is ${found}`);
-}
-
-async function begin(disk: SimulatedDisk, known: Map<number, number>): Promise<Progress> {
-  if (known.size > 0) throw new Error('all was forgotten');
-  await disk.unlink(PATH).catch(() => {});
-  const hash = sha256('');
-  const startedAt = '2026-11-20T12:00:00.000Z';
-  const more = { source: 'animals.csv', baseUrl: 'http://localhost/v1', nonce: '0'.repeat(32), startedAt };
-  return createProgress(disk, PATH, { ...more, sha256: hash, rowsSha256: hash, rows: ROWS });
+/** A service that loses responses and rejects rows until it is reliable; half of them support idempotency keys. */
+function createService(random: () => number, figures: BulkFigures) {
+  const supportsIdempotency = random() < 0.7;
+  const rejectsRows = random() < 0.5;
+  const byKey = new Map<string, { id: bigint } & NewPet>();
+  const seenKeys = new Set<string>();
+  const service = {
+    isReliable: false,
+    added: [] as NewPet[],
+    /** Whether reruns can add every row in the end. */
+    isPatient: supportsIdempotency && !rejectsRows,
+    client: undefined as unknown as Client,
+  };
+  const call = async (name: string, input: { body: NewPet }, options: Parameters<Client['call']>[2] = {}) => {
+    if (name === 'listPets') return { value: [], headers: {} };
+    const { idempotencyKey = '', sendLog } = options;
+    await sendLog?.intent();
+    const kind = service.isReliable ? 1 : random();
+    if (kind < 0.12) {
+      await sendLog?.notSent();
+      throw new NetworkError('simulated: not sent', { sent: false });
+    }
+    const known = supportsIdempotency ? byKey.get(idempotencyKey) : undefined;
+    if (rejectsRows && !seenKeys.has(idempotencyKey) && kind < 0.2)
+      throw new ApiFailure(422, { code: 'no', message: 'simulated: rejected', status: 422 });
+    if (seenKeys.has(idempotencyKey)) figures.repeated++;
+    seenKeys.add(idempotencyKey);
+    const pet = known ?? { ...input.body, id: BigInt(byKey.size + 1) };
+    // A request may be lost as well as its response.
+    if (!known && kind > 0.25) {
+      byKey.set(idempotencyKey, pet);
+      service.added.push(input.body);
+    }
+    if (kind < 0.35) {
+      figures.lost++;
+      throw new OutcomeUnknownError(new Error('simulated: no response'), {
+        idempotencyKey,
+        supportsIdempotency,
+      });
+    }
+    return { value: pet, headers: {} };
+  };
+  service.client = { call, supportsIdempotency: () => supportsIdempotency } as unknown as Client;
+  return service;
 }

@@ -1,45 +1,42 @@
-// A process of its own that runs a job: writes each row and its key to the file `sent` in place of a service, and lives
-// until it is killed where it is to `hold` the job.
+// A process that adds animals from /animals.csv: appends each row and its idempotency key to the file `sent` instead of
+// calling a service. With the mode `hold` it keeps the locks until it is killed.
 import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
-import { openJob } from '../../src/cli/bulk/job.ts';
-import { createSpool } from '../../src/cli/bulk/spool.ts';
-import { added, animals, HASH, sha256 } from './bulk-rows.ts';
+import { entryOf, idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
+import { openRun } from '../../src/cli/bulk/open-run.ts';
+import { realFileSystem } from '../../src/system/file-system.ts';
+import { API_KEY_HASH, added, animals, BASE_URL, inputOf, intent, pendingOf } from './bulk.ts';
 
 const [directory = '', count = '', sent = '', mode = ''] = process.argv.slice(2);
-const say = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
-// Held on to: Node 26 takes an open file that is collected as garbage for an error.
-const held: unknown[] = [];
+const print = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`);
 
-const options = {
-  directory,
-  baseUrl: 'http://127.0.0.1:7387/v1',
-  source: { name: 'animals.csv', path: '/animals.csv' },
-  restart: false,
-  skipAdded: false,
-  skipCommand: 'pets add --from animals.csv --skip-added',
-  clock: Date,
-  random: randomBytes,
-};
 try {
-  const spool = await createSpool(options);
-  for (const [i, pet] of animals(Number(count)).entries()) await spool.write({ line: i + 2, pet });
-  const job = await openJob(spool, sha256(count), options);
-  held.push(job);
-  say({ has: true, resumed: job.resumed, pid: process.pid });
-  if (mode === 'hold') setInterval(() => {}, 1000);
+  const run = await openRun(inputOf(animals(Number(count))), {
+    directory,
+    files: realFileSystem,
+    now: Date.now(),
+    random: randomBytes,
+    baseUrl: BASE_URL,
+    apiKeyHash: API_KEY_HASH,
+    restart: false,
+    skipAdded: false,
+    skipCommand: '',
+  });
+  print({ isOpen: true, isResumed: run.known !== undefined });
+  // The reference also keeps the file from being garbage-collected, which Node 26 reports as an error.
+  if (mode === 'hold') setInterval(() => run.file.check(), 1_000);
   else {
-    for await (const { row, idempotencyKey } of job.pending()) {
-      await job.sending(row, { apiKeyHash: HASH });
-      appendFileSync(sent, `${row} ${idempotencyKey}\n`);
-      await job.settle(row, added(row));
-      appendFileSync(sent, `${row} settled\n`);
+    for (const row of pendingOf(run)) {
+      const key = idempotencyKeyOf(run.file.ledger.header, row, entryOf(run.file.ledger, row));
+      await run.file.append({ ...intent(row), at: new Date().toISOString() });
+      appendFileSync(sent, `${row.line} ${key}\n`);
+      await run.file.append(added(row, BigInt(row.line)));
+      appendFileSync(sent, `${row.line} settled\n`);
     }
-    await job.finish();
-    await job.close();
-    say({ finished: true });
+    await run.close();
+    print({ isFinished: true });
   }
 } catch (error) {
   const { message, code } = error as Error & { code?: string };
-  say({ has: false, message, code });
+  print({ isOpen: false, message, code });
 }

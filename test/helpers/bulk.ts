@@ -1,70 +1,144 @@
-import { randomBytes } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
+import { createHash, randomBytes } from 'node:crypto';
+import { readdir, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { openJob } from '../../src/cli/bulk/job.ts';
-import type { BulkOptions, Job, PendingRow } from '../../src/cli/bulk/job-types.ts';
-import { createSpool } from '../../src/cli/bulk/spool.ts';
+import { animalHash, type EntryOf, type LedgerEntry, type RowId } from '../../src/cli/bulk/ledger.ts';
+import { type BulkInput, type BulkRun, openRun, type RunOptions } from '../../src/cli/bulk/open-run.ts';
+import type { InputRow, PlannedRow } from '../../src/cli/bulk/plan.ts';
+import { pendingRows } from '../../src/cli/bulk/send.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
-import { addAll, sha256 } from './bulk-rows.ts';
+import { realFileSystem } from '../../src/system/file-system.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 import { temporaryDirectory } from './temp.ts';
 
+export const BASE_URL = 'http://127.0.0.1:7387/v1';
+export const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+export const API_KEY_HASH = sha256('key');
+export const SKIP = { skipAdded: true };
+
+/** `Animal 1`, `Animal 2`, …: the first one has the number after `skipped`. */
+export const animals = (count: number, skipped = 0): NewPet[] =>
+  Array.from({ length: count }, (_, i) => ({
+    name: `Animal ${skipped + i + 1}`,
+    categoryId: 2n ** 53n + 1n,
+  }));
+
+/** The animals as rows of a CSV file: the header is on line 1. */
+export const rowsOf = (pets: readonly NewPet[]): InputRow[] =>
+  pets.map((pet, i) => ({ line: i + 2, pet, hash: animalHash(pet) }));
+
+export const contentOf = (pets: readonly NewPet[]): string =>
+  pets.map(({ name, categoryId, status }) => `${name},${categoryId},${status}`).join('\n');
+
+/** The file /animals.csv with these animals. */
+export const inputOf = (pets: readonly NewPet[], more: Partial<BulkInput> = {}): BulkInput => ({
+  name: 'animals.csv',
+  path: '/animals.csv',
+  sha256: sha256(contentOf(pets)),
+  rows: rowsOf(pets),
+  ...more,
+});
+
+const AT = '2026-11-20T12:00:00.000Z';
+const base = ({ hash, n, line = 2 }: RowId & { line?: number }) => ({ hash, n, line, at: AT });
+
+export const intent = (row: RowId, more: Partial<EntryOf<'intent'>> = {}): LedgerEntry => ({
+  kind: 'intent',
+  ...base(row),
+  apiKeyHash: API_KEY_HASH,
+  ...more,
+});
+export const added = (row: RowId, id = 1n): LedgerEntry => ({
+  kind: 'added',
+  ...base(row),
+  pet: { id: id + 2n ** 60n, name: `Animal ${id}`, categoryId: 1n, status: 'available' },
+});
+export const failed = (row: RowId, failures = 1): LedgerEntry => ({
+  kind: 'failed',
+  ...base(row),
+  failures,
+  error: { code: 'invalid_request', message: 'no', status: 400 },
+});
+export const unknown = (row: RowId): LedgerEntry => ({ kind: 'unknown', ...base(row), message: 'lost' });
+export const notSent = (row: RowId): LedgerEntry => ({ kind: 'notSent', ...base(row) });
+
+/** The rows that a run has to send. */
+export const pendingOf = ({ plan, file }: BulkRun): PlannedRow[] => pendingRows(plan.rows, file.ledger);
+export const pendingNames = (run: BulkRun): string[] => pendingOf(run).map(({ pet }) => pet.name);
+
+/** Adds the first rows that a run has to send, but does not write the record `finished`. */
+export async function addRows(run: BulkRun, count = Number.POSITIVE_INFINITY): Promise<void> {
+  for (const row of pendingOf(run).slice(0, count)) {
+    await run.file.append(intent(row));
+    await run.file.append({ ...added(row, BigInt(row.line)), line: row.line });
+  }
+}
+
 export type Bulk = {
   clock: ManualClock;
-  options: BulkOptions;
-  /** Opens the job of a file that holds these animals. */
-  open(pets: NewPet[], options?: Partial<BulkOptions> & { content?: string }): Promise<Job>;
-  /** The same for a whole run, that adds every pending row; gives those. */
-  run(pets: NewPet[], options?: Partial<BulkOptions>): Promise<PendingRow[]>;
-  /** The directories of jobs. */
-  jobs(): Promise<string[]>;
+  options: RunOptions;
+  open(input: readonly NewPet[] | BulkInput, options?: Partial<RunOptions>): Promise<BulkRun>;
+  /** Runs the input; with `count` only that many rows, as if interrupted. Returns the names that were sent. */
+  run(input: readonly NewPet[] | BulkInput, options?: Partial<RunOptions>, count?: number): Promise<string[]>;
+  /** Sets the last use of each ledger and pointer to the time of the clock. */
+  setLastUse(): Promise<void>;
+  /** The paths of all files below the state directory with this name. */
+  find(name: string): Promise<string[]>;
 };
 
-/** A state directory, and files in it that were run from /animals.csv. */
+/** A state directory for runs of /animals.csv. */
 export async function bulk(): Promise<Bulk> {
   const clock = manualClock();
-  const options: BulkOptions = {
-    directory: join(await temporaryDirectory(), 'state', 'bulk'),
-    baseUrl: 'http://127.0.0.1:7387/v1',
-    source: { name: 'animals.csv', path: '/animals.csv' },
+  const directory = join(await temporaryDirectory(), 'state', 'bulk');
+  const options: RunOptions = {
+    directory,
+    files: realFileSystem,
+    now: 0,
+    random: randomBytes,
+    baseUrl: BASE_URL,
+    apiKeyHash: API_KEY_HASH,
     restart: false,
     skipAdded: false,
     skipCommand: 'pets add --from animals.csv --skip-added',
-    clock,
-    random: randomBytes,
   };
-  const open: Bulk['open'] = async (pets, { content = contentOf(pets), ...more } = {}) => {
-    const all = { ...options, ...more };
-    const spool = await createSpool(all);
-    for (const [i, pet] of pets.entries()) await spool.write({ line: i + 2, pet });
-    const job = await openJob(spool, sha256(content), all);
-    onTestFinished(() => job.close().catch(() => {}));
-    return job;
+  const open: Bulk['open'] = async (input, more) => {
+    const run = await openRun('rows' in input ? input : inputOf(input), {
+      ...options,
+      now: clock.now(),
+      ...more,
+    });
+    onTestFinished(() => run.close().catch(() => {}));
+    return run;
   };
   return {
     clock,
     options,
     open,
-    async run(pets, more) {
-      const job = await open(pets, more);
-      const rows = await addAll(job);
-      await job.finish();
-      await job.close();
-      return rows;
+    async run(input, more, count) {
+      const run = await open(input, more);
+      const names = pendingNames(run).slice(0, count);
+      await addRows(run, count);
+      if (count === undefined)
+        await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
+      await run.close();
+      return names;
     },
-    async jobs() {
-      const names = (await readdir(options.directory)).filter((name) => /^[0-9a-f]{32}$/.test(name));
-      return names.map((name) => join(options.directory, name));
+    async setLastUse() {
+      for (const parent of ['ledgers', 'contents']) {
+        for (const id of await readdir(join(directory, parent)))
+          await utimes(join(directory, parent, id), clock.now() / 1_000, clock.now() / 1_000);
+      }
+    },
+    async find(name) {
+      const paths = await readdir(directory, { recursive: true }).catch(() => []);
+      return paths.filter((path) => path.endsWith(name)).map((path) => join(directory, path));
     },
   };
 }
 
-export const contentOf = (pets: NewPet[]): string =>
-  pets.map(({ name, categoryId, status }) => `${name},${categoryId},${status}`).join('\n');
-
-export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
+/** The error code, message and hint of a refused run; undefined if the run was not refused. */
+export const refusalOf = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    ({ code, message, hint }) => ({ code, message, hint }),
+  );

@@ -1,11 +1,9 @@
 import { onTestFinished } from 'vitest';
 import { type Client, type ClientOptions, createClient } from '../../src/client/client.ts';
 import { InterruptedError } from '../../src/client/errors.ts';
-import { createKnownService } from '../../src/client/known-service.ts';
-import { createOwnMarks, type Marks } from '../../src/client/marks.ts';
-import type { HttpProxy } from '../../src/client/proxy-dispatcher.ts';
-import type { Attempted, Wait } from '../../src/client/sender.ts';
-import { createTransport } from '../../src/client/transport.ts';
+import type { AttemptEvent, WaitEvent } from '../../src/client/request-with-retry.ts';
+import { createServiceState } from '../../src/client/service-state.ts';
+import { createMemoryFlags } from '../../src/client/shared-flags.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 
 export const KEY = 'pets_key';
@@ -16,29 +14,33 @@ export const add = (client: Client) => client.call('createPet', { body: { name: 
 
 export type TestClientOptions = Partial<ClientOptions> & {
   clock?: ManualClock;
-  marks?: Marks;
-  proxy?: HttpProxy;
-  /** Called instead of a wait, which then takes no time but by the clock. */
+  /** Whether earlier responses have shown that the service supports Idempotency-Key; unknown by default. */
+  supportsIdempotency?: boolean;
+  /** Called instead of waiting; the clock is advanced by the wait. */
   onSleep?: (milliseconds: number) => void;
 };
 
-/** A client with a clock that only its own waits move, and an interrupt; closed behind the test. */
+/** A client whose waits take no time but advance its clock. It is closed after the test. */
 export function testClient(
   baseUrl: string,
-  { clock = manualClock(), marks = createOwnMarks(), proxy, onSleep, ...options }: TestClientOptions = {},
+  {
+    clock = manualClock(),
+    flags = createMemoryFlags(),
+    supportsIdempotency,
+    onSleep,
+    ...options
+  }: TestClientOptions = {},
 ) {
-  const transport = createTransport({ clock, proxy });
-  onTestFinished(() => transport.close());
-  const service = createKnownService({ baseUrl, key: KEY }, marks, clock);
+  const service = createServiceState({ baseUrl, key: KEY }, flags, clock);
+  if (supportsIdempotency !== undefined) service.recordIdempotencySupport(supportsIdempotency);
   const interrupt = new AbortController();
-  const waits: Wait[] = [];
+  const waits: WaitEvent[] = [];
   const slept: number[] = [];
-  const attempts: Attempted[] = [];
+  const attempts: AttemptEvent[] = [];
   const client = createClient({
     baseUrl,
     key: KEY,
-    service,
-    transport,
+    flags,
     clock,
     async sleep(milliseconds, signal) {
       slept.push(milliseconds);
@@ -48,12 +50,13 @@ export function testClient(
     },
     random: () => 0,
     signal: interrupt.signal,
-    timeoutMilliseconds: 2_000,
+    timeoutMilliseconds: 15_000,
     maxWaitMilliseconds: 75_000,
     onWait: (wait) => waits.push(wait),
-    onAttempted: (attempted) => attempts.push(attempted),
+    onAttempt: (attempt) => attempts.push(attempt),
     ...options,
   });
+  onTestFinished(client.close);
   return {
     client,
     clock,
@@ -65,18 +68,18 @@ export function testClient(
   };
 }
 
-/** What a promise rejects with. */
-export const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+/** The error that a promise rejects with. */
+export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => {
-      throw new Error('it succeeded');
+      throw new Error('the promise was resolved');
     },
     (error: unknown) => error,
   );
 
-/** Who calls: a read, and a creation whose service has, or has not, shown that it honours the idempotency key. */
-export const callers = [
-  { name: 'a read', call: list, isHonoured: false, isRepeated: true },
-  { name: 'a creation', call: add, isHonoured: false, isRepeated: false },
-  { name: 'a creation that can be repeated', call: add, isHonoured: true, isRepeated: true },
+/** A read, and a creation at a service without and with known support for Idempotency-Key. */
+export const calls = [
+  { name: 'a read', call: list, supportsIdempotency: false, isRetried: true },
+  { name: 'a creation', call: add, supportsIdempotency: false, isRetried: false },
+  { name: 'a creation with a supported key', call: add, supportsIdempotency: true, isRetried: true },
 ] as const;

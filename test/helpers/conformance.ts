@@ -3,22 +3,22 @@ import addFormats from 'ajv-formats';
 
 type Node = { [key: string]: Node };
 
-/** A response as it came: header names in lower case, as `fetch` has them. */
+/** A received response. */
 export type Observed = { status: number; headers: Headers; text: string };
 
-/** A value of the document, with the schema that it must match. */
+/** A value in the document, with the schema that it must match. */
 export type Sample = { where: string; schema: unknown; value: unknown };
 
 /**
- * Judges responses by an OpenAPI 3.1 document, and by nothing else.
+ * Validates responses against an OpenAPI 3.1 document.
  *
- * @param document the document, as it is after a way through JSON
+ * @param document the parsed JSON document
  */
 export function conformance(document: unknown) {
   const root = document as Node;
   const ajv = new Ajv2020({ allErrors: true });
   addFormats.default(ajv);
-  // Schemas refer into the document: they are compiled with its components beside them.
+  // Schemas refer to the components of the document, so they are compiled together with them.
   ajv.addVocabulary(['components']);
   const compiled = new Map<unknown, ValidateFunction>();
 
@@ -29,11 +29,11 @@ export function conformance(document: unknown) {
       .replace(/^#\//, '')
       .split('/')
       .reduce<Node | undefined>((at, key) => at?.[key.replaceAll('~1', '/').replaceAll('~0', '~')], root);
-    if (target === undefined) throw new Error(`${ref} leads nowhere`);
+    if (target === undefined) throw new Error(`${ref} does not exist`);
     return resolve(target);
   }
 
-  /** What is wrong with a value; nothing where it matches its schema. */
+  /** Validates a value; returns the errors. */
   function mismatches({ where, schema, value }: Sample): string[] {
     let validate = compiled.get(schema);
     if (validate === undefined) {
@@ -44,19 +44,19 @@ export function conformance(document: unknown) {
     return (validate.errors ?? []).map(({ instancePath, message }) => `${where}${instancePath} ${message}`);
   }
 
-  /** What the document has at a path, by method. */
+  /** The operations that the document describes for a path, by method. */
   function itemAt(path: string): Node | undefined {
     const base = String(root['servers']?.[0]?.['url']);
     const target = path.replace(/[?#].*/, '');
     return Object.entries(root['paths'] ?? {}).find(([template]) => matches(base + template, target))?.[1];
   }
 
-  /** What of a response the document does not allow; nothing where it conforms. */
+  /** Validates a response; returns the differences from the document. */
   function violations(method: string, path: string, response: Observed): string[] {
     const item = itemAt(path);
     if (item === undefined) return [`${path} is not documented`];
     const operation = item[(method === 'HEAD' ? 'GET' : method).toLowerCase()];
-    // A method that the path does not have is refused as the path's operations describe it.
+    // The error for an undocumented method must be documented for another operation of the path.
     if (!operation && response.status < 400) return [`${method} ${path} is not documented`];
     const found = (operation ? [operation] : Object.values(item))
       .map((each) => each['responses']?.[response.status])
@@ -91,7 +91,7 @@ export function conformance(document: unknown) {
     return mismatches({ where: 'body', schema: media['schema'], value });
   }
 
-  /** Every header that some response of the document has. */
+  /** The names of all headers that the document has for any response. */
   function headersAnywhere(): string[] {
     const all = Object.values(root['paths'] ?? {})
       .flatMap((item) => Object.values(item))
@@ -100,7 +100,7 @@ export function conformance(document: unknown) {
     return [...new Set(all.map((name) => name.toLowerCase()))];
   }
 
-  /** Every example of the document: wherever a schema stands beside one. */
+  /** Every example in the document that has a schema. */
   function examples(node: Node = root, where = '#'): Sample[] {
     if (typeof node !== 'object' || node === null) return [];
     const { schema, example, examples: several = {} } = node as Node;
@@ -122,7 +122,7 @@ export function conformance(document: unknown) {
     violations,
     mismatches,
     examples: () => examples(),
-    /** Whether the document has something at a path. */
+    /** Whether the document describes a path. */
     describes: (path: string) => itemAt(path) !== undefined,
   };
 }
@@ -135,7 +135,7 @@ function matches(template: string, path: string): boolean {
   );
 }
 
-/** A header's text as the value that its schema describes; the text where it is no such value. */
+/** Converts a header's text to the type in its schema, if it has that form. */
 function decoded(text: string, { type }: Node): unknown {
   const kind: unknown = type;
   if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);

@@ -1,57 +1,45 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PassThrough, Readable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import type { Context, OutputStream, Signal } from '../../src/cli/context.ts';
 import { main } from '../../src/cli/main.ts';
+import { createProcessContext } from '../../src/cli/process-context.ts';
 import { manualClock } from './clock.ts';
 import { temporaryDirectory } from './temp.ts';
 
-export type TerminalOptions = {
-  /** The width of the terminal; undefined where stdout and stderr are pipes. */
-  columns?: number;
-  env?: Record<string, string>;
-  /** What stands in the configuration directory. */
-  files?: Record<string, string>;
-  /** Called instead of a wait. */
-  onSleep?: (milliseconds: number, raise: (signal: Signal) => void) => void;
+/** The program while it runs in this process. */
+export type Program = {
+  /** Resolves with the exit code. */
+  ended: Promise<number>;
+  /** Everything that the program has written so far. */
+  stdout(): string;
+  stderr(): string;
+  /** Resolves with the first line on stdout; rejects if the program ends before it writes one. */
+  firstLine(): Promise<string>;
+  /** Delivers a signal. */
+  raise(signal: Signal): void;
+  /** The number of signal handlers that the program has not removed. */
+  handlersLeft(): number;
 };
 
-/** Runs the program in this process, on streams, a clock and a home directory of its own. */
-export async function runInTerminal(argv: readonly string[], options?: TerminalOptions) {
-  const { ended, stdout, stderr, handlersLeft } = await startInTerminal(argv, options);
-  const code = await ended;
-  return { code, stdout: stdout(), stderr: stderr(), handlersLeft: handlersLeft() };
-}
-
-/** The same for a program that runs until it is told to end. */
-export async function startInTerminal(
+/** Calls `main()` in this process, by default with the real clock and timers. */
+export function startProgram(
   argv: readonly string[],
-  { columns, env = {}, files = {}, onSleep }: TerminalOptions = {},
-) {
-  const clock = manualClock();
-  const home = await temporaryDirectory();
-  await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(home, name), text)));
+  {
+    stdin = '',
+    columns,
+    ...context
+  }: { stdin?: string; columns?: number | undefined } & Partial<Omit<Context, 'stdin'>>,
+): Program {
   const handlers = new Set<(signal: Signal) => void>();
-  const raise = (signal: Signal) => {
-    for (const handler of handlers) handler(signal);
-  };
-  const [stdout, stderr] = [output(columns), output(columns)];
-  const context: Context = {
+  const [stdout, stderr] = [collector(columns), collector(columns)];
+  const ended = main({
+    ...createProcessContext(),
     argv,
-    env: { PETS_CONFIG_DIR: home, ...env },
-    stdin: Object.assign(Readable.from([]), { isTTY: false }),
+    env: {},
+    stdin: Object.assign(Readable.from(stdin === '' ? [] : [Buffer.from(stdin)]), { isTTY: false }),
     stdout: stdout.stream,
     stderr: stderr.stream,
-    platform: 'linux',
-    homeDirectory: home,
-    pid: 1,
-    clock,
-    async sleep(milliseconds, signal) {
-      onSleep?.(milliseconds, raise);
-      signal.throwIfAborted();
-      clock.advance(milliseconds);
-    },
-    random: () => 0,
     onSignal(_signals, handler) {
       handlers.add(handler);
       return () => handlers.delete(handler);
@@ -59,25 +47,80 @@ export async function startInTerminal(
     exitNow(code) {
       throw new Error(`exit ${code}`);
     },
-  };
+    ...context,
+  });
   return {
-    /** The exit code. */
-    ended: main(context),
-    clock,
-    home,
-    raise,
+    ended,
     stdout: stdout.text,
     stderr: stderr.text,
+    firstLine: () =>
+      Promise.race([
+        stdout.firstLine,
+        ended.then((code) => Promise.reject(new Error(`it ended with ${code}: ${stderr.text()}`))),
+      ]),
+    raise(signal) {
+      for (const handler of handlers) handler(signal);
+    },
     handlersLeft: () => handlers.size,
   };
 }
 
-function output(columns: number | undefined) {
-  const stream: OutputStream = new PassThrough();
+function collector(columns: number | undefined) {
   let text = '';
-  stream.on('data', (chunk) => {
-    text += chunk;
+  let onLine = (_line: string) => {};
+  const firstLine = new Promise<string>((resolve) => {
+    onLine = resolve;
+  });
+  const stream: OutputStream = new Writable({
+    write(chunk, _encoding, done) {
+      // Like a real stream, replaces a lone surrogate by U+FFFD.
+      text += Buffer.from(chunk).toString();
+      if (text.includes('\n')) onLine(text.slice(0, text.indexOf('\n')));
+      done();
+    },
   });
   if (columns !== undefined) Object.assign(stream, { isTTY: true, columns });
-  return { stream, text: () => text };
+  return { stream, text: () => text, firstLine };
+}
+
+export type TerminalOptions = {
+  /** The width of the terminal; undefined if stdout and stderr are pipes. */
+  columns?: number;
+  env?: Record<string, string>;
+  /** Files in the configuration directory: name → content. */
+  files?: Record<string, string>;
+  /** Called instead of waiting. */
+  onSleep?: (milliseconds: number, raise: (signal: Signal) => void) => void;
+};
+
+/** Runs `main()` to its end in a new home directory. A wait takes no time: it only advances the manual clock. */
+export async function runInTerminal(argv: readonly string[], options?: TerminalOptions) {
+  const { ended, stdout, stderr, handlersLeft } = await startInTerminal(argv, options);
+  const code = await ended;
+  return { code, stdout: stdout(), stderr: stderr(), handlersLeft: handlersLeft() };
+}
+
+/** Like `runInTerminal`, but returns the running program, for example to send signals to it. */
+export async function startInTerminal(
+  argv: readonly string[],
+  { columns, env = {}, files = {}, onSleep }: TerminalOptions = {},
+) {
+  const clock = manualClock();
+  const home = await temporaryDirectory();
+  await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(home, name), text)));
+  const program = startProgram(argv, {
+    columns,
+    env: { PETS_CONFIG_DIR: home, ...env },
+    platform: 'linux',
+    homeDirectory: home,
+    pid: 1,
+    clock,
+    async sleep(milliseconds, signal) {
+      onSleep?.(milliseconds, program.raise);
+      signal.throwIfAborted();
+      clock.advance(milliseconds);
+    },
+    random: () => 0,
+  });
+  return { ...program, clock, home };
 }

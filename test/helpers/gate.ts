@@ -1,4 +1,4 @@
-/** Something that a test waits for, or holds back, until it is opened. */
+/** A promise that a test resolves with `open()`. */
 export function gate() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {

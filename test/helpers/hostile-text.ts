@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Graphemes that tables go wrong on: a name of each kind, whole. */
+/** Graphemes that break naive tables, by description. */
 export const graphemes = {
   'a family': '👨‍👩‍👧‍👦',
   'a skin colour': '👩🏽‍🚀',
@@ -24,12 +24,12 @@ export const graphemes = {
   'a space': ' ',
 } as const;
 
-/** Texts made of these, in any order. */
+/** Texts of these graphemes in any order. */
 export const graphemeSoup = fc
   .array(fc.constantFrom(...Object.values(graphemes)), { maxLength: 40 })
   .map((each) => each.join(''));
 
-/** Anything at all: those graphemes, and every character there is, halves of pairs too. */
+/** Arbitrary text: these graphemes and any UTF-16 unit, including lone surrogates. */
 export const hostileSoup = fc
   .array(
     fc.oneof(

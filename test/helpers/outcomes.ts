@@ -1,40 +1,40 @@
-import type { Outcome } from '../../src/client/attempt.ts';
+import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { NetworkError, TimeoutError } from '../../src/client/errors.ts';
-import type { ReplyHeaders } from '../../src/client/headers.ts';
+import type { HttpHeaders } from '../../src/client/headers.ts';
 import type { RetryState } from '../../src/client/retry.ts';
 
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
 
-/** A first attempt of a read that may wait 75 s, without jitter. */
+/** The state of the first attempt of a read that may wait 75 s; `random` is 0, so there is no jitter. */
 export const state: RetryState = {
-  repeatable: true,
-  honoured: false,
-  doubted: false,
+  idempotent: true,
+  supportsIdempotency: false,
+  ambiguous: false,
   attempt: 1,
   waited: 0,
   maxWait: 75_000,
-  paced: false,
+  background: false,
   now: NOW,
   random: 0,
 };
 
-/** A reply; with a code it has an Error body. */
-export const reply = (status: number, headers: ReplyHeaders = {}, code?: string): Outcome => ({
-  reply: {
+/** A response. Its body is an Error if there is a code, otherwise it is empty. */
+export const response = (status: number, headers: HttpHeaders = {}, code?: string): AttemptOutcome => ({
+  response: {
     status,
     headers,
     body: code === undefined ? '' : JSON.stringify({ code, message: 'no', status }),
   },
 });
 
-export const network = (code: string | undefined, sent: boolean): Outcome => ({
-  failure: new NetworkError('failed', { code, sent }),
+export const networkError = (code: string | undefined, sent: boolean): AttemptOutcome => ({
+  error: new NetworkError('failed', { code, sent }),
 });
 
-export const late = (sent: boolean): Outcome => ({ failure: new TimeoutError(30_000, { sent }) });
+export const timeout = (sent: boolean): AttemptOutcome => ({ error: new TimeoutError(30_000, { sent }) });
 
-export const retryAfter = (seconds: number | string): ReplyHeaders => ({ 'retry-after': String(seconds) });
+export const retryAfter = (seconds: number | string): HttpHeaders => ({ 'retry-after': String(seconds) });
 
-export const reset = (secondsAhead: number): ReplyHeaders => ({
-  'x-ratelimit-reset': String(NOW / 1_000 + secondsAhead),
+export const resetIn = (seconds: number): HttpHeaders => ({
+  'x-ratelimit-reset': String(NOW / 1_000 + seconds),
 });

@@ -1,143 +1,199 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
+import type { Signal } from '../../src/cli/context.ts';
+import type { Clock } from '../../src/contract/clock.ts';
+import { type Program, startProgram } from './context.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
-/** The built command, as a user has it. */
+/** The built command. */
 export const PETS = join(import.meta.dirname, '..', '..', 'dist', 'pets.js');
 
-export type Ran = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
+export type Ran = { code: number | null; stdout: string; stderr: string };
 
 export type RunOptions = {
-  /** On top of an environment that has nothing but PATH and a home directory. */
+  /** Added to an environment that has only PATH and a home directory. */
   env?: Record<string, string>;
   stdin?: string;
-  /** A file to write to instead of a pipe. */
-  stdout?: string;
-  cwd?: string;
 };
 
-/** A user's machine: a home directory of its own, in which the built command runs. */
+/** `columns` is the width of the terminal, if there is one; `clock` replaces the real clock. */
+export type ProgramOptions = RunOptions & { columns?: number; clock?: Clock };
+
+/** A user's machine: a home directory of its own, in which the program runs. */
 export type Machine = {
   home: string;
   configDirectory: string;
   env: Record<string, string>;
-  /** Runs the command to its end. */
-  pets(args: readonly string[], options?: RunOptions): Promise<Ran>;
-  /** Starts the command and leaves it running. */
-  start(args: readonly string[], options?: RunOptions): ChildProcess;
-  /** Writes a profile's file as a login would have. */
+  /** Runs the program to its end in this process. Faster than `command`, so use it unless a test needs a process. */
+  pets(args: readonly string[], options?: ProgramOptions): Promise<Ran>;
+  /** Starts the program in this process. */
+  startProgram(args: readonly string[], options?: ProgramOptions): Program;
+  /** Runs the built command to its end; its working directory is the home directory. */
+  command(args: readonly string[], options?: RunOptions): Promise<Ran>;
+  /** Starts the built command. */
+  startCommand(args: readonly string[], options?: RunOptions): ChildProcess;
+  /** Runs a line of sh in which `pets` is the built command: for pipes, redirections, limits and umasks. */
+  shell(line: string, options?: RunOptions): Promise<Ran>;
+  /** Writes a file below the home directory; returns its path. */
+  file(name: string, content: string | Uint8Array): Promise<string>;
+  /** Writes the file that `pets login` would write for a profile. */
   saveProfile(name: string, profile: { baseUrl: string; key?: string; allowHttp?: boolean }): Promise<void>;
 };
 
-/** A machine that no program has run on yet; gone after the test, with everything that was started on it. */
+/** A new machine, removed after the test together with everything that was started on it. */
 export async function freshMachine(): Promise<Machine> {
   const { machine, dispose } = await makeMachine();
   onTestFinished(dispose);
   return machine;
 }
 
-/** The same for who disposes of it himself. */
+/** Like `freshMachine`, but the caller must call `dispose`. */
 export async function makeMachine(): Promise<{ machine: Machine; dispose(): Promise<void> }> {
   const home = await makeTemporaryDirectory();
   const configDirectory = join(home, '.config', 'pets');
-  // What a killed server leaves in the temporary directory goes with the machine.
+  // TMPDIR is in the home directory, so that temporary files of a killed server are removed with the machine.
   const env = {
     PATH: process.env['PATH'] ?? '',
     HOME: home,
     PETS_CONFIG_DIR: configDirectory,
     TMPDIR: home,
   };
-  const running = new Set<ChildProcess>();
-  const start: Machine['start'] = (args, options = {}) => {
-    const child = spawn(process.execPath, [PETS, ...args], {
-      env: { ...env, ...options.env },
-      cwd: options.cwd ?? home,
-      stdio: ['pipe', options.stdout === undefined ? 'pipe' : openSync(options.stdout, 'w'), 'pipe'],
-    });
-    running.add(child);
-    child.once('exit', () => running.delete(child));
-    child.stdin?.on('error', () => {});
-    if (options.stdin !== undefined) child.stdin?.end(options.stdin);
+  const commands = new Set<ChildProcess>();
+  const programs = new Set<Program>();
+  const start = (file: string, args: readonly string[], options: RunOptions = {}) => {
+    const child = spawn(file, args, { env: { ...env, ...options.env }, cwd: home });
+    commands.add(child);
+    child.once('exit', () => commands.delete(child));
+    child.stdin.on('error', () => {});
+    if (options.stdin !== undefined) child.stdin.end(options.stdin);
     return child;
   };
   const machine: Machine = {
     home,
     configDirectory,
     env,
-    start,
-    pets: (args, options = {}) => collect(start(args, { stdin: '', ...options })),
+    startProgram(args, options = {}) {
+      const program = startProgram(args, {
+        homeDirectory: home,
+        ...options,
+        env: { ...env, ...options.env },
+      });
+      programs.add(program);
+      program.ended.finally(() => programs.delete(program)).catch(() => {});
+      return program;
+    },
+    async pets(args, options) {
+      const { ended, stdout, stderr } = machine.startProgram(args, options);
+      return { code: await ended, stdout: stdout(), stderr: stderr() };
+    },
+    startCommand: (args, options) => start(process.execPath, [PETS, ...args], options),
+    command: (args, options = {}) => collect(machine.startCommand(args, { stdin: '', ...options })),
+    shell: (line, options = {}) =>
+      collect(
+        start('sh', ['-c', `pets() { "$NODE" "$PETS" "$@"; }\n${line}`], {
+          stdin: '',
+          ...options,
+          env: { NODE: process.execPath, PETS, ...options.env },
+        }),
+      ),
+    async file(name, content) {
+      const path = join(home, name);
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      await writeFile(path, content, { mode: 0o600 });
+      return path;
+    },
     async saveProfile(name, profile) {
-      await mkdir(configDirectory, { recursive: true, mode: 0o700 });
-      await writeFile(join(configDirectory, `${name}.json`), JSON.stringify(profile), { mode: 0o600 });
+      await machine.file(join('.config', 'pets', `${name}.json`), JSON.stringify(profile));
     },
   };
   return {
     machine,
     async dispose() {
-      const ends = [...running].map((child) => once(child, 'exit'));
-      for (const child of running) child.kill('SIGKILL');
-      await Promise.all(ends);
+      const ends = [...commands].map((child) => once(child, 'exit'));
+      for (const child of commands) child.kill('SIGKILL');
+      for (const program of programs) program.raise('SIGTERM');
+      await Promise.all([...ends, ...[...programs].map(({ ended }) => ended.catch(() => {}))]);
       await rm(home, { recursive: true, force: true });
     },
   };
 }
 
 async function collect(child: ChildProcess): Promise<Ran> {
-  const output = { stdout: '', stderr: '' };
-  child.stdout?.setEncoding('utf8').on('data', (text) => {
-    output.stdout += text;
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text) => {
-    output.stderr += text;
-  });
-  const [code, signal] = await once(child, 'close');
-  return { code, signal, ...output };
+  const [stdout = '', stderr = '', [code]] = await Promise.all([
+    child.stdout ? text(child.stdout) : '',
+    child.stderr ? text(child.stderr) : '',
+    once(child, 'close'),
+  ]);
+  return { code, stdout, stderr };
 }
 
-/** A service that was started with `pets serve`. */
-export type Served = {
-  machine: Machine;
-  child: ChildProcess;
-  /** With /v1. */
+/** The first line of `pets serve --json`. */
+type ListeningEvent = {
+  /** The base URL, with /v1. */
   url: string;
   key: string;
   pid: number;
-  /** Everything that it has written to stderr so far. */
-  stderr(): string;
-  /** Sends a signal and waits for the end. */
-  end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 };
 
-/** Starts `pets serve --json --port 0` with more arguments, and waits until it listens. */
+/** A running service. */
+export type Served = ListeningEvent & {
+  /** Everything that the service has written so far. */
+  stdout(): string;
+  stderr(): string;
+  /** Sends a signal and waits until the service has ended; returns the exit code. */
+  end(signal: Signal): Promise<number>;
+};
+
+const SERVE = ['serve', '--json', '--port', '0'];
+
+/** How a process ended: by itself with a code, or by a signal. */
+type Ended = { code: number | null; signal: NodeJS.Signals | null };
+
+/** Starts `pets serve --json --port 0` with more arguments in this process, and waits until it listens. */
 export async function serve(machine: Machine, args: readonly string[] = []): Promise<Served> {
-  const child = machine.start(['serve', '--json', '--port', '0', ...args]);
-  let stderr = '';
-  child.stderr?.setEncoding('utf8').on('data', (text) => {
-    stderr += text;
-  });
-  const event = await new Promise<{ url: string; key: string; pid: number }>((resolve, reject) => {
-    let stdout = '';
-    child.stdout?.setEncoding('utf8').on('data', (text) => {
-      stdout += text;
-      const line = stdout.split('\n')[0] ?? '';
-      if (stdout.includes('\n')) resolve(JSON.parse(line));
-    });
-    child.once('close', (code) => reject(new Error(`pets serve ended with ${code}: ${stderr}`)));
-  });
+  const program = machine.startProgram([...SERVE, ...args]);
   return {
-    machine,
+    ...(JSON.parse(await program.firstLine()) as ListeningEvent),
+    stdout: program.stdout,
+    stderr: program.stderr,
+    end(signal) {
+      program.raise(signal);
+      return program.ended;
+    },
+  };
+}
+
+/** Like `serve`, but starts the built command as a process, which a test can kill. */
+export async function serveCommand(
+  machine: Machine,
+  args: readonly string[] = [],
+): Promise<
+  ListeningEvent & { child: ChildProcess; stderr(): string; end(signal: NodeJS.Signals): Promise<Ended> }
+> {
+  const child = machine.startCommand([...SERVE, ...args]);
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (chunk) => {
+      output[name] += chunk;
+    });
+  }
+  const closed = once(child, 'close').then(([code, signal]): Ended => ({ code, signal }));
+  while (!output.stdout.includes('\n')) {
+    const ended = await Promise.race([once(child.stdout as Readable, 'data'), closed]);
+    if ('code' in ended) throw new Error(`pets serve ended with ${ended.code}: ${output.stderr}`);
+  }
+  return {
+    ...(JSON.parse(output.stdout.split('\n')[0] ?? '') as ListeningEvent),
     child,
-    ...event,
-    stderr: () => stderr,
-    async end(signal) {
-      const closed = once(child, 'close');
+    stderr: () => output.stderr,
+    end(signal) {
       child.kill(signal);
-      const [code, endedBy] = await closed;
-      return { code, signal: endedBy };
+      return closed;
     },
   };
 }

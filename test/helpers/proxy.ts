@@ -5,33 +5,33 @@ import { onTestFinished } from 'vitest';
 export type Proxy = {
   url: string;
   port: number;
-  /** What it was asked for, in order: `GET http://…` or `CONNECT host:port`, and the headers of each. */
-  asked: string[];
+  /** The requests in order, `GET http://…` or `CONNECT host:port`, and the headers of each. */
+  requests: string[];
   headers: NodeJS.Dict<string | string[]>[];
-  /** Every byte that clients have sent through tunnels. */
+  /** All bytes that clients sent through tunnels. */
   tunnelled(): string;
 };
 
-/** A proxy on a free loopback port that takes every host for one upstream port, or refuses everything with a status. */
+/** A proxy on a free loopback port that forwards every host to one local port, or refuses every request with a status. */
 export async function proxyServer(upstream: number, { refuse }: { refuse?: number } = {}): Promise<Proxy> {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const headers: Proxy['headers'] = [];
   const chunks: Buffer[] = [];
   const server = createServer((incoming, outgoing) => {
-    asked.push(`${incoming.method} ${incoming.url}`);
+    requests.push(`${incoming.method} ${incoming.url}`);
     headers.push(incoming.headers);
     if (refuse !== undefined) {
       outgoing.writeHead(refuse, { 'Content-Type': 'text/html' }).end('<html>refused</html>');
       return;
     }
     const { pathname, search } = new URL(incoming.url ?? '');
-    const onward = {
+    const options = {
       port: upstream,
       method: incoming.method,
       path: pathname + search,
       headers: incoming.headers,
     };
-    const request = forward(onward, (response) => {
+    const request = forward(options, (response) => {
       outgoing.writeHead(response.statusCode ?? 502, response.headers);
       response.pipe(outgoing);
     });
@@ -39,19 +39,19 @@ export async function proxyServer(upstream: number, { refuse }: { refuse?: numbe
     incoming.pipe(request);
   });
   server.on('connect', (incoming, socket) => {
-    asked.push(`CONNECT ${incoming.url}`);
+    requests.push(`CONNECT ${incoming.url}`);
     headers.push(incoming.headers);
     socket.on('error', () => {});
     if (refuse !== undefined) {
       socket.end(`HTTP/1.1 ${refuse} Refused\r\n\r\n`);
       return;
     }
-    const onward = connect(upstream, '127.0.0.1', () => {
+    const tunnel = connect(upstream, '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       socket.on('data', (chunk) => chunks.push(chunk));
-      socket.pipe(onward).pipe(socket);
+      socket.pipe(tunnel).pipe(socket);
     });
-    onward.on('error', () => socket.destroy());
+    tunnel.on('error', () => socket.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
@@ -60,5 +60,5 @@ export async function proxyServer(upstream: number, { refuse }: { refuse?: numbe
   });
   const { port } = server.address() as AddressInfo;
   const tunnelled = () => Buffer.concat(chunks).toString('latin1');
-  return { url: `http://127.0.0.1:${port}`, port, asked, headers, tunnelled };
+  return { url: `http://127.0.0.1:${port}`, port, requests, headers, tunnelled };
 }

@@ -2,15 +2,15 @@ import { connect } from 'node:net';
 import { expect } from 'vitest';
 import type { ErrorCode } from '../../src/contract/error-codes.ts';
 
-/** An answer as it came over the wire; the names of its headers are lower case. */
+/** A response parsed from the received bytes; header names are in lower case. */
 export type RawAnswer = { status: number; headers: Record<string, string>; body: string };
 
 export type RawOptions = {
-  /** Closes the sending side behind the bytes, and goes on reading. */
+  /** Closes the sending side of the connection after the bytes, and continues to read. */
   halfClose?: boolean;
 };
 
-/** Sends bytes as they are, and reads answers until the service closes the connection. */
+/** Sends bytes unchanged, and reads responses until the service closes the connection. */
 export async function sendRaw(
   port: number,
   bytes: string | Buffer,
@@ -32,14 +32,14 @@ function readToEnd(
     socket.on('data', (chunk) => chunks.push(chunk));
     socket.on('end', () => socket.end());
     socket.on('close', () => resolve(Buffer.concat(chunks)));
-    // A service that cuts the connection may do so while this side still sends.
+    // The service may close the connection while this side is still sending.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (!['ECONNRESET', 'EPIPE'].includes(error.code ?? '')) reject(error);
     });
   });
 }
 
-/** Splits what came into answers by their lengths. */
+/** Splits received bytes into responses by their Content-Length. */
 export function parseAnswers(bytes: Buffer): RawAnswer[] {
   const answers: RawAnswer[] = [];
   for (let rest = bytes; rest.length > 0; ) {
@@ -60,7 +60,7 @@ export function parseAnswers(bytes: Buffer): RawAnswer[] {
   return answers;
 }
 
-/** Holds an error to what every one has: the Error body, its type, and the three headers. */
+/** Checks what every error response has: the Error body, its content type, and the three rate-limit headers. */
 export function expectError(answer: RawAnswer | undefined, status: number, code: ErrorCode): void {
   expect(answer, `an answer ${status}`).toBeDefined();
   const { headers, body } = answer as RawAnswer;
@@ -70,7 +70,7 @@ export function expectError(answer: RawAnswer | undefined, status: number, code:
   expectRateLimit(headers);
 }
 
-/** The three headers of every response (specification 8.3). */
+/** Checks the three rate-limit headers that every response has (docs/service.md 8.3). */
 export function expectRateLimit(headers: Record<string, string>): void {
   expect(headers['x-ratelimit-limit']).toMatch(/^[1-9]\d*$/);
   expect(headers['x-ratelimit-remaining']).toMatch(/^\d+$/);

@@ -1,7 +1,7 @@
-import { namesFor } from '../../src/server/request/hosts.ts';
+import { allowedHosts } from '../../src/server/request/hosts.ts';
 import { KEY, type ServiceOptions } from './service.ts';
 
-// Requests as bytes, to be changed by a test.
+// Requests as text or bytes, which tests modify.
 
 export const HOST = 'Host: 127.0.0.1\r\n';
 export const AUTH = `Authorization: Bearer ${KEY}\r\n`;
@@ -9,7 +9,7 @@ export const CLOSE = 'Connection: close\r\n';
 export const JSON_TYPE = 'Content-Type: application/json\r\n';
 export const REX = '{"name":"Rex","categoryId":1}';
 
-/** A request whose answer ends the connection. */
+/** A request after whose response the service closes the connection. */
 export const get = (target: string, headers = '') =>
   `GET ${target} HTTP/1.1\r\n${HOST}${AUTH}${headers}${CLOSE}\r\n`;
 export const post = (body: string | Buffer, headers = JSON_TYPE) =>
@@ -22,5 +22,5 @@ export const chunked = (rest: string) =>
   `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}${CLOSE}Transfer-Encoding: chunked\r\n\r\n${rest}`;
 
 export const atLoopback: ServiceOptions = {
-  hosts: namesFor({ host: '127.0.0.1', address: '127.0.0.1' }, []),
+  hosts: allowedHosts({ host: '127.0.0.1', address: '127.0.0.1' }, []),
 };

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** A server below HTTP, on a free loopback port: the handler has the socket. Gone behind the test. */
+/** A TCP server on a free loopback port, stopped after the test. */
 export async function rawServer(
   handler: (socket: Socket) => void,
 ): Promise<{ url: string; port: number; stop(): void }> {
@@ -20,14 +20,14 @@ export async function rawServer(
   return {
     url: `http://127.0.0.1:${port}/v1`,
     port,
-    /** Nobody listens any more; what is connected stays. */
+    /** Stops listening; open connections stay open. */
     stop() {
       server.close();
     },
   };
 }
 
-/** A port that nothing listens on: one that was free a moment ago. */
+/** A port on which nothing listens. */
 export async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

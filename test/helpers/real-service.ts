@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.ts';
-import { createKey, type KeyRequest } from '../../src/store/keys.ts';
+import { createKey, type KeyRequest } from '../../src/store/keys/keys.ts';
 import { manualClock } from './clock.ts';
 import { temporaryDirectory } from './temp.ts';
 
-/** The whole service on a real directory, with one key, by a clock that stands still; it can be started again. */
+/** Starts the service with a store on disk, one key and a manual clock. The test can restart the service. */
 export async function startReal({ time, ...changes }: Partial<ServiceOptions> & { time?: string } = {}) {
   const clock = manualClock(time);
   const warnings: string[] = [];
@@ -38,7 +38,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     directory: options.directory,
     makeKey,
     plan: plans.free,
-    /** Asks for a path below the base URL. */
+    /** Sends a request to a path below the base URL. */
     call: (path: string, init: RequestInit = {}) =>
       fetch(service.url + path, {
         ...init,

@@ -11,35 +11,41 @@ export type Refusal = RunOptions & {
   exit: number;
   /** The error's code in JSON. */
   code?: string;
-  /** What the message, or the hint, has to say. */
+  /** The status of the response, in JSON. */
+  status?: number;
+  /** Texts that the message or its hint must contain. */
   says: readonly string[];
 };
 
-/** Runs a command that has to fail, as for a person and as for a program, and checks what holds for every failure. */
+/** Runs a command that must fail, without and with `--json`, and checks the rules for every failure. */
 export async function expectRefusal(
   machine: Machine,
   args: readonly string[],
-  { exit, code, says, ...options }: Refusal,
+  { exit, code, status, says, ...options }: Refusal,
 ): Promise<void> {
-  const before = await kept(machine);
+  const before = await keptFiles(machine);
   for (const form of ['human', 'json'] as const) {
     const ran = await machine.pets(form === 'json' ? ['--json', ...args] : args, options);
     expectDecent(ran);
-    expect(ran, form).toMatchObject({ code: exit, signal: null, stdout: '' });
+    expect(ran, form).toMatchObject({ code: exit, stdout: '' });
     if (form === 'human') {
       expect(ran.stderr).toMatch(/^error: /m);
       for (const words of says) expect(ran.stderr).toContain(words);
     } else {
       const error = lastError(ran);
       expect(error).toEqual(expect.objectContaining({ code: code ?? expect.any(String), exitCode: exit }));
+      if (status !== undefined) expect(error.status).toBe(status);
       for (const words of says) expect(`${error.message}\n${error.hint}`).toContain(words);
     }
-    expect(await kept(machine), `${form}: nothing is changed`).toEqual(before);
+    expect(await keptFiles(machine), `${form}: files are unchanged`).toEqual(before);
   }
 }
 
-/** What a refused command must leave as it was. What it has learned of the service goes, so that the next one asks anew. */
-async function kept({ home }: Machine): Promise<Record<string, string>> {
+/**
+ * The files that a refused command must not change. Removes the stored state of services: a cool-down in it would keep
+ * the next command from sending a request.
+ */
+async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
   const state = join('.local', 'state');
   const entries = Object.entries(await snapshot(home));
   expect(JSON.stringify(entries.filter(([name]) => name.startsWith(state)))).not.toContain(CANARY);
@@ -47,7 +53,7 @@ async function kept({ home }: Machine): Promise<Record<string, string>> {
   return Object.fromEntries(entries.filter(([name]) => !state.startsWith(name) && !name.startsWith(state)));
 }
 
-/** What no output may have: a stack, a path into the program, a key. */
+/** Checks that an output has no stack, no path into the program and no key. */
 export function expectDecent({ stdout, stderr }: Pick<Ran, 'stdout' | 'stderr'>): void {
   const output = stdout + stderr;
   expect(output).not.toMatch(/^\s+at /m);
@@ -67,7 +73,7 @@ export function lastError({ stderr }: Pick<Ran, 'stderr'>): {
   return JSON.parse(line).error;
 }
 
-/** Every file below a directory: its mode and its bytes. Sockets and the like by their kind alone. */
+/** Mode and content of every file below a directory; of sockets and directories only the mode. */
 export async function snapshot(directory: string): Promise<Record<string, string>> {
   const entries: Record<string, string> = {};
   for (const name of (await readdir(directory, { recursive: true })).sort()) {

@@ -6,13 +6,13 @@ export type Handler = (request: IncomingMessage, response: ServerResponse, count
 
 export type ScriptedServer = {
   origin: string;
-  /** With /v1. */
+  /** The base URL, with /v1. */
   url: string;
-  /** Every request that arrived, in order. */
+  /** All requests in order of arrival. */
   requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
 };
 
-/** A real server on a free loopback port that answers as the test says; `count` is 1 for the first request. */
+/** An HTTP server on a free loopback port that responds with `handler`; `count` is 1 for the first request. */
 export async function scriptedServer(handler: Handler): Promise<ScriptedServer> {
   const requests: ScriptedServer['requests'] = [];
   const server = createServer(async (request, response) => {
@@ -36,7 +36,7 @@ export async function scriptedServer(handler: Handler): Promise<ScriptedServer> 
   return { origin, url: `${origin}/v1`, requests };
 }
 
-/** Answers with JSON. */
+/** Sends a JSON response. */
 export function reply(
   response: ServerResponse,
   status: number,

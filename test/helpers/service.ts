@@ -1,32 +1,32 @@
 import { onTestFinished } from 'vitest';
 import { plans, type Quota } from '../../src/contract/plans.ts';
-import { type Answered, type AppOptions, createApp } from '../../src/server/app.ts';
+import { type AccessLogEntry, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
-import { createMemoryLimiter } from '../../src/server/limits/limiter.ts';
-import { hashKey } from '../../src/store/keys.ts';
+import { createMemoryRateLimiter } from '../../src/server/rate-limit/limiter.ts';
+import { hashKey } from '../../src/store/keys/keys.ts';
 import { manualClock } from './clock.ts';
-import { MemoryStore } from './store-memory.ts';
+import { memoryStore } from './store-fixtures.ts';
 
 export const KEY = 'pets_test';
 export const OTHER_KEY = 'pets_other';
 
-export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onError' | 'onAnswered'>> & {
-  /** That of both keys; Free's without it. */
+export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onError' | 'onAccess'>> & {
+  /** The quota of both keys; by default that of plan free. */
   quota?: Quota;
-  /** Where the clock stands. */
+  /** The initial time of the clock. */
   time?: string;
   limits?: ListenOptions['limits'];
 };
 
-/** The service on a free loopback port, with two keys and a clock that stands still; gone behind the test. */
+/** Starts the service on a free loopback port, with two keys and a manual clock. It is stopped after the test. */
 export async function start({ quota = plans.free, time, limits, ...options }: ServiceOptions = {}) {
   const clock = manualClock(time);
-  const store = options.store ?? new MemoryStore(clock);
-  const answered: Answered[] = [];
+  const store = options.store ?? (await memoryStore(clock));
+  const answered: AccessLogEntry[] = [];
   const errors: unknown[] = [];
   const app = createApp({
-    limiter: createMemoryLimiter(clock),
-    strangers: createMemoryLimiter(clock),
+    limiter: createMemoryRateLimiter(clock),
+    anonymousLimiter: createMemoryRateLimiter(clock),
     ...options,
     store,
     keys: {
@@ -34,9 +34,9 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
     },
     clock,
     onError: (error) => errors.push(error),
-    onAnswered: (each) => answered.push(each),
+    onAccess: (each) => answered.push(each),
   });
-  // Its answers carry the time of its clock, against which a client holds what they say.
+  // Clients compare times in a response with its Date header, so that header must show the manual clock.
   const handle: typeof app.handle = (request, response) => {
     response.setHeader('Date', new Date(clock.now()).toUTCString());
     return app.handle(request, response);
@@ -51,7 +51,7 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
   return { clock, store, errors, answered, listening, call };
 }
 
-/** A creation as `call` takes it. */
+/** The options of `call` for a creation. */
 export const create = (body: string, headers: Record<string, string> = {}): RequestInit => ({
   method: 'POST',
   body,

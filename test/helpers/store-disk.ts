@@ -1,61 +1,61 @@
 import { basename, dirname } from 'node:path';
-import type { Files, OpenFile } from '../../src/store/files.ts';
+import type { FileSystem, OpenFile } from '../../src/system/file-system.ts';
 
 type Change = { position: number; bytes: Buffer } | { length: number };
-/** What one call did to the names in a directory; undefined takes the name away. */
+/** Changes of names in a directory by one call. A name without a node is removed. */
 type Naming = [string, Node | undefined][];
 
-/** A file as programs see it, as the disk has it, and what is between the two. */
+/** The contents as programs see them, the contents on the disk, and the changes between the two. */
 type FileNode = { cached: Buffer; durable: Buffer; pending: Change[] };
 type DirectoryNode = { cached: Map<string, Node>; durable: Map<string, Node>; pending: Naming[] };
 type Node = FileNode | DirectoryNode;
 
-/** What happens at a call: an error, the end of the process, or nothing. */
+/** What happens in a call: it fails with `errno`, the process ends (`halt`), or the call succeeds (undefined). */
 export type Fate = { errno: 'EIO' | 'ENOSPC' } | 'halt' | undefined;
 
 /**
- * A file system in memory that keeps apart what was written and what was synced, the bytes of a file and the names
- * in a directory. `random` gives numbers from 0 up to 1, and decides whatever a real disk leaves open.
+ * A file system in memory that distinguishes written and synced data, both for the bytes of files and for the names in
+ * directories. `random` returns numbers from 0 up to 1 and decides everything that a real disk leaves undefined.
  */
-export class SimulatedDisk implements Files {
-  /** Asked at every call, with its number and its name. */
+export class SimulatedDisk implements FileSystem {
+  /** Decides what happens in each call, by its number and name. */
   fate: (call: number, name: string) => Fate = () => undefined;
   calls = 0;
   #random: () => number;
   #root: DirectoryNode = directoryNode();
   #halted = false;
   #halt: () => void = () => {};
-  /** Done once the process has ended. */
+  /** Resolves when the process has ended. */
   halted: Promise<'halted'>;
 
   constructor(random: () => number) {
     this.#random = random;
-    this.halted = this.#newLife();
+    this.halted = this.#startProcess();
   }
 
-  /** A new process on the same machine: what was written is still to be read. */
+  /** Starts a new process on the same machine. It can read all written data. */
   restart(): void {
     this.calls = 0;
     this.fate = () => undefined;
-    this.halted = this.#newLife();
+    this.halted = this.#startProcess();
   }
 
-  /** Ends the process: its calls are never answered again. */
+  /** Ends the process. Its calls never return. */
   end(): void {
     this.#halted = true;
     this.#halt();
   }
 
-  /** Of what was not synced, some is lost, some torn. */
+  /** Loses or tears some of the data that was not synced. */
   losePower(): void {
     this.#loseIn(this.#root);
   }
 
-  async open(path: string, how: 'read' | 'change' | 'create'): Promise<OpenFile> {
-    await this.#call(`open ${how}`);
+  async open(path: string, mode: 'read' | 'readwrite' | 'create'): Promise<OpenFile> {
+    await this.#call(`open ${mode}`);
     const directory = this.#directory(dirname(path));
     const found = directory.cached.get(basename(path));
-    if (how === 'create') {
+    if (mode === 'create') {
       if (found) throw errno('EEXIST');
       const file: FileNode = { cached: Buffer.alloc(0), durable: Buffer.alloc(0), pending: [] };
       name(directory, [[basename(path), file]]);
@@ -100,6 +100,10 @@ export class SimulatedDisk implements Files {
     name(directory, [[basename(path), directoryNode()]]);
   }
 
+  async chmod(_path: string, _mode: number): Promise<void> {
+    await this.#call('chmod');
+  }
+
   async readdir(path: string): Promise<string[]> {
     await this.#call('readdir');
     return [...this.#directory(path).cached.keys()];
@@ -125,11 +129,11 @@ export class SimulatedDisk implements Files {
       },
       write: async (buffer, offset, length, position) => {
         const bytes = Buffer.from(buffer.subarray(offset, offset + this.#some(length)));
-        // A write that fails, or whose process ends, may have been done.
-        const done = this.#random() < 0.5;
-        if (done) change(file, { position, bytes });
+        // The bytes may be written even if the call fails or the process ends.
+        const isEarly = this.#random() < 0.5;
+        if (isEarly) change(file, { position, bytes });
         await this.#call('write');
-        if (!done) change(file, { position, bytes });
+        if (!isEarly) change(file, { position, bytes });
         return bytes.length;
       },
       datasync: async () => {
@@ -146,15 +150,15 @@ export class SimulatedDisk implements Files {
         await this.#call('truncate');
         change(file, { length });
       },
-      status: async () => {
+      stat: async () => {
         await this.#call('status');
-        return { size: file.cached.length, names: 1 };
+        return { size: file.cached.length, nlink: 1 };
       },
       close: () => this.#call('close'),
     };
   }
 
-  /** After a sync that failed, a system may hold what it could not write to be written: it is read, and never synced. */
+  /** After a failed sync, a system can drop changes as if they were synced: they are readable, but never reach the disk. */
   #failSync(file: FileNode): void {
     const kind = this.#random();
     if (kind < 0.3) this.#flush(file);
@@ -172,12 +176,12 @@ export class SimulatedDisk implements Files {
     if (typeof fate === 'object') throw errno(fate.errno);
   }
 
-  /** Most calls do all, some only a part. */
+  /** Most reads and writes process all bytes, some only a part. */
   #some(length: number): number {
     return this.#random() < 0.9 ? length : 1 + Math.floor(this.#random() * length);
   }
 
-  #newLife(): Promise<'halted'> {
+  #startProcess(): Promise<'halted'> {
     this.#halted = false;
     return new Promise((done) => {
       this.#halt = () => done('halted');
@@ -196,7 +200,7 @@ export class SimulatedDisk implements Files {
   }
 
   #tear(file: FileNode): void {
-    // From a single byte to a sector: what is written as one.
+    // The number of bytes that are written atomically: one byte up to a sector.
     const unit = 1 + Math.floor(this.#random() ** 3 * 512);
     for (const one of file.pending.splice(0)) {
       const kind = this.#random();
@@ -206,7 +210,7 @@ export class SimulatedDisk implements Files {
         continue;
       }
       const { position, bytes } = one;
-      // The length may be known before the bytes are.
+      // The new length can reach the disk before the bytes.
       if (kind < 0.8) file.durable = lengthened(file.durable, position + bytes.length);
       for (let at = 0; at < bytes.length; at += unit) {
         if (this.#random() < 0.3) continue;

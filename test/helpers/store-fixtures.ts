@@ -1,6 +1,14 @@
-import type { Addition, Idempotency, Page } from '../../src/store/store.ts';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { StoreError } from '../../src/store/errors.ts';
+import { openJournalStore } from '../../src/store/journal/journal-store.ts';
+import type { CreatePet, Idempotency, Page, PageQuery, Store } from '../../src/store/store.ts';
+import { manualClock } from './clock.ts';
+import { SimulatedDisk } from './store-disk.ts';
+import { temporaryDirectory } from './temp.ts';
 
-export function animal(name = 'Rex', more: Partial<Addition['pet']> = {}): Addition['pet'] {
+export function animal(name = 'Rex', more: Partial<CreatePet['pet']> = {}): CreatePet['pet'] {
   return { name, categoryId: 3n, status: 'available', ...more };
 }
 
@@ -8,13 +16,66 @@ export function idempotency(key: string, more: Partial<Idempotency> = {}): Idemp
   return { scope: 'a', key, bodyHash: 'f'.repeat(64), ...more };
 }
 
-/** The text of each animal of a page, byte for byte. No string within one can hold `{"id":`: its quotes are escaped. */
+/** The text of each animal of a page. No JSON string can contain `{"id":`, because its quotes would be escaped. */
 export function textsOf({ pets }: Page): string[] {
-  const list = pets.toString();
-  return list === '[]' ? [] : list.slice(1, -1).split(/,(?=\{"id":)/);
+  return pets.length === 0 ? [] : pets.toString().split(/,(?=\{"id":)/);
 }
 
-/** Numbers from 0 up to 1 that are the same for the same seed (mulberry32). */
+/** A call of each method that needs an open store. */
+export const callsOf = (store: Store): (() => Promise<unknown>)[] => [
+  () => store.add({ pet: animal() }),
+  () => store.list({ limit: 1 }),
+  () => store.get(1n),
+  () => store.orders(),
+  () => store.size(),
+  () => store.seed({ pets: [], orders: [] }),
+];
+
+/** Every animal of a store. */
+export async function allTexts(store: Store, query: PageQuery = { limit: 100 }): Promise<string[]> {
+  const texts: string[] = [];
+  for (let after: bigint | undefined; ; ) {
+    const page = await store.list({ ...query, after });
+    texts.push(...textsOf(page));
+    if (page.next === undefined) return texts;
+    after = page.next;
+  }
+}
+
+/** A journal line with a valid checksum and any contents: `rest` is what follows the checksum. */
+export function journalLine(rest: string): Buffer {
+  const crc = crc32(Buffer.from(rest)).toString(16).padStart(8, '0');
+  return Buffer.from(`{"crc":"${crc}",${rest}\n`);
+}
+
+/** A lock that does nothing, for stores that only one test uses. */
+export const noLock = async () => ({ announce() {}, async release() {} });
+
+/** An empty store on a simulated disk, for tests of other modules. */
+export const memoryStore = (clock = manualClock()): Promise<Store> =>
+  openJournalStore({ directory: '/store', clock, lock: noLock, files: new SimulatedDisk(() => 0.5) });
+
+/** Opens a store with the given journal, adds one animal, and closes it. Reports the result or the error. */
+export async function openJournal(bytes: Uint8Array, existingDirectory?: string) {
+  const directory = existingDirectory ?? (await temporaryDirectory());
+  await mkdir(directory, { recursive: true });
+  const path = join(directory, 'journal.ndjson');
+  await writeFile(path, bytes);
+  const warnings: string[] = [];
+  const onWarning = (message: string) => void warnings.push(message);
+  try {
+    const store = await openJournalStore({ directory, clock: manualClock(), lock: noLock, onWarning });
+    const pets = textsOf(await store.list({ limit: 100 }));
+    const orders = await store.orders();
+    const added = await store.add({ pet: animal('new') });
+    await store.close();
+    return { directory, path, warnings, pets, orders, added, error: undefined };
+  } catch (error) {
+    return { directory, path, warnings, pets: [], orders: [], added: undefined, error: error as StoreError };
+  }
+}
+
+/** Random numbers from 0 up to 1, the same for the same seed (mulberry32). */
 export function randomOf(seed: number): () => number {
   let state = seed | 0;
   return () => {

@@ -1,215 +1,202 @@
 import { StoreDamagedError, StoreError, StoreFailedError } from '../../src/store/errors.ts';
-import type { Files } from '../../src/store/files.ts';
-import { type JournalStore, openJournalStore } from '../../src/store/journal-store.ts';
-import type { Addition } from '../../src/store/store.ts';
+import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
+import type { CreatePet } from '../../src/store/store.ts';
+import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
-import { animal, idempotency, randomOf, textsOf } from './store-fixtures.ts';
+import { animal, callsOf, idempotency, noLock, randomOf, textsOf } from './store-fixtures.ts';
 
-/** What happened under a seed, to see that something did. */
-export type Figures = {
-  lives: number;
-  added: number;
-  replayed: number;
-  seen: number;
-  torn: number;
-  failed: number;
-};
+/** How often each event happened in a simulation. */
+export type Counts = Record<'runs' | 'added' | 'replayed' | 'listed' | 'torn' | 'failed', number>;
 
 const idOf = (text: string) => /^\{"id":(-?\d+),/.exec(text)?.[1] ?? '';
 
 /**
- * Lets a store live several lives on a disk that fails, and whose process is killed or loses its power, at moments
- * that `seed` decides; throws where it broke a promise. The same seed is the same story. `wrap` plants a fault.
+ * Runs a store several times on a simulated disk, with failed calls, kills and power losses at random moments. The same
+ * seed gives the same events. `wrap` can add a defect.
+ *
+ * @throws if the store breaks a guarantee, for example if it loses an acknowledged animal
  */
 export async function simulatePowerLoss(
   seed: number,
-  wrap = (files: Files): Files => files,
-): Promise<Figures> {
-  const story = new Story(seed, wrap);
+  wrap = (files: FileSystem): FileSystem => files,
+): Promise<Counts> {
+  const simulation = new Simulation(seed, wrap);
   try {
-    await story.tell();
+    await simulation.run();
   } catch (error) {
     throw new Error(`power loss, seed ${seed}: ${error instanceof Error ? error.message : error}`, {
       cause: error,
     });
   }
-  return story.figures;
+  return simulation.counts;
 }
 
-class Story {
-  readonly figures: Figures = { lives: 0, added: 0, replayed: 0, seen: 0, torn: 0, failed: 0 };
+class Simulation {
+  readonly counts: Counts = { runs: 0, added: 0, replayed: 0, listed: 0, torn: 0, failed: 0 };
   #random: () => number;
   #disk: SimulatedDisk;
-  #files: Files;
+  #files: FileSystem;
   #clock = manualClock();
-  /** What somebody was told of, by id. None of it may be lost, or change. */
+  /** The acknowledged and listed animals by id. They must never be lost or changed. */
   #promised = new Map<string, string>();
-  /** The animal of each idempotency key that was answered. */
-  #answered = new Map<string, string>();
+  /** The response to each idempotency key. */
+  #responses = new Map<string, string>();
   #names = new Set<string>();
   #seeds: string[][] = [];
-  #count = 0;
+  #nextName = 0;
 
-  constructor(seed: number, wrap: (files: Files) => Files) {
+  constructor(seed: number, wrap: (files: FileSystem) => FileSystem) {
     this.#random = randomOf(seed);
     this.#disk = new SimulatedDisk(this.#random);
     this.#files = wrap(this.#disk);
   }
 
-  async tell(): Promise<void> {
-    const lives = 2 + this.#upTo(4);
-    for (let life = 0; life < lives; life++) await this.#live(false);
-    await this.#live(true);
+  async run(): Promise<void> {
+    const runs = 2 + this.#upTo(4);
+    for (let i = 0; i < runs; i++) await this.#runProcess(false);
+    await this.#runProcess(true);
   }
 
-  async #live(isLast: boolean): Promise<void> {
+  async #runProcess(isLast: boolean): Promise<void> {
     const disk = this.#disk;
-    this.figures.lives++;
+    this.counts.runs++;
     disk.restart();
     this.#clock.advance(1 + this.#upTo(5_000));
-    let isFaulty = false;
-    const end = this.#upTo(this.#random() < 0.3 ? 20 : 60);
-    const fault = this.#random() < 0.3 ? this.#upTo(60) : -1;
-    // The moment between a write and its sync is worth more than the others.
-    let syncs = this.#random() < 0.4 ? 1 + this.#upTo(6) : -1;
+    let hasFailed = false;
+    const killAt = this.#upTo(this.#random() < 0.3 ? 20 : 60);
+    const failAt = this.#random() < 0.3 ? this.#upTo(60) : -1;
+    // Many defects show only between a write and its sync.
+    let syncsLeft = this.#random() < 0.4 ? 1 + this.#upTo(6) : -1;
     if (!isLast) {
       disk.fate = (call, name) => {
-        if (call === end || (name === 'datasync' && --syncs === 0)) return 'halt';
-        if (call !== fault) return undefined;
-        isFaulty = true;
+        if (call === killAt || (name === 'datasync' && --syncsLeft === 0)) return 'halt';
+        if (call !== failAt) return undefined;
+        hasFailed = true;
         return { errno: this.#random() < 0.5 ? 'EIO' : 'ENOSPC' };
       };
     }
-    const living = this.#run(isLast, () => isFaulty);
-    living.catch(() => {});
-    await Promise.race([living, disk.halted]);
+    const work = this.#useStore(isLast, () => hasFailed);
+    work.catch(() => {});
+    await Promise.race([work, disk.halted]);
     disk.end();
     if (this.#random() < 0.5) disk.losePower();
   }
 
-  async #run(isLast: boolean, isFaulty: () => boolean): Promise<void> {
-    const store = await this.#open(isFaulty);
+  async #useStore(isLast: boolean, hasFailed: () => boolean): Promise<void> {
+    const store = await this.#open(hasFailed);
     if (!store) return;
     try {
-      await this.#readAll(store);
-      if (isLast) return await this.#repeatAll(store);
+      await this.#listAll(store);
+      if (isLast) return await this.#replayAll(store);
       if (this.#random() < 0.5) await this.#seed(store);
       for (let burst = this.#upTo(5); burst > 0; burst--) {
         await Promise.all(Array.from({ length: 1 + this.#upTo(6) }, () => this.#add(store)));
-        if (this.#random() < 0.5) await this.#readAll(store);
+        if (this.#random() < 0.5) await this.#listAll(store);
       }
       if (this.#random() < 0.5) await store.close();
     } catch (error) {
-      if (!isFaulty() || !(error instanceof StoreFailedError)) throw error;
-      this.figures.failed++;
+      if (!hasFailed() || !(error instanceof StoreFailedError)) throw error;
+      this.counts.failed++;
       await this.#checkStopped(store);
       if (this.#random() < 0.5) await store.close();
     }
   }
 
-  async #open(isFaulty: () => boolean): Promise<JournalStore | undefined> {
+  async #open(hasFailed: () => boolean): Promise<JournalStore | undefined> {
     try {
       return await openJournalStore({
         directory: '/home/data/pets',
         files: this.#files,
         clock: this.#clock,
         random: (length) => Uint8Array.from({ length }, () => this.#upTo(256)),
-        lock: async () => ({ announce() {}, async release() {} }),
-        onWarning: () => this.figures.torn++,
+        lock: noLock,
+        onWarning: () => this.counts.torn++,
       });
     } catch (error) {
-      if (isFaulty() && error instanceof StoreError && !(error instanceof StoreDamagedError))
-        return undefined;
+      const isAllowed = error instanceof StoreError && !(error instanceof StoreDamagedError);
+      if (hasFailed() && isAllowed) return undefined;
       throw error;
     }
   }
 
   async #add(store: JournalStore): Promise<void> {
-    const name = `n${this.#count++}${'x'.repeat(this.#upTo(3) * this.#upTo(100))}`;
-    const old = [...this.#answered.keys()];
-    const key = this.#random() < 0.2 ? old[this.#upTo(old.length)] : this.#random() < 0.5 ? name : undefined;
-    const addition: Addition = { pet: animal(name), ...(key && { idempotency: idempotency(key) }) };
+    const name = `n${this.#nextName++}${'x'.repeat(this.#upTo(3) * this.#upTo(100))}`;
+    const usedKeys = [...this.#responses.keys()];
+    const key =
+      this.#random() < 0.2 ? usedKeys[this.#upTo(usedKeys.length)] : this.#random() < 0.5 ? name : undefined;
+    const request: CreatePet = { pet: animal(name), ...(key && { idempotency: idempotency(key) }) };
     this.#names.add(name);
-    const outcome = await store.add(addition);
-    if (outcome.kind === 'in_flight') return;
-    if (outcome.kind === 'mismatch') throw new Error(`the key ${key} was used with one body only`);
-    const before = key && this.#answered.get(key);
-    if (before && (outcome.kind === 'added' || outcome.pet !== before)) {
-      throw new Error(`the key ${key} gave ${before}, and now ${outcome.pet}`);
+    const result = await store.add(request);
+    if (result.kind === 'in_flight') return;
+    if (result.kind === 'mismatch') throw new Error(`mismatch, but key ${key} always had the same body`);
+    const first = key && this.#responses.get(key);
+    if (first && (result.kind === 'added' || result.pet !== first)) {
+      throw new Error(`the response to key ${key} was ${first}, and is now ${result.pet}`);
     }
-    this.figures[outcome.kind]++;
-    this.#promise(outcome.pet);
-    if (key) this.#answered.set(key, outcome.pet);
+    this.counts[result.kind]++;
+    this.#promise(result.pet);
+    if (key) this.#responses.set(key, result.pet);
   }
 
   async #seed(store: JournalStore): Promise<void> {
     if ((await store.size()) > 0) return;
-    const first = BigInt(1 + this.#upTo(50));
-    const names = Array.from({ length: 1 + this.#upTo(30) }, () => `s${this.#count++}`);
+    const firstId = BigInt(1 + this.#upTo(50));
+    const names = Array.from({ length: 1 + this.#upTo(30) }, () => `s${this.#nextName++}`);
     for (const name of names) this.#names.add(name);
     this.#seeds.push(names);
-    await store.seed({
-      pets: names.map((name, i) => ({ id: first + BigInt(i), ...animal(name) })),
-      orders: [{}],
-    });
-    await this.#readAll(store);
-    if ((await store.size()) < names.length) throw new Error('a seed is not there');
+    const pets = names.map((name, i) => ({ id: firstId + BigInt(i), ...animal(name) }));
+    await store.seed({ pets, orders: [{}] });
+    await this.#listAll(store);
+    if ((await store.size()) < names.length) throw new Error('the seed is incomplete');
   }
 
-  /** Reads the inventory: whatever is read is promised, and whatever was promised must be there. */
-  async #readAll(store: JournalStore): Promise<void> {
-    const seen = new Map<string, string>();
+  /** Lists the animals. Everything promised must be there, and everything listed is promised from now on. */
+  async #listAll(store: JournalStore): Promise<void> {
+    const listed = new Map<string, string>();
     for (let after: bigint | undefined; ; ) {
       const page = await store.list({ limit: 50, after });
       for (const text of textsOf(page)) {
-        if (seen.has(idOf(text))) throw new Error(`${text} is there twice`);
-        seen.set(idOf(text), text);
+        if (listed.has(idOf(text))) throw new Error(`${text} is listed twice`);
+        listed.set(idOf(text), text);
       }
       if (page.next === undefined) break;
       after = page.next;
     }
     for (const [id, text] of this.#promised) {
-      if (seen.get(id) !== text) throw new Error(`${text} was promised, and there is ${seen.get(id)}`);
+      if (listed.get(id) !== text) throw new Error(`${text} was promised, but found ${listed.get(id)}`);
     }
-    const names = new Set([...seen.values()].map((text) => JSON.parse(text).name));
-    for (const name of names) if (!this.#names.has(name)) throw new Error(`nobody added ${name}`);
-    for (const all of this.#seeds) {
-      const there = all.filter((name) => names.has(name)).length;
-      if (there > 0 && there < all.length)
-        throw new Error(`${there} animals of a seed of ${all.length} are there`);
+    const names = new Set([...listed.values()].map((text) => JSON.parse(text).name));
+    for (const name of names) if (!this.#names.has(name)) throw new Error(`${name} was never added`);
+    for (const seed of this.#seeds) {
+      const found = seed.filter((name) => names.has(name)).length;
+      if (found > 0 && found < seed.length)
+        throw new Error(`found ${found} of ${seed.length} seeded animals`);
     }
-    for (const text of seen.values()) this.#promise(text);
-    this.figures.seen += seen.size;
+    for (const text of listed.values()) this.#promise(text);
+    this.counts.listed += listed.size;
   }
 
-  /** Every key that was answered gives the same answer again. */
-  async #repeatAll(store: JournalStore): Promise<void> {
-    for (const [key, text] of this.#answered) {
-      const outcome = await store.add({ pet: animal(), idempotency: idempotency(key) });
-      if (outcome.kind !== 'replayed' || outcome.pet !== text) throw new Error(`the key ${key} lost ${text}`);
+  /** Repeats every request with an idempotency key. */
+  async #replayAll(store: JournalStore): Promise<void> {
+    for (const [key, text] of this.#responses) {
+      const result = await store.add({ pet: animal(), idempotency: idempotency(key) });
+      if (result.kind !== 'replayed' || result.pet !== text) throw new Error(`key ${key} lost ${text}`);
     }
     await store.close();
   }
 
   async #checkStopped(store: JournalStore): Promise<void> {
-    for (const call of [
-      () => store.add({ pet: animal() }),
-      () => store.list({ limit: 1 }),
-      () => store.get(1n),
-    ]) {
-      const error = await call().then(
-        () => undefined,
-        (reason) => reason,
-      );
-      if (!(error instanceof StoreFailedError)) throw new Error(`a store that failed went on: ${error}`);
+    for (const call of callsOf(store)) {
+      const result = await call().catch((reason: unknown) => reason);
+      if (!(result instanceof StoreFailedError)) throw new Error(`after a failure: ${result}`);
     }
   }
 
   #promise(text: string): void {
     const id = idOf(text);
     const before = this.#promised.get(id);
-    if (before !== undefined && before !== text) throw new Error(`${before} became ${text}`);
+    if (before !== undefined && before !== text) throw new Error(`${before} changed to ${text}`);
     this.#promised.set(id, text);
   }
 
@@ -218,37 +205,29 @@ class Story {
   }
 }
 
-/** Stores that leave out a sync: each must be found out. */
-export const mutants: Record<string, (files: Files) => Files> = {
+/** File systems that omit a sync. The simulation must detect each of them. */
+export const mutants: Record<string, (files: FileSystem) => FileSystem> = {
   'no fdatasync': withSyncs(() => false),
-  'no fdatasync at open': withSyncs((how, count) => how === 'create' || count > 1),
-  'no fdatasync at creation': withSyncs((how) => how !== 'create'),
-  'no directory fsync': (files) => bind(files, { syncDirectory: async () => {} }),
+  'no fdatasync at open': withSyncs((mode, count) => mode === 'create' || count > 1),
+  'no fdatasync at creation': withSyncs((mode) => mode !== 'create'),
+  'no directory fsync': (files) => override(files, { syncDirectory: async () => {} }),
 };
 
-/** `isDone` decides for the kind of opening and the number of the sync since then. */
-function withSyncs(isDone: (how: string, count: number) => boolean) {
-  return (files: Files): Files =>
-    bind(files, {
-      async open(path, how) {
-        const file = await files.open(path, how);
+/** Syncs only if `isSynced` is true for the mode in which a file was opened and the number of the sync. */
+function withSyncs(isSynced: (mode: string, count: number) => boolean) {
+  return (files: FileSystem): FileSystem =>
+    override(files, {
+      async open(path, mode) {
+        const file = await files.open(path, mode);
         let count = 0;
-        return { ...file, datasync: async () => (isDone(how, ++count) ? file.datasync() : undefined) };
+        return { ...file, datasync: async () => (isSynced(mode, ++count) ? file.datasync() : undefined) };
       },
     });
 }
 
-/** The methods live on a prototype, where a spread does not find them. */
-function bind(files: Files, other: Partial<Files>): Files {
-  return {
-    open: (path, how) => files.open(path, how),
-    rename: (from, to) => files.rename(from, to),
-    link: (path, name) => files.link(path, name),
-    unlink: (path) => files.unlink(path),
-    mkdir: (path) => files.mkdir(path),
-    readdir: (path) => files.readdir(path),
-    version: (path) => files.version(path),
-    syncDirectory: (path) => files.syncDirectory(path),
-    ...other,
-  };
+/** Spreading `files` would not copy its methods, which are on a prototype. */
+function override(files: FileSystem, methods: Partial<FileSystem>): FileSystem {
+  return new Proxy(files, {
+    get: (_, name) => Reflect.get(methods, name) ?? Reflect.get(files, name)?.bind(files),
+  });
 }

@@ -4,20 +4,20 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Machine, PETS } from './pets.ts';
-import { hasTerminal } from './readme-terminal.ts';
+import { hasTerminal } from './pseudo-terminal.ts';
 
 const ALL = '\x1b*';
 export const TAB = '\t';
 export const LEFT = '\x02';
 const REPORT = '\x14';
 
-/** Whether a shell can be driven here: it is installed, and there is a terminal for one that needs it. */
+/** Whether a shell can be tested here: it is installed, and there are pseudo-terminals if it needs one. */
 export function canDrive(shell: string): boolean {
   const isInstalled = spawnSync(shell, ['--version'], { stdio: 'ignore' }).status === 0;
   return isInstalled && (shell === 'fish' || hasTerminal());
 }
 
-/** A machine's environment with the built command on its PATH, under the name of `pets`. */
+/** The environment of a machine with the built command in its PATH as `pets`. */
 export async function environmentWithPets({ home, env }: Machine): Promise<Record<string, string>> {
   const bin = join(home, 'bin');
   await mkdir(bin);
@@ -26,7 +26,7 @@ export async function environmentWithPets({ home, env }: Machine): Promise<Recor
   return { ...env, PATH: `${bin}${delimiter}${env['PATH']}`, TERM: 'dumb', LC_ALL: 'C.UTF-8' };
 }
 
-/** The start-up files of a shell in which ALL puts every offer into the line, and REPORT tells the line and empties it. */
+/** Start-up files of the shells: the key ALL inserts every candidate, the key REPORT prints the line and clears it. */
 const startUp = {
   bash: (lines: string) => `${lines}
 bind 'set bell-style none'
@@ -46,13 +46,13 @@ zle -N zle-line-init`,
 };
 
 export type Editor = {
-  /** What a line has become after these keys. */
+  /** Types these keys; returns the line. */
   line(keys: string): Promise<string>;
-  /** Everything that the terminal has shown. */
+  /** Everything that the shell has written to the terminal. */
   shown(): string;
 };
 
-/** An interactive bash or zsh on a terminal; ended behind the test. */
+/** Starts an interactive bash or zsh in a pseudo-terminal; it is killed after the test. */
 export async function startEditor(
   shell: keyof typeof startUp,
   machine: Machine,
@@ -65,7 +65,7 @@ export async function startEditor(
     cwd: machine.home,
     env: { ...(await environmentWithPets(machine)), ZDOTDIR: machine.home, HISTFILE: '' },
   });
-  // The terminal goes with it, and the shell with the terminal.
+  // Killing `script` closes the terminal, which ends the shell.
   onTestFinished(async () => {
     const ended = once(child, 'exit');
     if (child.kill('SIGKILL')) await ended;
@@ -92,7 +92,7 @@ export async function startEditor(
 const reportsIn = (shown: string): string[] =>
   [...shown.matchAll(/\x1e([^\x1e]*)\x1e/g)].map(([, line]) => line ?? '');
 
-/** Asks a shell, again and again, which words it offers for what was typed: sorted, without quotes and `--name=`. */
+/** Returns a function that returns the words which a shell offers for a typed line: sorted, without quotes and `--name=`. */
 export async function offeredBy(
   shell: keyof typeof startUp | 'fish',
   machine: Machine,
@@ -116,7 +116,7 @@ export async function offeredBy(
   };
 }
 
-/** The lines that a script of fish prints. */
+/** Runs a fish script; returns the lines that it prints. */
 export function runFish(script: string, { home }: Machine, env: Record<string, string>): string[] {
   const { stdout } = spawnSync('fish', ['--no-config', '-c', script], { cwd: home, env, encoding: 'utf8' });
   return stdout.split('\n').filter(Boolean);

@@ -3,22 +3,22 @@ import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
 import { type Machine, PETS } from './pets.ts';
 
-/** A command on a terminal, and somebody who reads and types. */
+/** A command that runs in a pseudo-terminal. */
 export type Terminal = {
-  /** Waits until the screen shows a text behind what was seen before. */
+  /** Waits until the command has written a text. Ignores output before the end of the previous match. */
   sees(text: string): Promise<void>;
   type(keys: string): void;
   signal(signal: NodeJS.Signals): void;
   /** The exit code. */
   ended(): Promise<number | null>;
-  /** All that was written to the terminal. */
+  /** Everything that the command has written. */
   written(): string;
 };
 
 const COLUMNS = 80;
 const ROWS = 24;
 
-/** Runs the built command on a terminal of its own. */
+/** Runs the built command in a pseudo-terminal. */
 export function onTerminal(
   machine: Machine,
   args: readonly string[],

@@ -6,12 +6,12 @@ import { onTestFinished } from 'vitest';
 
 const DIRECTORY = join(import.meta.dirname, 'tls');
 
-/** The authority that has signed every certificate but the self-signed one; see tls/make.sh. */
+/** The authority that signed all certificates except the self-signed one; see tls/make.sh. */
 export const AUTHORITY = join(DIRECTORY, 'ca.pem');
 
 export type Certificate = 'localhost' | 'self-signed' | 'expired' | 'other-host';
 
-/** A service behind TLS on a free loopback port that answers every GET with an empty list, every POST with an animal. */
+/** An HTTPS server on a free loopback port that responds to GET with an empty list and to POST with an animal. */
 export async function tlsServer(certificate: Certificate) {
   const [key, cert] = await Promise.all(
     ['server.key', `${certificate}.pem`].map((name) => readFile(join(DIRECTORY, name))),

@@ -1,21 +1,21 @@
 import type { Socket } from 'node:net';
 import { rawServer } from './raw-server.ts';
 
-/** A request as it came over the wire; the names of its headers are in lower case. */
+/** A request; header names are in lower case. */
 export type WireRequest = { line: string; headers: Record<string, string>; body: string };
 
-/** What a server does with a request that it has read; `count` is 1 for the first. */
+/** Responds to a request by writing bytes to the socket; `count` is 1 for the first request. */
 export type Act = (socket: Socket, count: number, request: WireRequest) => void;
 
 export type WireServer = {
   url: string;
   port: number;
-  /** Every request that arrived whole, in order. */
+  /** All complete requests in order of arrival. */
   requests: WireRequest[];
   connections(): number;
 };
 
-/** A server below HTTP: it reads requests, and answers each with whatever bytes, or none. */
+/** A server that parses requests and lets `act` write any bytes, or none, in response. */
 export async function wireServer(
   act: Act,
   onConnect: (socket: Socket, count: number) => void = () => {},
@@ -55,8 +55,8 @@ function readRequest(bytes: string): { request: WireRequest; rest: string } | un
     : { request: { line, headers, body: rest.slice(0, length) }, rest: rest.slice(length) };
 }
 
-/** The text of an answer with a length; a body that is no text is written as JSON. */
-export function answer(status: number, body: unknown, headers: Record<string, string> = {}): string {
+/** Formats a response with a Content-Length. A body that is not a string is formatted as JSON. */
+export function formatResponse(status: number, body: unknown, headers: Record<string, string> = {}): string {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const fields = {
     'Content-Type': 'application/json',
@@ -67,7 +67,7 @@ export function answer(status: number, body: unknown, headers: Record<string, st
   return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n${text}`;
 }
 
-/** Cuts a connection so that the other side sees a reset. */
+/** Closes a connection with a TCP reset. */
 export const reset = (socket: Socket): void => {
   socket.resetAndDestroy();
 };

@@ -1,25 +1,25 @@
 import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
 import { petStatuses } from '../../../src/contract/schemas.ts';
-import type { Addition } from '../../../src/store/store.ts';
+import type { CreatePet } from '../../../src/store/store.ts';
 
-/** A body, and what comes of it: an animal, or a refusal. */
-export type Body = { bytes: Buffer; pet?: Addition['pet']; refused?: 400 | 413 };
+/** A request body with the expected animal, or the expected error status. */
+export type Body = { bytes: Buffer; pet?: CreatePet['pet']; refused?: 400 | 413 };
 
-/** A JSON text, with the value that it stands for; without one it is no such value. */
+/** A JSON text and its value; without a value it is invalid. */
 type Text<Value> = { text: string; value?: Value };
 
 const MAX_BYTES = 65_536;
-/** Of arrays in an animal, which is one level itself. */
+/** The maximum depth of arrays in a field: the service accepts 32 levels, and the animal itself is the first. */
 const MAX_NESTED = 31;
 
-/** Mostly the first. */
+/** Mostly valid values. */
 export const mostly = <Good, Bad = Good>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
   fc.oneof({ arbitrary: good, weight: 12 }, { arbitrary: bad, weight: 1 });
 
 const codeUnits = fc.array(fc.nat(0xffff), { maxLength: 12 }).map((units) => String.fromCharCode(...units));
 const exotic = fc.constantFrom('', ' ', '\0', '\ud800', '😀'.repeat(40), '"\\', '__proto__', 'x'.repeat(600));
-/** As its own text, or all of it in escapes. */
+/** As JSON, with or without escaping every character. */
 const written = (value: string, isEscaped: boolean) =>
   isEscaped
     ? `"${value.replace(/./gs, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}"`
@@ -56,7 +56,7 @@ const categoryId: fc.Arbitrary<Text<bigint>> = mostly(
     .map((text) => ({ text })),
 );
 
-const status: fc.Arbitrary<Text<Addition['pet']['status']>> = mostly(
+const status: fc.Arbitrary<Text<CreatePet['pet']['status']>> = mostly(
   fc.oneof(
     fc.constant({ text: '', value: 'available' as const }),
     fc.constantFrom(...petStatuses).map((value) => ({ text: `"${value}"`, value })),
@@ -64,7 +64,7 @@ const status: fc.Arbitrary<Text<Addition['pet']['status']>> = mostly(
   fc.constantFrom('"gone"', '"AVAILABLE"', '""', 'null', '1', '[]').map((text) => ({ text })),
 );
 
-/** Fields that change nothing, and some that cannot be read. They stand first: the last of two equal names wins. */
+/** Additional fields, ignored or invalid. They come first, because the last of two equal names wins. */
 const more: fc.Arbitrary<Text<true>> = mostly(
   fc
     .oneof(
@@ -92,7 +92,7 @@ const more: fc.Arbitrary<Text<true>> = mostly(
     .map((text) => ({ text })),
 );
 
-const anyPet: fc.Arbitrary<Text<Addition['pet']>> = fc
+const anyPet: fc.Arbitrary<Text<CreatePet['pet']>> = fc
   .record({ more, name, categoryId, status })
   .map(({ more, name, categoryId, status }) => {
     const fields = { name: name.text, categoryId: categoryId.text, status: status.text };
@@ -102,35 +102,36 @@ const anyPet: fc.Arbitrary<Text<Addition['pet']>> = fc
     return isGood
       ? {
           text,
-          value: { name: name.value, categoryId: categoryId.value, status: status.value } as Addition['pet'],
+          value: { name: name.value, categoryId: categoryId.value, status: status.value } as CreatePet['pet'],
         }
       : { text };
   });
 
-/** Animals that differ in their status alone. */
-const rex: fc.Arbitrary<Text<Addition['pet']>> = fc.constantFrom(...petStatuses).map((status) => ({
+/** Animals that differ only in their status. */
+const rex: fc.Arbitrary<Text<CreatePet['pet']>> = fc.constantFrom(...petStatuses).map((status) => ({
   text: `{"name":"Rex","categoryId":1,"status":"${status}"}`,
   value: { name: 'Rex', categoryId: 1n, status },
 }));
 const newPet = fc.oneof({ arbitrary: anyPet, weight: 2 }, { arbitrary: rex, weight: 1 });
 
-/** What is done to a text on its way: it stays what it is, or is no document any more. */
-type Way = { bytes: (text: string) => Buffer; refused?: 400 | 413 };
+/** How a text is encoded; with `refused`, the result is invalid. */
+type Encoding = { bytes: (text: string) => Buffer; refused?: 400 | 413 };
 const padded = (length: number) => (text: string) => {
   const bytes = Buffer.from(text);
   return Buffer.concat([bytes, Buffer.alloc(Math.max(0, length - bytes.length), ' ')]);
 };
-const way: fc.Arbitrary<Way> = mostly<Way, Way>(
-  fc.constantFrom<Way[]>(
+const encoding: fc.Arbitrary<Encoding> = mostly<Encoding, Encoding>(
+  fc.constantFrom<Encoding[]>(
     { bytes: (text) => Buffer.from(text) },
     { bytes: (text) => Buffer.from(` \t\r\n${text}\n`) },
     { bytes: (text) => Buffer.from(`\ufeff${text}`) },
   ),
   fc.oneof(
-    fc
-      .nat(0xffff)
-      .map<Way>((at) => ({ bytes: (text) => Buffer.from(text.slice(0, at % text.length)), refused: 400 })),
-    fc.constantFrom<Way[]>(
+    fc.nat(0xffff).map<Encoding>((at) => ({
+      bytes: (text) => Buffer.from(text.slice(0, at % text.length)),
+      refused: 400,
+    })),
+    fc.constantFrom<Encoding[]>(
       { bytes: padded(MAX_BYTES) },
       { bytes: padded(MAX_BYTES + 1), refused: 413 },
       { bytes: padded(MAX_BYTES + 4_000), refused: 413 },
@@ -140,13 +141,17 @@ const way: fc.Arbitrary<Way> = mostly<Way, Way>(
       { bytes: (text) => Buffer.from(text + text), refused: 400 },
       { bytes: (text) => Buffer.from(`[${text}]`), refused: 400 },
     ),
-    fc.json().map<Way>((json) => ({ bytes: () => Buffer.from(json), refused: 400 })),
-    fc.uint8Array({ maxLength: 60 }).map<Way>((bytes) => ({ bytes: () => Buffer.from(bytes), refused: 400 })),
+    fc.json().map<Encoding>((json) => ({ bytes: () => Buffer.from(json), refused: 400 })),
+    fc
+      .uint8Array({ maxLength: 60 })
+      .map<Encoding>((bytes) => ({ bytes: () => Buffer.from(bytes), refused: 400 })),
   ),
 );
 
-/** The body of a creation, in every shape. */
-export const body: fc.Arbitrary<Body> = fc.tuple(newPet, way).map(([{ text, value }, { bytes, refused }]) => {
-  if (refused !== undefined) return { bytes: bytes(text), refused };
-  return value === undefined ? { bytes: bytes(text), refused: 400 } : { bytes: bytes(text), pet: value };
-});
+/** Valid and invalid bodies of creations. */
+export const body: fc.Arbitrary<Body> = fc
+  .tuple(newPet, encoding)
+  .map(([{ text, value }, { bytes, refused }]) => {
+    if (refused !== undefined) return { bytes: bytes(text), refused };
+    return value === undefined ? { bytes: bytes(text), refused: 400 } : { bytes: bytes(text), pet: value };
+  });

@@ -4,11 +4,10 @@ import { parseJson } from '../../../src/contract/json.ts';
 import { operations } from '../../../src/contract/operations.ts';
 import type { Quota } from '../../../src/contract/plans.ts';
 import { petJson } from '../../../src/contract/schemas.ts';
-import type { Addition } from '../../../src/store/store.ts';
+import type { CreatePet } from '../../../src/store/store.ts';
 import type { RawAnswer } from '../raw-client.ts';
 import type { FuzzedRequest } from './requests.ts';
 
-/** A request with its answer. */
 export type Exchange = { request: FuzzedRequest; answer: RawAnswer };
 
 type Account = {
@@ -19,11 +18,11 @@ type Account = {
   bannedUntil: number;
   refusals: number[];
 };
-type Creation = { pet: Addition['pet']; body: string; at: number };
+type Creation = { pet: CreatePet['pet']; body: string; at: number };
 type Created = {
   answer: RawAnswer;
   flight: number;
-  pet: Addition['pet'];
+  pet: CreatePet['pet'];
   /** Caller and idempotency key. */
   name: string | undefined;
 };
@@ -33,11 +32,11 @@ const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
 
 /**
- * What the service must have done, told from its answers alone. They come in waves: those of one wave were under way
- * together, so nothing here asks for their order but that of a connection.
+ * Derives what the service must have done from its responses. They come in waves: the requests of a wave run concurrently, so
+ * only the order within a connection is checked.
  */
 export class Model {
-  /** Every animal that was promised, by its id. */
+  /** Every acknowledged animal, by its id. */
   readonly pets = new Map<bigint, string>();
   readonly #quotas: Readonly<Record<string, Quota>>;
   readonly #banAfter: number;
@@ -49,7 +48,7 @@ export class Model {
     this.#banAfter = banAfter;
   }
 
-  /** Holds the answers of a wave, by the connection that they came over, against everything before. */
+  /** Checks the responses of a wave, grouped by connection, against all earlier ones. */
   accept(flights: readonly (readonly Exchange[])[], now: number): void {
     const exchanges = flights.flat();
     for (const [caller, quota] of Object.entries(this.#quotas)) {
@@ -68,17 +67,17 @@ export class Model {
     for (const exchange of exchanges) this.#acceptRead(exchange, before, now);
   }
 
-  /** Exactly as many pass as the limit leaves, each is told what is left, and a refusal keeps its promise. */
+  /** Checks that exactly the requests within the limit succeed, and that the rate-limit headers are correct. */
   #acceptCounted(caller: string, quota: Quota, answers: readonly RawAnswer[], now: number): void {
     const account = this.#accountAt(caller, now);
     const left = Math.min(quota.perMinute - account.usedOfMinute, quota.perDay - account.usedOfDay);
     const passed = answers.filter(({ status }) => status !== 429);
     const expected = Math.min(answers.length, now < account.bannedUntil ? 0 : left);
-    expect(passed.length, `answers to ${caller} within its limit`).toBe(expected);
-    const told = passed.map(({ headers }) => Number(headers['x-ratelimit-remaining']));
+    expect(passed.length, `responses to ${caller} within its limit`).toBe(expected);
+    const reported = passed.map(({ headers }) => Number(headers['x-ratelimit-remaining']));
     expect(
-      told.sort((a, b) => b - a),
-      `what ${caller} is told to have left`,
+      reported.sort((a, b) => b - a),
+      `remaining requests reported to ${caller}`,
     ).toEqual(passed.map((_, i) => left - 1 - i));
     account.usedOfMinute += passed.length;
     account.usedOfDay += passed.length;
@@ -86,11 +85,13 @@ export class Model {
     account.refusals.push(...refused.map(() => now));
     for (const { headers, body } of refused) {
       const retryAt = now + Number(headers['retry-after']) * SECOND;
-      // The answer to a HEAD says it by its time alone: no window but the day's has more than a minute left.
+      // A HEAD has no body: a wait of more than a minute that does not end at midnight is a ban.
       const isBan = body === '' ? retryAt - now > MINUTE && retryAt % DAY > 0 : body.includes('"key_banned"');
       if (isBan) {
         const recent = account.refusals.filter((at) => now - at < MINUTE || at < account.bannedUntil);
-        expect(recent.length, `refusals of ${caller} before its ban`).toBeGreaterThanOrEqual(this.#banAfter);
+        expect(recent.length, `rejected requests of ${caller} before its ban`).toBeGreaterThanOrEqual(
+          this.#banAfter,
+        );
         account.bannedUntil = Math.max(account.bannedUntil, retryAt);
       } else if (body !== '') expect(retryAt % MINUTE, 'the instant to retry at').toBe(0);
     }
@@ -116,14 +117,14 @@ export class Model {
       this.#acceptAdded(each, now);
     }
     const ids = [...this.pets.keys()].filter((id) => id > last).sort((a, b) => Number(a - b));
-    expect(ids, 'ids behind the last one, without a gap').toEqual(ids.map((_, i) => last + BigInt(i + 1)));
+    expect(ids, 'ids after the last one, without a gap').toEqual(ids.map((_, i) => last + BigInt(i + 1)));
     expect(BigInt(this.pets.size), 'no id twice').toBe(last + BigInt(ids.length));
     for (const each of created.filter((each) => each.answer.status !== 201 || isReplay(each))) {
       this.#acceptRepeated(each, created);
     }
   }
 
-  /** A new animal is the one that was sent, under an id of its own and an idempotency key that was free. */
+  /** Checks that a new animal is the one that was sent, with a new id and an unused idempotency key. */
   #acceptAdded({ answer, pet, name }: Created, now: number): void {
     const { id } = parseJson(answer.body) as { id: number };
     expect(this.pets.has(BigInt(id)), `id ${id} was given before`).toBe(false);
@@ -135,7 +136,7 @@ export class Model {
     this.#creations.set(name, { pet, body: answer.body, at: now });
   }
 
-  /** A repetition gets the first animal; another body under the same key, or a race, gets none. */
+  /** Checks that a repetition gets the first animal; another body with the same key, or a race, gets none. */
   #acceptRepeated({ answer, pet, name, flight }: Created, wave: readonly Created[]): void {
     const known = this.#creations.get(name ?? '');
     if (answer.status === 409) {
@@ -150,7 +151,7 @@ export class Model {
     }
   }
 
-  /** An animal is served as it was promised, from then on until the operation is removed. */
+  /** Checks that an acknowledged animal can be read until the operation is removed. */
   #acceptRead({ request, answer }: Exchange, before: number, now: number): void {
     if (request.reads === undefined || ![200, 404, 410].includes(answer.status)) return;
     const isRemoved = now >= operations.getPet.deprecated.sunset.getTime();

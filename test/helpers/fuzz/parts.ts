@@ -3,10 +3,9 @@ import { errorCodes } from '../../../src/contract/error-codes.ts';
 import { API_PREFIX, type OperationName } from '../../../src/contract/operations.ts';
 import { encodeCursor } from '../../../src/server/cursor.ts';
 import { table } from '../description.ts';
-import { MemoryStore } from '../store-memory.ts';
 import { body, mostly } from './bodies.ts';
 
-/** A part of a request, and the status that it is refused with wherever it counts. */
+/** A part of a request, and the error status that it causes if the service evaluates it. */
 type Part = { text: string; refused?: number };
 
 const fine = (...texts: string[]): Part[] => texts.map((text) => ({ text }));
@@ -19,19 +18,19 @@ const lines = (name: string, ...values: string[]) => values.map(line(name));
 
 const method = mostly(
   fc.constantFrom(...fine('GET', 'POST', 'POST', 'POST', 'HEAD', 'OPTIONS')),
-  // What Node's parser does not know is refused there, and so is CONNECT.
+  // Node's parser rejects unknown methods, and CONNECT has no handler.
   fc.constantFrom(
     ...fine('PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND'),
     ...wrong(405, 'BREW', 'get', 'CONNECT'),
   ),
 );
 
-/** What stands at a path: the operation of each method, or a page of the root. */
+/** A path with the operation of each method, or an unversioned route. */
 type Place = Part & {
   isApi: boolean;
   methods: Partial<Record<string, OperationName | 'page'>>;
   reads?: bigint;
-  /** What an operation refuses it with. */
+  /** The error status of the operation. */
   refusedByOperation?: number;
 };
 
@@ -99,7 +98,7 @@ const path: fc.Arbitrary<Place> = fc.oneof(
   },
 );
 
-const cursor = encodeCursor(3n, new MemoryStore().secret);
+const cursor = encodeCursor(3n);
 const goodQueries = [
   'limit=5',
   'status=sold',
@@ -215,7 +214,7 @@ const connection = mostly(
   fc.constantFrom(...lines('Connection', 'close', 'keep-alive', 'Upgrade\r\nUpgrade: websocket')),
 );
 
-/** How a body is sent: by its length, or in chunks of these sizes. */
+/** How a body is sent: with its length, or in chunks of these sizes. */
 export type Frame = 'length' | { sizes: readonly number[]; extension: string; trailer: string };
 const frame: fc.Arbitrary<Frame> = fc.oneof(
   { arbitrary: fc.constant<Frame>('length'), weight: 6 },
@@ -229,7 +228,7 @@ const frame: fc.Arbitrary<Frame> = fc.oneof(
   },
 );
 
-/** Every part of a request, with these API keys. */
+/** All parts of a request with one of these API keys. */
 export const partsOf = (keys: readonly string[]) =>
   fc.record({
     method,
@@ -246,7 +245,7 @@ export const partsOf = (keys: readonly string[]) =>
     connection,
     frame,
     body,
-    /** Whether there is a body where none is asked for. */
+    /** Whether to send a body although the operation has none. */
     hasBody: fc.boolean(),
   });
 

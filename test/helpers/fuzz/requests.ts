@@ -1,34 +1,34 @@
 import fc from 'fast-check';
 import { errorCodes } from '../../../src/contract/error-codes.ts';
 import { type OperationName, operations } from '../../../src/contract/operations.ts';
-import type { Addition } from '../../../src/store/store.ts';
+import type { CreatePet } from '../../../src/store/store.ts';
 import { type Frame, type Parts, partsOf } from './parts.ts';
 import { legible } from './wire.ts';
 
-/** A request, and what may come of it whatever came before. */
+/** A request and its possible results, whatever came before. */
 export type FuzzedRequest = {
   bytes: Buffer;
   method: string;
   path: string;
   operation?: OperationName;
-  /** What it may be answered with, beside 429 and 503 where it counts. */
+  /** The possible statuses, in addition to 429 and 503 if it counts. */
   statuses: readonly number[];
   /** The API key whose limit it counts against. */
   counts?: string;
-  creates?: { pet: Addition['pet']; caller: string; key?: string };
-  /** The animal that it asks for. */
+  creates?: { pet: CreatePet['pet']; caller: string; key?: string };
+  /** The id of the requested animal. */
   reads?: bigint;
-  /** Whether the answer is the one that it prefers. */
+  /** Whether the response is mocked with Prefer. */
   isPreferred: boolean;
-  /** Whether its answer may be the last of the connection. */
+  /** Whether the connection may close after its response. */
   mayEnd: boolean;
 };
 
-/** Requests of these API keys, shown as their bytes. */
+/** Requests with one of these API keys. */
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   partsOf(keys).map(assemble);
 
-/** The same without its end. Where an Upgrade was ignored, Node does not see the end: there a time limit answers. */
+/** Truncated requests. Not with Upgrade: Node does not notice their end. */
 export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   fc
     .tuple(
@@ -39,7 +39,7 @@ export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedReques
       shown({
         ...request,
         bytes: request.bytes.subarray(0, 1 + (at % (request.bytes.length - 1))),
-        // One that is refused by its headers needs no end.
+        // Invalid headers get their error although the request is truncated.
         statuses: [400, ...request.statuses.filter((status) => status !== 201 || request.isPreferred)],
         mayEnd: true,
       }),
@@ -52,7 +52,7 @@ function assemble(parts: Parts): FuzzedRequest {
   const isParsed = method.refused === undefined && parts.rest.refused === undefined;
   const asksApi = isParsed && place.isApi && method.text !== 'OPTIONS';
   const prefers = asksApi && prefer.code !== undefined;
-  const statuses = isParsed ? judge(parts) : [method.refused, parts.rest.refused].filter(isStatus);
+  const statuses = isParsed ? possibleStatuses(parts) : [method.refused, parts.rest.refused].filter(isStatus);
   const caller = authorization.key;
   const request: FuzzedRequest = {
     bytes: render(parts),
@@ -76,8 +76,8 @@ function assemble(parts: Parts): FuzzedRequest {
   return shown(request);
 }
 
-/** Every status that may come of what Node's parser takes: all that is wrong with it, or else its success. */
-function judge(parts: Parts): number[] {
+/** The possible statuses of a request that Node's parser accepts: those of all its errors, or its success. */
+function possibleStatuses(parts: Parts): number[] {
   const { method, place, query, host, authorization, prefer } = parts;
   const name = place.methods[method.text];
   const operation = name === 'page' ? undefined : name;
@@ -93,10 +93,10 @@ function judge(parts: Parts): number[] {
       problems.push(parts.type.refused, parts.idempotency.refused, parts.body.refused);
   }
   const refusals = problems.filter(isStatus);
-  // OPTIONS needs no key, but a wrong one may be refused.
-  const stranger = isOptions && place.isApi ? [authorization.refused].filter(isStatus) : [];
-  if (refusals.length > 0) return [...refusals, ...stranger];
-  if (isOptions) return [204, ...stranger];
+  // OPTIONS needs no key, but an invalid one is rejected.
+  const anonymous = isOptions && place.isApi ? [authorization.refused].filter(isStatus) : [];
+  if (refusals.length > 0) return [...refusals, ...anonymous];
+  if (isOptions) return [204, ...anonymous];
   if (operation === undefined) return [200];
   if (prefers) return [preferred(operation, prefer.code) ?? 400];
   const { success } = operations[operation];
@@ -106,7 +106,7 @@ function judge(parts: Parts): number[] {
 
 const isStatus = (status: number | undefined): status is number => status !== undefined;
 
-/** The status that a preference is about, where it is one that can be had. */
+/** The status of a preference, if it is a possible one. */
 function preferred(operation: OperationName | undefined, code: string | undefined): number | undefined {
   const possible: number[] = Object.values(errorCodes);
   if (operation) possible.push(operations[operation].success.status);
@@ -118,7 +118,7 @@ function render({ method, place, query, version, hasBody, frame, body, ...parts 
   const head = [host, authorization, type, idempotency, prefer, expectation, rest]
     .map(({ text }) => text)
     .join('');
-  // HTTP/1.0 has no chunks, and keeps no connection.
+  // HTTP/1.0 has neither chunks nor persistent connections.
   const isOld = version === '1.0';
   const target = method.text === 'CONNECT' ? 'a.example:443' : place.text + query.text;
   return Buffer.concat([
@@ -132,7 +132,7 @@ function framed(bytes: Buffer, frame: Frame): Buffer {
     return Buffer.concat([Buffer.from(`Content-Length: ${bytes.length}\r\n\r\n`), bytes]);
   const pieces: Buffer[] = [Buffer.from('Transfer-Encoding: chunked\r\n\r\n')];
   for (let at = 0, i = 0; at < bytes.length; i++) {
-    // A large body in chunks of a byte would measure the patience of the test.
+    // At most 128 chunks, for a fast test.
     const size = Math.max(frame.sizes[i % frame.sizes.length] ?? 1, bytes.length >> 7);
     const chunk = bytes.subarray(at, at + size);
     pieces.push(
@@ -145,6 +145,6 @@ function framed(bytes: Buffer, frame: Frame): Buffer {
   return Buffer.concat([...pieces, Buffer.from(`0\r\n${frame.trailer}\r\n`)]);
 }
 
-/** What fast-check prints of a request that fails. */
+/** Makes fast-check print the bytes of a request. */
 const shown = (request: FuzzedRequest): FuzzedRequest =>
   Object.defineProperty(request, fc.toStringMethod, { value: () => legible(request.bytes) });

@@ -4,33 +4,30 @@ import { runInNewContext } from 'node:vm';
 import type { Quota } from '../../../src/contract/plans.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../../src/server/connection/listen.ts';
-import type { FaultOptions } from '../../../src/server/faults/draw.ts';
-import { createBans } from '../../../src/server/limits/bans.ts';
-import { createMemoryLimiter } from '../../../src/server/limits/limiter.ts';
-import { hashKey } from '../../../src/store/keys.ts';
+import type { FaultOptions } from '../../../src/server/faults/random-fault.ts';
+import { createBanTracker } from '../../../src/server/rate-limit/bans.ts';
+import { createMemoryRateLimiter } from '../../../src/server/rate-limit/limiter.ts';
+import { hashKey } from '../../../src/store/keys/keys.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import type { RawAnswer } from '../raw-client.ts';
 import { atLoopback } from '../raw-requests.ts';
 
-/**
- * How long an answer may take until it counts as lost, in milliseconds: far more than the service takes, as a machine that
- * has too much to do makes seconds of milliseconds.
- */
-const PATIENCE = 10_000;
+/** How long to wait for a response, in milliseconds: long, because the machine may be busy. */
+const TIMEOUT_MS = 10_000;
 
 export type FuzzedOptions = {
   /** The quota of each key that the service knows. */
   quotas: Readonly<Record<string, Quota>>;
-  store: (clock: ManualClock) => Store;
-  /** Where the clock stands. */
+  store: (clock: ManualClock) => Promise<Store>;
+  /** The time of the manual clock. */
   time?: string;
   ban?: { after: number; milliseconds: number };
   faults?: FaultOptions | undefined;
   limits?: ListenOptions['limits'];
 };
 
-/** The service on a free loopback port, without anything that grows by its requests; who starts it stops it. */
+/** Starts the service on a free loopback port, with nothing that grows with the number of requests. The caller stops it. */
 export async function startFuzzed({
   quotas,
   time,
@@ -40,14 +37,14 @@ export async function startFuzzed({
   ...options
 }: FuzzedOptions) {
   const clock = manualClock(time);
-  const store = options.store(clock);
+  const store = await options.store(clock);
   const errors: unknown[] = [];
   const known = new Map(Object.entries(quotas).map(([key, quota]) => [hashKey(key), { quota }]));
   const app = createApp({
     store,
     keys: { find: async (sha256) => known.get(sha256) },
-    limiter: createMemoryLimiter(clock, createBans(ban, clock)),
-    strangers: createMemoryLimiter(clock),
+    limiter: createMemoryRateLimiter(clock, createBanTracker(ban, clock)),
+    anonymousLimiter: createMemoryRateLimiter(clock),
     hosts: atLoopback.hosts,
     faults,
     clock,
@@ -57,16 +54,16 @@ export async function startFuzzed({
   return { clock, store, errors, port, stop: () => stop(0) };
 }
 
-/** Whether an answer has no body, whatever its length says: by what follows its headers. */
-export type IsBodiless = (behind: Buffer) => boolean;
+/** Decides by the bytes after the headers whether a response has no body, whatever its Content-Length. */
+export type IsBodiless = (rest: Buffer) => boolean;
 
 const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d) [A-Z][A-Za-z '-]+$/;
 const FIELD = /^([A-Za-z-]+): ([\x20-\x7e]*)$/;
 
 /**
- * Takes the first answer off what came; undefined while it is not complete.
+ * Takes the first response from the received bytes; undefined if it is not complete.
  *
- * @throws Error for what is no answer of HTTP/1.1, or has a header twice
+ * @throws Error if it is not a valid HTTP/1.1 response, or has a header twice
  */
 export function takeAnswer(
   bytes: Buffer,
@@ -83,48 +80,43 @@ export function takeAnswer(
     if (name === '' || name.toLowerCase() in headers) throw new Error(`no header: ${JSON.stringify(field)}`);
     headers[name.toLowerCase()] = value;
   }
-  const behind = bytes.subarray(end + 4);
-  if (status < 200 || status === 204 || isBodiless(behind)) {
-    return { answer: { status, headers, body: '' }, rest: behind };
+  const rest = bytes.subarray(end + 4);
+  if (status < 200 || status === 204 || isBodiless(rest)) {
+    return { answer: { status, headers, body: '' }, rest };
   }
   if (!/^\d+$/.test(headers['content-length'] ?? '')) throw new Error(`${status} has no length`);
   const length = Number(headers['content-length']);
-  if (behind.length < length) return undefined;
+  if (rest.length < length) return undefined;
   return {
-    answer: { status, headers, body: behind.toString('utf8', 0, length) },
-    rest: behind.subarray(length),
+    answer: { status, headers, body: rest.toString('utf8', 0, length) },
+    rest: rest.subarray(length),
   };
 }
 
-/** A connection that stays, and what came over it that nobody has taken yet. */
+/** A connection that buffers received bytes until they are read as responses. */
 export class Connection {
   readonly #socket: Socket;
-  #came: Buffer = Buffer.alloc(0);
-  #isOver = false;
-  #wake = () => {};
+  #received: Buffer = Buffer.alloc(0);
+  #isClosed = false;
+  #onChange = () => {};
 
   constructor(port: number) {
     this.#socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
     this.#socket.on('data', (chunk) => {
-      this.#came = Buffer.concat([this.#came, chunk]);
-      this.#wake();
+      this.#received = Buffer.concat([this.#received, chunk]);
+      this.#onChange();
     });
-    // One that is cut is seen by the answers that are missing.
+    // Ignore errors: the test detects a broken connection because responses are missing.
     this.#socket.on('error', () => {});
     for (const event of ['end', 'close']) {
       this.#socket.on(event, () => {
-        this.#isOver = true;
-        this.#wake();
+        this.#isClosed = true;
+        this.#onChange();
       });
     }
   }
 
-  /** Whether it serves no longer. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** Sends bytes in one piece more than there are cuts, each a share of them from 0 to 1. */
+  /** Sends bytes, split at `cuts`: fractions of their number, from 0 to 1. */
   async send(bytes: Buffer, cuts: readonly number[]): Promise<void> {
     let from = 0;
     for (const to of [...cuts.map((cut) => Math.floor(cut * bytes.length)).sort((a, b) => a - b)]) {
@@ -135,14 +127,14 @@ export class Connection {
     this.#socket.write(bytes.subarray(from));
   }
 
-  /** The next answer but 100; undefined where the service has closed the connection, or says nothing more. */
+  /** The next final response; undefined if the connection was closed or no response arrives in time. */
   async receive(isBodiless: IsBodiless): Promise<RawAnswer | undefined> {
-    const deadline = Date.now() + PATIENCE;
+    const deadline = Date.now() + TIMEOUT_MS;
     for (;;) {
-      const taken = takeAnswer(this.#came, isBodiless);
-      if (taken) this.#came = taken.rest;
+      const taken = takeAnswer(this.#received, isBodiless);
+      if (taken) this.#received = taken.rest;
       if (taken && taken.answer.status >= 200) return taken.answer;
-      if (!taken && (this.#isOver || !(await this.#hear(deadline)))) return undefined;
+      if (!taken && (this.#isClosed || !(await this.#waitForChange(deadline)))) return undefined;
     }
   }
 
@@ -151,29 +143,30 @@ export class Connection {
     this.#socket.end();
   }
 
-  /** What the service sends until it closes the connection, in latin1. @throws Error where it does not */
+  /** What the service sends until it closes the connection, in latin1. @throws Error if it does not close it */
   async rest(): Promise<string> {
-    const deadline = Date.now() + PATIENCE;
+    const deadline = Date.now() + TIMEOUT_MS;
     try {
-      while (!this.#isOver) {
-        if (!(await this.#hear(deadline))) throw new Error('the service does not close the connection');
+      while (!this.#isClosed) {
+        if (!(await this.#waitForChange(deadline)))
+          throw new Error('the service does not close the connection');
       }
-      return this.#came.toString('latin1');
+      return this.#received.toString('latin1');
     } finally {
       this.#socket.destroy();
     }
   }
 
-  /** Cuts it: the service sees a reset. */
+  /** Resets the connection. */
   reset(): void {
     this.#socket.resetAndDestroy();
   }
 
-  /** Waits for something to happen; false where nothing does in time. */
-  #hear(deadline: number): Promise<boolean> {
+  /** Waits for data or the end; false after the deadline. */
+  #waitForChange(deadline: number): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(false), Math.max(0, deadline - Date.now()));
-      this.#wake = () => {
+      this.#onChange = () => {
         clearTimeout(timer);
         resolve(true);
       };
@@ -181,17 +174,17 @@ export class Connection {
   }
 }
 
-/** Bytes as a person reads them: long runs of a character are counted. */
+/** Formats bytes for a failure message, and shortens long runs of one character. */
 export const legible = (bytes: Buffer): string =>
   JSON.stringify(bytes.toString('latin1')).replace(/(.)\1{39,}/g, (run, char) => `${char}{${run.length}}`);
 
-/** What replays a failure: `PETS_FUZZ_SEED` and `PETS_FUZZ_PATH`, as the failure prints them. */
+/** The options that repeat a failure: `PETS_FUZZ_SEED` and `PETS_FUZZ_PATH`, as the failure printed them. */
 export function replayed(): { seed?: number; path?: string } {
   const { PETS_FUZZ_SEED: seed, PETS_FUZZ_PATH: path } = process.env;
   return { ...(seed && { seed: Number(seed) }), ...(path && { path }) };
 }
 
-/** The bytes that are held once what nobody holds is gone. */
+/** The heap in use after a garbage collection, in bytes. */
 export function heap(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

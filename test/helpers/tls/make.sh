@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the certificates of this folder anew, valid for a century from 2020. The authority's key is thrown away.
+# Creates the certificates of this folder again, valid for 100 years from 2020. The key of the authority is not kept.
 set -eu
 cd "$(dirname "$0")"
 work=$(mktemp -d)

@@ -1,0 +1,57 @@
+import { readdir, stat, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { KEY, PET } from '../helpers/client.ts';
+import { freshMachine } from '../helpers/pets.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+
+const [line = 0] = process.versions.node.split('.').map(Number);
+
+/** A machine with a service: `list` runs the built command, `files` returns the files in the compile cache. */
+async function cachedMachine() {
+  const server = await scriptedServer((_request, response) =>
+    reply(response, 200, [PET], { 'Idempotency-Supported': 'true' }),
+  );
+  const machine = await freshMachine();
+  const list = async () => {
+    const env = { PETS_BASE_URL: server.url, PETS_API_KEY: KEY };
+    const { code, stdout } = await machine.command(['list', '--json'], { env });
+    expect([code, JSON.parse(stdout)]).toEqual([0, [PET]]);
+  };
+  const directory = join(machine.home, '.local', 'state', 'pets', 'compiled');
+  const files = async () => {
+    const all = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
+    return all.filter((each) => each.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  };
+  return { list, files };
+}
+
+test.runIf(line >= 22)(
+  'compiled code is cached from the second command on, in files that only this user can read',
+  async () => {
+    const { list, files } = await cachedMachine();
+    await list();
+    expect(await files()).toEqual([]);
+    await list();
+    const kept = await files();
+    expect(kept).not.toEqual([]);
+    for (const path of kept) expect((await stat(path)).mode & 0o077).toBe(0);
+    await list();
+    expect(await files()).toEqual(kept);
+  },
+);
+
+test.runIf(line >= 22)('a damaged cache is ignored', async () => {
+  const { list, files } = await cachedMachine();
+  await list();
+  await list();
+  for (const path of await files()) await truncate(path, 100);
+  await list();
+});
+
+test.runIf(line < 22)('nothing is cached on Node 20', async () => {
+  const { list, files } = await cachedMachine();
+  await list();
+  await list();
+  expect(await files()).toEqual([]);
+});

@@ -1,0 +1,152 @@
+import { copyFile, readFile, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Prerendered } from '../../src/cli/program/fast-path.ts';
+import { runInTerminal } from '../helpers/context.ts';
+import { freshMachine, PETS } from '../helpers/pets.ts';
+import { hasTerminal } from '../helpers/pseudo-terminal.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+// The built entry prints some output without loading the program: it must be what the program prints.
+
+const dist = dirname(PETS);
+const { pages }: Prerendered = JSON.parse(await readFile(join(dist, 'prerendered.json'), 'utf8'));
+const prerendered = pages.flatMap((page) =>
+  page.arguments.map((key) => ({ argv: key.split('\0').slice(0, -1), text: page.text })),
+);
+
+/** The output of `main()`. */
+const program = async (argv: readonly string[], columns?: number) => {
+  const { code, stdout, stderr } = await runInTerminal(argv, columns === undefined ? {} : { columns });
+  return { code, stdout, stderr };
+};
+/** The output of the built command. */
+const built = async (argv: readonly string[]) => {
+  const { code, stdout, stderr } = await (await freshMachine()).command(argv);
+  return { code, stdout, stderr };
+};
+
+describe('a prerendered output', () => {
+  test('exists for the version, the help of every command and topic, and the completion script of every shell', async () => {
+    const { stdout } = await program(['help']);
+    const commands = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nHelp:'));
+    const names = [...commands.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '');
+    const pathsOf = (path: string[]) => [
+      ['help', ...path],
+      [...path, '--help'],
+      [...path, '-h'],
+    ];
+    expect(names).toContain('list');
+    expect(prerendered.map(({ argv }) => argv)).toEqual(
+      expect.arrayContaining([
+        ...[[], ['help'], ['--help'], ['-h'], ['--version'], ['-V'], ['help', 'exit-codes']],
+        ...[...names.filter((name) => name !== 'help'), 'keys add'].flatMap((name) =>
+          pathsOf(name.split(' ')),
+        ),
+        ...['bash', 'zsh', 'fish', 'powershell'].map((name) => ['completion', name]),
+      ]),
+    );
+  });
+
+  test.each(prerendered)('is what the program prints: $argv', async ({ argv, text: stdout }) => {
+    expect(await program(argv)).toEqual({ code: 0, stdout, stderr: '' });
+  });
+
+  test.each([
+    { argv: ['--version'] },
+    { argv: ['list', '--help'] },
+    { argv: ['completion', 'zsh'] },
+    { argv: ['completion', 'bash', '--', 'list', '--status', ''] },
+    { argv: ['completion', 'fish', '--'] },
+  ])('needs no other file of the package: $argv', async ({ argv }) => {
+    const directory = await temporaryDirectory();
+    for (const file of ['pets.js', 'package.json', 'prerendered.json']) {
+      await copyFile(join(dist, file), join(directory, file));
+    }
+    const machine = await freshMachine();
+    const { code, stdout, stderr } = await machine.shell('"$NODE" "$ENTRY" $LINE', {
+      env: { ENTRY: join(directory, 'pets.js'), LINE: argv.join(' ').replace(/ $/, '') },
+    });
+    const line = argv.at(-1) === '' ? argv.slice(0, -1) : argv;
+    expect({ code, stdout, stderr }).toEqual(await program(line));
+  });
+
+  test.each([
+    { argv: [''] },
+    { argv: ['help list'] },
+    { argv: ['constructor'] },
+    { argv: ['help', 'nothing'] },
+    { argv: ['list', '--help', '--limit', 'x'] },
+    { argv: ['--json', '--version'] },
+    { argv: ['keys'] },
+    { argv: ['completion'] },
+    { argv: ['completion', 'tcsh', '--', ''] },
+    { argv: ['completion', 'bash', 'zsh'] },
+  ])('is not used for other arguments: $argv', async ({ argv }) => {
+    expect(await built(argv)).toEqual(await program(argv));
+  });
+
+  test.each([{ argv: ['--help'] }, { argv: ['completion', 'zsh', '--', 'list', '--st'] }])(
+    'is replaced by the program if the build has not written it: $argv',
+    async ({ argv }) => {
+      const directory = await temporaryDirectory();
+      for (const file of ['pets.js', 'package.json']) await copyFile(join(dist, file), join(directory, file));
+      for (const file of ['program.js', 'chunks']) await symlink(join(dist, file), join(directory, file));
+      const ran = await (await freshMachine()).shell(`"$NODE" "$ENTRY" ${argv.join(' ')}`, {
+        env: { ENTRY: join(directory, 'pets.js') },
+      });
+      expect({ code: ran.code, stdout: ran.stdout, stderr: ran.stderr }).toEqual(await program(argv));
+    },
+  );
+});
+
+describe('the fast path', () => {
+  const commands = [
+    'pets --version',
+    'pets help serve',
+    'pets completion bash',
+    'pets completion bash -- list',
+  ];
+
+  test.each(commands)('ends without a message if the pipe is closed: %s | true', async (command) => {
+    const { stderr } = await (await freshMachine()).shell(
+      `{ sleep 0.1; ${command}; echo "code $?" >&2; } | true`,
+    );
+    expect(stderr).toBe('code 0\n');
+  });
+
+  test.each(commands)('reports a full disk: %s > /dev/full', async (command) => {
+    const { code, stderr } = await (await freshMachine()).shell(`${command} > /dev/full`);
+    expect(code).toBe(1);
+    expect(stderr).toContain('cannot write the output');
+  });
+
+  test.each(commands)('works with closed streams and /dev/null: %s', async (command) => {
+    const machine = await freshMachine();
+    for (const end of ['>&-', '> /dev/null', '2>&-', '<&-']) {
+      expect(await machine.shell(`${command} ${end}`)).toMatchObject({ code: 0, stderr: '' });
+    }
+  });
+
+  test('writes everything once to a full pipe that is set to non-blocking mode', async () => {
+    const fill = `
+      const fs = require('node:fs');
+      process.stdout.write('');
+      try { for (;;) fs.writeSync(1, '.'); } catch { fs.writeFileSync('full', ''); }
+      setInterval(() => {}, 60_000);`;
+    const machine = await freshMachine();
+    const { stdout } = await machine.shell(
+      `{ "$NODE" -e "$FILL" & until [ -e full ]; do sleep 0.05; done
+         pets help serve; echo "code $?"; kill $!; } | { sleep 0.6; cat; }`,
+      { env: { FILL: fill } },
+    );
+    expect(stdout).toMatch(/^\.{60000}/);
+    expect(stdout.replace(/^\.+/, '')).toBe(`${(await program(['help', 'serve'])).stdout}code 0\n`);
+  });
+
+  test.skipIf(!hasTerminal()).each([60, 80, 120])('fits a terminal of %d columns', async (columns) => {
+    const line = `stty cols ${columns} rows 24; "$NODE" "$PETS" help serve`;
+    const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
+    expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
+  });
+});

@@ -1,0 +1,169 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { readBlocks } from '../helpers/document-blocks.ts';
+import { readDocument } from '../helpers/documents.ts';
+import { collectSamples } from '../helpers/json-output-samples.ts';
+import { checkSamples } from '../helpers/json-output-types.ts';
+import { freshMachine, type Machine } from '../helpers/pets.ts';
+import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+
+const [declarations] = readBlocks(readDocument('docs/json-output.md')).filter(
+  ({ language }) => language === 'ts',
+);
+
+const HONOURED = { 'Idempotency-Supported': 'true' };
+const BIG = '9223372036854775807';
+
+type Samples = ReturnType<typeof collectSamples>;
+
+/** A machine whose profile prod points to a server with this handler. */
+async function shopWith(
+  handler: (...args: [...Parameters<Handler>, body: string]) => unknown,
+): Promise<Machine> {
+  const machine = await freshMachine();
+  const server = await scriptedServer((request, response, count) => {
+    handler(request, response, count, server.requests[count - 1]?.body ?? '');
+  });
+  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
+  return machine;
+}
+
+const errorOf = (status: number, code: string) => ({ code, message: 'no', status });
+
+/** The output of all commands with a real service. */
+async function withRealService({ run, serve }: Samples): Promise<void> {
+  const machine = await freshMachine();
+  const store = join(machine.home, 'store');
+  const faults = ['--latency', '1-2', '--fail-rate', '0', '--fault-seed', '7'];
+  const service = await serve(machine, ['--seed', '--data', store, '--log', ...faults]);
+  await machine.pets(['use', 'local']);
+  const a = await machine.file('a.csv', 'name,category,status\nRex,1,sold\nBella,2,\n');
+  const bad = await machine.file('bad.csv', 'name,category\nRex,x\n');
+  await run(machine, 'list', ['list', '--debug']);
+  await run(machine, 'list --ndjson', ['list', '--ndjson', '--all']);
+  await run(machine, 'get <id>', ['get', '1']);
+  await run(machine, 'get <id> <id>...', ['get', '2', '4711', '1'], { exit: 3 });
+  await run(machine, 'add <name>', ['add', 'Rex', '--category', BIG]);
+  await run(machine, 'add <name> --dry-run', ['add', 'Rex', '--category', '1', '--dry-run']);
+  await run(machine, 'add --from <file>', ['add', '--from', a]);
+  await run(machine, 'add --from <file> --dry-run', ['add', '--from', a, '--dry-run']);
+  await machine.file('a.csv', 'name,category\nBella,2\nMax,3\n');
+  await run(machine, 'add --from <file>', ['add', '--from', a, '--skip-added']);
+  await run(machine, 'orders', ['orders']);
+  await run(machine, undefined, ['add', '--from', bad], { exit: 2 });
+  await run(machine, undefined, ['list', '--limit', '0', '--debug'], { exit: 2 });
+  await machine.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });
+  await machine.file('.config/pets/staging.json', 'torn');
+  await run(machine, 'profiles', ['profiles']);
+  const env = { PETS_API_KEY: 'pets_k', PETS_BASE_URL: service.url };
+  await run(machine, 'profiles --check', ['profiles', '--check'], { env });
+  for (const plan of ['free', 'pro', 'business']) {
+    await run(machine, 'keys add', ['keys', 'add', plan, '--plan', plan, '--data', store]);
+  }
+  const own = ['--plan', 'enterprise', '--per-minute', '500', '--per-day', '1000'];
+  await run(machine, 'keys add', ['keys', 'add', 'own', ...own, '--data', store]);
+  await run(machine, 'keys list', ['keys', 'list', '--data', store]);
+  await run(machine, undefined, ['keys', 'revoke', 'own', '--data', store]);
+  await service.end();
+
+  // A store whose key was created on another machine; then a store without a key, and one whose keys are unreadable.
+  const stranger = await freshMachine();
+  await (await serve(stranger, ['--data', store])).end();
+  await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
+  const again = await serve(machine, ['--data', store]);
+  await rm(join(store, 'keys'), { recursive: true });
+  await writeFile(join(store, 'keys'), '');
+  await run(machine, undefined, ['list'], { exit: 7, env: { ...env, PETS_BASE_URL: again.url } });
+  await again.end();
+}
+
+/** `serve -- <command>`, and commands that write nothing to stdout. */
+async function withoutData({ run, serve }: Samples): Promise<void> {
+  const machine = await freshMachine();
+  const command = ['--', process.execPath, '--eval', ''];
+  await run(machine, undefined, ['serve', '--ephemeral', ...command]);
+  await run(machine, undefined, ['serve', '--ephemeral', '--latency', '1', ...command]);
+  await run(machine, undefined, ['serve', '--ephemeral', '--fail-rate', '0.5', ...command]);
+  const service = await serve(machine, ['--ephemeral', '--plan', 'enterprise']);
+  await run(machine, undefined, ['use', 'staging']);
+  const login = ['login', '--with-key', '--no-verify', '--base-url', service.url];
+  await run(machine, undefined, login, { stdin: 'pets_k' });
+  await run(machine, undefined, ['logout']);
+  await run(machine, undefined, ['list'], { exit: 4 });
+  await service.end();
+}
+
+/** Rows that fail, and one whose response is lost on a service without idempotency keys. */
+async function withLostResponses({ run }: Samples): Promise<void> {
+  const machine = await shopWith((request, response, _, body) => {
+    if (request.method === 'GET') return reply(response, 200, [{ id: 1, name: 'Rex', categoryId: 1 }]);
+    if (body.includes('lost')) return request.socket.destroy();
+    if (body.includes('bad')) return reply(response, 422, errorOf(422, 'bad_name'));
+    return reply(response, 201, { id: 2, ...JSON.parse(body) });
+  });
+  await run(machine, 'list', ['list']);
+  await run(machine, 'profiles --check', ['profiles', '--check']);
+  const failing = await shopWith((_, response) => reply(response, 503, errorOf(503, 'busy'), HONOURED));
+  await run(failing, undefined, ['add', 'Rex', '--category', '1', '--no-retry'], { exit: 6 });
+  const a = await machine.file('a.csv', 'name,category,status\ngood,1,\nbad,1,\nlost,1,pending\n');
+  await run(machine, undefined, ['add', '--from', a], { exit: 6 });
+  await run(machine, 'add --from <file>', ['add', '--from', a], { exit: 8 });
+}
+
+/** Every reason to wait, and attempts that fail. */
+async function withWaits({ run }: Samples): Promise<void> {
+  const busy = await shopWith((request, response, count) => {
+    if (count === 1) return request.socket.destroy();
+    if (count === 2) return reply(response, 503, errorOf(503, 'busy'), HONOURED);
+    if (request.method === 'GET') return reply(response, 200, [], HONOURED);
+    if (count === 4) return reply(response, 409, errorOf(409, 'idempotency_in_flight'), HONOURED);
+    return reply(response, 201, { id: 1, name: 'Rex', categoryId: 1, status: 'sold' }, HONOURED);
+  });
+  const limited = await shopWith((_, response, count) => {
+    if (count === 1) return reply(response, 429, errorOf(429, 'rate_limited'), { 'Retry-After': '1' });
+    return reply(response, 200, []);
+  });
+  const refusing = await shopWith((_, response) => reply(response, 429, errorOf(429, 'rate_limited')));
+  const closed = await freshMachine();
+  await closed.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });
+  await Promise.all([
+    run(busy, 'list', ['list', '--debug']).then(() =>
+      run(busy, 'add <name>', ['add', 'Rex', '--category', '1', '--debug']),
+    ),
+    run(limited, 'list', ['list', '--debug']),
+    run(refusing, undefined, ['list', '--max-wait', '0'], { exit: 5 }),
+    run(closed, undefined, ['list', '--debug', '--no-retry'], { exit: 6 }),
+  ]);
+}
+
+/** A bulk run that takes minutes according to a clock that jumps. */
+async function withProgress({ run }: Samples): Promise<void> {
+  const machine = await shopWith((request, response) => {
+    if (request.method === 'GET') reply(response, 200, [], HONOURED);
+    else reply(response, 201, { id: 1, name: 'Rex', categoryId: 1 }, HONOURED);
+  });
+  const a = await machine.file('a.csv', 'name,category\nRex,1\nRex,2\n');
+  let minutes = 0;
+  const clock = { now: () => Date.now() + 60_000 * minutes++ };
+  await run(machine, 'add --from <file>', ['add', '--from', a], { clock });
+}
+
+test('the output of every command with --json has the types in docs/json-output.md, and every type has a sample', async () => {
+  const samples = collectSamples();
+  const parts = [withRealService, withoutData, withLostResponses, withWaits, withProgress];
+  await Promise.all(parts.map((part) => part(samples)));
+  const json = samples.samples.map((sample) => sample.json);
+  expect(json.filter((text) => text.includes(`"categoryId":${BIG}`))).not.toEqual([]);
+  expect(checkSamples(declarations?.text ?? '', samples.samples)).toEqual({ errors: [], unseen: [] });
+}, 120_000);
+
+test('unknown fields of an animal are kept, with every digit', async () => {
+  const pet = `{"id":1,"name":"Rex","categoryId":${BIG},"status":"sold","chip":{"weight":0.10,"since":1e3}}`;
+  const machine = await shopWith(({ method }, response) =>
+    method === 'POST' ? reply(response, 201, pet) : reply(response, 200, `[${pet}]`),
+  );
+  expect((await machine.pets(['list', '--json'])).stdout).toBe(`[${pet}]\n`);
+  expect((await machine.pets(['list', '--ndjson'])).stdout).toBe(`${pet}\n`);
+  expect((await machine.pets(['add', 'Rex', '--category', BIG, '--json'])).stdout).toBe(`${pet}\n`);
+});

@@ -1,0 +1,248 @@
+import { once } from 'node:events';
+import { readdir, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, serveCommand } from '../helpers/pets.ts';
+
+// Stopping `pets serve` while it is in use.
+
+const CONNECTIONS = 64;
+const ROUNDS = 5;
+
+type Answer = { status: number; head: string; body: string };
+type Service = { url: string; key: string };
+type Creation = { name: string; id?: number };
+
+/** A raw keep-alive connection, which detects a truncated response. */
+async function openConnection({ url }: Service) {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  let received = '';
+  let isClosed = false;
+  let wake = () => {};
+  // Writing to a connection that was closed is expected.
+  socket.on('error', () => {});
+  socket.setNoDelay(true).setEncoding('utf8');
+  socket.on('data', (text) => {
+    received += text;
+    wake();
+  });
+  socket.once('close', () => {
+    isClosed = true;
+    wake();
+  });
+  return {
+    socket,
+    isClosed: () => isClosed,
+    /** The next complete response; undefined if the connection was closed before its first byte. */
+    async answer(): Promise<Answer | undefined> {
+      for (;;) {
+        const [head = '', ...rest] = received.split('\r\n\r\n');
+        const length = Number(/^content-length: (\d+)/im.exec(head)?.[1]);
+        const end = head.length + 4 + length;
+        if (rest.length > 0 && received.length >= end) {
+          const body = received.slice(head.length + 4, end);
+          received = received.slice(end);
+          return { status: Number(head.split(' ')[1]), head, body };
+        }
+        if (isClosed && received !== '') throw new Error(`truncated response: ${received}`);
+        if (isClosed) return undefined;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+  };
+}
+
+/** The bytes of a POST; the name of the animal is also its idempotency key. */
+function creationBytes({ key, url }: Service, name: string): string {
+  const body = JSON.stringify({ name, categoryId: 1 });
+  const head = [
+    'POST /v1/pets HTTP/1.1',
+    `Host: ${new URL(url).host}`,
+    `Authorization: Bearer ${key}`,
+    `Idempotency-Key: "${name}"`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ];
+  return `${head.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** Every animal of a store: name → id. Fails if a name exists twice. */
+async function animalsOf({ url, key }: Service): Promise<Map<string, number>> {
+  const animals = new Map<string, number>();
+  let path: string | undefined = '/v1/pets?limit=100';
+  while (path !== undefined) {
+    const answer: Response = await fetch(new URL(path, url), { headers: { Authorization: `Bearer ${key}` } });
+    for (const { id, name } of (await answer.json()) as { id: number; name: string }[]) {
+      expect(animals.has(name), `${name} exists once`).toBe(false);
+      animals.set(name, id);
+    }
+    path = /^<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1];
+  }
+  return animals;
+}
+
+/** Waits until a stopping service accepts no more connections. */
+async function untilItStops({ url }: Service): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const isAccepting = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect(Number(port), hostname, () => resolve(true));
+      socket.once('error', () => resolve(false)).once('close', () => socket.destroy());
+      socket.once('connect', () => socket.destroy());
+    });
+  await expect.poll(isAccepting, { interval: 10, timeout: 60_000 }).toBe(false);
+}
+
+test(`SIGTERM with ${CONNECTIONS} writers: every executed request got its response, and every acknowledged animal is kept`, async () => {
+  const machine = await freshMachine();
+  const args = ['--data', join(machine.home, 'store'), '--plan', 'enterprise', '--no-profile'];
+  const creations: Creation[] = [];
+  let answeredWhileStopping = 0;
+  let toldToClose = 0;
+  let answeredInRound = 0;
+
+  for (let round = 0; round < ROUNDS; round++) {
+    const service = await serveCommand(machine, args);
+    const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => openConnection(service)));
+    let isStopping = false;
+    answeredInRound = 0;
+    const writers = connections.map(async ({ socket, isClosed, answer }, writer) => {
+      for (let i = 0; !isClosed(); i++) {
+        const creation: Creation = { name: `${round}-${writer}-${i}` };
+        creations.push(creation);
+        socket.write(creationBytes(service, creation.name));
+        const answered = await answer();
+        if (answered === undefined) return;
+        expect(answered.status).toBe(201);
+        creation.id = JSON.parse(answered.body).id;
+        answeredInRound++;
+        if (isStopping) answeredWhileStopping++;
+        if (/^connection: close/im.test(answered.head)) {
+          toldToClose++;
+          return;
+        }
+      }
+    });
+    await expect.poll(() => answeredInRound, { interval: 1, timeout: 60_000 }).toBeGreaterThan(CONNECTIONS);
+    isStopping = true;
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    await Promise.all(writers);
+  }
+
+  const service = await serveCommand(machine, args);
+  const answered = creations.filter(({ id }) => id !== undefined);
+  expect(answered.length).toBeGreaterThan(CONNECTIONS * ROUNDS);
+  expect(answeredWhileStopping).toBeGreaterThan(0);
+  expect(toldToClose).toBeGreaterThan(0);
+  // A request that arrived while its connection was closing was not executed.
+  expect(await animalsOf(service)).toEqual(new Map(answered.map(({ name, id }) => [name, id])));
+
+  const connection = await openConnection(service);
+  for (const creation of creations.filter((each) => each.id === undefined || Math.random() < 0.05)) {
+    connection.socket.write(creationBytes(service, creation.name));
+    const again = await connection.answer();
+    expect(again?.status).toBe(201);
+    const { id } = JSON.parse(again?.body ?? '');
+    expect(id).toBe(creation.id ?? id);
+    creation.id = id;
+  }
+  expect(await animalsOf(service)).toEqual(new Map(creations.map(({ name, id }) => [name, id])));
+});
+
+describe('a stopping service', () => {
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'exits with 0 on %s, also with idle clients',
+    async (signal) => {
+      const service = await serveCommand(await freshMachine(), ['--ephemeral']);
+      const { socket, answer } = await openConnection(service);
+      socket.write(creationBytes(service, 'Rex'));
+      expect(await answer()).toMatchObject({ status: 201 });
+      expect(await service.end(signal)).toEqual({ code: 0, signal: null });
+      expect(await answer()).toBeUndefined();
+      expect(service.stderr()).toBe('');
+    },
+  );
+
+  test('responds to a request whose body is still being sent', async () => {
+    const service = await serveCommand(await freshMachine(), ['--ephemeral']);
+    const { socket, answer } = await openConnection(service);
+    const bytes = creationBytes(service, 'Rex');
+    socket.write(bytes.slice(0, -10));
+    await settled(service);
+    const ended = service.end('SIGTERM');
+    await untilItStops(service);
+    socket.write(bytes.slice(-10));
+    expect(await answer()).toMatchObject({
+      status: 201,
+      head: expect.stringMatching(/^connection: close/im),
+    });
+    expect(await ended).toEqual({ code: 0, signal: null });
+  });
+
+  test('does not wait for a connection that never sent anything', async () => {
+    const service = await serveCommand(await freshMachine(), ['--ephemeral']);
+    await openConnection(service);
+    await settled(service);
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+
+  test('completes a response that is read slowly', async () => {
+    const machine = await freshMachine();
+    const seed = join(machine.home, 'orders.json');
+    // More than the socket buffers hold.
+    const orders = Array.from({ length: 8_000 }, (_, id) => ({ id, note: 'x'.repeat(1_000) }));
+    await writeFile(seed, JSON.stringify({ pets: [], orders }));
+    const service = await serveCommand(machine, ['--ephemeral', '--seed', seed]);
+    const { socket, answer } = await openConnection(service);
+    socket.write(
+      `GET /v1/store/orders HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nAuthorization: Bearer ${service.key}\r\n\r\n`,
+    );
+    await once(socket, 'data');
+    socket.pause();
+    await settled(service);
+    const ended = service.end('SIGTERM');
+    await untilItStops(service);
+    // Longer than the service waits before it closes idle connections.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    socket.resume();
+    expect(JSON.parse((await answer())?.body ?? '')).toHaveLength(8_000);
+    expect(await ended).toEqual({ code: 0, signal: null });
+  });
+
+  test('sends responses at once that --latency delays', async () => {
+    const service = await serveCommand(await freshMachine(), ['--ephemeral', '--latency', '60000']);
+    const { socket, answer } = await openConnection(service);
+    socket.write(creationBytes(service, 'Rex'));
+    await settled(service);
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(await answer()).toMatchObject({ status: 201 });
+  });
+
+  test.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+    ['SIGHUP', 129],
+  ] as const)('exits at once on a second %s, with %i', async (signal, code) => {
+    const machine = await freshMachine();
+    const service = await serveCommand(machine, ['--ephemeral']);
+    const { socket, answer } = await openConnection(service);
+    socket.write(creationBytes(service, 'Rex').slice(0, -10));
+    await settled(service);
+    service.child.kill(signal);
+    await untilItStops(service);
+    expect(await service.end(signal)).toEqual({ code, signal: null });
+    expect(await answer()).toBeUndefined();
+    // The ephemeral store is deleted.
+    expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
+  });
+
+  /** Waits until the service has read what other connections sent before: then it responds on a new one. */
+  async function settled({ url }: Service): Promise<void> {
+    await (await fetch(new URL('/healthz', url))).text();
+  }
+});

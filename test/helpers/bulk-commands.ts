@@ -1,0 +1,227 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Signal } from '../../src/cli/context.ts';
+import type { Quota } from '../../src/contract/plans.ts';
+import { startInTerminal, type TerminalOptions } from './context.ts';
+import { reply, scriptedServer } from './scripted-server.ts';
+import { KEY, start } from './service.ts';
+import { temporaryDirectory } from './temp.ts';
+
+export const CSV = 'name,category\nRex,1\nBella,2\nLola,3\n';
+export const ALL = '2 added 1 Rex, 3 added 2 Bella, 4 added 3 Lola';
+/** Rows `animal 0`, `animal 1`, … */
+export const manyRows = (count: number) =>
+  `name,category\n${Array.from({ length: count }, (_, i) => `animal ${i},1\n`).join('')}`;
+
+/**
+ * How the service responds to a creation. `lost`: the connection is cut after the animal was added; `interrupt`: Ctrl-C
+ * while the command waits for the response; a number: an error with this status.
+ */
+export type Reply = 'lost' | 'interrupt' | number | ((response: ServerResponse) => void);
+/** By the name of the animal, or `*` for all. Of a list each attempt takes the next one. The others are added. */
+export type Replies = Record<string, Reply | Reply[]>;
+
+export type Options = {
+  text?: string;
+  file?: string;
+  /** Whether the service supports idempotency keys. */
+  supportsKeys?: boolean;
+  /** Uses the real service with this quota; its clock advances with the waits of the command. */
+  quota?: Quota;
+};
+
+/** What to do before a command, and what to expect of it. */
+export type Step = Omit<TerminalOptions, 'files'> & {
+  /** The new content of the file. */
+  text?: string;
+  replies?: Replies;
+  /** Moves the records of earlier commands so many hours into the past, and forgets what is known of the service. */
+  hoursLater?: number;
+  /** Arguments after `pets add --from FILE`, separated by spaces. */
+  args?: string;
+  /** The exit code; 0 by default. */
+  code?: number;
+  /** The names of the animals that the service received, with spaces between them. */
+  sends?: string;
+  /** How many idempotency keys the service has received in all steps. */
+  keys?: number;
+  /** No request at all. */
+  isOffline?: true;
+  leavesNoFiles?: true;
+  stdout?: string | RegExp;
+  /** The first columns of stdout in a pipe. */
+  results?: string;
+  /** With the path of the file as FILE. */
+  stderr?: string | RegExp | (string | RegExp)[];
+  lacks?: string;
+  /** The error with --json. */
+  error?: object;
+};
+
+/** A file to add, a state directory that all commands share, and a service whose ids start at 1. */
+export async function bulkAdd({
+  text = CSV,
+  file: name = 'animals.csv',
+  supportsKeys = true,
+  quota,
+}: Options = {}) {
+  const directory = await temporaryDirectory();
+  const file = join(directory, name);
+  await writeFile(file, text);
+  const service = quota ? await realService(quota) : await scriptedService(supportsKeys);
+  const env = { PETS_BASE_URL: service.url, PETS_API_KEY: KEY, XDG_STATE_HOME: join(directory, 'state') };
+  const stateFiles = async (): Promise<string[]> => {
+    const root = join(directory, 'state', 'pets', 'bulk');
+    const paths = await readdir(root, { recursive: true }).catch(() => []);
+    return paths.filter((path) => path.includes('.')).map((path) => join(root, path));
+  };
+  const ledgerPath = async () =>
+    (await stateFiles()).find((path) => path.endsWith('ledger.ndjson')) ?? join(directory, 'no-ledger');
+  const ledger = async () => readFile(await ledgerPath(), 'utf8').catch(() => '');
+
+  async function startAdd(args: string[] = [], options: TerminalOptions = {}, input = file) {
+    const program = await startInTerminal(['add', '--from', input, ...args], {
+      ...options,
+      env: { ...env, NO_COLOR: '1', ...options.env },
+      onSleep(milliseconds, raise) {
+        service.advance(milliseconds);
+        options.onSleep?.(milliseconds, raise);
+      },
+    });
+    service.interrupt = () => program.raise('SIGINT');
+    return program;
+  }
+
+  async function add(args: string[] = [], options?: TerminalOptions, input?: string) {
+    const { ended, stdout, stderr } = await startAdd(args, options, input);
+    const code = await ended;
+    const shown = stderr().replaceAll(file, 'FILE').replaceAll(directory, 'DIRECTORY');
+    return { code, stdout: stdout(), stderr: shown };
+  }
+
+  /** Runs commands one after the other, and checks each. */
+  async function run(...steps: Step[]): Promise<void> {
+    for (const [i, step] of steps.entries()) {
+      const { text, replies = {}, hoursLater = 0, args = '', code = 0, sends, ...expected } = step;
+      if (text !== undefined) await writeFile(file, text);
+      if (hoursLater !== 0) await moveIntoThePast(await ledgerPath(), hoursLater);
+      if (hoursLater !== 0)
+        await rm(join(directory, 'state', 'pets', 'services'), { recursive: true, force: true });
+      service.advance(Math.max(0, hoursLater) * 3_600_000);
+      service.replies = replies;
+      const [before, requests] = [service.names().length, service.requestCount()];
+      const result = await add(args.split(' ').filter(Boolean), step);
+      const { stdout, stderr } = result;
+      const where = `step ${i + 1}: ${stderr}`;
+      expect(result.code, where).toBe(code);
+      expect(stdout + stderr, where).not.toContain(KEY);
+      if (sends !== undefined) expect(service.names().slice(before).join(' '), where).toBe(sends);
+      if (expected.keys !== undefined) expect(service.keyCount(), where).toBe(expected.keys);
+      if (expected.isOffline) expect(service.requestCount(), where).toBe(requests);
+      if (expected.leavesNoFiles) expect(await stateFiles(), where).toEqual([]);
+      if (typeof expected.stdout === 'string') expect(stdout, where).toBe(expected.stdout);
+      if (expected.stdout instanceof RegExp) expect(stdout, where).toMatch(expected.stdout);
+      if (expected.results !== undefined) expect(resultsIn(stdout), where).toBe(expected.results);
+      for (const each of [expected.stderr ?? []].flat()) expect(stderr, where).toMatch(each);
+      if (expected.lacks !== undefined) expect(stdout + stderr, where).not.toContain(expected.lacks);
+      if (expected.error) expect(errorIn(stderr), where).toMatchObject(expected.error);
+      expect(await ledger(), where).not.toContain(KEY);
+    }
+  }
+
+  return { service, directory, file, env, stateFiles, ledgerPath, ledger, startAdd, add, run };
+}
+
+/** A test of commands that run one after the other. */
+export const scenario = (name: string, options: Options, ...steps: Step[]): void =>
+  test(name, async () => (await bulkAdd(options)).run(...steps));
+
+export const resultsIn = (stdout: string): string =>
+  stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t').slice(0, 4).filter(Boolean).join(' '))
+    .join(', ');
+
+/** The error in the last line of stderr with --json. */
+export const errorIn = (stderr: string) => JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error;
+
+async function moveIntoThePast(path: string, hours: number): Promise<void> {
+  const earlier = (_: string, time: string) =>
+    `"at":"${new Date(Date.parse(time) - hours * 3_600_000).toISOString()}"`;
+  await writeFile(path, (await readFile(path, 'utf8')).replace(/"at":"([^"]+)"/g, earlier));
+}
+
+async function scriptedService(supportsKeys: boolean) {
+  const headers: Record<string, string> = supportsKeys ? { 'Idempotency-Supported': 'true' } : {};
+  const animals = new Map<string, { id: number; name: string }>();
+  const names: string[] = [];
+  const server = await scriptedServer((request, response) => {
+    const { body, headers: sent } = server.requests.at(-1) as (typeof server.requests)[number];
+    if (request.method === 'GET') return reply(response, 200, [], headers);
+    const pet = JSON.parse(body);
+    names.push(pet.name);
+    const key = String(sent['idempotency-key']);
+    if (!animals.has(key)) animals.set(key, { id: animals.size + 1, ...pet, status: 'available' });
+    const given = service.replies[pet.name] ?? service.replies['*'];
+    const kind = Array.isArray(given) ? given.shift() : given;
+    if (kind === undefined) reply(response, 201, animals.get(key), headers);
+    else if (kind === 'lost') response.destroy();
+    else if (kind === 'interrupt') service.interrupt();
+    else if (typeof kind === 'function') kind(response);
+    // The service repeats the API key in its message, which must be shown and stored nowhere.
+    else
+      reply(
+        response,
+        kind,
+        { code: `no_${KEY}`, message: `no ${pet.name} with ${KEY}`, status: kind },
+        headers,
+      );
+  });
+  const service = {
+    url: server.url,
+    replies: {} as Replies,
+    interrupt: () => {},
+    advance: (_milliseconds: number) => {},
+    names: () => names,
+    /** The animals by idempotency key, with those that were rejected. */
+    animals,
+    keyCount: () => animals.size,
+    requestCount: () => server.requests.length,
+  };
+  return service;
+}
+
+async function realService(quota: Quota): ReturnType<typeof scriptedService> {
+  const { listening, clock, answered } = await start({ quota, time: '2026-11-20T12:00:00Z' });
+  const created = () => answered.filter(({ status, method }) => method === 'POST' && status === 201);
+  return {
+    url: `${listening.origin}/v1`,
+    replies: {},
+    interrupt: () => {},
+    advance: (milliseconds) => clock.advance(milliseconds),
+    names: () => created().map(() => 'animal'),
+    animals: new Map(),
+    keyCount: () => created().length,
+    requestCount: () => answered.length,
+  };
+}
+
+/** The rate limit is used up. */
+export const limited =
+  (seconds: number, code = 'rate_limited'): Reply =>
+  (response) =>
+    reply(response, 429, { code, message: 'no', status: 429 }, { 'Retry-After': String(seconds) });
+
+/** The service rejects the row with this message. */
+export const rejection =
+  (message: string): Reply =>
+  (response) =>
+    reply(response, 422, { code: 'unwanted', message, status: 422 });
+
+/** Ctrl-C instead of the first wait. */
+export const interruptWait = {
+  onSleep: (_milliseconds: number, raise: (signal: Signal) => void) => raise('SIGINT'),
+};

@@ -1,0 +1,103 @@
+import type { Document } from './documents.ts';
+
+/** A fenced code block of a Markdown file, with the directive in the HTML comment before it. */
+export type Block = {
+  document: string;
+  /** The line of the opening fence, from 1. */
+  line: number;
+  language: string;
+  text: string;
+  /** The words after `run:`, if the block has such a directive. */
+  directives: readonly string[];
+  /** The text after `not run:`. */
+  skipReason: string | undefined;
+};
+
+/** Blocks that run one after the other on the same machine. */
+export type Session = { blocks: Block[]; directives: readonly string[] };
+
+/**
+ * The directives that may precede a block. Readers do not see them.
+ *
+ *     <!-- run: new machine -->   pets was never used on this machine; a service runs at https://api.example.com/v1,
+ *                                 and its key is typed at the prompt and is in key.txt
+ *     <!-- run: package -->       in the directory of the package
+ *     <!-- run: continue -->      on the machine of the previous block, in the state that it left
+ *     <!-- not run: reason -->    not at all
+ *
+ * Without a directive, profile prod of the machine is logged in to a service with the sample animals.
+ */
+export const knownDirectives = ['new machine', 'package', 'continue'];
+
+export function readBlocks({ name, text: markdown }: Document): Block[] {
+  const blocks: Block[] = [];
+  const lines = markdown.split('\n');
+  for (let i = 0; i < lines.length; i++) {
+    const [, indent = '', fence, language = ''] = /^( *)(`{3,})(\S*)\s*$/.exec(lines[i] ?? '') ?? [];
+    if (fence === undefined) continue;
+    const end = lines.findIndex((line, j) => j > i && line.trim() === fence);
+    const text = lines.slice(i + 1, end).map((line) => line.slice(indent.length));
+    const before = lines.slice(0, i).findLast((line) => line.trim() !== '') ?? '';
+    const [, directives, skipReason] = /^ *<!-- (?:run: (.+)|not run: (.+)) -->$/.exec(before) ?? [];
+    blocks.push({
+      document: name,
+      line: i + 1,
+      language,
+      text: `${text.join('\n')}\n`,
+      directives: directives?.split(', ') ?? [],
+      skipReason,
+    });
+    i = end;
+  }
+  return blocks;
+}
+
+export const locationOf = ({ document, line }: Block, lineInBlock = 0): string =>
+  `${document}:${line + lineInBlock}`;
+
+/** Joins each block with the blocks that continue it. */
+export function groupSessions(blocks: readonly Block[]): Session[] {
+  const sessions: Session[] = [];
+  for (const block of blocks) {
+    if (block.directives.includes('continue')) sessions.at(-1)?.blocks.push(block);
+    else sessions.push({ blocks: [block], directives: block.directives });
+  }
+  return sessions;
+}
+
+/** A command after a `$ ` prompt with the output below it; `line` is its line within the block, from 1. */
+export type ConsoleStep = { line: number; command: string; output: string[] };
+
+/** The commands of a `console` block; `> ` continues a command. */
+export function readConsole(text: string): ConsoleStep[] {
+  const steps: ConsoleStep[] = [];
+  for (const [i, line] of text.trimEnd().split('\n').entries()) {
+    const last = steps.at(-1);
+    if (line.startsWith('$ ')) steps.push({ line: i + 1, command: line.slice(2), output: [] });
+    else if (line.startsWith('> ') && last?.output.length === 0) last.command += `\n${line.slice(2)}`;
+    else if (last === undefined)
+      throw new Error(`a console block must start with a prompt, not with: ${line}`);
+    else last.output.push(line);
+  }
+  return steps;
+}
+
+/** A code span such as `pets list`, with the location of its first line. */
+export type CommandSpan = { at: string; command: string };
+
+/** The code spans outside of code blocks that are commands of pets, each command once. */
+export function readCommandSpans({ name, text }: Document): CommandSpan[] {
+  // Blocks become empty lines, so that line numbers stay the same.
+  const prose = text.replace(/^( *)(`{3,})[\s\S]*?^ *\2$/gm, (block) => block.replace(/[^\n]/g, ''));
+  const spans = new Map<string, CommandSpan>();
+  for (const { 1: span = '', index } of prose.matchAll(/`(pets [^`]+)`/g)) {
+    const command = span.replace(/\s+/g, ' ').replaceAll('\\|', '|');
+    const at = `${name}:${prose.slice(0, index).split('\n').length}`;
+    if (!spans.has(command)) spans.set(command, { at, command });
+  }
+  return [...spans.values()];
+}
+
+/** Whether a command contains a placeholder: `<name>`, `[file]`, `a|b`, `…`, `--plan P`. */
+export const hasPlaceholder = (command: string): boolean =>
+  /<[\w|]+>|[[\]…]|\w\||\.\.\.|(^|[\s=])[A-Z][A-Z_]*(\s|$)/.test(command);

@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { delimiter, join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { repository } from './documents.ts';
+import { freshMachine, PETS, serve } from './pets.ts';
+
+/** The port and the URLs in the documents, which the test replaces with its own. */
+const DEFAULT_PORT = '7387';
+const EXAMPLE_URL = /https:\/\/[\w.-]*example\.(?:com|org|net)(\/v1)?/g;
+
+/** A machine on which a reader follows a document: `pets` is in PATH, and a service with sample animals runs. */
+export type ReaderMachine = {
+  directory: string;
+  env: Record<string, string>;
+  key: string;
+  /** Replaces the documents' URL and port with those of this test. */
+  localize(command: string): string;
+  /** Replaces everything that differs between runs, in a document and in the output of a command alike. */
+  normalize(text: string): string;
+};
+
+/** `text` is everything that will run on the machine. PETS_API_KEY and PETS_BASE_URL are set only if it uses them. */
+export async function readerMachine(directives: readonly string[], text: string): Promise<ReaderMachine> {
+  const machine = await freshMachine();
+  const { url, key } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
+  const port = String(await freePort());
+  if (!directives.includes('new machine')) await machine.saveProfile('prod', { baseUrl: url, key });
+  const bin = join(machine.home, 'bin');
+  const npmPrefix = join(machine.home, 'npm');
+  await writePrograms(bin);
+  onTestFinished(() => killServers(machine.home));
+  const inPackage = directives.includes('package');
+  const directory = join(machine.home, inPackage ? 'pets' : 'shop');
+  await mkdir(directory);
+  await (inPackage ? copyPackage(directory) : writeProject(directory, key));
+  const needsKeyVariable =
+    /\$\{?PETS_(API_KEY|BASE_URL)/.test(text) && !/PETS_(API_KEY|BASE_URL)=/.test(text);
+  const home = new RegExp(`/home/ada|${machine.home}`, 'g');
+  return {
+    directory,
+    key,
+    env: {
+      ...machine.env,
+      PATH: [join(npmPrefix, 'bin'), bin, machine.env['PATH']].join(delimiter),
+      NODE: process.execPath,
+      PETS,
+      PETS_TEST_PORT: port,
+      // npm installs the package from its directory, without network access.
+      npm_config_prefix: npmPrefix,
+      npm_config_cache: join(machine.home, 'npm-cache'),
+      npm_config_offline: 'true',
+      npm_config_ignore_scripts: 'true',
+      npm_config_update_notifier: 'false',
+      ...(needsKeyVariable && { PETS_API_KEY: key, PETS_BASE_URL: url }),
+    },
+    localize: (command) =>
+      command
+        .replace(EXAMPLE_URL, (_, version) => (version ? url : new URL(url).origin))
+        .replaceAll(DEFAULT_PORT, port),
+    normalize: (shown) =>
+      shown
+        .replace(home, '~')
+        .replaceAll(url, 'SERVICE/v1')
+        .replaceAll(new URL(url).host, 'HOST')
+        .replace(EXAMPLE_URL, (_, version = '') => `SERVICE${version}`)
+        .replace(/[\w.-]*\bexample\.(com|org|net)/g, 'HOST')
+        .replaceAll(port, DEFAULT_PORT)
+        .replace(/pets_[\w-]{43}/g, 'pets_KEY')
+        .replace(/…[\w-]{4}(?![\w-])/g, '…LAST')
+        .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, 'INSTANT')
+        .replace(/\b\d\d:\d\d:\d\d\b/g, 'TIME')
+        .replace(/\bin \d+ days\b/g, 'in N days')
+        .replace(/("pid": ?|\bprocess )\d+/g, '$1PID')
+        .replace(/("store": ?")[\w-]+/g, '$1STORE'),
+  };
+}
+
+/**
+ * `pets` is the built command. `pets-serve` starts `pets serve` in the background, as in a second terminal, and prints
+ * its first output.
+ */
+async function writePrograms(bin: string): Promise<void> {
+  await mkdir(bin);
+  const pets = `#!/bin/sh
+if [ "$1" = serve ]; then
+  echo $$ >> "$HOME/servers"
+  case " $* " in
+    *' --port '*|*' -- '*|*' --help '*) ;;
+    *) shift; set -- serve --port "$PETS_TEST_PORT" "$@" ;;
+  esac
+fi
+exec "$NODE" "$PETS" "$@"
+`;
+  const petsServe = `#!/bin/sh
+output="$HOME/output-$$"
+# A session of its own: the end of this terminal must not end the server.
+$(command -v setsid) pets serve "$@" > "$output" 2>&1 < /dev/null &
+until [ -s "$output" ] || ! kill -0 $! 2> /dev/null; do sleep 0.02; done
+cat "$output"
+kill -0 $! 2> /dev/null || wait $!
+`;
+  await writeFile(join(bin, 'pets'), pets, { mode: 0o755 });
+  await writeFile(join(bin, 'pets-serve'), petsServe, { mode: 0o755 });
+}
+
+function killServers(home: string): void {
+  let pids: string[] = [];
+  try {
+    pids = readFileSync(join(home, 'servers'), 'utf8').trim().split('\n');
+  } catch {
+    return;
+  }
+  for (const pid of pids) {
+    try {
+      process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // The server has already stopped.
+    }
+  }
+}
+
+/** The files that the documents assume: a file of animals, a key, and a project with tests. */
+async function writeProject(directory: string, key: string): Promise<void> {
+  const check = `const { PETS_BASE_URL: url, PETS_API_KEY: key } = process.env;
+const { status } = await fetch(url + '/pets', { headers: { Authorization: 'Bearer ' + key } });
+process.exitCode = status === 200 || status === 503 ? 0 : 1;
+`;
+  const files = {
+    'animals.csv': 'name,category,status\nRex,1,available\nBella,2,pending\nFürst Pückler,2,\n',
+    'key.txt': `${key}\n`,
+    'check.mjs': check,
+    'package.json': JSON.stringify({ private: true, scripts: { test: 'node check.mjs' } }),
+  };
+  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
+}
+
+/** The files of the published package. */
+async function copyPackage(directory: string): Promise<void> {
+  for (const name of ['package.json', 'dist', 'docs', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
+    await cp(join(repository, name), join(directory, name), { recursive: true });
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === 'object' && address ? address.port : 0;
+}

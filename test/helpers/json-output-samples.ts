@@ -1,0 +1,60 @@
+import { expect } from 'vitest';
+import type { Sample } from './json-output-types.ts';
+import { type Machine, type ProgramOptions, serve } from './pets.ts';
+
+const LINES = ['list --ndjson', 'serve'];
+
+/** Runs commands with `--json` and collects their output as samples of `Output` and `Message`. */
+export function collectSamples() {
+  const samples: Sample[] = [];
+  const keep = (field: string, json: string) => samples.push({ root: 'Output', field, json });
+
+  /** Each line on stderr has one field, which names its type; an event is from `serve -- <command>`. */
+  function keepMessages(stderr: string): void {
+    for (const line of linesOf(stderr)) {
+      const message = JSON.parse(line);
+      const [field = '', ...more] = Object.keys(message);
+      if (field === 'event') keep('serve -- <command>', line);
+      else {
+        expect(more, line).toEqual([]);
+        samples.push({ root: 'Message', field, json: line.slice(line.indexOf(':') + 1, -1) });
+      }
+    }
+  }
+
+  return {
+    samples,
+
+    /** `field` names the type of stdout in `Output`; without it stdout must be empty. */
+    async run(
+      machine: Machine,
+      field: string | undefined,
+      args: readonly string[],
+      { exit = 0, ...options }: ProgramOptions & { exit?: number } = {},
+    ): Promise<void> {
+      const flags = args.includes('--ndjson') ? [] : ['--json'];
+      const [command = '', ...rest] = args;
+      const { code, stdout, stderr } = await machine.pets([command, ...flags, ...rest], options);
+      expect(code, `${args.join(' ')}\n${stdout}\n${stderr}`).toBe(exit);
+      if (field === undefined) expect(stdout).toBe('');
+      else if (LINES.includes(field)) for (const line of linesOf(stdout)) keep(field, line);
+      else keep(field, stdout);
+      if (flags.length > 0) keepMessages(stderr);
+    },
+
+    /** Starts a service; `end` stops it and keeps its events. */
+    async serve(machine: Machine, args: readonly string[]): Promise<{ url: string; end(): Promise<void> }> {
+      const service = await serve(machine, args);
+      return {
+        url: service.url,
+        async end() {
+          await service.end('SIGTERM');
+          for (const line of linesOf(service.stdout())) keep('serve', line);
+          keepMessages(service.stderr());
+        },
+      };
+    },
+  };
+}
+
+const linesOf = (text: string): string[] => text.split('\n').slice(0, -1);

@@ -1,0 +1,58 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import xterm from '@xterm/headless';
+
+export type RecordOptions = {
+  cwd: string;
+  env: Record<string, string>;
+  columns: number;
+  rows: number;
+  /** Text to type when the screen matches a pattern, in this order. */
+  typed?: { after: RegExp; text: string }[];
+  timeoutMilliseconds?: number;
+};
+
+/** Whether this machine has `script` of util-linux, which runs a program in a pseudo-terminal. */
+export const hasTerminal = (): boolean =>
+  spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux') ?? false;
+
+/** Runs a shell command in a pseudo-terminal until it exits; returns the screen with its scrollback. */
+export async function recordTerminal(line: string, options: RecordOptions): Promise<xterm.Terminal> {
+  const { cwd, env, columns, rows, typed = [], timeoutMilliseconds = 60_000 } = options;
+  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
+  const sized = `stty cols ${columns} rows ${rows}; ${line}`;
+  const child = spawn('script', ['--quiet', '--flush', '--return', '--command', sized, '/dev/null'], {
+    cwd,
+    env: { ...env, TERM: 'xterm-256color', LANG: 'C.UTF-8', SHELL: '/bin/sh' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const pending = [...typed];
+  child.stdin.on('error', () => {});
+  child.stdout.on('data', (bytes: Buffer) => {
+    terminal.write(bytes, () => {
+      const [next] = pending;
+      if (!next?.after.test(screenLines(terminal).join('\n'))) return;
+      pending.shift();
+      child.stdin.write(next.text);
+    });
+  });
+  const timer = setTimeout(() => child.kill('SIGTERM'), timeoutMilliseconds);
+  await once(child, 'close');
+  clearTimeout(timer);
+  await new Promise<void>((resolve) => terminal.write('', resolve));
+  return terminal;
+}
+
+/** The lines that the terminal has shown; lines that were wrapped at its edge are joined. */
+export function screenLines({ buffer }: xterm.Terminal): string[] {
+  const lines: string[] = [];
+  for (let y = 0; y < buffer.active.length; y++) {
+    const line = buffer.active.getLine(y);
+    const isContinued = buffer.active.getLine(y + 1)?.isWrapped === true;
+    const text = line?.translateToString(!isContinued) ?? '';
+    if (line?.isWrapped) lines.push(`${lines.pop()}${text}`);
+    else lines.push(text);
+  }
+  while (lines.at(-1) === '') lines.pop();
+  return lines;
+}
