@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { recordTerminal } from '../test/helpers/readme-terminal.ts';
+import { recordTerminal } from '../test/helpers/pseudo-terminal.ts';
 import { drawTerminal } from './picture.svg.ts';
 
 const ROOT = join(import.meta.dirname, '..');

@@ -1,6 +1,6 @@
 // The tests that gain from running long, many times longer than in CI. A failure prints the seed that replays it.
 import { defineConfig, mergeConfig } from 'vitest/config';
-import base from './vitest.config.ts';
+import all from './all.config.ts';
 
 const figures = {
   PETS_POWER_LOSS_SEEDS: '200000',
@@ -15,10 +15,10 @@ const figures = {
 };
 
 export default mergeConfig(
-  base,
+  all,
   defineConfig({
     test: {
-      // A figure that stands in the environment is stronger.
+      // A variable that is set in the environment overrides its figure.
       env: {
         ...figures,
         ...Object.fromEntries(

@@ -1,32 +1,32 @@
-// Asks the program what the entry of the built command answers without it: src/cli/instant.ts.
+// Collects the output that the built command prints without loading the program (src/cli/program/fast-path.ts).
 import { Readable, Writable } from 'node:stream';
 import { commands } from '../src/cli/commands/index.ts';
-import { type Completable, completionTable } from '../src/cli/completion/table.ts';
-import { type Answers, keyOf } from '../src/cli/instant.ts';
+import { type CompletionSpec, completionSpec } from '../src/cli/completion/spec.ts';
 import { main } from '../src/cli/main.ts';
 import { createProcessContext } from '../src/cli/process-context.ts';
+import { argvKey, type Prerendered } from '../src/cli/program/fast-path.ts';
 
-export async function collectAnswers(): Promise<Answers> {
-  const completion = completionTable(commands);
-  const pages: Answers['pages'][number][] = [];
-  for (const sameText of questions(completion)) {
-    const [argv = []] = sameText;
-    pages.push({ arguments: sameText.map(keyOf), text: await ask(argv) });
+export async function prerender(): Promise<Prerendered> {
+  const completion = completionSpec(commands);
+  const pages: Prerendered['pages'][number][] = [];
+  for (const argvs of argvsOfPages(completion)) {
+    const [argv = []] = argvs;
+    pages.push({ arguments: argvs.map(argvKey), text: await run(argv) });
   }
   return { pages, completion };
 }
 
-/** Lists of arguments, together where the answer is the same. */
-function questions(program: Completable): string[][][] {
+/** One list for each page: all command lines that print it. */
+function argvsOfPages(program: CompletionSpec): string[][][] {
   const help = program.commands.find(({ name }) => name === 'help');
   const shells = program.commands.find(({ name }) => name === 'completion')?.arguments[0]?.choices ?? [];
-  const commandPaths = new Set(pathsOf(program).map(keyOf));
+  const commandPaths = new Set(pathsBelow(program).map(argvKey));
   return [
     [['--version'], ['-V']],
     [[]],
     [['--help'], ['-h'], ['help']],
-    ...pathsOf(help).map((path) =>
-      commandPaths.has(keyOf(path))
+    ...pathsBelow(help).map((path) =>
+      commandPaths.has(argvKey(path))
         ? [
             ['help', ...path],
             [...path, '--help'],
@@ -38,15 +38,15 @@ function questions(program: Completable): string[][][] {
   ];
 }
 
-/** `keys`, `keys add`, … */
-const pathsOf = (parent: Completable | undefined): string[][] =>
+/** The words of every subcommand: `keys`, `keys add`, … */
+const pathsBelow = (parent: CompletionSpec | undefined): string[][] =>
   (parent?.commands ?? []).flatMap((each) => [
     [each.name],
-    ...pathsOf(each).map((path) => [each.name, ...path]),
+    ...pathsBelow(each).map((path) => [each.name, ...path]),
   ]);
 
-/** What the program prints to a pipe. @throws where it does not succeed */
-async function ask(argv: string[]): Promise<string> {
+/** What the program prints when stdout is a pipe. @throws if it fails */
+async function run(argv: string[]): Promise<string> {
   const text = { stdout: '', stderr: '' };
   const output = (name: keyof typeof text) =>
     new Writable({

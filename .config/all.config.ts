@@ -1,0 +1,7 @@
+// npm run test:all: every test, the slow ones too, with all random cases.
+import { configDefaults, defineConfig } from 'vitest/config';
+import base from './vitest.config.ts';
+
+export default defineConfig({
+  test: { ...base.test, exclude: configDefaults.exclude, env: { PETS_ALL_CASES: '1' } },
+});
