@@ -1,0 +1,166 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { temporaryDirectory } from './temp.ts';
+
+// Proxies of other projects, as Debian installs them.
+
+/** How to run each proxy in the foreground with a configuration file. */
+const PROGRAMS = {
+  nginx: { version: '-v', run: (file: string, directory: string) => ['-p', directory, '-c', file] },
+  haproxy: { version: '-v', run: (file: string) => ['-db', '-f', file] },
+  squid: { version: '-v', run: (file: string) => ['-N', '-f', file] },
+  tinyproxy: { version: '-v', run: (file: string) => ['-d', '-c', file] },
+} satisfies Record<string, { version: string; run: (file: string, directory: string) => string[] }>;
+
+export type ProxyName = keyof typeof PROGRAMS;
+
+export const PROXY_NAMES = Object.keys(PROGRAMS) as ProxyName[];
+
+/** Whether the proxy is installed. A test of a proxy that is not installed is skipped. */
+export const hasProxy = (name: ProxyName): boolean =>
+  spawnSync(name, [PROGRAMS[name].version]).error === undefined;
+
+/** Writes the configuration for a proxy that listens at this loopback port and keeps its files in this directory. */
+export type Configure = (port: number, directory: string) => string;
+
+/** These proxies cannot choose a free port themselves, so another process may take the port before the proxy does. */
+const MAX_PORTS = 5;
+
+/**
+ * Starts a proxy, and waits until it accepts connections. It ends with the test.
+ *
+ * @returns its port on 127.0.0.1
+ */
+export async function startProxy(name: ProxyName, configure: Configure): Promise<number> {
+  let output = '';
+  for (let i = 0; i < MAX_PORTS; i++) {
+    const directory = await temporaryDirectory();
+    // A proxy that is started by root works as another user.
+    await chmod(directory, 0o777);
+    const port = await freePort();
+    const file = join(directory, 'configuration');
+    await writeFile(file, configure(port, directory));
+    const child = spawn(name, PROGRAMS[name].run(file, directory), { cwd: directory });
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk) => {
+        output += chunk;
+      });
+    onTestFinished(() => end(child));
+    if (await accepts(port, child)) return port;
+  }
+  throw new Error(`${name} does not start: ${output}`);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Waits until the port accepts a connection; false if the proxy has ended before. */
+async function accepts(port: number, child: ChildProcess): Promise<boolean> {
+  let hasEnded = false;
+  const ended = new Promise<void>((resolve) => {
+    child.once('error', () => resolve()).once('exit', () => resolve());
+  }).then(() => {
+    hasEnded = true;
+  });
+  while (!hasEnded) {
+    const socket = connect(port, '127.0.0.1');
+    const connected = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    });
+    socket.destroy();
+    // Another process may have taken the port: then the proxy ends, although the port accepts connections.
+    if (connected) await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 50))]);
+    if (connected && !hasEnded) return true;
+    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 10))]);
+  }
+  return false;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
+
+/** A reverse proxy in front of the service at `upstream` (host and port). `location` is added to nginx's location. */
+export const nginxInFront =
+  (upstream: string, location = ''): Configure =>
+  (port, directory) =>
+    `
+daemon off;
+master_process off;
+pid ${directory}/pid;
+error_log ${directory}/error.log;
+events {}
+http {
+  access_log off;
+  client_body_temp_path ${directory};
+  proxy_temp_path ${directory};
+  fastcgi_temp_path ${directory};
+  uwsgi_temp_path ${directory};
+  scgi_temp_path ${directory};
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://${upstream};
+      proxy_set_header Host $http_host;
+      ${location}
+    }
+  }
+}
+`;
+
+/** A reverse proxy in front of the service at `upstream` (host and port). `backend` is added to the backend. */
+export const haproxyInFront =
+  (upstream: string, backend = ''): Configure =>
+  (port) =>
+    `
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+frontend front
+  bind 127.0.0.1:${port}
+  default_backend back
+backend back
+  ${backend}
+  server service ${upstream}
+`;
+
+/** A forward proxy. `rules` replaces the rule that everything is allowed. */
+export const squid =
+  (rules = 'http_access allow all'): Configure =>
+  (port, directory) =>
+    `
+http_port 127.0.0.1:${port}
+pid_filename none
+cache_log ${directory}/cache.log
+access_log none
+cache deny all
+coredump_dir ${directory}
+shutdown_lifetime 0 seconds
+${rules}
+`;
+
+/** A forward proxy. `rules` is added to the configuration. */
+export const tinyproxy =
+  (rules = ''): Configure =>
+  (port, directory) =>
+    `
+Port ${port}
+Listen 127.0.0.1
+LogFile "${directory}/log"
+${rules}
+`;
