@@ -5,7 +5,7 @@ import { entryOf, idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
 import type { BulkRun } from '../../src/cli/bulk/open-run.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 import { acquireDirectoryLock } from '../../src/system/lock/directory-lock.ts';
-import { animals, type Bulk, bulk, inputOf, refusalOf, SKIP } from '../helpers/bulk.ts';
+import { animals, type Bulk, bulk, inputOf, refusalOf, SKIP, sha256 } from '../helpers/bulk.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
 
 // The fixtures were written by version 0.1 for the files of test/helpers/bulk.ts.
@@ -69,6 +69,32 @@ describe('what version 0.1 kept of', () => {
     const { file, plan } = await (await old('failed')).open(animals(5));
     const entry = entryOf(file.ledger, plan.rows[2] as never);
     expect(entry).toMatchObject({ kind: 'unknown', idempotencyKey: 'key-of-row-3', message: 'lost' });
+  });
+
+  // Written by the command of version 0.1: backup.csv, a copy of animals.csv, was interrupted after three of five rows.
+  // Then animals.csv was corrected, and added with --skip-added, with the fifth row of backup.csv.
+  it('an interrupted file has the rows that were sent for another file linked with it', async () => {
+    const store = await old('linked');
+    const { baseUrl } = JSON.parse(
+      await readFile(join(FIXTURES, 'linked/paths/8c5ffc9ce60339f1f0976b17fe06352e'), 'utf8'),
+    );
+    const fileOf = (file: string, names: string[]) =>
+      inputOf(
+        names.map((name) => ({ name, categoryId: 1n })),
+        {
+          path: `/tmp/shop/${file}`,
+          sha256: sha256(`name,category\n${names.map((name) => `${name},1\n`).join('')}`),
+        },
+      );
+    const five = ['Animal 1', 'Animal 2', 'Animal 3', 'Animal 4', 'Animal 5'];
+    const run = await store.open(fileOf('backup.csv', five), { baseUrl });
+    expect(statuses(run)).toBe('added added added new added');
+    expect(run.newlyGone).toEqual([]);
+    await run.close();
+    const corrected = fileOf('animals.csv', five.with(3, 'Corrected'));
+    expect(await store.run(corrected, { baseUrl })).toEqual([]);
+    const putBack = fileOf('animals.csv', five);
+    expect(await refusalOf(store.open(putBack, { baseUrl }))).toMatchObject({ code: 'file_changed' });
   });
 
   it('a changed file is refused, and added with --skip-added without what was added', async () => {

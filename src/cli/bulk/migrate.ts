@@ -33,8 +33,11 @@ import { completeLines, readLedger, replaceLedger } from './ledger-file.ts';
  *   <job>/rows.ndjson       the rows of the content, one on each line
  *   paths/<id>              the jobs that a path has had, the last one last
  *
- * The jobs of each path become its ledger, and so does each job of piped input. Nothing is removed before all ledgers are
- * written, and a ledger is not written again, so that after a crash the next run completes the migration.
+ *   paths/<id>              also, for the path `job <id>`, the jobs of any path whose rows that job was compared with
+ *
+ * The jobs of each path become its ledger, together with the jobs that they were compared with. So does each job of piped
+ * input. Nothing is removed before all ledgers are written, and a ledger is not written again, so that after a crash the
+ * next run completes the migration.
  */
 
 const ID = /^[0-9a-f]{32}$/;
@@ -81,19 +84,25 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
       const job = unlessDamaged(path, () => toJob(id, progress, rows));
       if (job && !isForgotten(job.finishedAt, now)) jobs.push(job);
     }
-    const piped = new Set(jobs);
+    const jobsOf = new Map<string, Job[]>();
     for (const name of await files.readdir(join(directory, 'paths'))) {
       if (!ID.test(name)) continue;
       const file = join(directory, 'paths', name);
       const bytes = await readBytes(files, file);
       const index = unlessDamaged(file, () => parseJson(`${bytes}`) as PathIndex);
-      // Version 0.1 also linked jobs of different files that share rows, as `job <id>`.
-      if (index.path.startsWith('job ')) continue;
-      const members = index.jobs.flatMap((id) => jobs.find((job) => job.id === id) ?? []);
-      for (const job of members) piped.delete(job);
-      await migrateJobs(place, locks, members, index.path);
+      jobsOf.set(
+        index.path,
+        index.jobs.flatMap((id) => jobs.find((job) => job.id === id) ?? []),
+      );
     }
-    for (const job of piped) await migrateJobs(place, locks, [job], undefined);
+    const linked = (job: Job) => jobsOf.get(`job ${job.id}`) ?? [];
+    const piped = new Set(jobs);
+    for (const [path, own] of jobsOf) {
+      if (path.startsWith('job ')) continue;
+      for (const job of own) piped.delete(job);
+      await migrateJobs(place, locks, own, linked, path);
+    }
+    for (const job of piped) await migrateJobs(place, locks, [job], linked, undefined);
     for (const name of [...ids, 'paths', '.']) {
       for (const file of await files.readdir(join(directory, name))) {
         const isOld = /^(progress|rows|spool-\w+)\.|^new-/.test(file) || (name === 'paths' && ID.test(file));
@@ -106,8 +115,14 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
 }
 
 /** Writes the ledger of a path, or of piped input, unless it exists. The last job comes last. */
-async function migrateJobs(place: LedgerPlace, locks: Locks, jobs: Job[], path: string | undefined) {
-  const { files } = place;
+async function migrateJobs(
+  place: LedgerPlace,
+  locks: Locks,
+  jobs: Job[],
+  linked: (job: Job) => Job[],
+  path: string | undefined,
+): Promise<void> {
+  const { files, now } = place;
   const last = jobs.at(-1);
   if (last === undefined) return;
   const { baseUrl, sha256, source } = last.header;
@@ -115,28 +130,38 @@ async function migrateJobs(place: LedgerPlace, locks: Locks, jobs: Job[], path: 
   const directory = ledgerDirectory(place, id);
   await locks.acquire(directory);
   if (!(await readLedger(files, directory))) {
-    const ledger = toLedger({ ...last.header, source: path ?? source }, last, jobs);
+    const ledger = toLedger({ ...last.header, source: path ?? source }, last, jobs, linked, now);
     await (await replaceLedger(files, directory, ledger)).close();
   }
-  for (const { header } of jobs) {
-    const content = contentDirectory(place, idOf(baseUrl, header.sha256));
+  for (const job of jobs) {
+    const content = contentDirectory(place, idOf(baseUrl, job.header.sha256));
     await locks.acquire(content);
-    if (!(await readPointer(files, content))) await writePointer(files, content, id);
+    if (job === last || !(await readPointer(files, content))) await writePointer(files, content, id);
   }
 }
 
 /** From the most certain to the least certain outcome. */
 const CERTAINTY: readonly LedgerEntry['kind'][] = ['added', 'unknown', 'intent', 'failed'];
 
-function toLedger(header: LedgerHeader, last: Job, jobs: readonly Job[]): Ledger {
+function toLedger(
+  header: LedgerHeader,
+  last: Job,
+  own: readonly Job[],
+  linked: (job: Job) => Job[],
+  now: number,
+): Ledger {
+  // A job that was begun with --restart does not count what the jobs of other paths sent before.
+  const others = (last.disregards ? [last] : own).flatMap(linked);
   const isCounted = ({ header: { nonce }, sends }: Job) =>
     last.disregards?.[nonce] !== [...sends.values()].filter(({ entry }) => entry.kind !== 'failed').length;
   const known = new Map<string, LedgerEntry>();
-  for (const { sends } of [last, ...jobs.filter(isCounted)]) {
-    for (const { origin, entry } of sends.values()) {
+  for (const job of new Set([last, ...[...own, ...others].filter(isCounted)])) {
+    // The path has had no row for an entry that only jobs of other paths have.
+    const goneSince = own.includes(job) ? undefined : new Date(now).toISOString();
+    for (const { origin, entry } of job.sends.values()) {
       const before = known.get(origin);
       const isBetter = !before || CERTAINTY.indexOf(entry.kind) < CERTAINTY.indexOf(before.kind);
-      if (isBetter) known.set(origin, entry);
+      if (isBetter) known.set(origin, { ...entry, goneSince: before ? before.goneSince : goneSince });
     }
   }
   const ledger: Ledger = { header, entries: new Map(), finishedAt: undefined };
