@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { bulkAdd, type Options, type Step, scenario } from '../helpers/bulk-commands.ts';
+import { reply } from '../helpers/scripted-server.ts';
 
 const SEVEN = 'name,category,status\nFürst Pückler,2,\nRex,1,sold\nBella,2,\nLola,3,\nA,4,\nB,5,\nC,6,\n';
 const CHANGED = 'name,category\nRex,1\nBella,2\nLolita,3\nNew,4\n';
@@ -12,8 +13,8 @@ describe('a dry run reports what the same command would do', () => {
     [
       'for a file that was never added',
       {},
-      { ...DRY, stderr: /^note: dry run: would add 3 rows from FILE at .*\n$/, leavesNoFiles: true },
-      { ...DRY, args: '--dry-run --json', stdout: /Rex/, leavesNoFiles: true },
+      { ...DRY, stderr: /^note: dry run: would add 3 rows from FILE at .*\n$/, createsNothing: true },
+      { ...DRY, args: '--dry-run --json', stdout: /Rex/, createsNothing: true },
     ],
     [
       'for a file of which some rows are added',
@@ -89,12 +90,12 @@ describe('a dry run reports what the same command would do', () => {
         (response) => {
           add(['--dry-run']).then(({ stderr }) => {
             seen.push(stderr);
-            response.destroy();
+            reply(response, 201, { id: 7, name: 'Bella', categoryId: 2 });
           });
         },
       ],
     };
-    await run({ replies: whileBellaIsAdded });
+    await run({ replies: whileBellaIsAdded, sends: 'Rex Bella Lola', stdout: /3\tadded\t7\tBella/ });
     expect(seen).toEqual([expect.stringContaining('2 of 3 rows')]);
   });
 });

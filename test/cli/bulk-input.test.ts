@@ -9,7 +9,7 @@ import { bulkAdd, CSV, errorIn, type Step, scenario } from '../helpers/bulk-comm
 import { runInTerminal } from '../helpers/context.ts';
 
 const HEADER = 'name,category,status\n';
-const REFUSED: Step = { code: 2, stdout: '', isOffline: true, leavesNoFiles: true };
+const REFUSED: Step = { code: 2, stdout: '', isOffline: true, createsNothing: true };
 
 describe('if a row has an error, nothing is sent:', () => {
   const jsonErrors = Array.from(

@@ -64,6 +64,16 @@ describe('a rejected row', () => {
       );
 });
 
+test('Ctrl-C during a wait for the rate limit does not end the cool-down: the next run waits for the rest', async () => {
+  const { run } = await bulkAdd();
+  const waits: number[] = [];
+  await run(
+    { ...interruptWait, replies: { Bella: limited(30) }, code: 130 },
+    { onSleep: (milliseconds) => waits.push(milliseconds), sends: 'Bella Lola', results: ALL },
+  );
+  expect(waits).toEqual([30_000]);
+});
+
 describe('a lost response', () => {
   scenario(
     'is repeated with the same idempotency key',

@@ -1,7 +1,8 @@
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { previewRun } from '../../src/cli/bulk/open-run.ts';
+import { idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
+import { type BulkRun, previewRun } from '../../src/cli/bulk/open-run.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 import { acquireDirectoryLock } from '../../src/system/lock/directory-lock.ts';
 import {
@@ -16,6 +17,7 @@ import {
   pendingOf,
   refusalOf,
   SKIP,
+  sha256,
   unknown,
 } from '../helpers/bulk.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
@@ -140,13 +142,33 @@ it.each<Scenario>([
 });
 
 describe('the same file', () => {
+  it('keeps the time of its first run when it is resumed', async () => {
+    const { run, open, clock } = await bulk();
+    await run(animals(3), {}, 1);
+    clock.advance(60_000);
+    expect((await open(animals(3))).file.ledger.header.startedAt).toBe('2026-11-20T12:00:00.000Z');
+  });
+
+  it('has nothing to send in another format, with other bytes and other line numbers', async () => {
+    const { run } = await bulk();
+    await run(animals(3));
+    const rows = inputOf(animals(3)).rows.map((row) => ({ ...row, line: row.line - 1 }));
+    expect(await run(inputOf(animals(3), { sha256: sha256('ndjson'), rows }))).toEqual([]);
+  });
+
   it('is added again with --restart, with other idempotency keys, and resumed without it', async () => {
     const { run, open } = await bulk();
-    await run(animals(3));
+    const keys: string[] = [];
+    const keysOf = (run: BulkRun) =>
+      pendingOf(run).map((row) => idempotencyKeyOf(run.file.ledger.header, row));
+    const first = await open(animals(3));
+    keys.push(...keysOf(first));
+    await addRows(first);
+    await first.close();
     const restarted = await open(animals(3), { restart: true });
-    expect([restarted.plan.counts.new, restarted.sent, restarted.file.ledger.header.epoch]).toEqual([
-      3, 3, 1,
-    ]);
+    keys.push(...keysOf(restarted));
+    expect(new Set(keys).size).toBe(6);
+    expect([restarted.sent, restarted.file.ledger.header.epoch]).toEqual([3, 1]);
     await addRows(restarted, 1);
     await restarted.close();
     expect(await run(animals(3))).toEqual(names(animals(2, 1)));

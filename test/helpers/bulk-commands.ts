@@ -50,7 +50,10 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   /** No request at all. */
   isOffline?: true;
   leavesNoFiles?: true;
-  stdout?: string | RegExp;
+  /** Not even the state directory. */
+  createsNothing?: true;
+  /** `same`: that of the previous step, byte by byte. */
+  stdout?: string | RegExp | 'same';
   /** The first columns of stdout in a pipe. */
   results?: string;
   /** With the path of the file as FILE. */
@@ -103,6 +106,7 @@ export async function bulkAdd({
 
   /** Runs commands one after the other, and checks each. */
   async function run(...steps: Step[]): Promise<void> {
+    let previous = '';
     for (const [i, step] of steps.entries()) {
       const { text, replies = {}, hoursLater = 0, args = '', code = 0, sends, ...expected } = step;
       if (text !== undefined) await writeFile(file, text);
@@ -121,7 +125,10 @@ export async function bulkAdd({
       if (expected.keys !== undefined) expect(service.keyCount(), where).toBe(expected.keys);
       if (expected.isOffline) expect(service.requestCount(), where).toBe(requests);
       if (expected.leavesNoFiles) expect(await stateFiles(), where).toEqual([]);
-      if (typeof expected.stdout === 'string') expect(stdout, where).toBe(expected.stdout);
+      if (expected.createsNothing) expect(await readdir(directory), where).toEqual([name]);
+      if (typeof expected.stdout === 'string')
+        expect(stdout, where).toBe(expected.stdout === 'same' ? previous : expected.stdout);
+      previous = stdout;
       if (expected.stdout instanceof RegExp) expect(stdout, where).toMatch(expected.stdout);
       if (expected.results !== undefined) expect(resultsIn(stdout), where).toBe(expected.results);
       for (const each of [expected.stderr ?? []].flat()) expect(stderr, where).toMatch(each);
