@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { createMemoryFlags, createSharedFlags } from '../../src/client/shared-flags.ts';
-import { add, KEY, list, PET, testClient } from '../helpers/client.ts';
+import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
@@ -94,6 +94,13 @@ describe('support of Idempotency-Key', () => {
     process().service.recordIdempotencySupport(before);
     await list(process().client).catch(() => {});
     expect(process().service.supportsIdempotency()).toBe(after);
+  });
+
+  test('is reported and remembered after a creation to which a captive portal responds', async () => {
+    const { process } = await start((_, response) => reply(response, 511, '<html>'));
+    process().service.recordIdempotencySupport(true);
+    expect(await rejection(add(process().client))).toMatchObject({ supportsIdempotency: true });
+    expect(process().service.supportsIdempotency()).toBe(true);
   });
 
   test('lets a process retry a creation after another process has recorded it', async () => {

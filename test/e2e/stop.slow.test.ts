@@ -138,7 +138,8 @@ test(`SIGTERM with ${CONNECTIONS} writers: every executed request got its respon
   const answered = creations.filter(({ id }) => id !== undefined);
   expect(answered.length).toBeGreaterThan(CONNECTIONS * ROUNDS);
   expect(answeredWhileStopping).toBeGreaterThan(0);
-  expect(toldToClose).toBeGreaterThan(0);
+  // The others were closed because their writer had not sent its next request in time.
+  expect(toldToClose).toBeGreaterThan((CONNECTIONS * ROUNDS) / 2);
   // A request that arrived while its connection was closing was not executed.
   expect(await animalsOf(service)).toEqual(new Map(answered.map(({ name, id }) => [name, id])));
 

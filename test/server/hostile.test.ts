@@ -154,7 +154,7 @@ describe('a service that is stopped', () => {
       const pour = () => void (socket.destroyed || left-- === 0 || socket.write(flood, pour));
       pour();
     }
-    await expect.poll(() => answered.length, { timeout: 60_000 }).toBeGreaterThan(100);
+    await expect.poll(() => answered.length, { timeout: 60_000 }).toBeGreaterThan(500);
     const before = answered.length;
     // Must resolve long before the grace period ends, although the clients continue to send.
     await listening.stop(60_000);
