@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { displayWidth } from '../../src/cli/output/width.ts';
 import { startInTerminal } from '../helpers/context.ts';
-import { answering, runAgainst } from '../helpers/in-terminal.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -67,7 +67,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
   });
 
   test.each([['--json'], ['--ndjson'], ['--csv']])('is harmless with %s on a terminal', async (flag) => {
-    const { stdout } = await runAgainst(answering([pet(text)]), ['list', flag], { columns: 80 });
+    const { stdout } = await runAgainst(respondWith([pet(text)]), ['list', flag], { columns: 80 });
     expectHarmless(flag === '--csv' ? stdout.replaceAll('\r\n', '\n') : stdout);
     if (flag === '--csv') return;
     const [read] = [JSON.parse(stdout)].flat();
@@ -77,7 +77,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
   test('is harmless in orders, as a field name and as a value', async () => {
     const body = [{ [text]: text, nested: { [text]: [text] } }, { id: 1 }];
     for (const shape of [body, body[0], [body], text]) {
-      const { code, stdout, stderr } = await runAgainst(answering(JSON.stringify(shape)), ['orders'], {
+      const { code, stdout, stderr } = await runAgainst(respondWith(JSON.stringify(shape)), ['orders'], {
         columns: 80,
       });
       expect(code).toBe(0);
@@ -112,7 +112,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
       ['add', '--from', text],
       ['help', text],
     ]) {
-      const { stdout, stderr } = await runAgainst(answering([]), argv, {
+      const { stdout, stderr } = await runAgainst(respondWith([]), argv, {
         columns: 80,
         env: { PETS_PROFILE: text },
       });
@@ -131,7 +131,7 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
     for (const [kind, lines] of Object.entries(files)) {
       await writeFile(join(directory, name), `${lines.join('\n')}\n`);
       const server = await scriptedServer((request, ...rest) =>
-        (request.method === 'GET' ? answering([]) : failing(text, text))(request, ...rest),
+        (request.method === 'GET' ? respondWith([]) : failing(text, text))(request, ...rest),
       );
       const { ended, stdout, stderr } = await startInTerminal(['add', '--from', join(directory, name)], {
         columns: 80,
@@ -165,7 +165,7 @@ test('C1 controls in headers are harmless with --debug and in the deprecation no
 describe('output to a pipe keeps every character', () => {
   test.each(Object.entries(texts))('%s: CSV, JSON and NDJSON are not escaped', async (_, text) => {
     const run = async (...flags: string[]) =>
-      (await runAgainst(answering([pet(text)]), ['list', ...flags])).stdout;
+      (await runAgainst(respondWith([pet(text)]), ['list', ...flags])).stdout;
     expect(JSON.parse(await run('--json'))).toEqual([pet(text)]);
     expect(JSON.parse(await run('--ndjson'))).toEqual(pet(text));
     const [, cell] = /^id,name,categoryId,status\r\n7,(.*),3,sold\r\n$/s.exec(await run('--csv')) ?? [];
@@ -173,7 +173,7 @@ describe('output to a pipe keeps every character', () => {
   });
 
   test.each(Object.entries(texts))('%s: escapes in tab-separated values can be reversed', async (_, text) => {
-    const { stdout } = await runAgainst(answering([pet(text)]), ['list']);
+    const { stdout } = await runAgainst(respondWith([pet(text)]), ['list']);
     const [id, name = '', ...rest] = stdout.slice(0, -1).split('\t');
     expect([id, ...rest]).toEqual(['7', '3', 'sold']);
     const named: Record<string, string> = { n: '\n', r: '\r', t: '\t', '\\': '\\' };

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { startInTerminal } from '../helpers/context.ts';
-import { answering, runAgainst } from '../helpers/in-terminal.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -20,7 +20,7 @@ test.each([
   ['an animal without a status', '{"id":1,"name":"Rex","categoryId":3}'],
   ['an unknown field instead of the status', '{"id":1,"name":"Rex","categoryId":3,"age":2}'],
 ])('%s is printed unchanged', async (_name, line) => {
-  const { stdout } = await runAgainst(answering(`[${line}]`), ARGUMENTS);
+  const { stdout } = await runAgainst(respondWith(`[${line}]`), ARGUMENTS);
   expect(stdout).toBe(`${line}\n`);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { runInTerminal, type TerminalOptions } from '../helpers/context.ts';
-import { answering, runAgainst } from '../helpers/in-terminal.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, scriptedServer } from '../helpers/scripted-server.ts';
 
 // The notice below a list: the count, the filter, and whether there are more animals.
@@ -11,15 +11,15 @@ const animals = (count: number) =>
 const NEXT = { Link: '</v1/pets?cursor=a>; rel="next"' };
 /** Two pages. */
 const pages: Handler = (request, response) =>
-  answering(animals(20), request.url?.includes('cursor') ? {} : NEXT)(request, response, 1);
+  respondWith(animals(20), request.url?.includes('cursor') ? {} : NEXT)(request, response, 1);
 
 const list = (handler: Handler, flags: readonly string[], options: TerminalOptions = { columns: 200 }) =>
   runAgainst(handler, ['list', '--color', 'never', ...flags], options);
 
 test.each<[string, Handler, string[], string]>([
-  ['a complete list', answering(animals(3)), [], '3 animals'],
-  ['one animal', answering(animals(1)), [], '1 animal'],
-  ['a filtered list', answering(animals(3)), ['--status', 'sold'], '3 animals, status sold'],
+  ['a complete list', respondWith(animals(3)), [], '3 animals'],
+  ['one animal', respondWith(animals(1)), [], '1 animal'],
+  ['a filtered list', respondWith(animals(3)), ['--status', 'sold'], '3 animals, status sold'],
   ['a page', pages, [], '20 animals. More available: pets list --all'],
   [
     'a page of a filtered list',
@@ -30,23 +30,23 @@ test.each<[string, Handler, string[], string]>([
   ['all pages', pages, ['--all'], '40 animals'],
   [
     'a page of a service without links',
-    answering(animals(20)),
+    respondWith(animals(20)),
     ['--status', 'sold'],
     '20 animals, status sold. There may be more animals; the service sends no link to a next page. For a larger page: pets list --status sold --limit 100',
   ],
   [
     'the largest page of such a service',
-    answering(animals(100)),
+    respondWith(animals(100)),
     ['--limit', '100'],
     '100 animals. There may be more animals; the service sends no link to a next page',
   ],
   [
     'all pages of such a service',
-    answering(animals(100)),
+    respondWith(animals(100)),
     ['--all'],
     '100 animals. There may be more animals; the service sends no link to a next page',
   ],
-  ['an empty page with a next page', answering([], NEXT), [], '0 animals. More available: pets list --all'],
+  ['an empty page with a next page', respondWith([], NEXT), [], '0 animals. More available: pets list --all'],
 ])('the notice below %s on a terminal', async (_, handler, flags, footer) => {
   const { code, stderr } = await list(handler, flags);
   expect([code, stderr]).toEqual([0, `note: ${footer}\n`]);
@@ -73,7 +73,7 @@ test.each<[string[], string]>([
   [['--all'], 'no animals at HOST (key from PETS_API_KEY). Add one: pets add <name> --category <id>'],
   [['--status', 'sold'], 'no sold animals at HOST (key from PETS_API_KEY). See all: pets list'],
 ])('the notice for an empty list %j names the service and a command to try', async (flags, notice) => {
-  const { code, stdout, stderr, server } = await list(answering([]), flags);
+  const { code, stdout, stderr, server } = await list(respondWith([]), flags);
   expect([code, stdout, stderr]).toEqual([
     0,
     '',
@@ -82,18 +82,18 @@ test.each<[string[], string]>([
 });
 
 test.each<[string, Handler, string[], string]>([
-  ['a complete list', answering(animals(3)), ['--status', 'sold'], ''],
-  ['an empty list', answering([]), [], ''],
+  ['a complete list', respondWith(animals(3)), ['--status', 'sold'], ''],
+  ['an empty list', respondWith([]), [], ''],
   ['a page', pages, [], 'note: 20 animals shown. For all animals, add --all\n'],
   [
     'a page of a service without links',
-    answering(animals(20)),
+    respondWith(animals(20)),
     [],
     'note: 20 animals shown. There may be more animals; the service sends no link to a next page\n',
   ],
   [
     'all pages of such a service',
-    answering(animals(100)),
+    respondWith(animals(100)),
     ['--all'],
     'note: 100 animals shown. There may be more animals; the service sends no link to a next page\n',
   ],
@@ -105,7 +105,7 @@ test.each<[string, Handler, string[], string]>([
 test.each(['--csv', '--ndjson'])(
   '%s on a terminal only reports whether there are more animals',
   async (format) => {
-    const { stderr } = await list(answering(animals(3)), [format]);
+    const { stderr } = await list(respondWith(animals(3)), [format]);
     expect(stderr).toBe('');
     const more = await list(pages, [format]);
     expect(more.stderr).toBe('note: 20 animals shown. For all animals, add --all\n');

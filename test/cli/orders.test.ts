@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { displayWidth } from '../../src/cli/output/width.ts';
 import { parseJson } from '../../src/contract/json.ts';
-import { answering, runAgainst } from '../helpers/in-terminal.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 
 const orders = (body: unknown, columns?: number, flags: readonly string[] = []) =>
-  runAgainst(answering(typeof body === 'string' ? body : JSON.stringify(body)), ['orders', ...flags], {
+  runAgainst(respondWith(typeof body === 'string' ? body : JSON.stringify(body)), ['orders', ...flags], {
     ...(columns !== undefined && { columns }),
     env: { NO_COLOR: '1' },
   });

@@ -1,6 +1,6 @@
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
-import { answering, runAgainst } from '../helpers/in-terminal.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply } from '../helpers/scripted-server.ts';
 
 // The output of pets list on terminals of several widths.
@@ -16,7 +16,7 @@ const PETS = [
   { id: 8, name: 'evil\u001b[31m\u202e\ttab', categoryId: 3, status: 'pending' },
 ];
 
-const list: Handler = answering(PETS);
+const list: Handler = respondWith(PETS);
 
 describe('a table', () => {
   test.each([40, 60, 80, 200])('fits %i columns and has every row', async (columns) => {

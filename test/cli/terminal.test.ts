@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { answering, runAgainst } from '../helpers/in-terminal.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply } from '../helpers/scripted-server.ts';
 
 // The output on a terminal of a given width. The program runs in this process.
@@ -147,7 +147,7 @@ test('the hint for a rejected key from the environment does not suggest a login'
 });
 
 test('a damaged settings file does not matter with --profile', async () => {
-  const { code, stderr } = await runAgainst(answering([]), ['list', '--profile', 'prod'], {
+  const { code, stderr } = await runAgainst(respondWith([]), ['list', '--profile', 'prod'], {
     files: { 'settings.json': '{' },
   });
   expect(code).toBe(4);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CANARY, expectFailure, expectNoLeaks } from '../helpers/failure.ts';
 import { type Machine, makeMachine } from '../helpers/pets.ts';
-import { CANARY, expectDecent, expectRefusal } from '../helpers/refusal.ts';
 
 // Wrong arguments are refused before anything is prompted for, read, sent or written.
 
@@ -46,7 +46,7 @@ const notInt64 = [
 const notSeconds = ['-1', '1e9', 'soon', '', '0x1', '1.2345', '1000001', '99999999999', 'Infinity'];
 const notPorts = ['65536', '-1', '80.5', 'http', '', '0x50', ' 80'];
 
-type Row = readonly [args: string[], ...says: string[]];
+type Row = readonly [args: string[], ...contains: string[]];
 
 const wrongValues: Row[] = [
   ...limits.map((text): Row => [['list', '--limit', text], '--limit', 'from 1 to 100', JSON.stringify(text)]),
@@ -171,22 +171,22 @@ const wrongCombinations: Row[] = [
 ];
 
 const named = (rows: Row[]) =>
-  rows.map(([args, ...says]) => [args.map((each) => each || "''").join(' '), args, says] as const);
+  rows.map(([args, ...contains]) => [args.map((each) => each || "''").join(' '), args, contains] as const);
 
 describe.each([
   ['an invalid value', wrongValues],
   ['an unknown or missing word', wrongWords],
   ['options that cannot be combined', wrongCombinations],
 ])('%s', (_theme, rows) => {
-  test.concurrent.each(named(rows))('pets %s', async (_name, args, says) => {
-    await expectRefusal(machine, args, { exit: 2, code: 'usage', says });
+  test.concurrent.each(named(rows))('pets %s', async (_name, args, contains) => {
+    await expectFailure(machine, args, { exit: 2, code: 'usage', contains });
   });
 });
 
 test('--json cannot be combined with another format', async () => {
   for (const other of ['--ndjson', '--csv']) {
     const ran = await machine.pets(['list', '--json', other]);
-    expectDecent(ran);
+    expectNoLeaks(ran);
     expect(ran).toMatchObject({ code: 2, stdout: '' });
     expect(ran.stderr).toContain(`--json and ${other} cannot be combined`);
   }
@@ -203,7 +203,7 @@ test.each([
 ] as [Record<string, string>, string[], string][])(
   'an invalid environment variable is named: %o pets %j',
   async (env, args, name) => {
-    await expectRefusal(machine, args, { env, exit: 2, code: 'usage', says: [name] });
+    await expectFailure(machine, args, { env, exit: 2, code: 'usage', contains: [name] });
   },
 );
 

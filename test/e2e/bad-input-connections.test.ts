@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { CANARY, expectFailure } from '../helpers/failure.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { closedPort, rawServer } from '../helpers/raw-server.ts';
-import { CANARY, expectRefusal } from '../helpers/refusal.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 // Connections that fail before there is a valid HTTP response: each error names the server and shows no key.
@@ -15,19 +15,19 @@ async function loggedIn(url: string): Promise<Machine> {
 test('a port that nothing listens on', async () => {
   const port = await closedPort();
   const machine = await loggedIn(`http://127.0.0.1:${port}/v1`);
-  const says = [`127.0.0.1:${port}`, 'refused'];
-  await expectRefusal(machine, ['list', '--no-retry'], { exit: 6, code: 'network_error', says });
-  await expectRefusal(machine, ['add', 'Rex', '--category', '1', '--no-retry'], { exit: 6, says });
+  const contains = [`127.0.0.1:${port}`, 'refused'];
+  await expectFailure(machine, ['list', '--no-retry'], { exit: 6, code: 'network_error', contains });
+  await expectFailure(machine, ['add', 'Rex', '--category', '1', '--no-retry'], { exit: 6, contains });
   await machine.saveProfile('local', { baseUrl: `http://127.0.0.1:${port}/v1`, key: CANARY });
-  await expectRefusal(machine, ['list', '--profile', 'local', '--no-retry'], {
+  await expectFailure(machine, ['list', '--profile', 'local', '--no-retry'], {
     exit: 6,
-    says: [...says, 'pets serve'],
+    contains: [...contains, 'pets serve'],
   });
 });
 
 test('an unknown host', async () => {
   const machine = await loggedIn('https://no-such-host.invalid/v1');
-  await expectRefusal(machine, ['list', '--no-retry'], { exit: 6, says: ['no-such-host.invalid'] });
+  await expectFailure(machine, ['list', '--no-retry'], { exit: 6, contains: ['no-such-host.invalid'] });
 });
 
 const cut = 'connection closed';
@@ -39,13 +39,13 @@ test.each([
   ['bytes that are not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', ''],
   ['an invalid Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n[]', ''],
   ['the key in an invalid head', `HTTP/1.1 200 OK\r\n${CANARY}\u0000: x\r\n\r\n[]`, ''],
-])('%s', async (_name, bytes, says) => {
+])('%s', async (_name, bytes, contains) => {
   const server = await rawServer((socket) => socket.once('data', () => socket.end(bytes)));
   const machine = await loggedIn(server.url);
-  await expectRefusal(machine, ['list', '--no-retry'], {
+  await expectFailure(machine, ['list', '--no-retry'], {
     exit: 6,
     code: 'network_error',
-    says: [`127.0.0.1:${server.port}`, says],
+    contains: [`127.0.0.1:${server.port}`, contains],
   });
 });
 
@@ -54,7 +54,7 @@ test('https to a server that speaks http', async () => {
     socket.once('data', () => socket.end('HTTP/1.1 400 no\r\n\r\n')),
   );
   const machine = await loggedIn(server.url.replace('http:', 'https:'));
-  await expectRefusal(machine, ['list', '--no-retry'], { exit: 6, says: [`127.0.0.1:${server.port}`] });
+  await expectFailure(machine, ['list', '--no-retry'], { exit: 6, contains: [`127.0.0.1:${server.port}`] });
 });
 
 test.each([
@@ -63,10 +63,10 @@ test.each([
 ])('--timeout ends the attempt: %s', async (_name, bytes) => {
   const server = await rawServer((socket) => socket.once('data', () => socket.write(bytes)));
   const machine = await loggedIn(server.url);
-  await expectRefusal(machine, ['list', '--timeout', '0.2', '--no-retry'], {
+  await expectFailure(machine, ['list', '--timeout', '0.2', '--no-retry'], {
     exit: 6,
     code: 'timeout',
-    says: [`127.0.0.1:${server.port}`, 'within 0.2 s', '--timeout'],
+    contains: [`127.0.0.1:${server.port}`, 'within 0.2 s', '--timeout'],
   });
 });
 

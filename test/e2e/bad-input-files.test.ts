@@ -2,8 +2,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { expectFailure, expectNoLeaks, snapshot } from '../helpers/failure.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
-import { expectDecent, expectRefusal, snapshot } from '../helpers/refusal.ts';
 
 // Seed files, data directories, addresses and commands with which a service cannot start.
 
@@ -55,16 +55,19 @@ describe('a seed file with errors is refused with line numbers, and nothing is a
     ['a.csv', 'id,name,categoryId\r\n1,"two\r\nlines",1\r\n1,B,1\r\n', ['line 4', 'id 1']],
     ['a.txt', rex, ['.json, .ndjson, .jsonl or .csv']],
     ['a', rex, ['.json, .ndjson, .jsonl or .csv']],
-  ])('%s %j', async (name, content, says) => {
+  ])('%s %j', async (name, content, contains) => {
     const machine = await freshMachine();
     const path = await machine.file(name, content);
-    await expectSeedRefused(machine, path, says);
+    await expectSeedFailure(machine, path, contains);
   });
 
-  const expectSeedRefused = async (machine: Machine, path: string, says: string[], exit = 2) => {
+  const expectSeedFailure = async (machine: Machine, path: string, contains: string[], exit = 2) => {
     const data = join(machine.home, 'data');
     const args = ['serve', '--port', '0', '--no-profile'];
-    await expectRefusal(machine, [...args, '--ephemeral', '--seed', path], { exit, says: [path, ...says] });
+    await expectFailure(machine, [...args, '--ephemeral', '--seed', path], {
+      exit,
+      contains: [path, ...contains],
+    });
     // The store that the refused command opened is still empty and can be used.
     const ran = await machine.pets([...args, '--data', data, '--seed', path, '--json']);
     expect(ran).toMatchObject({ code: exit, stdout: '' });
@@ -79,20 +82,20 @@ describe('a seed file with errors is refused with line numbers, and nothing is a
   test('bytes that are not UTF-8', async () => {
     const machine = await freshMachine();
     const path = await machine.file('latin1.csv', Buffer.from('name,categoryId\nF\xfcrst,1\n', 'latin1'));
-    await expectSeedRefused(machine, path, ['UTF-8']);
+    await expectSeedFailure(machine, path, ['UTF-8']);
   });
 
   test('a missing file, and a directory', async () => {
     const machine = await freshMachine();
-    await expectSeedRefused(machine, join(machine.home, 'gone.csv'), ['does not exist'], 1);
+    await expectSeedFailure(machine, join(machine.home, 'gone.csv'), ['does not exist'], 1);
     await mkdir(join(machine.home, 'dir.json'));
-    await expectSeedRefused(machine, join(machine.home, 'dir.json'), ['directory'], 1);
+    await expectSeedFailure(machine, join(machine.home, 'dir.json'), ['directory'], 1);
   });
 
   test('of many errors the first twenty are printed, and the number of the others', async () => {
     const machine = await freshMachine();
     const path = await machine.file('many.ndjson', '{}\n'.repeat(50));
-    await expectSeedRefused(machine, path, [
+    await expectSeedFailure(machine, path, [
       'line 20',
       'and 30 more errors: name is required, and categoryId is required',
     ]);
@@ -103,24 +106,24 @@ describe('a data directory that cannot be used', () => {
   test('a path below a device', async () => {
     const directory = '/dev/null/store';
     const args = ['serve', '--port', '0', '--no-profile', '--data', directory];
-    await expectRefusal(await freshMachine(), args, { exit: 1, says: [directory, 'directory'] });
+    await expectFailure(await freshMachine(), args, { exit: 1, contains: [directory, 'directory'] });
   });
 
   test.skipIf(process.platform !== 'linux')('a path on a file system that cannot be written', async () => {
     const directory = '/proc/pets/store';
     const args = ['serve', '--port', '0', '--no-profile', '--data', directory];
-    await expectRefusal(await freshMachine(), args, { exit: 1, says: [directory] });
+    await expectFailure(await freshMachine(), args, { exit: 1, contains: [directory] });
   });
 
   test('a path below a file, or the file itself', async () => {
     const machine = await freshMachine();
     const file = await machine.file('store', 'mine');
     const args = ['serve', '--port', '0', '--no-profile', '--data'];
-    await expectRefusal(machine, [...args, file], { exit: 1, says: [file] });
-    await expectRefusal(machine, [...args, join(file, 'below')], { exit: 1, says: [file] });
-    await expectRefusal(machine, ['keys', 'add', 'till', '--plan', 'free', '--data', file], {
+    await expectFailure(machine, [...args, file], { exit: 1, contains: [file] });
+    await expectFailure(machine, [...args, join(file, 'below')], { exit: 1, contains: [file] });
+    await expectFailure(machine, ['keys', 'add', 'till', '--plan', 'free', '--data', file], {
       exit: 1,
-      says: [file],
+      contains: [file],
     });
   });
 
@@ -137,10 +140,10 @@ describe('a data directory that cannot be used', () => {
     journal.write('Eve', at);
     await writeFile(path, journal);
     const line = journal.lastIndexOf('\n', at) + 1;
-    await expectRefusal(machine, ['serve', '--port', '0', '--no-profile', '--data', data], {
+    await expectFailure(machine, ['serve', '--port', '0', '--no-profile', '--data', data], {
       exit: 1,
       code: 'store_error',
-      says: [path, `byte ${line}`],
+      contains: [path, `byte ${line}`],
     });
     expect(await readFile(path)).toEqual(journal);
   });
@@ -149,10 +152,10 @@ describe('a data directory that cannot be used', () => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');
     const first = await serve(machine, ['--data', data, '--seed', '--no-profile']);
-    await expectRefusal(machine, ['serve', '--port', '0', '--data', data], {
+    await expectFailure(machine, ['serve', '--port', '0', '--data', data], {
       exit: 1,
       code: 'store_error',
-      says: [data, `pid ${first.pid}`, first.url],
+      contains: [data, `pid ${first.pid}`, first.url],
     });
     const env = { PETS_BASE_URL: first.url, PETS_API_KEY: first.key };
     expect((await machine.pets(['get', '1'], { env })).code).toBe(0);
@@ -164,10 +167,10 @@ describe('a data directory that cannot be used', () => {
     [['keys', 'add', '../x', '--plan', 'free'], 2, 'name must have'],
     [['keys', 'add', '', '--plan', 'free'], 2, 'name must have'],
     [['keys', 'add', 'x', '--plan', 'free', '--per-minute', '1', '--per-day', '1'], 2, 'enterprise'],
-  ] as const)('pets %j', async (args, exit, says) => {
+  ] as const)('pets %j', async (args, exit, contains) => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');
-    await expectRefusal(machine, [...args, '--data', data], { exit, says: [says] });
+    await expectFailure(machine, [...args, '--data', data], { exit, contains: [contains] });
   });
 
   test.each([
@@ -175,14 +178,14 @@ describe('a data directory that cannot be used', () => {
     ['[]', 'must be a JSON object'],
     ['{"name":"till","plan":"free"}', 'sha256 is required; created is required'],
     ['{"name":"till","plan":"free","sha256":1,"created":"now"}', 'sha256 must be 64 hexadecimal digits'],
-  ])('a damaged key file (%s) is reported by keys list, and the service starts', async (text, says) => {
+  ])('a damaged key file (%s) is reported by keys list, and the service starts', async (text, contains) => {
     const machine = await freshMachine();
     const data = join(machine.home, 'data');
     await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', data]);
     await writeFile(join(data, 'keys', 'till.json'), text);
-    await expectRefusal(machine, ['keys', 'list', '--data', data], {
+    await expectFailure(machine, ['keys', 'list', '--data', data], {
       exit: 1,
-      says: [join(data, 'keys', 'till.json'), says, 'pets keys revoke till'],
+      contains: [join(data, 'keys', 'till.json'), contains, 'pets keys revoke till'],
     });
     const { url } = await serve(machine, ['--data', data, '--no-profile']);
     expect((await fetch(new URL('/healthz', url))).status).toBe(200);
@@ -192,7 +195,7 @@ describe('a data directory that cannot be used', () => {
     const machine = await freshMachine();
     const args = ['keys', 'add', 'till', '--plan', 'free', '--data', join(machine.home, 'data')];
     expect((await machine.pets(args)).code).toBe(0);
-    await expectRefusal(machine, args, { exit: 1, says: ['till', 'pets keys revoke till'] });
+    await expectFailure(machine, args, { exit: 1, contains: ['till', 'pets keys revoke till'] });
   });
 });
 
@@ -203,10 +206,10 @@ describe('an address that is not available', () => {
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void holder.close());
     const { port } = holder.address() as { port: number };
-    await expectRefusal(machine, ['serve', '--ephemeral', '--port', String(port)], {
+    await expectFailure(machine, ['serve', '--ephemeral', '--port', String(port)], {
       exit: 1,
       code: 'cannot_listen',
-      says: [`127.0.0.1:${port}`, 'in use', '--port 0'],
+      contains: [`127.0.0.1:${port}`, 'in use', '--port 0'],
     });
   });
 
@@ -214,10 +217,10 @@ describe('an address that is not available', () => {
     ['no-such-host.invalid', 'host'],
     ['192.0.2.1', 'does not have this address'],
     ['999.1.1.1', ''],
-  ])('--host %s', async (host, says) => {
+  ])('--host %s', async (host, contains) => {
     const machine = await freshMachine();
     const args = ['serve', '--ephemeral', '--port', '0', '--host', host];
-    await expectRefusal(machine, args, { exit: 1, code: 'cannot_listen', says: [host, says] });
+    await expectFailure(machine, args, { exit: 1, code: 'cannot_listen', contains: [host, contains] });
   });
 });
 
@@ -226,7 +229,7 @@ test('an unknown command after --', async () => {
   const before = await snapshot(machine.home);
   for (const form of [[], ['--json']]) {
     const ran = await machine.pets([...form, 'serve', '--ephemeral', '--', 'no-such-command', 'x']);
-    expectDecent(ran);
+    expectNoLeaks(ran);
     expect(ran).toMatchObject({ code: 1, stdout: '' });
     expect(ran.stderr).toContain('cannot run no-such-command: command not found');
   }

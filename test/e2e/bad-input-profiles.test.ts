@@ -1,9 +1,9 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { CANARY, expectFailure, expectNoLeaks } from '../helpers/failure.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { closedPort } from '../helpers/raw-server.ts';
-import { CANARY, expectDecent, expectRefusal } from '../helpers/refusal.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 // Damaged profiles, invalid keys, and which key may be sent to which server.
@@ -40,24 +40,28 @@ describe('a damaged profile is reported and not changed', () => {
     ['key not ASCII', JSON.stringify({ baseUrl: url, key: `${CANARY}é` }), 'key must be visible'],
     ['key a number', JSON.stringify({ baseUrl: url, key: 7 }), 'key must be a string'],
     ['allowHttp a word', JSON.stringify({ baseUrl: url, key: 'k', allowHttp: 'yes' }), 'allowHttp must be'],
-  ])('%s', async (_name, text, says) => {
+  ])('%s', async (_name, text, contains) => {
     const machine = await freshMachine();
     const path = await writeConfig(machine, 'prod.json', text);
-    const expected = { exit: 1, code: 'damaged_file', says: [path, says, 'pets login --profile prod'] };
-    await expectRefusal(machine, ['list'], expected);
-    await expectRefusal(machine, ['logout'], expected);
+    const expected = {
+      exit: 1,
+      code: 'damaged_file',
+      contains: [path, contains, 'pets login --profile prod'],
+    };
+    await expectFailure(machine, ['list'], expected);
+    await expectFailure(machine, ['logout'], expected);
     const login = ['login', '--with-key', '--no-verify', '--base-url', url];
-    await expectRefusal(machine, login, { ...expected, stdin: CANARY });
+    await expectFailure(machine, login, { ...expected, stdin: CANARY });
     expect(await readFile(path, 'utf8')).toBe(text);
   });
 
   test.each([['list'], ['logout']])('a directory instead of the file: pets %s', async (command) => {
     const machine = await freshMachine();
     await mkdir(join(machine.configDirectory, 'prod.json'), { recursive: true });
-    await expectRefusal(machine, [command], {
+    await expectFailure(machine, [command], {
       exit: 1,
       code: 'file_error',
-      says: [join(machine.configDirectory, 'prod.json'), 'it is a directory'],
+      contains: [join(machine.configDirectory, 'prod.json'), 'it is a directory'],
     });
   });
 
@@ -77,20 +81,20 @@ describe('a damaged profile is reported and not changed', () => {
     ['[]', 'must be a JSON object'],
     ['{"defaultProfile":"production"}', 'defaultProfile must be one of prod, staging, local'],
     ['{', 'not valid JSON'],
-  ])('settings %s', async (text, says) => {
+  ])('settings %s', async (text, contains) => {
     const machine = await freshMachine();
     const path = await writeConfig(machine, 'settings.json', text);
-    const expected = { exit: 1, code: 'damaged_file', says: [path, says, 'pets use'] };
-    await expectRefusal(machine, ['list'], expected);
-    await expectRefusal(machine, ['use', 'staging'], expected);
+    const expected = { exit: 1, code: 'damaged_file', contains: [path, contains, 'pets use'] };
+    await expectFailure(machine, ['list'], expected);
+    await expectFailure(machine, ['use', 'staging'], expected);
   });
 
   test('a file instead of the configuration directory', async () => {
     const machine = await freshMachine();
     const env = { PETS_CONFIG_DIR: await machine.file('file', 'mine') };
-    const says = [env.PETS_CONFIG_DIR, 'not a directory'];
-    await expectRefusal(machine, ['use', 'staging'], { env, exit: 1, code: 'file_error', says });
-    await expectRefusal(machine, ['list'], { env, exit: 1, code: 'file_error', says });
+    const contains = [env.PETS_CONFIG_DIR, 'not a directory'];
+    await expectFailure(machine, ['use', 'staging'], { env, exit: 1, code: 'file_error', contains });
+    await expectFailure(machine, ['list'], { env, exit: 1, code: 'file_error', contains });
   });
 });
 
@@ -107,11 +111,11 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
   test.each(bad)('from standard input: %s', async (_name, key) => {
     const machine = await freshMachine();
     const server = await anyServer();
-    await expectRefusal(machine, ['login', '--with-key', '--base-url', server.url], {
+    await expectFailure(machine, ['login', '--with-key', '--base-url', server.url], {
       stdin: key,
       exit: 4,
       code: 'bad_key',
-      says: ['the key', 'copy it again'],
+      contains: ['the key', 'copy it again'],
     });
     expect(server.requests).toEqual([]);
   });
@@ -120,17 +124,17 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
     const machine = await freshMachine();
     const server = await anyServer();
     const env = { PETS_API_KEY: key, PETS_BASE_URL: server.url };
-    await expectRefusal(machine, ['list'], { env, exit: 4, code: 'bad_key', says: ['PETS_API_KEY'] });
+    await expectFailure(machine, ['list'], { env, exit: 4, code: 'bad_key', contains: ['PETS_API_KEY'] });
     expect(server.requests).toEqual([]);
   });
 
   test('standard input that is too long for a key', async () => {
     const machine = await freshMachine();
-    await expectRefusal(machine, ['login', '--with-key', '--base-url', 'https://api.example.com/v1'], {
+    await expectFailure(machine, ['login', '--with-key', '--base-url', 'https://api.example.com/v1'], {
       stdin: 'x'.repeat(100_000),
       exit: 2,
       code: 'usage',
-      says: ['too long'],
+      contains: ['too long'],
     });
   });
 
@@ -143,25 +147,28 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
     const refused = {
       stdin: CANARY,
       exit: 4,
-      says: [`127.0.0.1:`, 'rejected key …K2mX: ', 'nothing was saved'],
+      contains: [`127.0.0.1:`, 'rejected key …K2mX: ', 'nothing was saved'],
     };
-    await expectRefusal(machine, login, refused);
+    await expectFailure(machine, login, refused);
     await machine.saveProfile('prod', { baseUrl: server.url, key: 'old-key-0001' });
-    await expectRefusal(machine, login, refused);
+    await expectFailure(machine, login, refused);
   });
 
   test.each([
     [['login'], "can't prompt for the key", 'pets login --base-url https://api.example.com/v1 --with-key'],
     [['login', '--no-input'], "can't prompt for the key", '--with-key < key.txt'],
-  ])('pets %j without a terminal', async (args, ...says) => {
+  ])('pets %j without a terminal', async (args, ...contains) => {
     const machine = await freshMachine();
-    await expectRefusal(machine, [...args, '--base-url', 'https://api.example.com/v1'], { exit: 2, says });
+    await expectFailure(machine, [...args, '--base-url', 'https://api.example.com/v1'], {
+      exit: 2,
+      contains,
+    });
   });
 
   test('login without a base URL', async () => {
     const machine = await freshMachine();
-    const says = ['no base URL', 'pets login --base-url'];
-    await expectRefusal(machine, ['login', '--with-key'], { stdin: CANARY, exit: 2, says });
+    const contains = ['no base URL', 'pets login --base-url'];
+    await expectFailure(machine, ['login', '--with-key'], { stdin: CANARY, exit: 2, contains });
   });
 
   test.each([
@@ -171,8 +178,8 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
     [['orders'], 'profile prod', 'pets login'],
     [['orders', '--profile', 'staging'], 'profile staging', 'pets login --profile staging'],
     [['list', '--profile', 'local'], 'profile local', 'pets serve --seed'],
-  ] as [string[], ...string[]][])('no key at all: pets %j', async (args, ...says) => {
-    await expectRefusal(await freshMachine(), args, { exit: 4, code: 'no_key', says });
+  ] as [string[], ...string[]][])('no key at all: pets %j', async (args, ...contains) => {
+    await expectFailure(await freshMachine(), args, { exit: 4, code: 'no_key', contains });
   });
 });
 
@@ -182,14 +189,17 @@ describe('a key is sent only to the server that it belongs to', () => {
     const other = await anyServer();
     const home = `http://127.0.0.1:${await closedPort()}/v1`;
     await machine.saveProfile('prod', { baseUrl: home, key: CANARY });
-    const says = ['profile prod', new URL(home).origin, other.origin];
+    const contains = ['profile prod', new URL(home).origin, other.origin];
     const login = `pets login --profile prod --base-url ${other.url}`;
-    await expectRefusal(machine, ['list', '--base-url', other.url], { exit: 2, says: [...says, login] });
+    await expectFailure(machine, ['list', '--base-url', other.url], {
+      exit: 2,
+      contains: [...contains, login],
+    });
     const unset = 'or unset PETS_BASE_URL';
     const env = { PETS_BASE_URL: other.url };
-    await expectRefusal(machine, ['list'], { env, exit: 2, says: [...says, unset] });
+    await expectFailure(machine, ['list'], { env, exit: 2, contains: [...contains, unset] });
     const localhost = home.replace('127.0.0.1', 'localhost');
-    await expectRefusal(machine, ['list', '--base-url', localhost], { exit: 2, says: ['localhost'] });
+    await expectFailure(machine, ['list', '--base-url', localhost], { exit: 2, contains: ['localhost'] });
     expect(other.requests).toEqual([]);
   });
 
@@ -197,10 +207,10 @@ describe('a key is sent only to the server that it belongs to', () => {
     const machine = await freshMachine();
     const [home, other] = [await anyServer(), await anyServer()];
     const env = { PETS_API_KEY: CANARY, PETS_BASE_URL: home.url };
-    const refused = { exit: 2, says: ['PETS_API_KEY', home.origin, other.origin] };
-    await expectRefusal(machine, ['list', '--base-url', other.url], { env, ...refused });
+    const refused = { exit: 2, contains: ['PETS_API_KEY', home.origin, other.origin] };
+    await expectFailure(machine, ['list', '--base-url', other.url], { env, ...refused });
     await machine.saveProfile('prod', { baseUrl: home.url });
-    await expectRefusal(machine, ['list', '--base-url', other.url], {
+    await expectFailure(machine, ['list', '--base-url', other.url], {
       env: { PETS_API_KEY: CANARY },
       ...refused,
     });
@@ -211,10 +221,10 @@ describe('a key is sent only to the server that it belongs to', () => {
 
   test('PETS_API_KEY without any base URL', async () => {
     const env = { PETS_API_KEY: CANARY };
-    await expectRefusal(await freshMachine(), ['list'], {
+    await expectFailure(await freshMachine(), ['list'], {
       env,
       exit: 2,
-      says: ['PETS_API_KEY', 'PETS_BASE_URL'],
+      contains: ['PETS_API_KEY', 'PETS_BASE_URL'],
     });
   });
 
@@ -224,7 +234,7 @@ describe('a key is sent only to the server that it belongs to', () => {
     await machine.saveProfile('staging', { baseUrl: staging.url, key: 'staging-key' });
     const env = { PETS_API_KEY: CANARY, PETS_BASE_URL: other.url };
     const ran = await machine.pets(['list', '--profile', 'staging', '--json'], { env });
-    expectDecent(ran);
+    expectNoLeaks(ran);
     expect(ran).toMatchObject({ code: 0, stdout: '[]\n' });
     expect(JSON.parse(ran.stderr)).toEqual({
       notice: '--profile staging overrides PETS_API_KEY and PETS_BASE_URL',
@@ -248,8 +258,8 @@ describe('a key is sent only to the server that it belongs to', () => {
     async (_name, args, env) => {
       const machine = await freshMachine();
       await machine.saveProfile('prod', { baseUrl: 'http://192.0.2.1/v1', key: CANARY });
-      const says = ['does not use https', '--allow-http'];
-      await expectRefusal(machine, args, { env, stdin: CANARY, exit: 2, code: 'usage', says });
+      const contains = ['does not use https', '--allow-http'];
+      await expectFailure(machine, args, { env, stdin: CANARY, exit: 2, code: 'usage', contains });
     },
   );
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { CANARY, expectFailure, expectNoLeaks, lastError } from '../helpers/failure.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
-import { CANARY, expectDecent, expectRefusal, lastError } from '../helpers/refusal.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 // Servers that break the contract: each error names the server and what it did, and shows no key.
@@ -33,7 +33,7 @@ const error = (
 const echo = `Bearer ${CANARY} is not known`;
 const pet = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}';
 
-type Row = [name: string, reply: Reply, exit: number, code: string | undefined, ...says: string[]];
+type Row = [name: string, reply: Reply, exit: number, code: string | undefined, ...contains: string[]];
 
 const rows: Row[] = [
   ['HTML with 200', html(200), 7, 'contract_error', 'not JSON', 'text/html'],
@@ -116,14 +116,14 @@ const rows: Row[] = [
 
 test.each(rows.map(([name, ...row]) => ({ name, row })))(
   '$name',
-  async ({ row: [sent, exit, code, ...says] }) => {
+  async ({ row: [sent, exit, code, ...contains] }) => {
     const { server, machine } = await withReply(sent);
     const [status] = sent;
-    await expectRefusal(machine, ['list', '--no-retry', '--max-wait', '0'], {
+    await expectFailure(machine, ['list', '--no-retry', '--max-wait', '0'], {
       exit,
       ...(code && { code }),
       ...(status >= 400 && { status }),
-      says: [new URL(server.url).host, ...says],
+      contains: [new URL(server.url).host, ...contains],
     });
     expect(server.requests).toHaveLength(2);
   },
@@ -143,10 +143,10 @@ describe('redirects are not followed, and the key is sent to no other server', (
     const other = await otherServer();
     const { machine } = await withReply([status, '', { Location: `${other.url}/pets` }]);
     for (const args of [['list'], ['add', 'Rex', '--category', '1'], ['list', '--all']]) {
-      await expectRefusal(machine, args, {
+      await expectFailure(machine, args, {
         exit: 7,
         code: 'contract_error',
-        says: ['redirect', String(status)],
+        contains: ['redirect', String(status)],
       });
     }
     expect(other.requests).toEqual([]);
@@ -160,7 +160,7 @@ describe('redirects are not followed, and the key is sent to no other server', (
       { Link: `<${other.url}/pets?cursor=x>; rel="next"` },
     ]);
     const ran = await machine.pets(['list', '--all', '--json']);
-    expectDecent(ran);
+    expectNoLeaks(ran);
     expect(ran).toMatchObject({ code: 7, stdout: '' });
     expect(lastError(ran)).toMatchObject({
       code: 'contract_error',
@@ -188,14 +188,14 @@ describe('a creation and a single animal', () => {
     ['HTML', [201, '<html>'], 'not JSON'],
     ['a list', [201, `[${pet}]`], 'unexpected response'],
     ['no id', [201, '{"name":"Rex","categoryId":1}'], 'id is required'],
-  ] as [string, Reply, string][])('add: %s', async (_name, sent, says) => {
+  ] as [string, Reply, string][])('add: %s', async (_name, sent, contains) => {
     const { machine } = await withReply(sent);
-    await expectRefusal(machine, ['add', 'Rex', '--category', '1'], { exit: 7, says: [says] });
+    await expectFailure(machine, ['add', 'Rex', '--category', '1'], { exit: 7, contains: [contains] });
   });
 
   test('add: a creation without a response is not repeated', async () => {
     const { server, machine } = await withServer((_request, response) => response.destroy());
-    await expectRefusal(machine, ['add', 'Rex', '--category', '1'], { exit: 6, says: ['127.0.0.1'] });
+    await expectFailure(machine, ['add', 'Rex', '--category', '1'], { exit: 6, contains: ['127.0.0.1'] });
     expect(server.requests).toHaveLength(2);
   });
 
@@ -215,27 +215,31 @@ describe('a creation and a single animal', () => {
         ? reply(response, 200, [])
         : reply(response, ...error(404, 'not_found', 'none')),
     );
-    await expectRefusal(machine, ['get', '7'], { exit: 3, code: 'not_found', says: ['id 7', 'pets list'] });
+    await expectFailure(machine, ['get', '7'], {
+      exit: 3,
+      code: 'not_found',
+      contains: ['id 7', 'pets list'],
+    });
   });
 
   test('get: a 404 from a wrong base URL is not reported as a missing animal', async () => {
     const { server, machine } = await withReply(error(404, 'not_found', 'none'));
-    const expected = { exit: 7, code: 'contract_error', says: ['not found (404', server.url, '/v1'] };
-    await expectRefusal(machine, ['get', '7'], expected);
-    await expectRefusal(machine, ['get', '7', '8'], expected);
+    const expected = { exit: 7, code: 'contract_error', contains: ['not found (404', server.url, '/v1'] };
+    await expectFailure(machine, ['get', '7'], expected);
+    await expectFailure(machine, ['get', '7', '8'], expected);
   });
 
   test('get: neither is a 404 with HTML', async () => {
     const { machine } = await withReply(html(404));
-    await expectRefusal(machine, ['get', '7'], {
+    await expectFailure(machine, ['get', '7'], {
       exit: 7,
       code: 'contract_error',
-      says: ['HTTP status 404'],
+      contains: ['HTTP status 404'],
     });
   });
 
   test('orders: a body that is not JSON', async () => {
     const { machine } = await withReply([200, 'orders']);
-    await expectRefusal(machine, ['orders'], { exit: 7, says: ['not JSON'] });
+    await expectFailure(machine, ['orders'], { exit: 7, contains: ['not JSON'] });
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectNoLeaks, lastError } from '../helpers/failure.ts';
 import { type Machine, makeMachine, serve } from '../helpers/pets.ts';
-import { expectDecent, lastError } from '../helpers/refusal.ts';
 
 // Standard streams that are full, closed or not read.
 
@@ -18,7 +18,7 @@ test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --
   'a closed pipe ends the command with 0 and without a message: %s | true',
   async (command) => {
     const ran = await machine.shell(`{ ${command}; echo "code $?" >&2; } | true`);
-    expectDecent(ran);
+    expectNoLeaks(ran);
     expect(ran.stderr).toMatch(/^code 0$/m);
     expect(ran.stderr).not.toContain('error');
   },
@@ -28,7 +28,7 @@ test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --
   'a full disk is an error: %s > /dev/full',
   async (command) => {
     const ran = await machine.shell(`${command} > /dev/full`);
-    expectDecent(ran);
+    expectNoLeaks(ran);
     expect(ran.code).toBe(1);
     expect(ran.stderr).toContain('cannot write the output');
     if (command.endsWith('--json')) expect(lastError(ran).code).toBe('output_error');
@@ -46,7 +46,7 @@ test.each([
 
 test('a login whose stdin is closed reports an empty key', async () => {
   const login = await machine.shell('pets login --with-key --base-url https://api.example.com/v1 <&-');
-  expectDecent(login);
+  expectNoLeaks(login);
   expect(login.code).toBe(4);
   expect(login.stderr).toContain('the key is empty');
 });

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { CANARY, snapshot } from '../helpers/failure.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { rawServer } from '../helpers/raw-server.ts';
-import { CANARY, snapshot } from '../helpers/refusal.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 
 // A service may send the key back anywhere in its response. Logs and files of `pets` must not contain the key.

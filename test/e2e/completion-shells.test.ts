@@ -2,7 +2,15 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
-import { canDrive, environmentWithPets, LEFT, offeredBy, runFish, startEditor, TAB } from '../helpers/tab.ts';
+import {
+  canTestShell,
+  completerOf,
+  environmentWithPets,
+  LEFT,
+  runFish,
+  startEditor,
+  TAB,
+} from '../helpers/tab.ts';
 
 // The completion scripts in real shells.
 
@@ -47,13 +55,13 @@ async function shop(): Promise<Machine> {
 }
 
 describe.each(['bash', 'zsh', 'fish'] as const)('%s', (shell) => {
-  test.skipIf(!canDrive(shell))('offers the words that are valid at the cursor', async () => {
-    const offered = await offeredBy(shell, await shop());
+  test.skipIf(!canTestShell(shell))('offers the words that are valid at the cursor', async () => {
+    const offered = await completerOf(shell, await shop());
     for (const [typed, words] of lines) expect([typed, await offered(typed)]).toEqual([typed, words]);
   });
 });
 
-describe.skipIf(!canDrive('bash'))('bash', () => {
+describe.skipIf(!canTestShell('bash'))('bash', () => {
   test('Tab inserts the only candidate and a space, or a slash after a directory', async () => {
     const editor = await startEditor('bash', await shop());
     expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
@@ -114,7 +122,7 @@ describe.skipIf(!canDrive('bash'))('bash', () => {
   });
 });
 
-describe.skipIf(!canDrive('zsh'))('zsh', () => {
+describe.skipIf(!canTestShell('zsh'))('zsh', () => {
   const script = 'eval "$(pets completion zsh)"';
 
   test('the text after the cursor is ignored', async () => {
@@ -156,7 +164,7 @@ describe.skipIf(!canDrive('zsh'))('zsh', () => {
   });
 });
 
-describe.skipIf(!canDrive('fish'))('fish', () => {
+describe.skipIf(!canTestShell('fish'))('fish', () => {
   test('shows a description for each word, and works for an alias and a path', async () => {
     const machine = await shop();
     const env = await environmentWithPets(machine);

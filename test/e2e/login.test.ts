@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { CANARY } from '../helpers/failure.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import { hasTerminal } from '../helpers/pseudo-terminal.ts';
-import { CANARY } from '../helpers/refusal.ts';
 import { onTerminal } from '../helpers/terminal.ts';
 
 // `pets login` at a terminal.
@@ -19,19 +19,19 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login']);
-    await terminal.sees('Base URL');
+    await terminal.waitFor('Base URL');
     terminal.type(`127.0.0.1:1/v1${ENTER}`);
-    await terminal.sees('not a base URL');
+    await terminal.waitFor('not a base URL');
     terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
-    await terminal.sees(`API key for profile prod (${new URL(service.url).host}), input hidden:`);
+    await terminal.waitFor(`API key for profile prod (${new URL(service.url).host}), input hidden:`);
     // Pasted with the spaces around the key.
     terminal.type(` ${service.key} ${ENTER}`);
-    await terminal.sees('Next:');
-    expect(await terminal.ended()).toBe(0);
-    expect(terminal.written()).not.toContain(service.key);
+    await terminal.waitFor('Next:');
+    expect(await terminal.exitCode()).toBe(0);
+    expect(terminal.output()).not.toContain(service.key);
     const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
     expect(saved).toEqual({ baseUrl: service.url, key: service.key });
-    expect(terminal.written().replace(/\s+/g, ' ')).toContain('to profile prod. Next: pets list');
+    expect(terminal.output().replace(/\s+/g, ' ')).toContain('to profile prod. Next: pets list');
     const { code, stdout } = await machine.pets(['list', '--limit', '3']);
     expect([code, stdout.split('\n').length]).toEqual([0, 4]);
   });
@@ -41,13 +41,13 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', '--base-url', service.url]);
     for (let tries = 1; tries <= 3; tries++) {
-      await terminal.sees('API key for profile prod');
+      await terminal.waitFor('API key for profile prod');
       terminal.type(`${CANARY}${ENTER}`);
-      await terminal.sees('rejected key …K2mX');
+      await terminal.waitFor('rejected key …K2mX');
     }
-    await terminal.sees('nothing was saved');
-    expect(await terminal.ended()).toBe(4);
-    expect(terminal.written()).not.toContain(CANARY);
+    await terminal.waitFor('nothing was saved');
+    expect(await terminal.exitCode()).toBe(4);
+    expect(terminal.output()).not.toContain(CANARY);
     expect(await savedOn(machine)).toEqual([]);
   });
 
@@ -55,23 +55,23 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', '--base-url', service.url]);
-    await terminal.sees('API key for profile prod');
+    await terminal.waitFor('API key for profile prod');
     terminal.type(`${service.key.slice(0, -1)}${ENTER}`);
-    await terminal.sees('rejected key');
-    await terminal.sees('API key for profile prod');
+    await terminal.waitFor('rejected key');
+    await terminal.waitFor('API key for profile prod');
     terminal.type(`Bearer ${service.key}${ENTER}`);
-    expect(await terminal.ended()).toBe(0);
+    expect(await terminal.exitCode()).toBe(0);
     expect(await savedOn(machine)).toEqual(['prod.json']);
   });
 
   test('asks again after an empty line', async () => {
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
-    await terminal.sees('API key for profile prod');
+    await terminal.waitFor('API key for profile prod');
     terminal.type(ENTER);
-    await terminal.sees('the key is empty');
+    await terminal.waitFor('the key is empty');
     terminal.type(CTRL_C);
-    expect(await terminal.ended()).toBe(130);
+    expect(await terminal.exitCode()).toBe(130);
   });
 
   test.each([
@@ -80,10 +80,10 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   ])('Ctrl-C at the prompt for the %s exits with 130 and saves nothing', async (_name, args, question) => {
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', ...args]);
-    await terminal.sees(question);
+    await terminal.waitFor(question);
     terminal.type(CTRL_C);
-    expect(await terminal.ended()).toBe(130);
-    expect(terminal.written()).toContain('interrupted');
+    expect(await terminal.exitCode()).toBe(130);
+    expect(terminal.output()).toContain('interrupted');
     expect(await savedOn(machine)).toEqual([]);
   });
 
@@ -93,9 +93,9 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   ])('%s at the prompt exits with 130 and saves nothing', async (_name, key) => {
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
-    await terminal.sees('API key for profile prod');
+    await terminal.waitFor('API key for profile prod');
     terminal.type(key);
-    expect(await terminal.ended()).toBe(130);
+    expect(await terminal.exitCode()).toBe(130);
     expect(await savedOn(machine)).toEqual([]);
   });
 
@@ -104,10 +104,10 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     async (signal) => {
       const machine = await freshMachine();
       const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
-      await terminal.sees('API key for profile prod');
+      await terminal.waitFor('API key for profile prod');
       terminal.signal(signal);
-      expect(await terminal.ended()).toBe(130);
-      expect(terminal.written()).toContain('interrupted');
+      expect(await terminal.exitCode()).toBe(130);
+      expect(terminal.output()).toContain('interrupted');
       expect(await savedOn(machine)).toEqual([]);
     },
   );
@@ -119,20 +119,20 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   ])('pasting 20,000 characters at the prompt for the %s is refused', async (_name, args, question) => {
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', ...args]);
-    await terminal.sees(question);
+    await terminal.waitFor(question);
     terminal.type('x'.repeat(20_000));
-    await terminal.sees('the input is too long');
-    expect(await terminal.ended()).toBe(2);
+    await terminal.waitFor('the input is too long');
+    expect(await terminal.exitCode()).toBe(2);
     // The terminal itself may echo the rest of the paste after the command has ended.
-    expect(terminal.written().length).toBeLessThan(40_000);
+    expect(terminal.output().length).toBeLessThan(40_000);
     expect(await savedOn(machine)).toEqual([]);
   });
 
   test('with --no-input it does not prompt', async () => {
     const machine = await freshMachine();
     const terminal = onTerminal(machine, ['login', '--no-input']);
-    expect(await terminal.ended()).toBe(2);
-    expect(terminal.written()).toContain('pets login --base-url');
+    expect(await terminal.exitCode()).toBe(2);
+    expect(terminal.output()).toContain('pets login --base-url');
   });
 });
 

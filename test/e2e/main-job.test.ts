@@ -1,20 +1,20 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectNoLeaks } from '../helpers/failure.ts';
 import {
   freshMachine,
   type Machine,
   makeMachine,
-  type Served,
+  type RunningService,
   serve,
   serveCommand,
 } from '../helpers/pets.ts';
-import { expectDecent } from '../helpers/refusal.ts';
 
 // Everyday commands against the service that `pets serve` runs.
 
 /** A machine with a running service, which is its default profile. */
-async function withService(args: readonly string[]): Promise<{ machine: Machine; service: Served }> {
+async function withService(args: readonly string[]): Promise<{ machine: Machine; service: RunningService }> {
   const machine = await freshMachine();
   const service = await serve(machine, args);
   expect((await machine.pets(['use', 'local'])).code).toBe(0);
@@ -26,7 +26,7 @@ const storeOf = ({ home }: Machine) => join(home, 'store');
 /** Runs a command that must succeed; returns its stdout. */
 async function out(machine: Machine, args: readonly string[]): Promise<string> {
   const ran = await machine.pets(args);
-  expectDecent(ran);
+  expectNoLeaks(ran);
   expect(ran).toMatchObject({ code: 0 });
   return ran.stdout;
 }

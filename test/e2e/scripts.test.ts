@@ -82,9 +82,9 @@ test.skipIf(!hasTerminal()).each([
   [{}, ['--color', 'never']],
 ])('on a terminal with %j %j there is no escape sequence', async (env, args) => {
   const terminal = onTerminal(machine, ['list', '--profile', 'local', ...args], env);
-  expect(await terminal.ended()).toBe(0);
-  expect(terminal.written()).toContain('Fürst Pückler');
-  expect(terminal.written()).not.toContain('\x1b');
+  expect(await terminal.exitCode()).toBe(0);
+  expect(terminal.output()).toContain('Fürst Pückler');
+  expect(terminal.output()).not.toContain('\x1b');
 });
 
 const rateLimited = (seconds: number) => (_: unknown, response: Parameters<Handler>[1]) =>

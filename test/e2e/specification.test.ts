@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { conformance } from '../helpers/conformance.ts';
-import { type Machine, makeMachine, type Served, serve } from '../helpers/pets.ts';
+import { type Machine, makeMachine, type RunningService, serve } from '../helpers/pets.ts';
 
 // Checks docs/service.md, sections 4, 5, 7 and 8, against a running service. Every response is also validated against
 // the OpenAPI document that the service serves.
 
 let machine: Machine;
 let dispose: () => Promise<void>;
-let service: Served;
+let service: RunningService;
 let described: ReturnType<typeof conformance>;
 
 beforeAll(async () => {

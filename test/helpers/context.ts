@@ -5,6 +5,7 @@ import type { Context, OutputStream, Signal } from '../../src/cli/context.ts';
 import { main } from '../../src/cli/main.ts';
 import { createProcessContext } from '../../src/cli/process-context.ts';
 import { manualClock } from './clock.ts';
+import { withDeadline } from './deadline.ts';
 import { temporaryDirectory } from './temp.ts';
 
 /** The program while it runs in this process. */
@@ -14,7 +15,7 @@ export type Program = {
   /** Everything that the program has written so far. */
   stdout(): string;
   stderr(): string;
-  /** Resolves with the first line on stdout; rejects if the program ends before it writes one. */
+  /** The first line on stdout. Rejects if the program ends without writing one, or does not write one within 60 s. */
   firstLine(): Promise<string>;
   /** Delivers a signal. */
   raise(signal: Signal): void;
@@ -54,10 +55,13 @@ export function startProgram(
     stdout: stdout.text,
     stderr: stderr.text,
     firstLine: () =>
-      Promise.race([
-        stdout.firstLine,
-        ended.then((code) => Promise.reject(new Error(`it ended with ${code}: ${stderr.text()}`))),
-      ]),
+      withDeadline(
+        Promise.race([
+          stdout.firstLine,
+          ended.then((code) => Promise.reject(new Error(`exit code ${code}: ${stderr.text()}`))),
+        ]),
+        () => `the program printed no line to stdout; stderr: ${stderr.text()}`,
+      ),
     raise(signal) {
       for (const handler of handlers) handler(signal);
     },

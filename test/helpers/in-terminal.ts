@@ -9,7 +9,7 @@ export async function runAgainst(handler: Handler, argv: readonly string[], opti
 }
 
 /** Responds to every request with this JSON; a string is sent unchanged. */
-export const answering =
+export const respondWith =
   (body: unknown, headers?: Record<string, string>): Handler =>
   (_, response) =>
     reply(response, 200, body, headers);

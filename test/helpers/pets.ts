@@ -8,12 +8,13 @@ import { onTestFinished } from 'vitest';
 import type { Signal } from '../../src/cli/context.ts';
 import type { Clock } from '../../src/contract/clock.ts';
 import { type Program, startProgram } from './context.ts';
+import { withDeadline } from './deadline.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
 /** The built command. */
 export const PETS = join(import.meta.dirname, '..', '..', 'dist', 'pets.js');
 
-export type Ran = { code: number | null; stdout: string; stderr: string };
+export type RunResult = { code: number | null; stdout: string; stderr: string };
 
 export type RunOptions = {
   /** Added to an environment that has only PATH and a home directory. */
@@ -30,15 +31,15 @@ export type Machine = {
   configDirectory: string;
   env: Record<string, string>;
   /** Runs the program to its end in this process. Faster than `command`, so use it unless a test needs a process. */
-  pets(args: readonly string[], options?: ProgramOptions): Promise<Ran>;
+  pets(args: readonly string[], options?: ProgramOptions): Promise<RunResult>;
   /** Starts the program in this process. */
   startProgram(args: readonly string[], options?: ProgramOptions): Program;
   /** Runs the built command to its end; its working directory is the home directory. */
-  command(args: readonly string[], options?: RunOptions): Promise<Ran>;
+  command(args: readonly string[], options?: RunOptions): Promise<RunResult>;
   /** Starts the built command. */
   startCommand(args: readonly string[], options?: RunOptions): ChildProcess;
   /** Runs a line of sh in which `pets` is the built command: for pipes, redirections, limits and umasks. */
-  shell(line: string, options?: RunOptions): Promise<Ran>;
+  shell(line: string, options?: RunOptions): Promise<RunResult>;
   /** Writes a file below the home directory; returns its path. */
   file(name: string, content: string | Uint8Array): Promise<string>;
   /** Writes the file that `pets login` would write for a profile. */
@@ -123,7 +124,7 @@ export async function makeMachine(): Promise<{ machine: Machine; dispose(): Prom
   };
 }
 
-async function collect(child: ChildProcess): Promise<Ran> {
+async function collect(child: ChildProcess): Promise<RunResult> {
   const [stdout = '', stderr = '', [code]] = await Promise.all([
     child.stdout ? text(child.stdout) : '',
     child.stderr ? text(child.stderr) : '',
@@ -141,7 +142,7 @@ type ListeningEvent = {
 };
 
 /** A running service. */
-export type Served = ListeningEvent & {
+export type RunningService = ListeningEvent & {
   /** Everything that the service has written so far. */
   stdout(): string;
   stderr(): string;
@@ -152,10 +153,10 @@ export type Served = ListeningEvent & {
 const SERVE = ['serve', '--json', '--port', '0'];
 
 /** How a process ended: by itself with a code, or by a signal. */
-type Ended = { code: number | null; signal: NodeJS.Signals | null };
+type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null };
 
 /** Starts `pets serve --json --port 0` with more arguments in this process, and waits until it listens. */
-export async function serve(machine: Machine, args: readonly string[] = []): Promise<Served> {
+export async function serve(machine: Machine, args: readonly string[] = []): Promise<RunningService> {
   const program = machine.startProgram([...SERVE, ...args]);
   return {
     ...(JSON.parse(await program.firstLine()) as ListeningEvent),
@@ -173,7 +174,7 @@ export async function serveCommand(
   machine: Machine,
   args: readonly string[] = [],
 ): Promise<
-  ListeningEvent & { child: ChildProcess; stderr(): string; end(signal: NodeJS.Signals): Promise<Ended> }
+  ListeningEvent & { child: ChildProcess; stderr(): string; end(signal: NodeJS.Signals): Promise<ProcessEnd> }
 > {
   const child = machine.startCommand([...SERVE, ...args]);
   const output = { stdout: '', stderr: '' };
@@ -182,11 +183,14 @@ export async function serveCommand(
       output[name] += chunk;
     });
   }
-  const closed = once(child, 'close').then(([code, signal]): Ended => ({ code, signal }));
-  while (!output.stdout.includes('\n')) {
-    const ended = await Promise.race([once(child.stdout as Readable, 'data'), closed]);
-    if ('code' in ended) throw new Error(`pets serve ended with ${ended.code}: ${output.stderr}`);
-  }
+  const closed = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal }));
+  const firstLine = async () => {
+    while (!output.stdout.includes('\n')) {
+      const ended = await Promise.race([once(child.stdout as Readable, 'data'), closed]);
+      if ('code' in ended) throw new Error(`pets serve ended with ${ended.code}: ${output.stderr}`);
+    }
+  };
+  await withDeadline(firstLine(), () => `pets serve printed no line to stdout; stderr: ${output.stderr}`);
   return {
     ...(JSON.parse(output.stdout.split('\n')[0] ?? '') as ListeningEvent),
     child,

@@ -3,16 +3,18 @@ import { once } from 'node:events';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { withDeadline } from './deadline.ts';
 import { type Machine, PETS } from './pets.ts';
 import { hasTerminal } from './pseudo-terminal.ts';
 
-const ALL = '\x1b*';
 export const TAB = '\t';
 export const LEFT = '\x02';
-const REPORT = '\x14';
+/** Keys that the start-up files below bind: insert all candidates, and print the line and clear it. */
+const INSERT_ALL = '\x1b*';
+const PRINT_LINE = '\x14';
 
 /** Whether a shell can be tested here: it is installed, and there are pseudo-terminals if it needs one. */
-export function canDrive(shell: string): boolean {
+export function canTestShell(shell: string): boolean {
   const isInstalled = spawnSync(shell, ['--version'], { stdio: 'ignore' }).status === 0;
   return isInstalled && (shell === 'fish' || hasTerminal());
 }
@@ -26,7 +28,7 @@ export async function environmentWithPets({ home, env }: Machine): Promise<Recor
   return { ...env, PATH: `${bin}${delimiter}${env['PATH']}`, TERM: 'dumb', LC_ALL: 'C.UTF-8' };
 }
 
-/** Start-up files of the shells: the key ALL inserts every candidate, the key REPORT prints the line and clears it. */
+/** The start-up files of the shells. A shell prints two bytes \x1e when it is ready, and a line between two of them. */
 const startUp = {
   bash: (lines: string) => `${lines}
 bind 'set bell-style none'
@@ -46,7 +48,7 @@ zle -N zle-line-init`,
 };
 
 export type Editor = {
-  /** Types these keys; returns the line. */
+  /** Types keys; returns the resulting command line. Rejects after 60 s with the output of the shell. */
   line(keys: string): Promise<string>;
   /** Everything that the shell has written to the terminal. */
   shown(): string;
@@ -72,28 +74,29 @@ export async function startEditor(
   });
   let shown = '';
   const waiting: ((line: string) => void)[] = [];
+  const describe = () => `the shell printed no line, but:\n${shown}`;
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    const before = reportsIn(shown).length;
+    const count = printedLines(shown).length;
     shown += text;
-    for (const report of reportsIn(shown).slice(before)) waiting.shift()?.(report);
+    for (const line of printedLines(shown).slice(count)) waiting.shift()?.(line);
   });
-  const next = () => new Promise<string>((resolve) => waiting.push(resolve));
+  const next = () => withDeadline(new Promise<string>((resolve) => waiting.push(resolve)), describe);
   await next();
   return {
     async line(keys) {
-      const report = next();
-      child.stdin.write(keys + REPORT);
-      return report;
+      const line = next();
+      child.stdin.write(keys + PRINT_LINE);
+      return line;
     },
     shown: () => shown,
   };
 }
 
-const reportsIn = (shown: string): string[] =>
+const printedLines = (shown: string): string[] =>
   [...shown.matchAll(/\x1e([^\x1e]*)\x1e/g)].map(([, line]) => line ?? '');
 
-/** Returns a function that returns the words which a shell offers for a typed line: sorted, without quotes and `--name=`. */
-export async function offeredBy(
+/** Returns a function that completes a typed line in a shell: it returns the candidates, sorted, without quotes and `--name=`. */
+export async function completerOf(
   shell: keyof typeof startUp | 'fish',
   machine: Machine,
 ): Promise<(typed: string) => Promise<string[]>> {
@@ -110,7 +113,7 @@ export async function offeredBy(
   }
   const editor = await startEditor(shell, machine);
   return async (typed) => {
-    const line = await editor.line(typed + ALL);
+    const line = await editor.line(typed + INSERT_ALL);
     if (line === typed) return [];
     return normalised(line.slice(typed.lastIndexOf(' ') + 1).match(/(?:\\.|'[^']*'|[^ ])+/g) ?? []);
   };

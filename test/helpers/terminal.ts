@@ -1,18 +1,22 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
+import { withDeadline } from './deadline.ts';
 import { type Machine, PETS } from './pets.ts';
 
 /** A command that runs in a pseudo-terminal. */
 export type Terminal = {
-  /** Waits until the command has written a text. Ignores output before the end of the previous match. */
-  sees(text: string): Promise<void>;
+  /**
+   * Waits until the command has written a text after the text of the previous call. Rejects with the output so far if
+   * the command ends without writing the text, or does not write it within 60 s.
+   */
+  waitFor(text: string): Promise<void>;
   type(keys: string): void;
   signal(signal: NodeJS.Signals): void;
-  /** The exit code. */
-  ended(): Promise<number | null>;
-  /** Everything that the command has written. */
-  written(): string;
+  /** Waits until the command has ended. */
+  exitCode(): Promise<number | null>;
+  /** Everything that the terminal has shown so far. */
+  output(): string;
 };
 
 const COLUMNS = 80;
@@ -38,35 +42,34 @@ export function onTerminal(
   const closed = once(child, 'close').finally(() => {
     hasClosed = true;
   });
-  onTestFinished(() => end(child));
-  let text = '';
-  let seen = 0;
+  onTestFinished(() => kill(child));
+  let output = '';
+  let matchedUntil = 0;
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
-    text += chunk;
+    output += chunk;
   });
+  const describe = (expected: string) =>
+    `the terminal did not show ${JSON.stringify(expected)}, but:\n${output}`;
+  const find = async (expected: string): Promise<void> => {
+    while (!output.includes(expected, matchedUntil)) {
+      if (hasClosed) throw new Error(describe(expected));
+      await Promise.race([once(child.stdout, 'data'), closed]);
+    }
+    matchedUntil = output.indexOf(expected, matchedUntil) + expected.length;
+  };
   return {
-    async sees(expected) {
-      for (;;) {
-        const at = text.indexOf(expected, seen);
-        if (at >= 0) {
-          seen = at + expected.length;
-          return;
-        }
-        if (hasClosed) throw new Error(`${expected} was not shown, but ${text}`);
-        await Promise.race([once(child.stdout, 'data'), closed]);
-      }
-    },
+    waitFor: (expected) => withDeadline(find(expected), () => describe(expected)),
     type: (keys) => child.stdin.write(keys),
     signal(signal) {
-      const [, pid] = /^pid (\d+)\./.exec(text) ?? [];
+      const [, pid] = /^pid (\d+)\./.exec(output) ?? [];
       process.kill(Number(pid), signal);
     },
-    ended: async () => (await closed)[0],
-    written: () => text,
+    exitCode: async () => (await withDeadline(closed, () => describe('the end of the command')))[0],
+    output: () => output,
   };
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');
   child.kill('SIGKILL');

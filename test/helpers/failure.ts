@@ -1,12 +1,12 @@
 import { lstat, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { Machine, Ran, RunOptions } from './pets.ts';
+import type { Machine, RunOptions, RunResult } from './pets.ts';
 
 /** A key that no output may show. */
 export const CANARY = 'pets_canary-Zq7wK2mX';
 
-export type Refusal = RunOptions & {
+export type Failure = RunOptions & {
   /** The exit code. */
   exit: number;
   /** The error's code in JSON. */
@@ -14,28 +14,28 @@ export type Refusal = RunOptions & {
   /** The status of the response, in JSON. */
   status?: number;
   /** Texts that the message or its hint must contain. */
-  says: readonly string[];
+  contains: readonly string[];
 };
 
 /** Runs a command that must fail, without and with `--json`, and checks the rules for every failure. */
-export async function expectRefusal(
+export async function expectFailure(
   machine: Machine,
   args: readonly string[],
-  { exit, code, status, says, ...options }: Refusal,
+  { exit, code, status, contains, ...options }: Failure,
 ): Promise<void> {
   const before = await keptFiles(machine);
   for (const form of ['human', 'json'] as const) {
     const ran = await machine.pets(form === 'json' ? ['--json', ...args] : args, options);
-    expectDecent(ran);
+    expectNoLeaks(ran);
     expect(ran, form).toMatchObject({ code: exit, stdout: '' });
     if (form === 'human') {
       expect(ran.stderr).toMatch(/^error: /m);
-      for (const words of says) expect(ran.stderr).toContain(words);
+      for (const words of contains) expect(ran.stderr).toContain(words);
     } else {
       const error = lastError(ran);
       expect(error).toEqual(expect.objectContaining({ code: code ?? expect.any(String), exitCode: exit }));
       if (status !== undefined) expect(error.status).toBe(status);
-      for (const words of says) expect(`${error.message}\n${error.hint}`).toContain(words);
+      for (const words of contains) expect(`${error.message}\n${error.hint}`).toContain(words);
     }
     expect(await keptFiles(machine), `${form}: files are unchanged`).toEqual(before);
   }
@@ -54,7 +54,7 @@ async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
 }
 
 /** Checks that an output has no stack, no path into the program and no key. */
-export function expectDecent({ stdout, stderr }: Pick<Ran, 'stdout' | 'stderr'>): void {
+export function expectNoLeaks({ stdout, stderr }: Pick<RunResult, 'stdout' | 'stderr'>): void {
   const output = stdout + stderr;
   expect(output).not.toMatch(/^\s+at /m);
   expect(output).not.toMatch(/node:internal|dist\/|node_modules|\.ts:\d/);
@@ -63,7 +63,7 @@ export function expectDecent({ stdout, stderr }: Pick<Ran, 'stdout' | 'stderr'>)
 }
 
 /** The object on the last line of a `--json` run's stderr. */
-export function lastError({ stderr }: Pick<Ran, 'stderr'>): {
+export function lastError({ stderr }: Pick<RunResult, 'stderr'>): {
   code: string;
   message: string;
   hint?: string;
