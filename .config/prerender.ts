@@ -3,7 +3,7 @@ import { Readable, Writable } from 'node:stream';
 import { commands } from '../src/cli/commands/index.ts';
 import { type CompletionSpec, completionSpec } from '../src/cli/completion/spec.ts';
 import { main } from '../src/cli/main.ts';
-import { createProcessContext } from '../src/cli/process-context.ts';
+import { createProcessContext } from '../src/cli/run.ts';
 import { argvKey, type Prerendered } from '../src/cli/program/fast-path.ts';
 
 export async function prerender(): Promise<Prerendered> {

@@ -1,11 +1,27 @@
+import { Command as Commander, CommanderError } from 'commander';
+import { commands } from './commands/index.ts';
 import type { Context } from './context.ts';
 import { exitCodes } from './errors/codes.ts';
 import { describeError } from './errors/describe-error.ts';
 import { CallError } from './errors/errors.ts';
-import { createConsole, OutputError } from './output/console.ts';
+import { colourModes } from './output/colour.ts';
+import { type Console, createConsole, OutputError } from './output/console.ts';
 import { printError, printStack } from './output/reporting.ts';
-import { preParseFlags } from './program/global-options.ts';
-import { runProgram } from './program/program.ts';
+import type { Command, GlobalOptions } from './program/command.ts';
+import { version } from './program/compile-cache.ts';
+import { declare, helpFor, namedArguments, parseNamed } from './program/declare.ts';
+import { globalOptions, helpOption, versionOption } from './program/global-options.ts';
+import {
+  addHelpCommand,
+  commandOverview,
+  helpCommands,
+  MAX_HELP_COLUMNS,
+  narrowHelp,
+  overview,
+  startPage,
+} from './program/help.ts';
+import { seconds } from './program/parsers.ts';
+import { toUsageError } from './program/usage.ts';
 
 /** Runs the program and returns its exit code. Prints every error instead of throwing it. */
 export async function main(context: Context): Promise<number> {
@@ -24,4 +40,88 @@ export async function main(context: Context): Promise<number> {
     printError(console, userError);
     return userError.exitCode;
   }
+}
+
+/** Reads the flags that decide how errors are printed, before the arguments are parsed and even if they are invalid. */
+export function preParseFlags(argv: readonly string[]): Pick<GlobalOptions, 'json' | 'debug' | 'color'> {
+  const end = argv.indexOf('--');
+  const own = end === -1 ? argv : argv.slice(0, end);
+  const colour = own
+    .map((word, i) => (word === '--color' ? own[i + 1] : word.split('--color=')[1]))
+    .findLast((word) => word !== undefined);
+  return {
+    json: own.includes('--json'),
+    debug: own.includes('--debug'),
+    color: colourModes.find((mode) => mode === colour) ?? 'auto',
+  };
+}
+
+/**
+ * Parses the arguments and runs the command that they name. Returns the exit code. Help is written to `helpConsole`.
+ *
+ * @throws CliError for wrong usage, and every error of the command
+ */
+async function runProgram(context: Context, helpConsole: Console): Promise<number> {
+  let exitCode: number = exitCodes.ok;
+  let help = '';
+  const addHelp = (text: string) => {
+    help += text;
+  };
+  const columns = Math.min(context.stdout.columns || MAX_HELP_COLUMNS, MAX_HELP_COLUMNS);
+  // Subcommands inherit these settings, except `helpCommand`.
+  const program = new Commander('pets')
+    .exitOverride()
+    .configureOutput({ writeOut: addHelp, writeErr: addHelp })
+    .configureHelp({ helpWidth: columns, showGlobalOptions: true, ...narrowHelp(columns) })
+    .helpOption(helpOption.flags, helpOption.description)
+    .helpCommand(false)
+    .version(version, versionOption.flags, versionOption.description)
+    .usage('<command> [options]')
+    // Passed as functions, so that these texts are only built if help is printed.
+    .addHelpText('before', () => overview(columns))
+    .addHelpText('after', () => `\n${helpCommands(columns)}`);
+  declare(program, { options: globalOptions });
+
+  const addCommand = (parent: Commander, command: Command<never>) => {
+    const child = parent.command(command.name).summary(command.summary);
+    child.addHelpText('before', () => commandOverview(command, columns));
+    declare(child, command);
+    child.action(async () => {
+      const globals = globalsOf(child, context);
+      const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
+      command.check?.(options as never);
+      const console = createConsole(context, globals);
+      exitCode = (await command.run(options as never, { ...context, globals, console })) ?? exitCodes.ok;
+    });
+  };
+  for (const entry of commands) {
+    if ('run' in entry) addCommand(program, entry);
+    else {
+      const group = program.command(entry.name).summary(entry.summary).helpCommand(false);
+      group.addHelpText('before', `${entry.summary}\n`);
+      for (const command of entry.commands) addCommand(group, command);
+    }
+  }
+  addHelpCommand(program, columns, addHelp);
+
+  try {
+    if (context.argv.length > 0) await program.parseAsync(context.argv, { from: 'user' });
+    else addHelp(startPage([...commands.map(({ name }) => name), 'help'], columns));
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // A group without a command prints its help.
+    const isGroupHelp = error.code === 'commander.help' && !context.argv.includes('--json');
+    if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program.args);
+  }
+  if (help !== '') await helpConsole.write(help);
+  return exitCode;
+}
+
+/** The values of the global options. PETS_MAX_WAIT replaces the default of --max-wait. */
+function globalsOf(command: Commander, { env }: Context): GlobalOptions {
+  const given = command.optsWithGlobals<Omit<GlobalOptions, 'json' | 'debug'>>();
+  const globals: GlobalOptions = { json: false, debug: false, ...given };
+  const text = env['PETS_MAX_WAIT'];
+  if (!text || command.getOptionValueSourceWithGlobals('maxWait') !== 'default') return globals;
+  return { ...globals, maxWait: parseNamed('PETS_MAX_WAIT', seconds(0), helpFor(command))(text) as number };
 }

@@ -1,5 +1,7 @@
+import { homedir, userInfo } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Context } from './context.ts';
 import { exitCodes } from './errors/codes.ts';
-import { createProcessContext } from './process-context.ts';
 import { enableCompileCache } from './program/compile-cache.ts';
 
 /** Runs the program on this process and exits it. */
@@ -11,9 +13,41 @@ export async function run(): Promise<void> {
   const { main } = await import('./main.ts');
   process.exitCode = await main(context);
   // Wait until slow readers have received all output. If the reader has closed its end, the write fails and ends the wait.
-  await Promise.all(
-    [process.stdout, process.stderr].map((stream) => new Promise((end) => stream.write('', end))),
-  );
+  for (const stream of [process.stdout, process.stderr]) await new Promise((end) => stream.write('', end));
   // Without this, Node would wait for DNS lookups, connection attempts and JIT compilation that no longer matter.
   process.exit();
+}
+
+/** A context backed by the real process. */
+export function createProcessContext(): Context {
+  return {
+    argv: process.argv.slice(2),
+    env: process.env,
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    platform: process.platform,
+    // With an empty HOME, files would be created in the working directory.
+    homeDirectory: homedir() || userInfo().homedir,
+    pid: process.pid,
+    clock: { now: () => Date.now() },
+    sleep,
+    random: Math.random,
+    onSignal(signals, handler) {
+      for (const signal of signals) process.on(signal, handler);
+      return () => {
+        for (const signal of signals) process.off(signal, handler);
+      };
+    },
+    exitNow: (code) => process.exit(code),
+  };
+}
+
+/** The longest delay of setTimeout in milliseconds; longer ones fire immediately. */
+const MAX_TIMER = 2 ** 31 - 1;
+
+async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+  for (let left = milliseconds; left > 0; left -= MAX_TIMER) {
+    await delay(Math.min(left, MAX_TIMER), undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
 }

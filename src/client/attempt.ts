@@ -1,4 +1,6 @@
+/// <reference path="./undici.d.ts" />
 import type { Dispatcher } from 'undici';
+import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../contract/clock.ts';
 import { tryParseJson } from '../contract/json.ts';
 import {
@@ -39,6 +41,57 @@ export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
 
 /** Calls `callback` after a time. Returns a function that cancels the call. */
 export type StartTimer = (milliseconds: number, callback: () => void) => () => void;
+
+/** The URL of a proxy, and the hosts to reach directly, in the format of NO_PROXY. */
+export type HttpProxy = { address: string; except?: string | undefined };
+
+export type TransportOptions = {
+  clock: Clock;
+  proxy?: HttpProxy | undefined;
+  /** `setTimeout` by default. */
+  startTimer?: StartTimer | undefined;
+};
+
+export type Transport = ReturnType<typeof createTransport>;
+
+/** Sends single attempts over connections that it keeps open. Does not retry and does not follow redirects. */
+export function createTransport({ clock, proxy, startTimer = startTimeout }: TransportOptions) {
+  const dispatcher = createDispatcher(proxy);
+  return {
+    /** Never rejects. */
+    send: async (attempt: Attempt) =>
+      runAttempt(attempt, { dispatcher: await dispatcher, clock, startTimer }),
+    close: async () => (await dispatcher).destroy(),
+  };
+}
+
+const startTimeout: StartTimer = (milliseconds, callback) => {
+  const timer = setTimeout(callback, milliseconds);
+  return () => clearTimeout(timer);
+};
+
+const CONNECTION_OPTIONS = {
+  // Undici's timeouts are off: `Attempt.timeoutMilliseconds` covers the whole attempt, also the name lookup.
+  headersTimeout: 0,
+  bodyTimeout: 0,
+  connect: { timeout: 0 },
+  // The build leaves out undici's HTTP/2 client.
+  allowH2: false,
+} as const;
+
+async function createDispatcher(proxy: HttpProxy | undefined): Promise<Dispatcher> {
+  if (proxy === undefined) return new Agent(CONNECTION_OPTIONS);
+  // Loaded only for a proxy, because it loads all of undici.
+  const { EnvHttpProxyAgent } = await import('undici');
+  return new EnvHttpProxyAgent({
+    ...CONNECTION_OPTIONS,
+    // Use CONNECT for https only: many proxies refuse it for port 80.
+    proxyTunnel: false,
+    httpProxy: proxy.address,
+    httpsProxy: proxy.address,
+    noProxy: proxy.except ?? '',
+  });
+}
 
 /** Far above a page of 100 animals. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
@@ -125,9 +178,8 @@ export function runAttempt(
 
 /** A body without a length and without chunks ends when the connection closes: only its text shows whether it is complete. */
 function isTruncated({ status, headers, body }: HttpResponse): boolean {
-  const isFramed = ['Content-Length', 'Transfer-Encoding'].some(
-    (name) => readHeader(headers, name) !== undefined,
-  );
+  const isFramed =
+    (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;
   const isJson = readHeader(headers, 'Content-Type')?.includes('json') === true;
   return !isFramed && isJson && (status === 200 || status === 201) && tryParseJson(body) === undefined;
 }

@@ -9,6 +9,7 @@ import {
   type OperationOutput,
   operations,
 } from '../contract/operations.ts';
+import { createTransport, type TransportOptions } from './attempt.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
 import { type Deprecation, type HttpHeaders, readDeprecation } from './headers.ts';
 import {
@@ -20,7 +21,6 @@ import {
 import { parseBody, toClientError } from './response.ts';
 import { createServiceState } from './service-state.ts';
 import type { SharedFlags } from './shared-flags.ts';
-import { createTransport, type TransportOptions } from './transport.ts';
 
 export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
   TransportOptions & {

@@ -55,7 +55,7 @@ export function readRateLimit(
 
 /** Whether the response reports that no requests are left in its window. */
 export const isExhausted = (headers: HttpHeaders): boolean =>
-  readList(headers, header.rateLimitRemaining).some((text) => /^(0+|-\d+)$/.test(text));
+  /(^|,)\s*(0+|-\d+)\s*(,|$)/.test(readHeaders(headers, header.rateLimitRemaining).join());
 
 /** The values of a header that was repeated, or that a proxy has joined into one line. */
 const readList = (headers: HttpHeaders, name: string): string[] =>

@@ -1,7 +1,7 @@
 import type { Clock } from '../contract/clock.ts';
 import { header } from '../contract/headers.ts';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/idempotency-key.ts';
-import type { Attempt, AttemptOutcome, HttpResponse, Timings } from './attempt.ts';
+import type { Attempt, AttemptOutcome, HttpResponse, Timings, Transport } from './attempt.ts';
 import {
   ClientError,
   ContractError,
@@ -22,7 +22,6 @@ import {
   withJitter,
 } from './retry.ts';
 import type { ServiceState } from './service-state.ts';
-import type { Transport } from './transport.ts';
 
 /** `until` is in milliseconds since the epoch. */
 export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number };

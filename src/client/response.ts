@@ -12,18 +12,16 @@ import { type HttpHeaders, readHeader } from './headers.ts';
  *
  * @throws ContractError
  */
-export function parseBody(operation: Operation, response: HttpResponse): unknown {
-  const result = z.safeParse(operation.success.body, parseJsonBody(response));
-  if (result.success) return result.data;
-  throw new ContractError(response.status, `unexpected response: ${describeIssues(result.error)}`);
-}
-
-function parseJsonBody({ status, headers, body }: HttpResponse): unknown {
+export function parseBody(operation: Operation, { status, headers, body }: HttpResponse): unknown {
+  let value: unknown;
   try {
-    return parseJson(body);
+    value = parseJson(body);
   } catch (cause) {
     throw new ContractError(status, `unexpected response: not JSON${contentTypeNote(headers)}`, { cause });
   }
+  const result = z.safeParse(operation.success.body, value);
+  if (result.success) return result.data;
+  throw new ContractError(status, `unexpected response: ${describeIssues(result.error)}`);
 }
 
 /** Converts a response without the operation's success status. `until` is when a call refused by 429 may be repeated. */

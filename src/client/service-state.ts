@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
-import { type CoolDown, createCoolDown } from './cool-down.ts';
 import type { SharedFlags } from './shared-flags.ts';
 
 /** What this user's processes have learned about a service from its responses. */
@@ -34,7 +33,6 @@ export function createServiceState(
   const caller = sha256(`${origin}\n${key}`);
   const coolDown = createCoolDown(flags, `cool-down-${caller}`, clock);
   const probes = createCoolDown(flags, `probes-${caller}`, clock);
-  const list = (prefix: string) => flags.list(service).filter((name) => name.startsWith(prefix));
   /** When this process last recorded idempotency support. Avoids reading the directory after each page of a list. */
   let recordedOn: string | undefined;
   return {
@@ -46,30 +44,68 @@ export function createServiceState(
       return true;
     },
     supportsIdempotency() {
-      const days = [formatDay(clock.now()), formatDay(clock.now() - DAY)];
-      const names = list(SUPPORTS_IDEMPOTENCY);
-      return days.some((day) => names.includes(SUPPORTS_IDEMPOTENCY + day));
+      const names = flags.list(service);
+      return [clock.now(), clock.now() - DAY].some((time) =>
+        names.includes(SUPPORTS_IDEMPOTENCY + formatDay(time)),
+      );
     },
     recordIdempotencySupport(isSupported) {
       const today = isSupported ? formatDay(clock.now()) : undefined;
       if (isSupported && recordedOn === today) return;
       recordedOn = today;
-      replace(list(SUPPORTS_IDEMPOTENCY), today === undefined ? undefined : SUPPORTS_IDEMPOTENCY + today);
+      replace(SUPPORTS_IDEMPOTENCY, today);
     },
-    claimDailyNotice(operation) {
-      const prefix = `${operation}-told-`;
-      return replace(list(prefix), prefix + formatDay(clock.now()));
-    },
+    claimDailyNotice: (operation) => replace(`${operation}-told-`, formatDay(clock.now())),
   };
 
-  /** Removes the flags except `name`, and sets `name`, if any. Returns false if it was set already. */
-  function replace(existing: string[], name: string | undefined): boolean {
+  /** Replaces the flags with this prefix by one for `day`, if given. Returns false if that flag was set already. */
+  function replace(prefix: string, day: string | undefined): boolean {
+    const name = day && prefix + day;
+    const existing = flags.list(service).filter((each) => each.startsWith(prefix));
     for (const each of existing) if (each !== name) flags.remove(service, each);
     if (name === undefined || existing.includes(name)) return false;
     flags.set(service, name);
     return true;
   }
 }
+
+/** The longest rate-limit window is a day. A later deadline was written with a wrong clock and is ignored. */
+const MAX_AHEAD_MS = 25 * 3_600_000;
+
+/**
+ * The time until which no process of this user sends a request with the same key to the same origin. Times are in
+ * milliseconds since the epoch.
+ */
+export type CoolDown = {
+  /** The latest deadline; 0 if there is none. */
+  until(): number;
+  /** Adds a deadline. An earlier one never shortens the cool-down. */
+  extend(deadline: number): void;
+  clear(): void;
+};
+
+/** Stores each deadline as the name of a flag. The largest one counts, so that processes can add theirs without a lock. */
+export function createCoolDown(flags: SharedFlags, group: string, clock: Clock): CoolDown {
+  const isCurrent = (deadline: number): boolean =>
+    deadline > clock.now() && deadline <= clock.now() + MAX_AHEAD_MS;
+  return {
+    until() {
+      const deadlines = flags.list(group).map(parseDeadline).filter(isCurrent);
+      return deadlines.reduce((latest, deadline) => Math.max(latest, deadline), 0);
+    },
+    extend(deadline) {
+      for (const name of flags.list(group)) if (!isCurrent(parseDeadline(name))) flags.remove(group, name);
+      const latest = Math.min(deadline, clock.now() + MAX_AHEAD_MS);
+      if (latest > clock.now()) flags.set(group, String(Math.ceil(latest)));
+    },
+    clear() {
+      for (const name of flags.list(group)) flags.remove(group, name);
+    },
+  };
+}
+
+/** Names that are not deadlines count as expired. */
+const parseDeadline = (name: string): number => (/^\d{1,15}$/.test(name) ? Number(name) : 0);
 
 const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
 

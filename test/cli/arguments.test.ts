@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { preParseFlags } from '../../src/cli/program/global-options.ts';
+import { preParseFlags } from '../../src/cli/main.ts';
 import {
   ArgumentError,
   integer,

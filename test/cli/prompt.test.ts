@@ -2,8 +2,8 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createProcessContext } from '../../src/cli/process-context.ts';
 import { promptSecret, promptText } from '../../src/cli/prompts/prompt.ts';
+import { createProcessContext } from '../../src/cli/run.ts';
 
 /** Prompts at a fake terminal. `sleep` is called instead of each wait for the rest of a paste. */
 function promptAt(ask: typeof promptSecret, sleep: () => void = () => {}) {

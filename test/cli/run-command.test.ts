@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Context, Signal } from '../../src/cli/context.ts';
-import { createProcessContext } from '../../src/cli/process-context.ts';
+import { createProcessContext } from '../../src/cli/run.ts';
 import { runCommand } from '../../src/cli/serve/run-command.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';

@@ -1,7 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createCoolDown } from '../../src/client/cool-down.ts';
+import { createCoolDown } from '../../src/client/service-state.ts';
 import { createMemoryFlags, createSharedFlags, type SharedFlags } from '../../src/client/shared-flags.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import type { Context, OutputStream, Signal } from '../../src/cli/context.ts';
 import { main } from '../../src/cli/main.ts';
-import { createProcessContext } from '../../src/cli/process-context.ts';
+import { createProcessContext } from '../../src/cli/run.ts';
 import { manualClock } from './clock.ts';
 import { withDeadline } from './deadline.ts';
 import { temporaryDirectory } from './temp.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
+import type { HttpProxy } from '../../client/attempt.ts';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError } from '../../client/errors.ts';
-import type { HttpProxy } from '../../client/proxy-dispatcher.ts';
 import { createSharedFlags } from '../../client/shared-flags.ts';
 import type { Context } from '../context.ts';
 import { CallError, usageError } from '../errors/errors.ts';

@@ -1,32 +1,32 @@
-import { type Command as Commander, Option as CommanderOption } from 'commander';
+import type { Command as Commander } from 'commander';
 import { usageError } from '../errors/errors.ts';
 import type { Argument, Command, Option } from './command.ts';
 import { ArgumentError, oneOf } from './parsers.ts';
 
-/** Adds one of our arguments to a commander command. */
-export function addArgument(command: Commander, declared: Argument): void {
-  const argument = command.createArgument(declared.name, describe(declared));
-  const parse = parserOf(declared, argument.name(), declared.hint ?? helpFor(command), argument.variadic);
-  command.addArgument(parse ? argument.argParser(parse) : argument);
+/** Adds our arguments and options to a commander command. */
+export function declare(
+  command: Commander,
+  { arguments: args = [], options = [] }: Pick<Command<never>, 'arguments' | 'options'>,
+): void {
+  const help = helpFor(command);
+  for (const declared of args) {
+    const argument = command.createArgument(declared.name, describe(declared));
+    const parse = parserOf(declared, argument.name(), declared.hint ?? help, argument.variadic);
+    command.addArgument(parse ? argument.argParser(parse) : argument);
+  }
+  for (const declared of options) {
+    const option = command.createOption(declared.flags, describe(declared));
+    const parse = parserOf(declared, option.long ?? declared.flags, help, declared.repeatable);
+    if (parse) option.argParser(parse);
+    // The second argument is the text for help; without it commander prints strings in quotes.
+    if (declared.default !== undefined) option.default(declared.default, String(declared.default));
+    command.addOption(option.makeOptionMandatory(declared.required ?? false));
+  }
 }
 
-/** Adds one of our options to a commander command. */
-export function addOption(command: Commander, declared: Option): void {
-  const option = new CommanderOption(declared.flags, describe(declared));
-  const parse = parserOf(declared, option.long ?? declared.flags, helpFor(command), declared.repeatable);
-  if (parse) option.argParser(parse);
-  // The second argument is the text for help; without it commander prints strings in quotes.
-  if (declared.default !== undefined) option.default(declared.default, String(declared.default));
-  command.addOption(option.makeOptionMandatory(declared.required ?? false));
-}
-
-/** Positional arguments as an object: the value of `<id...>` becomes property `id`. */
-export function namedArguments(
-  { arguments: declared = [] }: Command<never>,
-  values: readonly unknown[],
-): Record<string, unknown> {
-  return Object.fromEntries(declared.map(({ name }, i) => [name.replace(/[<>[\].]/g, ''), values[i]]));
-}
+/** The values of the positional arguments: that of `<id...>` is in property `id`. */
+export const namedArguments = ({ registeredArguments, processedArgs }: Commander): Record<string, unknown> =>
+  Object.fromEntries(registeredArguments.map((argument, i) => [argument.name(), processedArgs[i]]));
 
 /** Wraps a parser so that its errors name the argument or option and include a hint. */
 export const parseNamed =
@@ -57,8 +57,7 @@ const describe = ({ description, choices }: Argument | Option): string =>
 /** The parser in the form that commander expects. With `collect`, appends to the values of earlier occurrences. */
 function parserOf({ parse, choices }: Argument | Option, name: string, hint: string, collect = false) {
   const parser = parse ?? (choices && oneOf(choices));
-  if (parser === undefined) return undefined;
-  const checked = parseNamed(name, parser, hint, choices);
-  if (!collect) return checked;
+  const checked = parser && parseNamed(name, parser, hint, choices);
+  if (!checked || !collect) return checked;
   return (text: string, previous: unknown) => [...((previous as unknown[] | undefined) ?? []), checked(text)];
 }

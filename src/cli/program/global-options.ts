@@ -1,6 +1,6 @@
 import { colourModes } from '../output/colour.ts';
 import { profileNames } from '../profiles/profile.ts';
-import type { GlobalOptions, Option } from './command.ts';
+import type { Option } from './command.ts';
 import { seconds } from './parsers.ts';
 
 /** Handled by commander itself. */
@@ -27,17 +27,3 @@ export const globalOptions: readonly Option[] = [
   { flags: '--color <when>', description: 'colorize the output', choices: colourModes, default: 'auto' },
   { flags: '--no-input', description: 'never prompt' },
 ];
-
-/** Reads the flags that decide how errors are printed, before the arguments are parsed and even if they are invalid. */
-export function preParseFlags(argv: readonly string[]): Pick<GlobalOptions, 'json' | 'debug' | 'color'> {
-  const end = argv.indexOf('--');
-  const own = end === -1 ? argv : argv.slice(0, end);
-  const colour = own
-    .map((word, i) => (word === '--color' ? own[i + 1] : word.split('--color=')[1]))
-    .findLast((word) => word !== undefined);
-  return {
-    json: own.includes('--json'),
-    debug: own.includes('--debug'),
-    color: colourModes.find((mode) => mode === colour) ?? 'auto',
-  };
-}

@@ -2,6 +2,10 @@ import type { Command as Commander, HelpConfiguration } from 'commander';
 import { exitCodeMeanings } from '../errors/codes.ts';
 import { usageError } from '../errors/errors.ts';
 import { wrapText } from '../output/width.ts';
+import type { Command } from './command.ts';
+
+/** Help is not laid out wider than this, because long lines are hard to read. */
+export const MAX_HELP_COLUMNS = 80;
 
 type Example = readonly [command: string, description: string];
 
@@ -37,12 +41,12 @@ const examples: readonly (readonly [title: string, examples: readonly Example[]]
 /** The width of the longest example command plus two spaces. */
 const EXAMPLE_COLUMNS = 37;
 
-/** On narrower terminals each description gets its own lines, because commander would not wrap it. */
-const NARROW = 80;
-
-/** A command or option with its description, formatted for a terminal of this width. */
+/**
+ * A command or option with its description, formatted for a terminal of this width. On a narrow terminal the description
+ * gets its own lines, because commander would not wrap it.
+ */
 function item(term: string, termColumns: number, description: string, columns: number): string {
-  if (columns >= NARROW) return `  ${term.padEnd(termColumns)}${description}`;
+  if (columns >= MAX_HELP_COLUMNS) return `  ${term.padEnd(termColumns)}${description}`;
   return `  ${term}\n${wrapText(`      ${description}`, columns, 6)}`;
 }
 
@@ -73,20 +77,21 @@ export function helpCommands(columns: number): string {
   return `Help:\n${lines.map(([command, text]) => `${item(command, 26, text, columns)}\n`).join('')}`;
 }
 
+/** What a command does, and examples. Printed above its arguments and options. */
+export function commandOverview({ summary, examples }: Command<never>, columns: number): string {
+  return `${wrapText(summary, columns, 0)}\n\nExamples:\n${examples.map((line) => `  ${line}\n`).join('')}`;
+}
+
 /** Commander's settings for lists of options and commands on a terminal of this width. */
 export function narrowHelp(columns: number): HelpConfiguration {
-  if (columns >= NARROW) return {};
+  if (columns >= MAX_HELP_COLUMNS) return {};
   return { formatItem: (term, _termColumns, description) => item(term, 0, description, columns) };
 }
 
 /** Implements `pets help`, which prints the page of a command or a topic. */
-export function addHelpCommand(
-  help: Commander,
-  program: Commander,
-  columns: number,
-  show: (text: string) => void,
-): void {
-  help
+export function addHelpCommand(program: Commander, columns: number, show: (text: string) => void): void {
+  program
+    .command('help [topic...]')
     .summary(`show help for a command, or about ${Object.keys(topics).join(' or ')}`)
     .action((names: string[]) => {
       const topic = topics[names.join(' ')];
