@@ -1,10 +1,11 @@
 // Collects the output that the built command prints without loading the program (src/cli/program/fast-path.ts).
 import { Readable, Writable } from 'node:stream';
+import { completionSpec } from '../src/cli/commands/completion.ts';
 import { commands } from '../src/cli/commands/index.ts';
-import { type CompletionSpec, completionSpec } from '../src/cli/completion/spec.ts';
+import type { CompletionSpec } from '../src/cli/completion/complete.ts';
 import { main } from '../src/cli/main.ts';
-import { createProcessContext } from '../src/cli/run.ts';
 import { argvKey, type Prerendered } from '../src/cli/program/fast-path.ts';
+import { createProcessContext } from '../src/cli/run.ts';
 
 export async function prerender(): Promise<Prerendered> {
   const completion = completionSpec(commands);
@@ -18,8 +19,9 @@ export async function prerender(): Promise<Prerendered> {
 
 /** One list for each page: all command lines that print it. */
 function argvsOfPages(program: CompletionSpec): string[][][] {
-  const help = program.commands.find(({ name }) => name === 'help');
-  const shells = program.commands.find(({ name }) => name === 'completion')?.arguments[0]?.choices ?? [];
+  const { commands = [] } = program;
+  const help = commands.find(({ name }) => name === 'help');
+  const shells = commands.find(({ name }) => name === 'completion')?.arguments?.[0]?.choices ?? [];
   const commandPaths = new Set(pathsBelow(program).map(argvKey));
   return [
     [['--version'], ['-V']],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { completionSpec } from '../../src/cli/commands/completion.ts';
 import { commands } from '../../src/cli/commands/index.ts';
 import { complete } from '../../src/cli/completion/complete.ts';
-import { completionSpec } from '../../src/cli/completion/spec.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
 const table = completionSpec(commands);

@@ -1,5 +1,8 @@
+import type { CompletionSpec } from '../completion/complete.ts';
 import { usageError } from '../errors/errors.ts';
 import type { Command, CommandGroup } from '../program/command.ts';
+import { globalOptions, helpOption, versionOption } from '../program/global-options.ts';
+import { topics } from '../program/help.ts';
 
 type Options = { shell: Shell; words: readonly string[] };
 
@@ -25,7 +28,6 @@ export const completion = (commands: () => readonly (Command<never> | CommandGro
   async run({ shell, words }, { argv, console }) {
     if (argv.includes('--')) {
       const { complete, formatCandidates } = await import('../completion/complete.ts');
-      const { completionSpec } = await import('../completion/spec.ts');
       await console.write(formatCandidates(complete(completionSpec(commands()), words)));
       return;
     }
@@ -35,3 +37,23 @@ export const completion = (commands: () => readonly (Command<never> | CommandGro
     await console.write(scripts[shell]);
   },
 });
+
+/** What Tab can complete: the commands, `help`, and the options that every command accepts. */
+export function completionSpec(commands: readonly CompletionSpec[]): CompletionSpec {
+  const helpTopics = Object.keys(topics).map((name) => ({ name, summary: '' }));
+  const help = { name: 'help', summary: 'show help', commands: [...namesIn(commands), ...helpTopics] };
+  return {
+    name: 'pets',
+    summary: '',
+    options: [...globalOptions, helpOption, versionOption],
+    commands: [...commands, help],
+  };
+}
+
+/** The commands as arguments of `pets help`, where they have no options. */
+const namesIn = (commands: readonly CompletionSpec[]): CompletionSpec[] =>
+  commands.map(({ name, summary, commands: inner }) => ({
+    name,
+    summary,
+    ...(inner && { commands: namesIn(inner) }),
+  }));

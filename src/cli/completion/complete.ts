@@ -1,12 +1,25 @@
-import type { CompletionSpec, OptionSpec, ShellCompletion, ValueSpec } from './spec.ts';
+import type { Argument, Option } from '../program/command.ts';
+
+/** The declarations of a command, without functions, so that completion need not load the program. */
+export type CompletionSpec = {
+  name: string;
+  summary: string;
+  options?: readonly OptionSpec[];
+  arguments?: readonly Pick<Argument, 'name' | 'choices'>[];
+  commands?: readonly CompletionSpec[];
+};
+
+type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable'>;
 
 /** Words that complete the line, or what the shell completes itself. */
 export type Candidates = { words: readonly Word[]; shell?: ShellCompletion };
 type Word = { value: string; description?: string };
+type ShellCompletion = 'files' | 'directories' | 'commands';
 
 /**
  * The candidates for the last word, which may be empty.
  *
+ * @param program all commands, and the options that every command accepts
  * @param words all words after the name of the program, up to the cursor
  */
 export function complete(program: CompletionSpec, words: readonly string[]): Candidates {
@@ -16,16 +29,21 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
   const current = typed === '""' ? '' : typed;
   const isOption = current.startsWith('-') && !isAfterSeparator;
 
-  if (pending?.value && !(pending.isValueOptional && isOption)) return completeValue(pending.value, current);
+  if (pending && !(isValueOptional(pending) && isOption))
+    return completeValue(pending.flags, pending.choices, current);
   if (isOption) return completeOption(options, current);
-  if (position === 0 && command.commands.length > 0) {
+  if (position === 0 && command.commands)
     return matching(
-      command.commands.map(({ name, description }) => ({ value: name, description })),
+      command.commands.map(({ name, summary }) => ({ value: name, description: summary })),
       current,
     );
+  const declared = command.arguments ?? [];
+  const argument = declared[position] ?? declared.findLast(({ name }) => name.includes('...'));
+  // A shell command is completed only after `--`.
+  if (argument && (isAfterSeparator || shellCompletionOf(argument.name) !== 'commands')) {
+    const candidates = completeValue(argument.name, argument.choices, current);
+    if (argument.choices || candidates.shell) return candidates;
   }
-  const argument = command.arguments[position] ?? command.arguments.findLast((each) => each.isRepeatable);
-  if (argument && isAllowedHere(argument, isAfterSeparator)) return completeValue(argument, current);
   return current === '' && !isAfterSeparator ? completeOption(options, current) : { words: [] };
 }
 
@@ -35,26 +53,26 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
  */
 function parse(program: CompletionSpec, words: readonly string[]) {
   let command = program;
-  let options = program.options;
+  let options = program.options ?? [];
   let position = 0;
   let pending: OptionSpec | undefined;
   let isAfterSeparator = false;
   for (const word of words) {
-    const isValue = pending !== undefined && !(pending.isValueOptional && word.startsWith('-'));
+    const isValue = pending !== undefined && !(isValueOptional(pending) && word.startsWith('-'));
     pending = undefined;
     if (isValue) continue;
     if (isAfterSeparator) position++;
     else if (word === '--') isAfterSeparator = true;
     else if (word.startsWith('-') && word !== '-') {
       const option = findOption(options, word);
-      if (option?.value && !word.includes('=')) pending = option;
-      if (!option?.isRepeatable) options = options.filter((each) => each !== option);
+      if (option && takesValue(option) && !word.includes('=')) pending = option;
+      if (!option?.repeatable) options = options.filter((each) => each !== option);
     } else {
-      const next = position === 0 && command.commands.find(({ name }) => name === word);
+      const next = position === 0 && command.commands?.find(({ name }) => name === word);
       if (!next) position++;
       else {
         command = next;
-        options = [...next.options, ...options];
+        options = [...(next.options ?? []), ...options];
       }
     }
   }
@@ -62,27 +80,52 @@ function parse(program: CompletionSpec, words: readonly string[]) {
 }
 
 const findOption = (options: readonly OptionSpec[], word: string) =>
-  options.find(({ names }) => names.includes(word.split('=')[0] ?? ''));
+  options.find((option) => namesOf(option).includes(word.split('=')[0] ?? ''));
 
-/** A shell command is completed only after `--`. */
-const isAllowedHere = ({ choices, shell }: ValueSpec, isAfterSeparator: boolean): boolean =>
-  shell === 'commands' ? isAfterSeparator : choices !== undefined || shell !== undefined;
+/** `-h` and `--help` for the flags `-h, --help`. */
+const namesOf = ({ flags }: OptionSpec): string[] => flags.match(/(?<![\w-])--?[A-Za-z][\w-]*/g) ?? [];
+
+const takesValue = ({ flags }: OptionSpec): boolean => /[<[]/.test(flags);
+
+/** Whether the value may be omitted, as in `--seed [file]`. */
+const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
+
+/** Placeholders in a usage line that the shell completes itself. */
+const SHELL_COMPLETIONS: Readonly<Record<string, ShellCompletion>> = {
+  file: 'files',
+  directory: 'directories',
+  command: 'commands',
+};
+
+/** What the shell completes for the placeholder in `--from <file>` or `[command...]`, if anything. */
+const shellCompletionOf = (usage: string): ShellCompletion | undefined =>
+  SHELL_COMPLETIONS[/[<[]([\w-]+)/.exec(usage)?.[1] ?? ''];
 
 /** Long option names, or after `--name=` the values of that option. */
 function completeOption(options: readonly OptionSpec[], current: string): Candidates {
   const equals = current.indexOf('=');
   if (equals === -1) {
-    const words = options.map(({ names, description }) => ({ value: names.at(-1) ?? '', description }));
+    const words = options.map((option) => ({
+      value: namesOf(option).at(-1) ?? '',
+      description: option.description,
+    }));
     return matching(words, current);
   }
-  const value = findOption(options, current)?.value;
-  return value ? completeValue(value, current, current.slice(0, equals + 1)) : { words: [] };
+  const option = findOption(options, current);
+  if (!option || !takesValue(option)) return { words: [] };
+  return completeValue(option.flags, option.choices, current, current.slice(0, equals + 1));
 }
 
-function completeValue({ choices = [], shell }: ValueSpec, current: string, prefix = ''): Candidates {
-  if (shell !== undefined) return { words: [], shell };
+function completeValue(
+  usage: string,
+  choices: readonly string[] | undefined,
+  current: string,
+  prefix = '',
+): Candidates {
+  const shell = shellCompletionOf(usage);
+  if (!choices && shell) return { words: [], shell };
   return matching(
-    choices.map((choice) => ({ value: prefix + choice })),
+    (choices ?? []).map((choice) => ({ value: prefix + choice })),
     current,
   );
 }

@@ -1,5 +1,4 @@
-import { complete, formatCandidates } from '../completion/complete.ts';
-import type { CompletionSpec } from '../completion/spec.ts';
+import { type CompletionSpec, complete, formatCandidates } from '../completion/complete.ts';
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
 export type Prerendered = {
