@@ -1,6 +1,6 @@
 import type { PetStatus } from '../../contract/schemas.ts';
 import type { Page, PageQuery, PetJson } from '../store.ts';
-import { TextArena, type TextRef } from './text-arena.ts';
+import { TextArena, type TextPlacement, type TextRef } from './text-arena.ts';
 import { Uint32Table } from './uint32-table.ts';
 
 /** A page ends after this many bytes, because slow clients can make the server hold many pages in memory. */
@@ -22,6 +22,12 @@ export type PackedPets = {
   ends: number[];
 };
 
+/** The nth text in the arena, after it was appended. */
+export function textRefOf({ start, ends }: PackedPets, n: number, { chunk, shift }: TextPlacement): TextRef {
+  const first = n === 0 ? start : (ends[n - 1] ?? start) + 1;
+  return { chunk, start: first + shift, length: (ends[n] ?? first) - first };
+}
+
 /** All animals in memory, in ascending order of id. An animal's position is its index in that order. */
 export class PetIndex {
   readonly texts = new TextArena();
@@ -41,32 +47,22 @@ export class PetIndex {
     return this.size === 0 ? undefined : this.#idAt(this.size - 1);
   }
 
-  /** Adds animals with higher ids than all others, and copies their texts. Returns the position of the first. */
-  append(pets: PackedPets): number {
-    const { chunk, start } = this.texts.append(pets.bytes, pets.start, endOf(pets));
-    return this.#add(pets, chunk, start - pets.start);
-  }
-
-  /** Like `append`, but keeps `pets.bytes` instead of copying it. Returns false, and adds nothing, if it is mostly unused. */
-  appendOwned(pets: PackedPets): boolean {
-    const chunk = this.texts.appendOwned(pets.bytes, pets.start, endOf(pets));
-    if (chunk !== undefined) this.#add(pets, chunk, 0);
-    return chunk !== undefined;
-  }
-
-  textRef(position: number): TextRef {
-    return {
-      chunk: this.#table.get(position, CHUNK),
-      start: this.#table.get(position, START),
-      length: this.#table.get(position, LENGTH),
-    };
+  /** Adds animals with higher ids than all others. With `mayTake`, their buffer can become part of the index. */
+  append(pets: PackedPets, mayTake = false): TextPlacement {
+    const end = pets.ends[pets.count - 1] ?? pets.start;
+    const placement = this.texts.append(pets.bytes, pets.start, end, mayTake);
+    this.#add(pets, placement);
+    return placement;
   }
 
   get(id: bigint): PetJson | undefined {
     const position = this.#lowerBound(id);
-    return position < this.size && this.#idAt(position) === id
-      ? this.texts.read(this.textRef(position))
-      : undefined;
+    if (position >= this.size || this.#idAt(position) !== id) return undefined;
+    return this.texts.read({
+      chunk: this.#table.get(position, CHUNK),
+      start: this.#table.get(position, START),
+      length: this.#table.get(position, LENGTH),
+    });
   }
 
   /** The time for a page does not depend on its place in the list. */
@@ -129,9 +125,7 @@ export class PetIndex {
     return lowerBound(this.size, (i) => this.#idAt(i) >= id);
   }
 
-  /** Adds animals whose texts are in a chunk, `shift` bytes after their offsets in `pets`. */
-  #add(pets: PackedPets, chunk: number, shift: number): number {
-    const firstPosition = this.size;
+  #add(pets: PackedPets, { chunk, shift }: TextPlacement): void {
     const texts = this.texts.chunk(chunk);
     for (let i = 0, start = pets.start; i < pets.count; i++) {
       const position = this.#table.add();
@@ -150,11 +144,8 @@ export class PetIndex {
       byStatus.block(entry)[byStatus.offset(entry)] = position;
       start = end + 1;
     }
-    return firstPosition;
   }
 }
-
-const endOf = ({ start, count, ends }: PackedPets): number => ends[count - 1] ?? start;
 
 /** The upper 32 bits of an int64. Ids that are exact as numbers are numbers, for speed. */
 const highWord = (id: number | bigint): number =>

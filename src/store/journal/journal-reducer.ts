@@ -1,7 +1,7 @@
 import { FINGERPRINT_WORDS, IdempotencyIndex, isExpired } from '../index/idempotency-index.ts';
-import { PetIndex } from '../index/pet-index.ts';
+import { type PackedPets, PetIndex, textRefOf } from '../index/pet-index.ts';
 import type { OrderJson } from '../store.ts';
-import { encodeBatch, type PetEntry } from './record-format.ts';
+import type { PackedBatch } from './record-format.ts';
 import { parseRecordJson } from './record-json.ts';
 import { RecordParser } from './record-parser.ts';
 
@@ -35,13 +35,23 @@ export class JournalReducer {
 
   /**
    * Adds the record from `start` to `end`, whose checksum is valid. Its animals become part of the state with the next
-   * `commit`.
+   * `commit`, which must precede any other use of the buffer.
    */
   add(bytes: Buffer, start: number, end: number): RecordProblem | undefined {
     const parser = this.#parser;
     const before = parser.pets.count;
-    if (!parser.parse(bytes, start, end)) return this.#addJson(bytes.toString('utf8', start, end));
-    return this.#checkSeq(parser.seq) ?? this.#checkIds(parser.pets.ids, before, parser.pets.count);
+    if (parser.parse(bytes, start, end)) return this.#check(parser.seq, parser.pets, before);
+    // An order, or a record that another version wrote.
+    const record = parseRecordJson(bytes.toString('utf8', start, end));
+    if (!record) return { reason: 'the record is not valid' };
+    if (record === 'unknown_kind') return { reason: 'the record is of an unknown kind', isNewer: true };
+    const problem = this.#check(record.seq, record.pets, 0);
+    if (problem) return problem;
+    // The records before this one are copied, because the caller continues to use their buffer.
+    this.#commit(false);
+    this.#append(record, false);
+    if (record.order !== undefined) this.contents.orders.push(record.order);
+    return undefined;
   }
 
   /** Adds the animals of the records since the last call. Returns true if their buffer now belongs to the state. */
@@ -49,33 +59,18 @@ export class JournalReducer {
     return this.#commit(true);
   }
 
-  /** Slow path for orders and for records that another version wrote. */
-  #addJson(text: string): RecordProblem | undefined {
-    const record = parseRecordJson(text);
-    if (!record) return { reason: 'the record is not valid' };
-    if (record === 'unknown_kind') {
-      return { reason: 'the record is of an unknown kind', isNewer: true };
-    }
-    const { seq, at, entries, order } = record;
-    const ids = entries.map(({ id }) => id);
-    const problem = this.#checkSeq(seq) ?? this.#checkIds(ids, 0, ids.length);
-    if (problem) return problem;
-    if (order !== undefined) this.contents.orders.push(order);
-    // The caller's buffer stays in use, so the records before this one must be copied.
-    this.#commit(false);
-    if (entries.length > 0) this.#addEntries(at, entries);
-    return undefined;
+  #commit(mayTake: boolean): boolean {
+    const isTaken = this.#append(this.#parser, mayTake);
+    this.#parser.reset();
+    return isTaken;
   }
 
-  #checkSeq(seq: number): RecordProblem | undefined {
+  /** Sequence numbers have no gaps, and ids ascend. Checks the animals from the index `first` on. */
+  #check(seq: number, { ids, count }: PackedPets, first: number): RecordProblem | undefined {
     const { contents } = this;
     if (seq !== contents.seq + 1) return { reason: `record ${seq} follows record ${contents.seq}` };
     contents.seq = seq;
-    return undefined;
-  }
-
-  #checkIds(ids: readonly (number | bigint)[], from: number, to: number): RecordProblem | undefined {
-    for (let i = from; i < to; i++) {
+    for (let i = first; i < count; i++) {
       const id = ids[i] ?? 0;
       if (id <= this.#lastId) return { reason: `animal ${id} follows animal ${this.#lastId}` };
       this.#lastId = id;
@@ -83,29 +78,16 @@ export class JournalReducer {
     return undefined;
   }
 
-  #commit(mayTakeBuffer: boolean): boolean {
-    const { pets: packed, keys: packedKeys } = this.#parser;
-    const { pets, keys } = this.contents;
-    if (packed.count === 0) return false;
-    const first = pets.size;
-    const isTaken = mayTakeBuffer && pets.appendOwned(packed);
-    if (!isTaken) pets.append(packed);
-    for (let i = 0; i < packedKeys.count; i++) {
-      const time = packedKeys.times[i] ?? 0;
+  #append({ pets, keys }: PackedBatch, mayTake: boolean): boolean {
+    if (pets.count === 0) return false;
+    const { contents } = this;
+    const placement = contents.pets.append(pets, mayTake);
+    for (let i = 0; i < keys.count; i++) {
+      const time = keys.times[i] ?? 0;
       if (isExpired(time, this.#now)) continue;
-      const entry = keys.reserve(packedKeys.words, FINGERPRINT_WORDS * i);
-      keys.complete(entry, pets.textRef(first + (packedKeys.pets[i] ?? 0)), time);
+      const entry = contents.keys.reserve(keys.words, FINGERPRINT_WORDS * i);
+      contents.keys.complete(entry, textRefOf(pets, keys.pets[i] ?? 0, placement), time);
     }
-    this.#parser.reset();
-    return isTaken;
-  }
-
-  #addEntries(at: number, entries: readonly PetEntry[]): void {
-    const { pets, keys } = this.contents;
-    const first = pets.append(encodeBatch(0, at, entries));
-    entries.forEach(({ fingerprint }, i) => {
-      if (!fingerprint || isExpired(at, this.#now)) return;
-      keys.complete(keys.reserve(fingerprint), pets.textRef(first + i), at);
-    });
+    return placement.isTaken;
   }
 }

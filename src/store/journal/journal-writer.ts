@@ -1,4 +1,5 @@
 import type { Clock } from '../../contract/clock.ts';
+import { textRefOf } from '../index/pet-index.ts';
 import type { Journal } from './load-journal.ts';
 import { encodeBatch, type PetEntry } from './record-format.ts';
 
@@ -105,9 +106,9 @@ export class JournalWriter {
     const packed = encodeBatch(contents.seq + 1, at, entries);
     await file.append(packed.bytes);
     contents.seq++;
-    const first = contents.pets.append(packed);
+    const placement = contents.pets.append(packed);
     keys.forEach((key, i) => {
-      if (key !== undefined) contents.keys.complete(key, contents.pets.textRef(first + i), at);
+      if (key !== undefined) contents.keys.complete(key, textRefOf(packed, i, placement), at);
     });
   }
 }

@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib';
 import * as z from 'zod/mini';
 import { tryParseJson } from '../../contract/json.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
@@ -7,6 +6,7 @@ import { FINGERPRINT_WORDS, type Fingerprint, KEY_WORDS } from '../index/idempot
 import type { PackedPets } from '../index/pet-index.ts';
 import type { OrderJson, PetJson } from '../store.ts';
 import { Instant } from '../stored-json.ts';
+import { checksum } from './checksum.ts';
 
 /*
  * The journal is a file of JSON lines: a header, then one record per synced batch of animals or per order. Every line
@@ -50,6 +50,12 @@ export type PetEntry = {
   text: PetJson;
   fingerprint?: Fingerprint | undefined;
 };
+
+/** Idempotency keys: for each the index of its animal, the time of its record, and the words of its fingerprint. */
+export type PackedKeys = { count: number; pets: number[]; times: number[]; words: Uint32Array };
+
+/** Animals and their idempotency keys. */
+export type PackedBatch = { pets: PackedPets; keys: PackedKeys };
 
 const AnyHeader = z.object({ seq: z.literal(0), format: z.int() });
 const HeaderLine = z.object({
@@ -143,12 +149,12 @@ export function hasValidChecksum(bytes: Buffer, start: number, end: number): boo
   if (end <= covered || bytes[covered - 2] !== 0x22 || bytes[covered - 1] !== 0x2c) return false;
   if (bytes[end - 1] !== 0x7d) return false;
   for (let i = 0; i < RECORD_PREFIX.length; i++) if (bytes[start + i] !== RECORD_PREFIX[i]) return false;
-  return parseHex32(bytes, start + RECORD_PREFIX.length) === crc32(bytes.subarray(covered, end));
+  return parseHex32(bytes, start + RECORD_PREFIX.length) === checksum(bytes, covered, end);
 }
 
 function withChecksum(covered: string): Buffer {
   const line = Buffer.from(`{"crc":"00000000",${covered}\n`);
-  const crc = crc32(line.subarray(PREFIX_LENGTH, -1));
+  const crc = checksum(line, PREFIX_LENGTH, line.length - 1);
   line.write(crc.toString(16).padStart(8, '0'), RECORD_PREFIX.length, 'latin1');
   return line;
 }

@@ -2,9 +2,8 @@ import * as z from 'zod/mini';
 import { int64 } from '../../contract/int64.ts';
 import { stringifyJson, tryParseJson } from '../../contract/json.ts';
 import { PetStatus } from '../../contract/schemas.ts';
-import { FINGERPRINT_WORDS } from '../index/idempotency-index.ts';
 import type { OrderJson } from '../store.ts';
-import type { PetEntry } from './record-format.ts';
+import { encodeBatch, type PackedBatch, type PetEntry } from './record-format.ts';
 
 const Half = z.string().check(z.regex(/^[0-9a-f]{32}$/));
 const StoredPet = z.object({ id: int64, name: z.string(), categoryId: int64, status: PetStatus });
@@ -18,7 +17,7 @@ const AnyRecord = z.object({
 });
 
 /** A record: animals or an order. */
-export type JournalRecord = { seq: number; at: number; entries: PetEntry[]; order: OrderJson | undefined };
+export type JournalRecord = PackedBatch & { seq: number; order: OrderJson | undefined };
 
 /**
  * Parses a record in any JSON notation, with any additional fields. Animals keep their additional fields.
@@ -36,13 +35,17 @@ export function parseRecordJson(text: string): JournalRecord | 'unknown_kind' | 
     if (!data) return undefined;
     entries.push({ id: data.id, status: data.status, text: stringifyJson(pet) });
   }
-  for (const { pet, key, body } of keys) {
-    const entry = entries[pet];
-    if (!entry) return undefined;
-    const hex = key + body;
-    entry.fingerprint = Uint32Array.from({ length: FINGERPRINT_WORDS }, (_, i) =>
-      Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16),
-    );
-  }
-  return { seq, at, entries, order: order === undefined ? undefined : stringifyJson(order) };
+  if (keys.some(({ pet }) => entries[pet] === undefined)) return undefined;
+  const words = keys.flatMap(({ key, body }) => (key + body).match(/.{8}/g) ?? []);
+  return {
+    seq,
+    pets: encodeBatch(seq, at, entries),
+    keys: {
+      count: keys.length,
+      pets: keys.map(({ pet }) => pet),
+      times: keys.map(() => at),
+      words: Uint32Array.from(words, (hex) => Number.parseInt(hex, 16)),
+    },
+    order: order === undefined ? undefined : stringifyJson(order),
+  };
 }
