@@ -1,12 +1,9 @@
 import { type CsvError, parse } from 'csv-parse';
 import { MAX_ROW_BYTES, type RowError, TOO_LONG } from './row.ts';
-import { prepend, readUntil } from './utf8-text.ts';
+import { prepend } from './utf8-text.ts';
 
 /** A record and the line (1-based) on which it starts. */
 export type CsvRecord = { line: number; cells: string[]; delimiter: string };
-
-/** The first line that is not blank, after any blank lines. */
-const FIRST_LINE = /^\s*\S[^\r\n]*[\r\n]/;
 
 /** The line with which Excel declares the delimiter. */
 const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
@@ -25,9 +22,10 @@ const LOOK_AHEAD = 64;
  * record over 1 MiB, because the start of the next record is then unknown.
  */
 export async function* csvRecords(
-  texts: AsyncGenerator<string>,
+  head: string,
+  rest: AsyncIterable<string>,
 ): AsyncGenerator<CsvRecord | ({ line: number } & RowError)> {
-  const { skipped, header, rest, delimiter } = await findHeader(texts);
+  const { skipped, delimiter } = findHeader(head);
   let line = 1 + countLineEnds([skipped]);
   let start = 0;
   let blankLines = 0;
@@ -35,7 +33,7 @@ export async function* csvRecords(
     line += count - blankLines;
     blankLines = count;
   };
-  for await (const chunk of parseChunks(prepend(header, rest), delimiter)) {
+  for await (const chunk of parseChunks(prepend(head.slice(skipped.length), rest), delimiter)) {
     const { records, error } = chunk;
     for (const { cells, end, blankBefore } of records) {
       skipBlankLines(blankBefore);
@@ -55,20 +53,15 @@ export async function* csvRecords(
 }
 
 /**
- * Skips everything above the header and detects the delimiter. Blank lines must not reach csv-parse: it is slow on
- * records that are longer than the first one.
+ * Finds the text above the header, and detects the delimiter. Blank lines above the header must not reach csv-parse: it
+ * is slow on records that are longer than the first one.
  */
-async function findHeader(texts: AsyncGenerator<string>) {
-  let head = await readUntil(texts, FIRST_LINE);
-  let rest = texts;
+function findHeader(head: string): { skipped: string; delimiter: string } {
   const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
-  if (separator !== undefined) {
-    rest = prepend(head.slice(separatorLine.length), texts);
-    head = await readUntil(rest, FIRST_LINE);
-  }
-  const [blank = ''] = BLANK.exec(head) ?? [];
-  const header = head.slice(blank.length);
-  return { skipped: separatorLine + blank, header, rest, delimiter: separator ?? guessDelimiter(header) };
+  const below = head.slice(separatorLine.length);
+  const [blank = ''] = BLANK.exec(below) ?? [];
+  const delimiter = separator ?? guessDelimiter(below.slice(blank.length));
+  return { skipped: separatorLine + blank, delimiter };
 }
 
 /** The delimiter that occurs most often in the header, outside quotes. */

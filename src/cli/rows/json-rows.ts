@@ -1,21 +1,22 @@
 import { isTooLong, parseJsonRow, type RawRow, TOO_LONG } from './row.ts';
+import { prepend } from './utf8-text.ts';
 
 /** The rows of NDJSON: one JSON document per line. Blank lines are skipped. */
-export async function* ndjsonRows(texts: AsyncIterable<string>): AsyncGenerator<RawRow> {
+export async function* ndjsonRows(head: string, rest: AsyncIterable<string>): AsyncGenerator<RawRow> {
   let line = 1;
-  let rest = '';
-  for await (const text of texts) {
+  let row = '';
+  for await (const text of prepend(head, rest)) {
     const [first = '', ...more] = text.split('\n');
-    rest += first;
+    row += first;
     for (const next of more) {
-      if (isTooLong(rest)) break;
-      if (rest.trim() !== '') yield parseJsonRow(line, rest);
+      if (isTooLong(row)) break;
+      if (row.trim() !== '') yield parseJsonRow(line, row);
       line++;
-      rest = next;
+      row = next;
     }
-    if (isTooLong(rest)) return yield { line, error: TOO_LONG };
+    if (isTooLong(row)) return yield { line, error: TOO_LONG };
   }
-  if (rest.trim() !== '') yield parseJsonRow(line, rest);
+  if (row.trim() !== '') yield parseJsonRow(line, row);
 }
 
 const code = (char: string) => char.charCodeAt(0);
@@ -26,14 +27,14 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [code('['), code(']
  * The elements of a JSON array, streamed. This finds only where each element ends; the element is then parsed as a
  * document, which keeps all digits of numbers and gives errors a line. An invalid element ends the reading.
  */
-export async function* jsonRows(texts: AsyncIterable<string>): AsyncGenerator<RawRow> {
+export async function* jsonRows(head: string, rest: AsyncIterable<string>): AsyncGenerator<RawRow> {
   const nesting = new Nesting();
   let state: 'before array' | 'before first' | 'after comma' | 'after array' = 'before array';
   let line = 1;
   /** The line on which the current element starts, and its text in earlier chunks. */
   let startLine: number | undefined;
   let element = '';
-  for await (const text of texts) {
+  for await (const text of prepend(head, rest)) {
     let start = 0;
     for (let at = 0; at < text.length; at++) {
       const char = text.charCodeAt(at);

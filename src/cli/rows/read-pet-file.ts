@@ -6,12 +6,10 @@ import { InterruptedError } from '../../client/errors.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import { fileError, usageError } from '../errors/errors.ts';
 import type { CommandContext } from '../program/command.ts';
-import { EmptyNames } from './empty-names.ts';
-import { describeNotText, refuseWorkbook, unreadableFile } from './file-errors.ts';
 import type { RowFormat } from './formats.ts';
+import { describeNotText, refuseWorkbook, unreadableFile } from './input-file.ts';
 import { formatOfPath, readRows } from './read-rows.ts';
-import { RowErrorReporter } from './row-error-reporter.ts';
-import { describeInvalidRow } from './row-errors.ts';
+import { describeInvalidRow, EmptyNames, RowErrorReporter } from './row-errors.ts';
 
 export type InputOptions = { from: string; format?: RowFormat | undefined };
 

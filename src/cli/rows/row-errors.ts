@@ -1,6 +1,8 @@
-import type * as z from 'zod/mini';
+import * as z from 'zod/mini';
 import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
 import { stringifyJson } from '../../contract/json.ts';
+import { usageError } from '../errors/errors.ts';
+import type { Console } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { cutToWidth } from '../output/width.ts';
 import type { RowError, RowValue } from './row.ts';
@@ -16,6 +18,13 @@ export function excerpt(text: string): string {
 
 /** The CSV column (and option) of a field. JSON uses the field names of the service. */
 export const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
+
+/** The animal in a row, if the row is valid by the schema, or what is wrong with the row. */
+export function checkRow<T>(row: RowValue | RowError, schema: z.core.$ZodType<T>): { pet: T } | RowError {
+  if ('error' in row) return row;
+  const { success, data, error } = z.safeParse(schema, row.value);
+  return success ? { pet: data } : describeInvalidRow(error, row);
+}
 
 /** Describes a failed validation with the values found: `status "gone" must be one of …`. */
 export function describeInvalidRow(error: z.core.$ZodError, { value, format }: RowValue): Required<RowError> {
@@ -53,4 +62,90 @@ function integerRule(value: unknown, format: RowValue['format']): string {
   if (/^-?[1-9]\d*$/.test(text)) return `${must} ${bounds}`;
   // For example 01, or 1E+15, as spreadsheets write long numbers.
   return Number.isInteger(Number(text)) ? `${must}, in plain digits` : must;
+}
+
+/** Further errors are only counted by kind. */
+export const MAX_ROW_ERRORS_SHOWN = 20;
+
+const MAX_KINDS_SHOWN = 5;
+
+/** Counts errors by kind. */
+export class RowErrorSummary {
+  #count = 0;
+  readonly #kinds = new Map<string, number>();
+
+  add({ error, kind = error }: RowError): void {
+    this.#count++;
+    this.#kinds.set(kind, (this.#kinds.get(kind) ?? 0) + 1);
+  }
+
+  /** `and 40 more errors: status must be one of …`; undefined if there are none. */
+  describe(): string | undefined {
+    const kinds = [...this.#kinds].toSorted(([, a], [, b]) => b - a);
+    const [only] = kinds;
+    if (only === undefined) return undefined;
+    if (kinds.length === 1) return `and ${this.#count} more errors: ${only[0]}`;
+    const shown = kinds.slice(0, MAX_KINDS_SHOWN).map(([kind, count]) => `${count} × ${kind}`);
+    if (kinds.length > MAX_KINDS_SHOWN) shown.push('and others');
+    return `and ${this.#count} more errors: ${shown.join('; ')}`;
+  }
+}
+
+/** Reports row errors on stderr as they occur: all of them with `--json`, otherwise the first 20. */
+export class RowErrorReporter {
+  readonly #console: Console;
+  readonly #source: string;
+  readonly #more = new RowErrorSummary();
+  #count = 0;
+
+  /** @param source the name of the input in messages */
+  constructor(console: Console, source: string) {
+    this.#console = console;
+    this.#source = source;
+  }
+
+  async report(line: number, rowError: RowError): Promise<void> {
+    const [console, source] = [this.#console, this.#source];
+    if (++this.#count > MAX_ROW_ERRORS_SHOWN && !console.json) return this.#more.add(rowError);
+    const message = rowError.error;
+    const text = sanitizeForTerminal(`${source}, line ${line}: ${message}`);
+    console.event({ fault: { source, line, message } }, text);
+    await console.drain();
+  }
+
+  /** @throws CliError if any error was reported */
+  throwIfAny(): void {
+    if (this.#count === 0) return;
+    const more = this.#more.describe();
+    if (more !== undefined) this.#console.event({ notice: more }, sanitizeForTerminal(`… ${more}`));
+    const count = this.#count === 1 ? '1 error' : `${this.#count} errors`;
+    const hint = more === undefined ? 'fix the lines above' : 'fix these errors; --json lists all of them';
+    throw usageError(`${count} in ${this.#source}; nothing was sent`, hint);
+  }
+}
+
+const MAX_LINES_SHOWN = 10;
+
+/** A name that is invisible in a list. U+2800 is the blank Braille pattern. */
+const EMPTY = /^[\s\u2800]*$/;
+
+/** Collects the rows whose name is empty. They are valid, but probably a mistake. */
+export class EmptyNames {
+  #count = 0;
+  readonly #lines: number[] = [];
+
+  check(line: number, name: string): void {
+    if (!EMPTY.test(name)) return;
+    this.#count++;
+    if (this.#lines.length < MAX_LINES_SHOWN) this.#lines.push(line);
+  }
+
+  /** `2 rows have an empty name: lines 43, 51`; undefined if there are none. */
+  describe(): string | undefined {
+    if (this.#count === 0) return undefined;
+    const lines = this.#lines.join(', ');
+    if (this.#count === 1) return `1 row has an empty name: line ${lines}`;
+    const more = this.#count - this.#lines.length;
+    return `${this.#count} rows have an empty name: lines ${lines}${more > 0 ? ` and ${more} more` : ''}`;
+  }
 }

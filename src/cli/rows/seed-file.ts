@@ -5,16 +5,18 @@ import { parseJson } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
 import { usageError } from '../errors/errors.ts';
-import { describeNotText, refuseWorkbook, unreadableFile } from './file-errors.ts';
 import type { RowFormat } from './formats.ts';
-import { formatOfPath, readRows } from './read-rows.ts';
+import { describeNotText, requireFormat, unreadableFile } from './input-file.ts';
+import { readRows } from './read-rows.ts';
 import type { RowError, RowValue } from './row.ts';
-import { MAX_ROW_ERRORS_SHOWN, RowErrorSummary } from './row-error-reporter.ts';
-import { describeInvalidRow } from './row-errors.ts';
+import { checkRow, MAX_ROW_ERRORS_SHOWN, RowErrorSummary } from './row-errors.ts';
 import { utf8Text } from './utf8-text.ts';
 
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
 type SeedPet = z.infer<typeof SeedPet>;
+
+/** Limits how many rows are parsed at once. */
+const CHUNK_BYTES = 65_536;
 
 /** A row and its position in the file, as messages name it: `line 7`. */
 type Row = { position: string } & (RowValue | RowError);
@@ -26,39 +28,34 @@ type Row = { position: string } & (RowValue | RowError);
  * @throws CliError that lists the errors with their lines
  */
 export async function readSeedFile(path: string): Promise<Seed> {
-  refuseWorkbook(path);
-  const format = formatOfPath(path);
-  if (format === undefined) {
-    throw usageError(
-      `cannot detect the format of ${path}`,
-      'use the extension .json, .ndjson, .jsonl or .csv',
-    );
-  }
+  const format = requireFormat(path, 'use the extension .json, .ndjson, .jsonl or .csv');
   const bytes = await readFile(path).catch(async (error) =>
     Promise.reject(await unreadableFile(path, error)),
   );
   try {
-    const document = format === 'json' ? await readDocument(bytes, path) : undefined;
-    const { pets, orders } = document ?? { pets: rowsOf(bytes, format), orders: [] };
-    return { pets: assignIds(await validateRows(pets, path)), orders };
+    const isDocument = format === 'json' && !isArray(bytes);
+    const { rows, orders } = isDocument
+      ? await readDocument(bytes, path)
+      : { rows: rowsOf(bytes, format), orders: [] };
+    return { pets: assignIds(await checkRows(rows, path)), orders };
   } catch (error) {
     throw describeNotText(error, path, format);
   }
 }
 
-/** Reads `{"pets": […], "orders": […]}`. Returns undefined for an array, which is read row by row. */
-async function readDocument(bytes: Uint8Array, path: string) {
+/** Skips whitespace and the byte order mark, whose bytes are not ASCII. */
+const isArray = (bytes: Uint8Array): boolean =>
+  bytes.find((byte) => byte > 0x20 && byte < 0x80) === '['.charCodeAt(0);
+
+/** Reads `{"pets": […], "orders": […]}`. */
+async function readDocument(bytes: Uint8Array, path: string): Promise<{ rows: Row[]; orders: unknown[] }> {
   let text = '';
-  for await (const piece of utf8Text(once(bytes))) text += piece;
-  if (text.trimStart().startsWith('[')) return undefined;
+  for await (const piece of utf8Text(chunksOf(bytes))) text += piece;
   const { pets, orders = [] } = (parseDocument(text, path) ?? {}) as Record<string, unknown>;
   if (!Array.isArray(pets) || !Array.isArray(orders)) {
     throw usageError(`${path} must be an array of animals, or an object with the arrays "pets" and "orders"`);
   }
-  return {
-    pets: pets.map((value, i): Row => ({ position: `animal ${i + 1}`, value, format: 'json' })),
-    orders,
-  };
+  return { rows: pets.map((value, i) => ({ position: `animal ${i + 1}`, value, format: 'json' })), orders };
 }
 
 function parseDocument(text: string, path: string): unknown {
@@ -71,23 +68,25 @@ function parseDocument(text: string, path: string): unknown {
 
 async function* rowsOf(bytes: Uint8Array, format: RowFormat): AsyncGenerator<Row> {
   let count = 0;
-  for await (const row of readRows(once(bytes), format)) {
+  for await (const row of readRows(chunksOf(bytes), format)) {
     const animal = format === 'json' && 'value' in row ? `, animal ${++count}` : '';
     yield { ...row, position: `line ${row.line}${animal}` };
   }
 }
 
-async function* once(bytes: Uint8Array) {
-  yield bytes;
+async function* chunksOf(bytes: Uint8Array) {
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
+    yield bytes.subarray(start, start + CHUNK_BYTES);
 }
 
-async function validateRows(rows: Iterable<Row> | AsyncIterable<Row>, path: string): Promise<SeedPet[]> {
+async function checkRows(rows: Iterable<Row> | AsyncIterable<Row>, path: string): Promise<SeedPet[]> {
   const errors: string[] = [];
   const more = new RowErrorSummary();
   const positions = new Map<bigint, string>();
   const pets: SeedPet[] = [];
   for await (const row of rows) {
-    const result = validateRow(row, positions);
+    const checked = checkRow(row, SeedPet);
+    const result = 'pet' in checked ? checkId(checked.pet, row.position, positions) : checked;
     if ('pet' in result) pets.push(result.pet);
     else if (errors.length === MAX_ROW_ERRORS_SHOWN) more.add(result);
     else errors.push(`${path}, ${row.position}: ${result.error}`);
@@ -98,15 +97,15 @@ async function validateRows(rows: Iterable<Row> | AsyncIterable<Row>, path: stri
 }
 
 /** @param positions of the ids in earlier rows; the id of this row is added */
-function validateRow(row: Row, positions: Map<bigint, string>): { pet: SeedPet } | RowError {
-  if ('error' in row) return row;
-  const result = z.safeParse(SeedPet, row.value);
-  if (!result.success) return describeInvalidRow(result.error, row);
-  const pet = result.data;
-  if (pet.id === undefined) return { pet };
+function checkId(
+  pet: SeedPet,
+  position: string,
+  positions: Map<bigint, string>,
+): { pet: SeedPet } | RowError {
   const { id } = pet;
+  if (id === undefined) return { pet };
   const earlier = positions.get(id);
-  positions.set(id, row.position);
+  positions.set(id, position);
   const bounds = `must be from 1 to ${INT64_MAX - 1n}`;
   if (id < 1n || id === INT64_MAX) return { error: `id ${id} ${bounds}`, kind: `id ${bounds}` };
   if (earlier === undefined) return { pet };

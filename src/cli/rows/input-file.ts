@@ -15,6 +15,18 @@ export function refuseWorkbook(path: string): void {
     throw usageError(`${path} is a workbook, not text`, SAVE_AS_CSV);
 }
 
+/**
+ * The format of a file by its extension.
+ *
+ * @throws CliError with the hint if the extension is unknown, or that of a spreadsheet
+ */
+export function requireFormat(path: string, hint: string): RowFormat {
+  refuseWorkbook(path);
+  const format = formatOfPath(path);
+  if (format === undefined) throw usageError(`cannot detect the format of ${path}`, hint);
+  return format;
+}
+
 /** Turns a NotTextError into a CliError with a hint; returns any other error unchanged. */
 export function describeNotText(error: unknown, name: string, format: RowFormat | undefined): unknown {
   if (!(error instanceof NotTextError)) return error;
