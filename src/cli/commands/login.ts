@@ -3,9 +3,9 @@ import { followUpCommand, withClient } from '../connection/connect.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { CliError, usageError } from '../errors/errors.ts';
-import { openProfileFiles } from '../profiles/files.ts';
+import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
 import { type Connection, maskKey, parseBaseUrl } from '../profiles/profile.ts';
-import { allowsHttp, checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
+import { checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { promptSecret, promptText, readStdin } from '../prompts/prompt.ts';
 
@@ -24,20 +24,19 @@ export const login: Command<Options> = {
     { flags: '--no-verify', description: 'save the key without checking it with the service' },
   ],
   async run(options, context) {
-    const { globals, console } = context;
-    const files = openProfileFiles(context);
-    const { defaultProfile } = files.readSettings();
-    const profile = chooseProfile({ flags: globals, env: context.env, defaultProfile });
-    const stored = files.read(profile);
+    const { globals, console, env } = context;
+    const { defaultProfile } = readSettings(context);
+    const profile = chooseProfile({ flags: globals, env, defaultProfile });
+    const stored = readProfile(context, profile);
     const baseUrl = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
     const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
-    checkProtocol(baseUrl, allowHttp || allowsHttp(context.env), profile);
+    checkProtocol(baseUrl, { profile, allowHttp, env });
     const verify = (key: string) =>
       options.verify ? verifyKey(context, { profile, baseUrl, key }) : undefined;
     const key = options.withKey
       ? await readKey(context, verify)
       : await promptKey(context, { profile, baseUrl }, verify);
-    await files.write(profile, { baseUrl, key, ...(allowHttp && { allowHttp }) });
+    await writeProfile(context, profile, { baseUrl, key, ...(allowHttp && { allowHttp }) });
     const profileOption = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
     console.notice(
       `saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: pets list${profileOption}`,

@@ -1,4 +1,4 @@
-import { openProfileFiles } from '../profiles/files.ts';
+import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
 import { chooseProfile } from '../profiles/resolve.ts';
 import type { Command } from '../program/command.ts';
 
@@ -8,19 +8,15 @@ export const logout: Command<object> = {
   examples: ['pets logout', 'pets logout --profile staging'],
   async run(_options, context) {
     const { console, globals, env } = context;
-    const files = openProfileFiles(context);
-    const profile = chooseProfile({
-      flags: globals,
-      env,
-      defaultProfile: files.readSettings().defaultProfile,
-    });
-    const stored = files.read(profile);
+    const { defaultProfile } = readSettings(context);
+    const profile = chooseProfile({ flags: globals, env, defaultProfile });
+    const stored = readProfile(context, profile);
     if (stored?.key === undefined) {
       console.notice(`profile ${profile} has no key`);
       return;
     }
     const { key: _, ...rest } = stored;
-    await files.write(profile, rest);
+    await writeProfile(context, profile, rest);
     console.notice(`removed the key from profile ${profile}`);
   },
 };

@@ -6,7 +6,7 @@ import { describeError } from '../errors/describe-error.ts';
 import { CallError, CliError } from '../errors/errors.ts';
 import { type Check, type ProfileRow, showProfiles } from '../output/profiles.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
-import { openProfileFiles, type ProfileFiles } from '../profiles/files.ts';
+import { readProfile, readSettings } from '../profiles/files.ts';
 import {
   type Connection,
   maskKey,
@@ -14,7 +14,7 @@ import {
   type ProfileName,
   profileNames,
 } from '../profiles/profile.ts';
-import { allowsHttp, checkProtocol, chooseProfile } from '../profiles/resolve.ts';
+import { checkProtocol, chooseProfile } from '../profiles/resolve.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
 const SECOND = 1_000;
@@ -28,12 +28,11 @@ export const profiles: Command<{ check?: boolean }> = {
   ],
   async run({ check = false }, context) {
     const { console, globals } = context;
-    const files = openProfileFiles(context);
-    const { defaultProfile } = files.readSettings();
+    const { defaultProfile } = readSettings(context);
     const usual = chooseProfile({ flags: {}, env: context.env, defaultProfile });
     const rows: ProfileRow[] = [];
     for (const profile of globals.profile === undefined ? profileNames : [globals.profile]) {
-      rows.push(await profileRow(context, files, { profile, isDefault: profile === usual, check }));
+      rows.push(await profileRow(context, { profile, isDefault: profile === usual, check }));
     }
     // Every command without --profile uses the key in PETS_API_KEY.
     if (context.env['PETS_API_KEY'] && globals.profile === undefined) {
@@ -52,13 +51,12 @@ export const profiles: Command<{ check?: boolean }> = {
 /** Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
 async function profileRow(
   context: CommandContext,
-  files: ProfileFiles,
   { profile, isDefault, check }: { profile: ProfileName; isDefault: boolean; check: boolean },
 ): Promise<ProfileRow> {
   const { console } = context;
   let stored: Profile | undefined;
   try {
-    stored = files.read(profile);
+    stored = readProfile(context, profile);
   } catch (error) {
     const { message, hint } = describeError(error, context.clock.now());
     console.notice(hint === undefined ? message : `${message}; ${hint}`);
@@ -77,7 +75,7 @@ async function checkStored(context: CommandContext, profile: ProfileName, stored
   const { baseUrl, key = '', allowHttp } = stored;
   const { env, clock } = context;
   try {
-    checkProtocol(baseUrl, allowHttp === true || allowsHttp(env), profile);
+    checkProtocol(baseUrl, { profile, allowHttp, env });
     return await checkKey(context, { profile, baseUrl, key, keySource: `profile ${profile}` });
   } catch (error) {
     if (!(error instanceof CliError)) throw error;

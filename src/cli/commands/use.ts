@@ -1,4 +1,4 @@
-import { openProfileFiles } from '../profiles/files.ts';
+import { readProfile, readSettings, writeSettings } from '../profiles/files.ts';
 import { type ProfileName, profileNames } from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
 
@@ -9,13 +9,12 @@ export const use: Command<{ profile: ProfileName }> = {
   arguments: [{ name: '<profile>', description: 'name of the profile', choices: profileNames }],
   async run({ profile }, context) {
     const { console, env } = context;
-    const files = openProfileFiles(context);
-    await files.writeSettings({ ...files.readSettings(), defaultProfile: profile });
+    await writeSettings(context, { ...readSettings(context), defaultProfile: profile });
     console.notice(`the default profile is now ${profile}`);
     const override = env['PETS_PROFILE'];
     if (override && override !== profile)
       console.notice(`PETS_PROFILE is set to ${override} and overrides the default profile`);
-    if (files.read(profile)?.key === undefined) {
+    if (readProfile(context, profile)?.key === undefined) {
       const next = profile === 'local' ? 'Start a local service: pets serve --seed' : 'Log in: pets login';
       console.notice(`profile ${profile} has no key yet. ${next}`);
     }

@@ -8,7 +8,7 @@ import { CallError, usageError } from '../errors/errors.ts';
 import type { StatusLine } from '../output/console.ts';
 import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/reporting.ts';
 import { shellQuote } from '../output/shell-words.ts';
-import { openProfileFiles } from '../profiles/files.ts';
+import { readProfile, readSettings } from '../profiles/files.ts';
 import { stateDirectory } from '../profiles/paths.ts';
 import { type Connection, isLoopbackUrl } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
@@ -17,13 +17,12 @@ import type { CommandContext } from '../program/command.ts';
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
 export function connectionFor(context: CommandContext): Connection {
   const { globals, console, env } = context;
-  const files = openProfileFiles(context);
   const { connection, notices } = resolveConnection({
     flags: globals,
     env,
     // With --profile, a damaged settings file does not matter.
-    defaultProfile: globals.profile === undefined ? files.readSettings().defaultProfile : undefined,
-    readProfile: files.read,
+    defaultProfile: globals.profile === undefined ? readSettings(context).defaultProfile : undefined,
+    readProfile: (name) => readProfile(context, name),
   });
   for (const notice of notices) console.notice(notice);
   return connection;
@@ -60,8 +59,11 @@ export async function withClient<Result>(
   context.console.redact(connection.key);
   const proxy = proxyFor(connection.baseUrl, context.env);
   const { createClient } = await import('../../client/client.ts');
-  // After the import, because changing V8 flags makes the code cache of Node's own modules unusable.
-  await disableWasmTierUp();
+  if (process.versions.node.startsWith('20.')) {
+    // Node 20 optimizes all of undici's WebAssembly parser immediately, and a short process waits for that on exit. Set
+    // after the import, because changing V8 flags makes the code cache of Node's own modules unusable.
+    (await import('node:v8')).setFlagsFromString('--liftoff-only');
+  }
   const interrupt = new AbortController();
   const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
     interrupt.abort(new InterruptedError()),
@@ -90,16 +92,6 @@ export async function withClient<Result>(
   }
 }
 
-/**
- * Node 20 optimizes all of undici's WebAssembly parser immediately, and a short process waits for that on exit. Later
- * versions only optimize functions that run often.
- */
-async function disableWasmTierUp(): Promise<void> {
-  if (!process.versions.node.startsWith('20.')) return;
-  const { setFlagsFromString } = await import('node:v8');
-  setFlagsFromString('--liftoff-only');
-}
-
 /** A command line, quoted for the shell, that uses the same profile and base URL as the running command. */
 export function followUpCommand(
   { globals: { profile, baseUrl }, platform }: CommandContext,
@@ -124,17 +116,14 @@ export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' |
 export function proxyFor(baseUrl: string, env: Context['env']): HttpProxy | undefined {
   const url = new URL(baseUrl);
   if (isLoopbackUrl(url)) return undefined;
-  const address = addressIn(env, url.protocol === 'https:' ? 'https_proxy' : 'http_proxy');
-  return address === undefined ? undefined : { address, except: env['no_proxy'] ?? env['NO_PROXY'] };
-}
-
-function addressIn(env: Context['env'], name: string): string | undefined {
+  const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
   const variable = env[name] === undefined ? name.toUpperCase() : name;
   const text = env[variable];
   if (!text) return undefined;
   // Like curl, also accept a host and port without a scheme.
   const address = text.includes('://') ? text : `http://${text}`;
-  if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)) return address;
+  if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol))
+    return { address, except: env['no_proxy'] ?? env['NO_PROXY'] };
   // Do not echo the value: it may contain a password.
   throw usageError(
     `${variable} is not the URL of an HTTP proxy`,

@@ -5,37 +5,36 @@ import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
 import { isMissing, realFileSystem } from '../../system/file-system.ts';
-import type { Context } from '../context.ts';
 import { CliError, fileError } from '../errors/errors.ts';
-import { configDirectory } from './paths.ts';
+import { configDirectory, type HomeContext } from './paths.ts';
 import { Profile, type ProfileName, Settings } from './profile.ts';
 
 const FILE_MODE = 0o600;
 
-/** Profiles and settings on disk. Each profile has its own file, so that concurrent logins do not lose updates. */
-export type ProfileFiles = {
-  pathOf(name: ProfileName): string;
-  /** Undefined if the profile has never been saved. @throws CliError if its file is damaged or cannot be read */
-  read(name: ProfileName): Profile | undefined;
-  write(name: ProfileName, profile: Profile): Promise<void>;
-  readSettings(): Settings;
-  writeSettings(settings: Settings): Promise<void>;
-};
+// Each profile has its own file, so that concurrent logins do not lose updates.
 
-export function openProfileFiles(context: Context): ProfileFiles {
-  const directory = configDirectory(context);
-  const pathOf = (name: string) => join(directory, `${name}.json`);
-  return {
-    pathOf,
-    read: (name) => readFile(pathOf(name), Profile),
-    write: (name, profile) => writeFile(directory, name, profile),
-    readSettings: () => readFile(pathOf('settings'), Settings) ?? {},
-    writeSettings: (settings) => writeFile(directory, 'settings', settings),
-  };
-}
+/** Undefined if the profile has never been saved. @throws CliError if its file is damaged or cannot be read */
+export const readProfile = (context: HomeContext, name: ProfileName): Profile | undefined =>
+  readFile(context, name, Profile);
+
+/** Saves a profile. @throws CliError if its file cannot be written */
+export const writeProfile = (context: HomeContext, name: ProfileName, profile: Profile): Promise<void> =>
+  writeFile(context, name, profile);
+
+/** The settings that are not part of a profile. @throws CliError if their file is damaged or cannot be read */
+export const readSettings = (context: HomeContext): Settings => readFile(context, 'settings', Settings) ?? {};
+
+/** Saves the settings. @throws CliError if their file cannot be written */
+export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
+  writeFile(context, 'settings', settings);
 
 /** Does not use conf, which would create the directory and takes longer to load than a whole command. */
-function readFile<Schema extends z.ZodMiniType>(path: string, schema: Schema): z.output<Schema> | undefined {
+function readFile<Schema extends z.ZodMiniType>(
+  context: HomeContext,
+  name: string,
+  schema: Schema,
+): z.output<Schema> | undefined {
+  const path = join(configDirectory(context), `${name}.json`);
   let text: string;
   try {
     // Reading a named pipe would block.
@@ -73,7 +72,8 @@ function nextStep(path: string): string {
     : `log in again: pets login --profile ${name}`;
 }
 
-async function writeFile(directory: string, name: string, value: Record<string, unknown>): Promise<void> {
+async function writeFile(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {
+  const directory = configDirectory(context);
   const Conf = await loadConf();
   try {
     await makePrivateDirectory(realFileSystem, directory);

@@ -11,16 +11,12 @@ const XDG: Record<Kind, string> = {
   state: 'XDG_STATE_HOME',
 };
 
-const DEFAULTS: Record<'linux' | 'darwin', Record<Kind, string[]>> = {
-  linux: {
-    config: ['.config', 'pets'],
-    data: ['.local', 'share', 'pets'],
-    state: ['.local', 'state', 'pets'],
-  },
+const DEFAULTS: Record<'linux' | 'darwin', Record<Kind, string>> = {
+  linux: { config: '.config/pets', data: '.local/share/pets', state: '.local/state/pets' },
   darwin: {
-    config: ['Library', 'Preferences', 'pets'],
-    data: ['Library', 'Application Support', 'pets'],
-    state: ['Library', 'Application Support', 'pets', 'state'],
+    config: 'Library/Preferences/pets',
+    data: 'Library/Application Support/pets',
+    state: 'Library/Application Support/pets/state',
   },
 };
 
@@ -43,5 +39,5 @@ function directory({ env, platform, homeDirectory }: HomeContext, kind: Kind): s
     const local = env['LOCALAPPDATA'] || join(homeDirectory, 'AppData', 'Local');
     return kind === 'config' ? join(roaming, 'pets') : join(local, 'pets', kind);
   }
-  return join(homeDirectory, ...DEFAULTS[platform === 'darwin' ? 'darwin' : 'linux'][kind]);
+  return join(homeDirectory, DEFAULTS[platform === 'darwin' ? 'darwin' : 'linux'][kind]);
 }

@@ -72,8 +72,8 @@ export function resolveConnection(sources: Sources): Resolved {
     throw otherOrigin({ profile, baseUrl, keySource }, home, flagUrl === undefined);
   }
   const isAllowed = stored?.allowHttp === true && sameOrigin(stored.baseUrl, baseUrl);
-  checkProtocol(baseUrl, isAllowed || allowsHttp(env), profile);
-  const notices = isNamed ? ignoredNotice(profile, env) : emptyKeyNotice(profile, env);
+  checkProtocol(baseUrl, { profile, allowHttp: isAllowed, env });
+  const notices = ignoredVariables(env, profile, isNamed);
   return { connection: { profile, baseUrl, key, keySource }, notices };
 }
 
@@ -89,13 +89,16 @@ export function checkUrl(text: string, source: string): string {
   return url;
 }
 
-/** Whether PETS_ALLOW_HTTP permits sending keys unencrypted. */
-export const allowsHttp = (env: Sources['env']): boolean => env['PETS_ALLOW_HTTP'] === '1';
-
-/** @throws CliError exit 2 if the key would be sent unencrypted to another machine */
-export function checkProtocol(baseUrl: string, allowHttp: boolean, profile: ProfileName): void {
+/**
+ * @param allowHttp whether the user has allowed plain http for this profile
+ * @throws CliError exit 2 if the key would be sent unencrypted to another machine
+ */
+export function checkProtocol(
+  baseUrl: string,
+  { profile, allowHttp, env }: { profile: ProfileName; allowHttp: boolean | undefined; env: Sources['env'] },
+): void {
   const url = new URL(baseUrl);
-  if (url.protocol === 'https:' || isLoopbackUrl(url) || allowHttp) return;
+  if (url.protocol === 'https:' || isLoopbackUrl(url) || allowHttp || env['PETS_ALLOW_HTTP'] === '1') return;
   throw usageError(
     `${url.origin} does not use https: the key would be sent unencrypted`,
     `use https, or allow http: pets login --profile ${profile} --base-url ${baseUrl} --allow-http`,
@@ -104,11 +107,11 @@ export function checkProtocol(baseUrl: string, allowHttp: boolean, profile: Prof
 
 const sameOrigin = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin;
 
-/** CI systems set the variable of a missing secret to an empty string. */
-const emptyKeyNotice = (profile: ProfileName, env: Sources['env']): string[] =>
-  env['PETS_API_KEY'] === '' ? [`PETS_API_KEY is empty; using the key of profile ${profile}`] : [];
-
-function ignoredNotice(profile: ProfileName, env: Sources['env']): string[] {
+/** Notices about environment variables that are ignored. */
+function ignoredVariables(env: Sources['env'], profile: ProfileName, isNamed: boolean): string[] {
+  // CI systems set the variable of a missing secret to an empty string.
+  if (!isNamed)
+    return env['PETS_API_KEY'] === '' ? [`PETS_API_KEY is empty; using the key of profile ${profile}`] : [];
   const names = ['PETS_API_KEY', 'PETS_BASE_URL'].filter((name) => env[name]);
   return names.length === 0 ? [] : [`--profile ${profile} overrides ${names.join(' and ')}`];
 }

@@ -1,50 +1,33 @@
 import { petStatuses } from '../../contract/schemas.ts';
 import { profileNames } from '../profiles/profile.ts';
 
-/** Commands of other tools, and what they are called here. */
-const COMMANDS: Readonly<Record<string, string>> = {
-  ls: 'list',
-  all: 'list --all',
-  search: 'list --all',
-  find: 'list --all',
-  count: 'list --all',
-  export: 'list --all --csv',
-  show: 'get <id>',
-  view: 'get <id>',
-  create: 'add <name> --category <id>',
-  new: 'add <name> --category <id>',
-  import: 'add --from <file>',
-  auth: 'login',
-  signin: 'login',
-  signout: 'logout',
-  config: 'profiles',
-  whoami: 'profiles --check',
-  status: 'profiles --check',
-  quota: 'profiles --check',
-  limit: 'profiles --check',
-  limits: 'profiles --check',
-  usage: 'profiles --check',
-  switch: 'use <profile>',
-  mock: 'serve',
-  server: 'serve',
-  start: 'serve',
-  revoke: 'keys revoke <name>',
-  'keys delete': 'keys revoke <name>',
-  'keys remove': 'keys revoke <name>',
-  'keys rm': 'keys revoke <name>',
-  'keys new': 'keys add <name> --plan <plan>',
-  'keys create': 'keys add <name> --plan <plan>',
-  version: '--version',
+/** What to suggest for commands that other tools have. */
+const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  list: ['ls'],
+  'list --all': ['all', 'search', 'find', 'count'],
+  'list --all --csv': ['export'],
+  'get <id>': ['show', 'view'],
+  'add <name> --category <id>': ['create', 'new'],
+  'add --from <file>': ['import'],
+  login: ['auth', 'signin'],
+  logout: ['signout'],
+  profiles: ['config'],
+  'profiles --check': ['whoami', 'status', 'quota', 'limit', 'limits', 'usage'],
+  'use <profile>': ['switch'],
+  serve: ['mock', 'server', 'start'],
+  'keys revoke <name>': ['revoke', 'keys delete', 'keys remove', 'keys rm'],
+  'keys add <name> --plan <plan>': ['keys new', 'keys create'],
+  '--version': ['version'],
 };
 
 /** Commands for which the service has no operation. */
-const UNSUPPORTED = new Set(['delete', 'remove', 'rm', 'update', 'edit', 'set', 'sell', 'buy']);
+const UNSUPPORTED = ['delete', 'remove', 'rm', 'update', 'edit', 'set', 'sell', 'buy'];
 
 /** A hint for an unknown command; undefined if none is known. */
 export function suggestCommand(words: string): string | undefined {
-  const command = COMMANDS[words];
+  const [command] = Object.entries(COMMANDS).find(([, others]) => others.includes(words)) ?? [];
   if (command !== undefined) return `did you mean pets ${command}?`;
-  return UNSUPPORTED.has(words)
+  return UNSUPPORTED.includes(words)
     ? 'the service can only add and show animals, not change or delete them. See: pets help'
     : undefined;
 }
@@ -75,12 +58,21 @@ const OPTIONS: Readonly<Record<string, string>> = {
 
 /** A hint for an unknown option; undefined if none is known. */
 export function suggestForOption(command: string, option: string): string | undefined {
-  const status = petStatuses.find((each) => option === `--${each}`);
-  if (status !== undefined && command !== '') return `did you mean pets ${command} --status ${status}?`;
-  const profile = profileNames.find((each) => option === `--${each}`);
-  if (profile !== undefined && command !== '') return `did you mean pets ${command} --profile ${profile}?`;
   if (/^--(?:api-?)?(?:key|token)$/.test(option)) return KEY_IN_ARGUMENTS;
-  return OPTIONS[`${command} ${option}`] ?? OPTIONS[option];
+  return (
+    (option.startsWith('--') ? suggestForValue(command, option.slice(2)) : undefined) ??
+    OPTIONS[`${command} ${option}`] ??
+    OPTIONS[option]
+  );
+}
+
+/** A hint for a status or the name of a profile that was given without its option. */
+function suggestForValue(command: string, word: string): string | undefined {
+  const value = word.toLowerCase();
+  const isStatus = ['list', 'add'].includes(command) && petStatuses.some((status) => status === value);
+  if (isStatus) return `did you mean pets ${command} --status ${value}?`;
+  const isProfile = command !== '' && profileNames.some((name) => name === value);
+  return isProfile ? `did you mean pets ${command} --profile ${value}?` : undefined;
 }
 
 /** A hint for arguments that a command does not accept. `options` are the command-line words after them. */
@@ -91,11 +83,9 @@ export function suggestForExtraArguments(
 ): string | undefined {
   const [first = ''] = words;
   if (command === 'add') return suggestForNames(words, options);
-  if (command === 'login') return suggestForLogin(first);
-  const status = command === 'list' && petStatuses.find((each) => each === first.toLowerCase());
-  if (status) return `did you mean pets list --status ${status}?`;
-  const profile = profileNames.find((each) => each === first.toLowerCase());
-  return profile && `did you mean pets ${command} --profile ${profile}?`;
+  if (command !== 'login') return suggestForValue(command, first);
+  if (/^https?:/.test(first)) return `did you mean pets login --base-url ${first}?`;
+  return suggestForValue(command, first) ?? KEY_IN_ARGUMENTS;
 }
 
 function suggestForNames(words: readonly string[], options: readonly string[]): string {
@@ -108,10 +98,4 @@ function suggestForNames(words: readonly string[], options: readonly string[]): 
   const whole = words.join(' ').replace(/[“”„«»"]/g, '');
   const rest = hasCategory ? options.join(' ') : '--category <id>';
   return `put straight quotes around a name with spaces: pets add "${whole}" ${rest}`;
-}
-
-function suggestForLogin(word: string): string {
-  if (/^https?:/.test(word)) return `did you mean pets login --base-url ${word}?`;
-  const profile = profileNames.find((each) => each === word.toLowerCase());
-  return profile ? `did you mean pets login --profile ${profile}?` : KEY_IN_ARGUMENTS;
 }

@@ -1,6 +1,6 @@
 import type { Service } from '../../server/service.ts';
 import type { Context } from '../context.ts';
-import { openProfileFiles } from '../profiles/files.ts';
+import { readProfile, writeProfile } from '../profiles/files.ts';
 
 const TIMEOUT_MS = 1_000;
 
@@ -14,13 +14,12 @@ export async function saveLocalProfile(
   service: Service,
   key: string,
 ): Promise<string | undefined> {
-  const files = openProfileFiles(context);
-  const stored = files.read('local');
+  const stored = readProfile(context, 'local');
   if (stored && stored.baseUrl !== service.url) {
     const storeId = await fetchStoreId(stored.baseUrl);
     if (storeId !== undefined && storeId !== service.store.id) return stored.baseUrl;
   }
-  await files.write('local', { baseUrl: service.url, key });
+  await writeProfile(context, 'local', { baseUrl: service.url, key });
   return undefined;
 }
 
