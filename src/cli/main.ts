@@ -46,9 +46,7 @@ export async function main(context: Context): Promise<number> {
 export function preParseFlags(argv: readonly string[]): Pick<GlobalOptions, 'json' | 'debug' | 'color'> {
   const end = argv.indexOf('--');
   const own = end === -1 ? argv : argv.slice(0, end);
-  const colour = own
-    .map((word, i) => (word === '--color' ? own[i + 1] : word.split('--color=')[1]))
-    .findLast((word) => word !== undefined);
+  const [, colour] = [...own.join('\n').matchAll(/^--color[=\n](.*)$/gm)].at(-1) ?? [];
   return {
     json: own.includes('--json'),
     debug: own.includes('--debug'),
@@ -72,7 +70,11 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
   const program = new Commander('pets')
     .exitOverride()
     .configureOutput({ writeOut: addHelp, writeErr: addHelp })
-    .configureHelp({ helpWidth: columns, showGlobalOptions: true, ...narrowHelp(columns) })
+    .configureHelp({
+      helpWidth: columns,
+      showGlobalOptions: true,
+      ...(columns < MAX_HELP_COLUMNS && narrowHelp(columns)),
+    })
     .helpOption(helpOption.flags, helpOption.description)
     .helpCommand(false)
     .version(version, versionOption.flags, versionOption.description)

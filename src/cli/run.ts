@@ -30,7 +30,7 @@ export function createProcessContext(): Context {
     // With an empty HOME, files would be created in the working directory.
     homeDirectory: homedir() || userInfo().homedir,
     pid: process.pid,
-    clock: { now: () => Date.now() },
+    clock: Date,
     sleep,
     random: Math.random,
     onSignal(signals, handler) {

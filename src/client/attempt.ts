@@ -39,8 +39,8 @@ export type Timings = { connected?: number; firstByte?: number; whole: number };
 
 export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
 
-/** Calls `callback` after a time. Returns a function that cancels the call. */
-export type StartTimer = (milliseconds: number, callback: () => void) => () => void;
+/** Starts the timer of an attempt, which is cancelled with `clearTimeout`. */
+export type StartTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
 
 /** The URL of a proxy, and the hosts to reach directly, in the format of NO_PROXY. */
 export type HttpProxy = { address: string; except?: string | undefined };
@@ -55,7 +55,7 @@ export type TransportOptions = {
 export type Transport = ReturnType<typeof createTransport>;
 
 /** Sends single attempts over connections that it keeps open. Does not retry and does not follow redirects. */
-export function createTransport({ clock, proxy, startTimer = startTimeout }: TransportOptions) {
+export function createTransport({ clock, proxy, startTimer = setTimeout }: TransportOptions) {
   const dispatcher = createDispatcher(proxy);
   return {
     /** Never rejects. */
@@ -64,11 +64,6 @@ export function createTransport({ clock, proxy, startTimer = startTimeout }: Tra
     close: async () => (await dispatcher).destroy(),
   };
 }
-
-const startTimeout: StartTimer = (milliseconds, callback) => {
-  const timer = setTimeout(callback, milliseconds);
-  return () => clearTimeout(timer);
-};
 
 const CONNECTION_OPTIONS = {
   // Undici's timeouts are off: `Attempt.timeoutMilliseconds` covers the whole attempt, also the name lookup.
@@ -119,7 +114,7 @@ export function runAttempt(
     function end(outcome: AttemptOutcome): void {
       if (ended) return;
       ended = true;
-      cancelTimer();
+      clearTimeout(timer);
       signal.removeEventListener('abort', interrupt);
       resolve({ outcome, timings: { ...timings, whole: elapsed() } });
     }
@@ -130,7 +125,7 @@ export function runAttempt(
     const expire = () => fail(new TimeoutError(timeoutMilliseconds, { sent }));
     const interrupt = () => fail(new InterruptedError({ sent }));
     // If a slow reader of our output blocked the process, read what has arrived meanwhile before expiring.
-    const cancelTimer = startTimer(timeoutMilliseconds, () => setImmediate(expire));
+    const timer = startTimer(() => setImmediate(expire), timeoutMilliseconds);
     signal.addEventListener('abort', interrupt);
     if (signal.aborted) return interrupt();
 
@@ -162,8 +157,8 @@ export function runAttempt(
       },
       onResponseEnd() {
         response.body = Buffer.concat(chunks).toString('utf8');
-        const error = new NetworkError('the response was truncated', { sent: true });
-        end(isTruncated(response) ? { error } : { response });
+        if (!isTruncated(response)) return end({ response });
+        end({ error: new NetworkError('the response was truncated', { sent: true }) });
       },
       onResponseError(_, cause) {
         const code = codeOf(cause);

@@ -22,9 +22,9 @@ async function start(act: Act = (socket) => socket.write(formatResponse(201, {})
   onTestFinished(() => agent.destroy());
   const interrupt = new AbortController();
   let expire = () => {};
-  const startTimer = (_: number, callback: () => void) => {
+  const startTimer = (callback: () => void) => {
     expire = callback;
-    return () => {};
+    return undefined;
   };
   const send = (change: Partial<Attempt> = {}) => {
     const attempt: Attempt = {

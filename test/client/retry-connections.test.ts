@@ -125,9 +125,9 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
       );
       const { client, attempts } = testClient(server.url.replace('http:', `${protocol}:`), {
         supportsIdempotency,
-        startTimer: (_milliseconds, callback) => {
+        startTimer: (callback) => {
           expire = callback;
-          return () => {};
+          return undefined;
         },
       });
       const error = await expectError(client, isSent);

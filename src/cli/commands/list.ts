@@ -54,9 +54,11 @@ export const list: Command<Options> = {
   },
 };
 
-function chooseFormat({ ndjson, csv }: Options, { globals }: CommandContext): PetFormat {
-  const given = { json: globals.json, ndjson, csv };
-  const formats = (['json', 'ndjson', 'csv'] as const).filter((name) => given[name]);
+function chooseFormat({ ndjson, csv }: Options, { globals: { json } }: CommandContext): PetFormat {
+  const formats: PetFormat[] = [];
+  if (json) formats.push('json');
+  if (ndjson) formats.push('ndjson');
+  if (csv) formats.push('csv');
   if (formats.length > 1) throw usageError(`--${formats.join(' and --')} cannot be combined`, 'use only one');
   return formats[0] ?? 'rows';
 }

@@ -10,7 +10,7 @@ import {
 import { formatDeadline, formatIso } from '../output/time.ts';
 import { type Connection, DEFAULT_PORT, isLoopbackUrl, maskKey } from '../profiles/profile.ts';
 import { type CliErrorCode, exitCodes, type UserError, userError } from './codes.ts';
-import type { CallError } from './errors.ts';
+import { type CallError, systemReason, UNKNOWN_ISSUER } from './errors.ts';
 
 /** Describes an error of the client; undefined for any other error. */
 export function describeCallError(error: unknown, call: CallError, now: number): UserError | undefined {
@@ -120,37 +120,10 @@ function keyHint({ keySource, profile }: Connection): string {
 const baseUrlHint = ({ baseUrl }: Connection): string =>
   `check the base URL ${baseUrl}; it usually ends in /v1`;
 
-const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
-
-/** Error codes of the network and of TLS, in words. */
-const REASONS: Record<string, string> = {
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection closed',
-  ENOTFOUND: 'host not found',
-  EAI_AGAIN: 'host name lookup failed',
-  EHOSTUNREACH: 'host unreachable',
-  ENETUNREACH: 'network unreachable',
-  ETIMEDOUT: 'connection timed out',
-  EPIPE: 'connection closed',
-  UND_ERR_SOCKET: 'connection closed',
-  UND_ERR_CONNECT_TIMEOUT: 'connection timed out',
-  CERT_HAS_EXPIRED: 'its certificate has expired',
-  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
-  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_ISSUER,
-  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_ISSUER,
-  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_ISSUER,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_ISSUER,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_ISSUER,
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
-  EPROTO: 'it does not use https',
-};
-
-/** Why the connection failed, in words. For an unknown error code it is the message of the error. */
-function networkReason({ code = '', message }: NetworkError): string {
-  const [, refusal] = /^Proxy response \((\d+)\)/.exec(message) ?? [];
-  if (refusal !== undefined) return `the proxy responded with HTTP status ${refusal}`;
-  if (code.startsWith('ERR_SSL_')) return 'it does not use https';
-  return REASONS[code] ?? message;
+/** Why the connection failed, in words. */
+function networkReason(error: NetworkError): string {
+  const [, refusal] = /^Proxy response \((\d+)\)/.exec(error.message) ?? [];
+  return refusal === undefined ? systemReason(error) : `the proxy responded with HTTP status ${refusal}`;
 }
 
 function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, proxy }: CallError): string {

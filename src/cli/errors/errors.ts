@@ -27,24 +27,47 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
   });
 }
 
+/** The reason of several TLS errors. */
+export const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
+
+/** Error codes of the operating system, of TLS and of undici, in words. */
 const REASONS: Record<string, string> = {
   EACCES: 'permission denied',
   EADDRINUSE: 'the address is already in use',
   EADDRNOTAVAIL: 'this machine does not have this address',
   EISDIR: 'it is a directory',
+  EAI_AGAIN: 'host name lookup failed',
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection closed',
+  EHOSTUNREACH: 'host unreachable',
   ELOOP: 'too many symbolic links',
+  ENETUNREACH: 'network unreachable',
   ENOENT: 'it does not exist',
   ENOSPC: 'the disk is full',
   ENOTDIR: 'part of the path is not a directory',
   ENOTFOUND: 'host not found',
   EPERM: 'operation not permitted',
+  EPIPE: 'connection closed',
+  EPROTO: 'it does not use https',
   EROFS: 'the file system is read-only',
+  ETIMEDOUT: 'connection timed out',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_ISSUER,
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_ISSUER,
+  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_ISSUER,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_ISSUER,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_ISSUER,
+  UND_ERR_CONNECT_TIMEOUT: 'connection timed out',
+  UND_ERR_SOCKET: 'connection closed',
 };
 
-/** Describes a system error in words. */
+/** Describes an error of the system or of the network in words. If its code is unknown, it is its message. */
 export function systemReason(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return (code !== undefined && REASONS[code]) || message || String(error);
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  if (code.startsWith('ERR_SSL_')) return 'it does not use https';
+  return REASONS[code] ?? (message || String(error));
 }
 
 /** The error of a request, with the connection that was used. Its message does not contain the key. */

@@ -68,14 +68,17 @@ const MIN_KEY_LENGTH = 6;
 
 /** Like `redactKey`, for redacting many texts. */
 export function createRedactor(key: string): (text: string) => string {
+  const forms: string[] = [];
   // Longer forms come first, because a shorter form may be a prefix of them.
-  const encoded = [`Bearer ${key}`, key].flatMap((form) =>
-    // Without padding, so that padded and unpadded forms match.
-    (['base64', 'base64url', 'hex'] as const).map((to) => Buffer.from(form).toString(to).replace(/=+$/, '')),
-  );
-  const plain = [JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key];
-  const forms = key.length < MIN_KEY_LENGTH ? [`Bearer ${key}`] : [...encoded, ...plain];
-  const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
+  for (const form of [`Bearer ${key}`, key]) {
+    for (const encoding of ['base64', 'base64url', 'hex'] as const) {
+      // Without padding, so that padded and unpadded forms match.
+      forms.push(Buffer.from(form).toString(encoding).replace(/=+$/, ''));
+    }
+  }
+  forms.push(JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key);
+  const usable = key.length < MIN_KEY_LENGTH ? [`Bearer ${key}`] : forms;
+  const pattern = usable.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
   const anyForm = new RegExp(pattern, 'gi');
   return (text) => text.replace(anyForm, () => maskKey(key));
 }

@@ -82,11 +82,10 @@ export function commandOverview({ summary, examples }: Command<never>, columns: 
   return `${wrapText(summary, columns, 0)}\n\nExamples:\n${examples.map((line) => `  ${line}\n`).join('')}`;
 }
 
-/** Commander's settings for lists of options and commands on a terminal of this width. */
-export function narrowHelp(columns: number): HelpConfiguration {
-  if (columns >= MAX_HELP_COLUMNS) return {};
-  return { formatItem: (term, _termColumns, description) => item(term, 0, description, columns) };
-}
+/** Commander's settings for lists of options and commands on a terminal narrower than MAX_HELP_COLUMNS. */
+export const narrowHelp = (columns: number): HelpConfiguration => ({
+  formatItem: (term, _termColumns, description) => item(term, 0, description, columns),
+});
 
 /** Implements `pets help`, which prints the page of a command or a topic. */
 export function addHelpCommand(program: Commander, columns: number, show: (text: string) => void): void {

@@ -19,7 +19,10 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
   const see = `see: pets help${name && ` ${name}`}`;
   switch (error.code) {
     case 'commander.unknownCommand':
-      return usageError(text, suggestCommand(unknownWords(words)) ?? similar ?? see);
+      return usageError(
+        text,
+        suggestCommand(words.slice(0, 2).join(' ')) ?? suggestCommand(words[0] ?? '') ?? similar ?? see,
+      );
     case 'commander.excessArguments': {
       const [rest, options] = [words.slice(name.split(' ').length), given.slice(words.length)];
       const text = excessText(name, rest[0] ?? options[0] ?? '', command);
@@ -52,11 +55,6 @@ function excessText(name: string, word: string, command: Command<never> | undefi
 
 const withSee = (similar: string | undefined, see: string): string =>
   similar ? `${similar} ${see[0]?.toUpperCase()}${see.slice(1)}` : see;
-
-/** The first word; for a group of commands the first two. */
-function unknownWords([first = '', second = '']: readonly string[]): string {
-  return commands.some(({ name }) => name === first) ? `${first} ${second}` : first;
-}
 
 /** The command at the start of the words, and its full name, such as `keys add`; an empty name if there is none. */
 function commandOf([first, second]: readonly string[]): { name: string; command?: Command<never> } {

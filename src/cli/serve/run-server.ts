@@ -6,6 +6,7 @@ import type { FaultOptions } from '../../server/faults/random-fault.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { type Service, startService } from '../../server/service.ts';
 import { StoreError } from '../../store/errors.ts';
+import { errnoOf } from '../../system/file-system.ts';
 import type { Context, Signal } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { CliError, systemReason } from '../errors/errors.ts';
@@ -27,20 +28,17 @@ const FLUSH_TIMEOUT = 1_000;
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
-  const code = await withDataDirectory(options, context);
-  await flushLog(context, code);
-  return code;
-}
-
-async function withDataDirectory(options: ServeOptions, context: CommandContext): Promise<number> {
   const directory = options.ephemeral
     ? await mkdtemp(join(tmpdir(), 'pets-'))
     : (options.data ?? dataDirectory(context));
+  let code: number;
   try {
-    return await serveDirectory(directory, options, context);
+    code = await serveDirectory(directory, options, context);
   } finally {
     if (options.ephemeral) await rm(directory, { recursive: true, force: true });
   }
+  await flushLog(context, code);
+  return code;
 }
 
 /** Waits for buffered output. If nothing reads it within a second, exits, because it would keep the process alive. */
@@ -62,17 +60,9 @@ async function serveDirectory(
   });
   // Before anything is opened, so that a signal during the start stops the server too.
   shutdown.listen();
-  const hooks = {
-    onWarning: events.warning,
-    onFailure: shutdown.fail,
-    onError: events.internalError,
-    onAccess: events.request,
-  };
-  const service = await start(directory, options, hooks, context).catch((error) => {
-    shutdown.unlisten();
-    throw error;
-  });
+  let service: Service | undefined;
   try {
+    service = await start(directory, options, context, { events, shutdown });
     if (options.command.length > 0) return await serveCommand(service, options, context, events, shutdown);
     const devKey = options.ephemeral
       ? { plan: options.plan, key: service.keys.addTemporary(options.plan) }
@@ -83,19 +73,17 @@ async function serveDirectory(
     await shutdown.stopped;
     return exitCodes.ok;
   } finally {
-    await service.stop(GRACE_PERIOD);
+    await service?.stop(GRACE_PERIOD);
     shutdown.unlisten();
     await events.stopped();
   }
 }
 
-type Hooks = Pick<Parameters<typeof startService>[0], 'onWarning' | 'onFailure' | 'onError' | 'onAccess'>;
-
 async function start(
   directory: string,
   options: ServeOptions,
-  hooks: Hooks,
   context: CommandContext,
+  { events, shutdown }: { events: ServerEvents; shutdown: Shutdown },
 ): Promise<Service> {
   const { host, seed } = options;
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
@@ -112,13 +100,18 @@ async function start(
       cors: options.cors ?? [],
       faults: faultOptions(options, context),
       seed: seed === undefined ? undefined : () => readSeed(seed),
-      ...hooks,
+      onWarning: events.warning,
+      onFailure: shutdown.fail,
+      onError: events.internalError,
+      onAccess: events.request,
     });
   } catch (error) {
     if (error instanceof StoreError || error instanceof CliError) throw error;
     throw new CliError(`cannot listen on ${host}:${port}: ${systemReason(error)}`, {
       code: 'cannot_listen',
-      hint: 'use another port, or any free port: pets serve --port 0',
+      hint: ['EADDRNOTAVAIL', 'ENOTFOUND'].includes(errnoOf(error) ?? '')
+        ? 'use an address of this machine, or omit --host to listen on 127.0.0.1'
+        : 'use another port, or any free port: pets serve --port 0',
       cause: error,
     });
   }
