@@ -1,7 +1,7 @@
 import { isLosslessNumber } from 'lossless-json';
 import { stringifyJson } from '../../contract/json.ts';
 import type { Console } from './console.ts';
-import { quoteIfBlank, sanitizeForTerminal } from './sanitize.ts';
+import { quoteIfBlank, sanitizeForTerminal, tsvLine } from './sanitize.ts';
 import type { Column } from './table.ts';
 import { cutToWidth } from './width.ts';
 
@@ -20,36 +20,22 @@ export async function writeOrders(console: Console, orders: unknown): Promise<vo
 
 async function writeRows(console: Console, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
-  const { renderRows, renderTable } = await import('./table.ts');
+  const { renderTable } = await import('./table.ts');
   const fields = [...new Set(rows.flatMap(Object.keys))];
-  if (!console.isTerminal) {
-    const text = renderRows(
-      console,
-      [],
-      rows.map((row) => fields.map((field) => fieldText(row, field))),
-    );
-    return console.write(text);
-  }
+  const cells = rows.map((row) => fields.map((field) => cellOf(console, row, field)));
+  if (!console.isTerminal) return console.write(cells.map(tsvLine).join(''));
   if (fields.length === 0) return console.writeJson(rows);
   const columns = fields.map((field) => columnOf(field, rows));
-  const cells = rows.map((row) => fields.map((field) => displayText(row, field)));
   const { text, shown } = renderTable(console, columns, cells);
   await console.write(text);
   printCount(console, rows.length, fields.slice(shown));
 }
 
 async function writeFields(console: Console, order: Row): Promise<void> {
-  const fields = Object.keys(order);
-  if (fields.length === 0) return console.writeJson(order);
   const { renderRows } = await import('./table.ts');
   const columns: Column[] = [{ head: 'FIELD' }, { head: 'VALUE', flexible: true }];
-  await console.write(
-    renderRows(
-      console,
-      columns,
-      fields.map((field) => [quoteIfBlank(field), displayText(order, field)]),
-    ),
-  );
+  const cells = Object.keys(order).map((field) => [quoteIfBlank(field), cellOf(console, order, field)]);
+  await console.write(renderRows(console, columns, cells));
 }
 
 /** Wide enough to tell most texts apart. */
@@ -86,21 +72,19 @@ const isList = (value: unknown): value is Row[] => Array.isArray(value) && value
 const isRecord = (value: unknown): value is Row =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value);
 
-const isFlat = (order: Row): boolean =>
-  Object.values(order).every((value) => !Array.isArray(value) && !isRecord(value));
+/** Whether an object has fields, none of which is nested. */
+function isFlat(order: Row): boolean {
+  const values = Object.values(order);
+  return values.length > 0 && !values.some((value) => Array.isArray(value) || isRecord(value));
+}
 
 const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
-/** A field as text on one line; empty if the order does not have it. */
-function fieldText(row: Row, field: string): string {
+/** A field as text on one line; empty if the order does not have it. A terminal shows blank text in quotes. */
+function cellOf(console: Console, row: Row, field: string): string {
   if (!Object.hasOwn(row, field)) return '';
   const value = row[field];
-  return typeof value === 'string' ? value : stringifyJson(value);
+  if (typeof value !== 'string') return stringifyJson(value);
+  return console.isTerminal ? quoteIfBlank(value) : value;
 }
-
-/** Quotes blank text, so that it differs from a missing field. */
-const displayText = (row: Row, field: string): string =>
-  typeof row[field] === 'string' && Object.hasOwn(row, field)
-    ? quoteIfBlank(row[field])
-    : fieldText(row, field);

@@ -32,16 +32,11 @@ export function createPetWriter(format: PetFormat, console: Console): PetWriter 
       };
     case 'csv':
       return createCsvWriter(console);
-    case 'rows':
-      if (!console.isTerminal) {
-        return { write: async (pets) => console.write(await renderPets(console, pets)), end: async () => {} };
-      }
-      return {
-        write: keep,
-        end: async () => {
-          if (kept.length > 0) await console.write(await renderPets(console, kept));
-        },
-      };
+    case 'rows': {
+      const show = async (pets: readonly Pet[]) => console.write(await renderPets(console, pets));
+      if (!console.isTerminal) return { write: show, end: async () => {} };
+      return { write: keep, end: async () => (kept.length > 0 ? show(kept) : undefined) };
+    }
   }
 }
 
@@ -54,21 +49,18 @@ function petText(pet: Pet): string {
 }
 
 function createCsvWriter(console: Console): PetWriter {
-  const write = async (rows: Parameters<typeof import('./csv.ts').renderCsv>[0]) => {
-    const { renderCsv } = await import('./csv.ts');
-    await console.write(renderCsv(rows));
-  };
-  let isFirst = true;
+  let header: string[][] = [[...petFields]];
   return {
     async write(pets) {
+      const { renderCsv } = await import('./csv.ts');
       const rows = pets.map(({ id, name, categoryId, status = '' }) => [
         id,
         console.isTerminal ? sanitizeForTerminal(name) : name,
         categoryId,
         status,
       ]);
-      await write(isFirst ? [[...petFields], ...rows] : rows);
-      isFirst = false;
+      await console.write(renderCsv([...header, ...rows]));
+      header = [];
     },
     end: async () => {},
   };

@@ -61,13 +61,11 @@ const smallestWidth = ({ content, head, minWidth }: ColumnSize): number =>
 /** Repeatedly shrinks the widest column that is above its minimum, until the sum fits. */
 function shrink(widths: readonly number[], minimums: readonly number[], available: number): number[] {
   const fitted = [...widths];
-  for (let excess = sum(fitted) - available; excess > 0; excess--) {
-    let widest = -1;
-    fitted.forEach((width, i) => {
-      if (width > (minimums[i] ?? 0) && width > (fitted[widest] ?? 0)) widest = i;
-    });
-    if (widest === -1) break;
-    fitted[widest] = (fitted[widest] ?? 0) - 1;
+  while (sum(fitted) > available) {
+    const shrinkable = fitted.map((width, i) => (width > (minimums[i] ?? 0) ? width : 0));
+    const widest = Math.max(...shrinkable);
+    if (widest <= 0) break;
+    fitted[shrinkable.indexOf(widest)] = widest - 1;
   }
   return fitted;
 }

@@ -13,13 +13,8 @@ const ELLIPSIS = '…';
  * colours. The text must be sanitised first. Unlike string-width, it counts the spacing marks of Indic scripts and Thai
  * as terminals do.
  */
-export function displayWidth(text: string): number {
-  const shown = text.includes('\x1b') ? text.replace(COLOUR, '') : text;
-  if (PLAIN.test(shown)) return shown.length;
-  let width = 0;
-  for (const { segment } of new Intl.Segmenter().segment(shown)) width += graphemeWidth(segment);
-  return width;
-}
+export const displayWidth = (text: string): number =>
+  measureAndCut(text.replace(COLOUR, ''), Number.POSITIVE_INFINITY).width;
 
 /** Cuts a text between graphemes to a maximum width. A cut text ends with an ellipsis. */
 export const cutToWidth = (text: string, columns: number): string => measureAndCut(text, columns).text;
@@ -63,21 +58,15 @@ export function wrapText(text: string, columns: number, indent: number): string 
  */
 export function wrapToWidth(text: string, columns: number, indent = 0): string[] {
   const margin = /^ */.exec(text)?.[0] ?? '';
+  const [first = '', ...words] = text.split(/ +/).filter(Boolean);
   const lines: string[] = [];
-  let line = margin;
-  let width = margin.length;
-  let isEmpty = true;
-  for (const word of text.split(/ +/).filter(Boolean)) {
-    const wordWidth = displayWidth(word);
-    if (!isEmpty && width + 1 + wordWidth > columns) {
+  let line = margin + first;
+  for (const word of words) {
+    if (displayWidth(line) + 1 + displayWidth(word) <= columns) line += ` ${word}`;
+    else {
       lines.push(line);
-      line = ' '.repeat(indent);
-      width = indent;
-      isEmpty = true;
+      line = ' '.repeat(indent) + word;
     }
-    line += isEmpty ? word : ` ${word}`;
-    width += isEmpty ? wordWidth : 1 + wordWidth;
-    isEmpty = false;
   }
   return [...lines, line];
 }
