@@ -202,8 +202,8 @@ async function scriptedService(supportsKeys: boolean) {
 }
 
 async function realService(quota: Quota): ReturnType<typeof scriptedService> {
-  const { listening, clock, answered } = await start({ quota, time: '2026-11-20T12:00:00Z' });
-  const created = () => answered.filter(({ status, method }) => method === 'POST' && status === 201);
+  const { listening, clock, accessLog } = await start({ quota, time: '2026-11-20T12:00:00Z' });
+  const created = () => accessLog.filter(({ status, method }) => method === 'POST' && status === 201);
   return {
     url: `${listening.origin}/v1`,
     replies: {},
@@ -212,7 +212,7 @@ async function realService(quota: Quota): ReturnType<typeof scriptedService> {
     names: () => created().map(() => 'animal'),
     animals: new Map(),
     keyCount: () => created().length,
-    requestCount: () => answered.length,
+    requestCount: () => accessLog.length,
   };
 }
 

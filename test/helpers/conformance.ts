@@ -69,9 +69,9 @@ export function conformance(document: unknown) {
   function headerViolations(described: Node, { headers }: Observed): string[] {
     const documented = Object.entries(described['headers'] ?? {});
     const names = documented.map(([name]) => name.toLowerCase());
-    const strangers = headersAnywhere().filter((name) => headers.has(name) && !names.includes(name));
+    const unexpected = headersAnywhere().filter((name) => headers.has(name) && !names.includes(name));
     return [
-      ...strangers.map((name) => `${name} is documented, but not for this response`),
+      ...unexpected.map((name) => `${name} is documented, but not for this response`),
       ...documented.flatMap(([name, reference]) => {
         const { required, schema } = resolve(reference);
         const value = headers.get(name);

@@ -1,9 +1,11 @@
 import { connect } from 'node:net';
 import { expect } from 'vitest';
-import type { ErrorCode } from '../../src/contract/error-codes.ts';
+import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
+import { atLoopback } from './raw-requests.ts';
+import { type ServiceOptions, start } from './service.ts';
 
 /** A response parsed from the received bytes; header names are in lower case. */
-export type RawAnswer = { status: number; headers: Record<string, string>; body: string };
+export type RawResponse = { status: number; headers: Record<string, string>; body: string };
 
 export type RawOptions = {
   /** Closes the sending side of the connection after the bytes, and continues to read. */
@@ -11,19 +13,11 @@ export type RawOptions = {
 };
 
 /** Sends bytes unchanged, and reads responses until the service closes the connection. */
-export async function sendRaw(
-  port: number,
-  bytes: string | Buffer,
-  options?: RawOptions,
-): Promise<RawAnswer[]> {
-  return parseAnswers(await readToEnd(port, bytes, options));
-}
-
-function readToEnd(
+export function sendRaw(
   port: number,
   bytes: string | Buffer,
   { halfClose = false }: RawOptions = {},
-): Promise<Buffer> {
+): Promise<RawResponse[]> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () =>
@@ -36,36 +30,79 @@ function readToEnd(
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (!['ECONNRESET', 'EPIPE'].includes(error.code ?? '')) reject(error);
     });
-  });
+  }).then((received) => parseResponses(received as Buffer));
 }
 
-/** Splits received bytes into responses by their Content-Length. */
-export function parseAnswers(bytes: Buffer): RawAnswer[] {
-  const answers: RawAnswer[] = [];
+/**
+ * Starts the service on loopback and sends bytes to it. Checks what holds for all bytes: every error response is
+ * complete, each 201 added an animal, and no internal error occurred.
+ */
+export async function sendToService(bytes: string | Buffer, options: ServiceOptions & RawOptions = {}) {
+  const service = await start({ ...atLoopback, ...options });
+  const responses = await sendRaw(service.listening.port, bytes, options);
+  for (const response of responses) if (response.status >= 400) expectError(response);
+  const statuses = responses.map(({ status }) => status);
+  expect(await service.store.size()).toBe(statuses.filter((status) => status === 201).length);
+  expect(service.errors).toEqual([]);
+  return { ...service, responses, statuses };
+}
+
+/** Splits received bytes into responses. @throws Error for an incomplete or invalid response */
+export function parseResponses(bytes: Buffer): RawResponse[] {
+  const responses: RawResponse[] = [];
   for (let rest = bytes; rest.length > 0; ) {
-    const end = rest.indexOf('\r\n\r\n');
-    if (end === -1) throw new Error(`half an answer: ${rest}`);
-    const [line = '', ...fields] = rest.subarray(0, end).toString('latin1').split('\r\n');
-    const headers = Object.fromEntries(
-      fields.map((field) => {
-        const colon = field.indexOf(':');
-        return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()];
-      }),
-    );
-    const length = Number(headers['content-length'] ?? 0);
-    const body = rest.subarray(end + 4, end + 4 + length);
-    answers.push({ status: Number(line.split(' ')[1]), headers, body: body.toString() });
-    rest = rest.subarray(end + 4 + length);
+    // A response without a body may belong to a HEAD request; the next response, or nothing, follows.
+    const taken = takeResponse(rest, (next) => !/^[{[]/.test(next.toString('latin1', 0, 1)));
+    if (!taken) throw new Error(`incomplete response: ${rest.toString('latin1', 0, 1_000)}`);
+    responses.push(taken.response);
+    rest = taken.rest;
   }
-  return answers;
+  return responses;
 }
 
-/** Checks what every error response has: the Error body, its content type, and the three rate-limit headers. */
-export function expectError(answer: RawAnswer | undefined, status: number, code: ErrorCode): void {
-  expect(answer, `an answer ${status}`).toBeDefined();
-  const { headers, body } = answer as RawAnswer;
-  expect((answer as RawAnswer).status).toBe(status);
-  expect(JSON.parse(body)).toEqual({ code, message: expect.any(String), status });
+/** Decides by the bytes after the headers whether a response has no body, whatever its Content-Length. */
+export type IsBodiless = (rest: Buffer) => boolean;
+
+const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d) [A-Z][A-Za-z '-]+$/;
+const FIELD = /^([A-Za-z-]+): ([\x20-\x7e]*)$/;
+
+/**
+ * Takes the first response from the received bytes; undefined if it is not complete.
+ *
+ * @throws Error if it is not a valid HTTP/1.1 response, or has a header twice
+ */
+export function takeResponse(
+  bytes: Buffer,
+  isBodiless: IsBodiless,
+): { response: RawResponse; rest: Buffer } | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  const [line = '', ...fields] = bytes.subarray(0, end).toString('latin1').split('\r\n');
+  const status = Number(STATUS_LINE.exec(line)?.[1]);
+  if (Number.isNaN(status)) throw new Error(`not a status line: ${JSON.stringify(line)}`);
+  const headers: Record<string, string> = {};
+  for (const field of fields) {
+    const [, name = '', value = ''] = FIELD.exec(field) ?? [];
+    if (name === '' || name.toLowerCase() in headers)
+      throw new Error(`invalid header: ${JSON.stringify(field)}`);
+    headers[name.toLowerCase()] = value;
+  }
+  const rest = bytes.subarray(end + 4);
+  if (status < 200 || status === 204 || isBodiless(rest)) {
+    return { response: { status, headers, body: '' }, rest };
+  }
+  if (!/^\d+$/.test(headers['content-length'] ?? '')) throw new Error(`${status} without Content-Length`);
+  const length = Number(headers['content-length']);
+  if (rest.length < length) return undefined;
+  const body = rest.toString('utf8', 0, length);
+  return { response: { status, headers, body }, rest: rest.subarray(length) };
+}
+
+/** Checks what every error response has: an error code of its status, the content type and the rate-limit headers. */
+export function expectError({ status, headers, body }: RawResponse): void {
+  const error = JSON.parse(body);
+  expect(error).toEqual({ code: expect.any(String), message: expect.any(String), status });
+  expect(errorCodes[error.code as ErrorCode]).toBe(status);
   expect(headers['content-type']).toBe('application/json');
   expectRateLimit(headers);
 }

@@ -22,7 +22,7 @@ export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onErro
 export async function start({ quota = plans.free, time, limits, ...options }: ServiceOptions = {}) {
   const clock = manualClock(time);
   const store = options.store ?? (await memoryStore(clock));
-  const answered: AccessLogEntry[] = [];
+  const accessLog: AccessLogEntry[] = [];
   const errors: unknown[] = [];
   const app = createApp({
     limiter: createMemoryRateLimiter(clock),
@@ -34,7 +34,7 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
     },
     clock,
     onError: (error) => errors.push(error),
-    onAccess: (each) => answered.push(each),
+    onAccess: (each) => accessLog.push(each),
   });
   // Clients compare times in a response with its Date header, so that header must show the manual clock.
   const handle: typeof app.handle = (request, response) => {
@@ -48,7 +48,7 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
       ...init,
       headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', ...init.headers },
     });
-  return { clock, store, errors, answered, listening, call };
+  return { clock, store, errors, accessLog, listening, call };
 }
 
 /** The options of `call` for a creation. */

@@ -25,11 +25,11 @@ test('a failing rate limiter causes a 500 with every header, and the service kee
     },
   });
   for (let i = 0; i < 2; i++) {
-    const answer = await fetch(`${listening.origin}/v1/pets`, {
+    const response = await fetch(`${listening.origin}/v1/pets`, {
       headers: { Authorization: `Bearer ${KEY}` },
     });
-    expect(answer.status).toBe(500);
-    expect(answer.headers.get('x-ratelimit-limit')).toBe('60');
+    expect(response.status).toBe(500);
+    expect(response.headers.get('x-ratelimit-limit')).toBe('60');
   }
   expect((await sendRaw(listening.port, 'nonsense\r\n\r\n'))[0]?.status).toBe(400);
   expect(errors.length).toBeGreaterThan(0);
@@ -37,8 +37,8 @@ test('a failing rate limiter causes a 500 with every header, and the service kee
 
 test('/healthz needs no key and returns the id of the store', async () => {
   const { store, call } = await start();
-  const answer = await call('/healthz', { headers: { Authorization: '' } });
-  expect(await answer.json()).toEqual({ status: 'ok', store: store.id });
+  const response = await call('/healthz', { headers: { Authorization: '' } });
+  expect(await response.json()).toEqual({ status: 'ok', store: store.id });
 });
 
 test('an internal error is a 500 without details; the operator gets the error', async () => {
@@ -47,14 +47,14 @@ test('an internal error is a 500 without details; the operator gets the error', 
     throw new Error('secret detail');
   };
   const { errors, call } = await start({ store });
-  const answer = await call('/v1/pets');
-  expect(answer.status).toBe(500);
-  expect(await answer.json()).toEqual({
+  const response = await call('/v1/pets');
+  expect(response.status).toBe(500);
+  expect(await response.json()).toEqual({
     code: 'internal_error',
     message: 'Internal error',
     status: 500,
   });
-  expect(answer.headers.get('x-ratelimit-remaining')).toBe('59');
+  expect(response.headers.get('x-ratelimit-remaining')).toBe('59');
   expect(errors).toEqual([new Error('secret detail')]);
 });
 
@@ -62,7 +62,7 @@ describe('an incomplete request', () => {
   const head = `POST /v1/pets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${KEY}\r\nContent-Type: application/json\r\n`;
 
   test('adds nothing after it was rejected, even if the rest arrives', async () => {
-    const { store, listening, answered } = await start();
+    const { store, listening, accessLog } = await start();
     const socket = connect(listening.port, '127.0.0.1');
     const closed = once(socket.resume(), 'close');
     // An invalid chunk, followed by bytes that would complete the body.
@@ -70,16 +70,16 @@ describe('an incomplete request', () => {
     socket.write(`zz\r\n`);
     socket.write(`1d\r\n"name":"Rex","categoryId":1}\r\n0\r\n\r\n`);
     await closed;
-    await expect.poll(() => answered.length).toBeLessThanOrEqual(1);
+    await expect.poll(() => accessLog.length).toBeLessThanOrEqual(1);
     expect(await store.size()).toBe(0);
   });
 
   test('ends if the client disconnects in the middle of the body', async () => {
-    const { store, listening, answered } = await start();
+    const { store, listening, accessLog } = await start();
     const socket = connect(listening.port, '127.0.0.1');
     await new Promise((resolve) => socket.write(`${head}Content-Length: 100\r\n\r\n{"name":`, resolve));
     socket.destroy();
-    await expect.poll(() => answered.map(({ status }) => status)).toEqual([400]);
+    await expect.poll(() => accessLog.map(({ status }) => status)).toEqual([400]);
     expect(await store.size()).toBe(0);
   });
 
@@ -95,10 +95,10 @@ describe('an incomplete request', () => {
 });
 
 test('the access log gets every response once', async () => {
-  const { answered, call } = await start();
+  const { accessLog, call } = await start();
   await call('/v1/pets?limit=5');
   await call('/nothing', { method: 'PUT', body: '{}' });
-  expect(answered).toEqual([
+  expect(accessLog).toEqual([
     { method: 'GET', url: '/v1/pets?limit=5', status: 200, milliseconds: 0 },
     { method: 'PUT', url: '/nothing', status: 404, milliseconds: 0 },
   ]);
@@ -166,11 +166,11 @@ test.each([`bearer ${KEY}`, `BEARER   ${KEY}`, `Bearer ${KEY} `])(
 
 test('the access log has the duration of a request', async () => {
   const store = await memoryStore();
-  const { clock, answered, call } = await start({ store });
+  const { clock, accessLog, call } = await start({ store });
   store.list = async () => {
     clock.advance(1_234);
     return { pets: Buffer.from('[]') };
   };
   await call('/v1/pets');
-  expect(answered).toEqual([{ method: 'GET', url: '/v1/pets', status: 200, milliseconds: 1_234 }]);
+  expect(accessLog).toEqual([{ method: 'GET', url: '/v1/pets', status: 200, milliseconds: 1_234 }]);
 });

@@ -73,9 +73,9 @@ async function overLimit(...[options]: Parameters<typeof startReal>) {
     quota: { perMinute: 3, perDay: 1_000 },
   });
   const send = async (authorization = `Bearer ${key}`) => {
-    const answer = await service.call('/pets', { headers: { Authorization: authorization } });
-    const { code = 'ok' } = (await answer.json()) as { code?: string };
-    return { code, status: answer.status, headers: Object.fromEntries(answer.headers) };
+    const response = await service.call('/pets', { headers: { Authorization: authorization } });
+    const { code = 'ok' } = (await response.json()) as { code?: string };
+    return { code, status: response.status, headers: Object.fromEntries(response.headers) };
   };
   const codes = async (count: number) => {
     const all: string[] = [];
@@ -180,8 +180,8 @@ describe('D9 a key that continues after a 429', () => {
         quota: { perMinute: 9, perDay: 1 },
       });
       const send = async () => {
-        const answer = await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } });
-        return ((await answer.json()) as { code?: string }).code;
+        const response = await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } });
+        return ((await response.json()) as { code?: string }).code;
       };
       await send();
       await send();

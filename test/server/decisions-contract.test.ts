@@ -70,17 +70,17 @@ describe('D12 deprecation', () => {
 describe('D14 the body of a creation', () => {
   test('unknown fields and a sent id are ignored', async () => {
     const { call } = await start();
-    const answer = await call('/v1/pets', create('{"id":77,"name":"Rex","categoryId":1,"colour":"red"}'));
-    expect(await answer.json()).toEqual({ id: 1, name: 'Rex', categoryId: 1, status: 'available' });
+    const response = await call('/v1/pets', create('{"id":77,"name":"Rex","categoryId":1,"colour":"red"}'));
+    expect(await response.json()).toEqual({ id: 1, name: 'Rex', categoryId: 1, status: 'available' });
   });
 
   test.each(['""', '" "', '"\\u0000\\u001b[31m"', '"🐶\\ud800"', '"\\u202e"', `"${'x'.repeat(60_000)}"`])(
     'the name may be %.40s',
     async (name) => {
       const { call } = await start();
-      const answer = await call('/v1/pets', create(`{"name":${name},"categoryId":1}`));
-      expect(answer.status).toBe(201);
-      expect(await answer.json()).toMatchObject({ name: JSON.parse(name) });
+      const response = await call('/v1/pets', create(`{"name":${name},"categoryId":1}`));
+      expect(response.status).toBe(201);
+      expect(await response.json()).toMatchObject({ name: JSON.parse(name) });
     },
   );
 
@@ -88,8 +88,8 @@ describe('D14 the body of a creation', () => {
     'the categoryId may be %s',
     async (categoryId) => {
       const { call } = await start();
-      const answer = await call('/v1/pets', create(`{"name":"Rex","categoryId":${categoryId}}`));
-      expect(await answer.text()).toContain(`"categoryId":${categoryId},`);
+      const response = await call('/v1/pets', create(`{"name":"Rex","categoryId":${categoryId}}`));
+      expect(await response.text()).toContain(`"categoryId":${categoryId},`);
     },
   );
 });

@@ -44,13 +44,13 @@ describe('D8 windows', () => {
     async (_name, quota) => {
       const { clock, call } = await start({ quota, time: '2026-11-20T12:00:59.999Z' });
       const statuses = async () => {
-        const answers: Response[] = [];
+        const responses: Response[] = [];
         for (let left = quota.perMinute + 1; left > 0; left -= 64) {
-          answers.push(
+          responses.push(
             ...(await Promise.all(Array.from({ length: Math.min(64, left) }, () => call('/v1/pets')))),
           );
         }
-        return answers.map(({ status }) => status);
+        return responses.map(({ status }) => status);
       };
       for (let window = 0; window < 2; window++) {
         const all = await statuses();
@@ -102,10 +102,10 @@ describe('D8 windows', () => {
     'the three headers are part of the %s of %s',
     async (status, path, init) => {
       const { call } = await start();
-      const answer = await call(path, init);
-      expect(answer.status).toBe(Number(status));
+      const response = await call(path, init);
+      expect(response.status).toBe(Number(status));
       for (const name of ['limit', 'remaining', 'reset']) {
-        expect(answer.headers.get(`x-ratelimit-${name}`)).toMatch(/^\d+$/);
+        expect(response.headers.get(`x-ratelimit-${name}`)).toMatch(/^\d+$/);
       }
     },
   );
@@ -117,21 +117,21 @@ describe('D13 a missing or invalid key', () => {
   test.each(['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/nothing'])(
     'is the same 401 at %s, whatever is wrong with the key',
     async (path) => {
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         ['', 'Bearer', 'Bearer wrong', 'Bearer pets_é', 'Basic cGV0czpwZXRz', 'Bearer a b'].map(
           async (value) => {
             const { call } = await start();
-            const answer = await call(path, {
+            const response = await call(path, {
               headers: { Authorization: Buffer.from(value).toString('latin1') },
             });
-            const headers = [...answer.headers].filter(([name]) => name !== 'date');
-            return { status: answer.status, headers, body: await answer.text() };
+            const headers = [...response.headers].filter(([name]) => name !== 'date');
+            return { status: response.status, headers, body: await response.text() };
           },
         ),
       );
-      expect(answers[0]?.status).toBe(401);
-      expect(Object.fromEntries(answers[0]?.headers ?? [])).toMatchObject({ 'www-authenticate': 'Bearer' });
-      for (const answer of answers) expect(answer).toEqual(answers[0]);
+      expect(responses[0]?.status).toBe(401);
+      expect(Object.fromEntries(responses[0]?.headers ?? [])).toMatchObject({ 'www-authenticate': 'Bearer' });
+      for (const response of responses) expect(response).toEqual(responses[0]);
     },
   );
 

@@ -8,9 +8,9 @@ import { create, start } from '../helpers/service.ts';
 // The decisions of docs/service.md, by their numbers.
 
 const REX = '{"name":"Rex","categoryId":1}';
-const idOf = async (answer: Response): Promise<number> => ((await answer.json()) as { id: number }).id;
-const nextOf = (answer: Response): string | undefined =>
-  /^<([^>]+)>/.exec(answer.headers.get('link') ?? '')?.[1];
+const idOf = async (response: Response): Promise<number> => ((await response.json()) as { id: number }).id;
+const nextOf = (response: Response): string | undefined =>
+  /^<([^>]+)>/.exec(response.headers.get('link') ?? '')?.[1];
 
 describe('D1 pagination', () => {
   test('the next link keeps limit and status', async () => {
@@ -91,9 +91,9 @@ describe('D2 invalid query', () => {
     '%s is 400',
     async (query) => {
       const { call } = await start();
-      const answer = await call(`/v1/pets?${query}`);
-      expect(answer.status).toBe(400);
-      expect(await answer.json()).toMatchObject({ code: 'invalid_request' });
+      const response = await call(`/v1/pets?${query}`);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({ code: 'invalid_request' });
     },
   );
 
@@ -152,9 +152,9 @@ test.each([
 ])('D5 petId %s is not an int64: 404', async (id) => {
   const { store, call } = await start();
   await store.seed(sampleData());
-  const answer = await call(`/v1/pets/${id}`);
-  expect(answer.status).toBe(404);
-  expect(await answer.json()).toMatchObject({ code: 'not_found' });
+  const response = await call(`/v1/pets/${id}`);
+  expect(response.status).toBe(404);
+  expect(await response.json()).toMatchObject({ code: 'not_found' });
 });
 
 describe('D6 orders', () => {

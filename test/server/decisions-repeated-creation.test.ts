@@ -6,7 +6,7 @@ import { create, OTHER_KEY, start } from '../helpers/service.ts';
 // The decisions of docs/service.md, by their numbers.
 
 const REX = '{"name":"Rex","categoryId":1}';
-const idOf = async (answer: Response): Promise<number> => ((await answer.json()) as { id: number }).id;
+const idOf = async (response: Response): Promise<number> => ((await response.json()) as { id: number }).id;
 
 describe('D10 a repeated creation', () => {
   const headers = { 'Idempotency-Key': '"a-key"' };
@@ -40,9 +40,9 @@ describe('D10 a repeated creation', () => {
     const { store, call } = await start();
     await call('/v1/pets', create(REX, headers));
     for (const body of ['{"name":"Rex","categoryId":2}', '{"name":"Rex","categoryId":1,"status":"sold"}']) {
-      const answer = await call('/v1/pets', create(body, headers));
-      expect(answer.status).toBe(422);
-      expect(await answer.json()).toMatchObject({ code: 'idempotency_mismatch' });
+      const response = await call('/v1/pets', create(body, headers));
+      expect(response.status).toBe(422);
+      expect(await response.json()).toMatchObject({ code: 'idempotency_mismatch' });
     }
     expect(await store.size()).toBe(1);
   });
@@ -81,10 +81,10 @@ describe('D10 a repeated creation', () => {
     const service = await startReal();
     const many = await service.makeKey({ name: 'many', plan: 'business' });
     const call = () => service.call('/pets', create(REX, { ...headers, Authorization: `Bearer ${many}` }));
-    const answers = await Promise.all(Array.from({ length: 100 }, call));
-    const good = answers.filter(({ status }) => status === 201);
-    expect(answers.every(({ status }) => status === 201 || status === 409)).toBe(true);
-    expect(good.filter((answer) => !answer.headers.has('idempotency-replayed'))).toHaveLength(1);
+    const responses = await Promise.all(Array.from({ length: 100 }, call));
+    const good = responses.filter(({ status }) => status === 201);
+    expect(responses.every(({ status }) => status === 201 || status === 409)).toBe(true);
+    expect(good.filter((response) => !response.headers.has('idempotency-replayed'))).toHaveLength(1);
     expect(new Set(await Promise.all(good.map(idOf)))).toEqual(new Set([1]));
     expect(await (await service.call('/pets')).json()).toHaveLength(1);
   });
@@ -111,9 +111,9 @@ describe('D10 a repeated creation', () => {
 
   test('an Idempotency-Key of 10 KB is 431, and adds nothing', async () => {
     const { store, call } = await start();
-    const answer = await call('/v1/pets', create(REX, { 'Idempotency-Key': `"${'x'.repeat(10_000)}"` }));
-    expect(answer.status).toBe(431);
-    expect(await answer.json()).toMatchObject({ code: 'headers_too_large' });
+    const response = await call('/v1/pets', create(REX, { 'Idempotency-Key': `"${'x'.repeat(10_000)}"` }));
+    expect(response.status).toBe(431);
+    expect(await response.json()).toMatchObject({ code: 'headers_too_large' });
     expect(await store.size()).toBe(0);
   });
 

@@ -64,11 +64,11 @@ describe('--fail-rate', () => {
   test('causes a 503 that is not counted and stores nothing', async () => {
     const { store, call } = await start({ faults: { failRate: 1, seed: 1 } });
     for (const init of [{}, create(REX), create(REX, { 'Idempotency-Key': '"a"' }), create('nonsense')]) {
-      const answer = await call('/v1/pets', init);
-      expect(answer.status).toBe(503);
-      expect(answer.headers.get('x-ratelimit-remaining')).toBe('60');
-      expect(answer.headers.get('idempotency-supported')).toBe('true');
-      expect(await answer.json()).toEqual({
+      const response = await call('/v1/pets', init);
+      expect(response.status).toBe(503);
+      expect(response.headers.get('x-ratelimit-remaining')).toBe('60');
+      expect(response.headers.get('idempotency-supported')).toBe('true');
+      expect(await response.json()).toEqual({
         code: 'injected_fault',
         message: expect.any(String),
         status: 503,
@@ -124,11 +124,11 @@ describe('--latency', () => {
         });
       },
     });
-    const answer = service.call('/pets', create(REX));
+    const response = service.call('/pets', create(REX));
     await started.opened;
     const restarted = service.restart();
     await ended.opened;
-    expect((await answer).status).toBe(201);
+    expect((await response).status).toBe(201);
     await restarted;
   });
 });
@@ -147,11 +147,11 @@ test('many delayed responses at once cause no warning of Node', async () => {
         held.open();
       }),
   });
-  const answers = Promise.all(Array.from({ length: 30 }, () => service.call('/pets')));
+  const responses = Promise.all(Array.from({ length: 30 }, () => service.call('/pets')));
   await held.opened;
   await expect.poll(async () => (await service.call('/../healthz')).status).toBe(200);
   await service.restart();
-  expect((await answers).map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 200));
+  expect((await responses).map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 200));
   await new Promise(setImmediate);
   expect(warnings).toEqual([]);
 });
@@ -168,12 +168,12 @@ describe('Prefer: code=NNN', () => {
     async (_name, method, path, status) => {
       const { store, call } = await start();
       const body = method === 'POST' ? { body: REX } : {};
-      const answer = await call(`/v1${path}`, prefer(`code=${status}`, { method, ...body }));
-      expect(answer.status).toBe(status);
-      expect(answer.headers.get('preference-applied')).toBe(`code=${status}`);
-      const text = await answer.text();
+      const response = await call(`/v1${path}`, prefer(`code=${status}`, { method, ...body }));
+      expect(response.status).toBe(status);
+      expect(response.headers.get('preference-applied')).toBe(`code=${status}`);
+      const text = await response.text();
       if (status >= 400) expect(JSON.parse(text)).toMatchObject({ status, code: expect.any(String) });
-      const { headers } = answer;
+      const { headers } = response;
       expect(headers.get('x-ratelimit-remaining')).toBe(status === 429 ? '0' : '60');
       expect(headers.has('idempotency-supported')).toBe(status !== 401);
       expect(headers.has('retry-after')).toBe(status === 429);
@@ -209,19 +209,19 @@ describe('Prefer: code=NNN', () => {
     'codes=503',
   ])('other preferences are ignored: %s', async (value) => {
     const { call } = await start();
-    const answer = await call('/v1/pets', prefer(value));
-    expect(answer.status).toBe(200);
-    expect(answer.headers.has('preference-applied')).toBe(false);
+    const response = await call('/v1/pets', prefer(value));
+    expect(response.status).toBe(200);
+    expect(response.headers.has('preference-applied')).toBe(false);
   });
 
   test.each(['418', '201', '20', '', '4290', 'toString', '-1'])(
     'a status that the operation never has is 400 with a list of the possible ones: %j',
     async (code) => {
       const { call } = await start();
-      const answer = await call('/v1/pets', prefer(`code=${code}`));
-      expect(answer.status).toBe(400);
-      expect(answer.headers.has('preference-applied')).toBe(false);
-      expect(await answer.json()).toMatchObject({ message: expect.stringContaining('429') });
+      const response = await call('/v1/pets', prefer(`code=${code}`));
+      expect(response.status).toBe(400);
+      expect(response.headers.has('preference-applied')).toBe(false);
+      expect(await response.json()).toMatchObject({ message: expect.stringContaining('429') });
     },
   );
 

@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { petJson } from '../../src/contract/schemas.ts';
 import type { Store } from '../../src/store/store.ts';
 import { cases } from '../helpers/cases.ts';
-import { Connection, heap, legible, replayed, startFuzzed, takeAnswer } from '../helpers/fuzz/wire.ts';
-import { expectRateLimit, type RawAnswer } from '../helpers/raw-client.ts';
+import { Connection, heap, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
+import { expectError, expectRateLimit, parseResponses, type RawResponse } from '../helpers/raw-client.ts';
 import { AUTH, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
 import { KEY } from '../helpers/service.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
@@ -179,47 +178,32 @@ async function play(port: number, { bytes, cuts, ending }: Input, statuses: Set<
   await line.send(bytes, cuts);
   if (ending === 'reset') return line.reset();
   if (ending === 'halfClose') line.end();
-  const answers = answersIn(Buffer.from(await line.rest(), 'latin1'));
+  const responses = parseResponses(Buffer.from(await line.rest(), 'latin1')).filter(
+    ({ status }) => status >= 200,
+  );
   // At most one per end of headers, and one error.
   const ends = bytes.toString('latin1').match(/\n(?=\r?\n)/g)?.length ?? 0;
-  expect(answers.length, 'answers').toBeLessThanOrEqual(ends + 1);
-  for (const [i, answer] of answers.entries()) {
-    statuses.add(answer.status);
-    expectSound(answer);
-    const isLast = i === answers.length - 1;
-    expect(answer.headers['connection'] === 'close' && !isLast, 'a response after the last').toBe(false);
+  expect(responses.length, 'responses').toBeLessThanOrEqual(ends + 1);
+  for (const [i, response] of responses.entries()) {
+    statuses.add(response.status);
+    expectSound(response);
+    const isLast = i === responses.length - 1;
+    expect(response.headers['connection'] === 'close' && !isLast, 'a response after the last').toBe(false);
   }
 }
 
-/** @throws Error for an incomplete or invalid response */
-function answersIn(bytes: Buffer): RawAnswer[] {
-  const answers: RawAnswer[] = [];
-  for (let rest = bytes; rest.length > 0; ) {
-    // A response without a body may belong to a HEAD request; the next response, or nothing, follows.
-    const taken = takeAnswer(rest, (next) => !/^[{[]/.test(next.toString('latin1', 0, 1)));
-    if (!taken) throw new Error(`incomplete response: ${legible(rest)}`);
-    if (taken.answer.status >= 200) answers.push(taken.answer);
-    rest = taken.rest;
-  }
-  return answers;
-}
-
-function expectSound({ status, headers, body }: RawAnswer): void {
-  expect(status).toBeLessThan(500);
-  expectRateLimit(headers);
-  if (status < 400 || body === '') return;
-  const error = JSON.parse(body);
-  expect(error).toEqual({ code: expect.any(String), message: expect.any(String), status });
-  expect(errorCodes[error.code as ErrorCode]).toBe(status);
-  expect(headers['content-type']).toBe('application/json');
+function expectSound(response: RawResponse): void {
+  expect(response.status).toBeLessThan(500);
+  expectRateLimit(response.headers);
+  if (response.status >= 400 && response.body !== '') expectError(response);
 }
 
 async function ask(port: number): Promise<number | undefined> {
   const line = new Connection(port);
   await line.send(latin1(get('/v1/pets')), []);
-  const answer = await line.receive(() => false);
+  const response = await line.receive(() => false);
   line.reset();
-  return answer?.status;
+  return response?.status;
 }
 
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name.startsWith('TCP')).length;

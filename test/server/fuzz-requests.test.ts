@@ -9,7 +9,7 @@ import { document } from '../helpers/description.ts';
 import { type Exchange, Model } from '../helpers/fuzz/model.ts';
 import { cutRequestOf, type FuzzedRequest, requestOf } from '../helpers/fuzz/requests.ts';
 import { Connection, heap, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
-import { expectRateLimit, type RawAnswer } from '../helpers/raw-client.ts';
+import { expectRateLimit, type RawResponse } from '../helpers/raw-client.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
 // Random requests on random connections: each gets one response, and the responses are consistent with each other.
@@ -96,14 +96,14 @@ async function play(
     for (const { pause, flights } of waves) {
       service.clock.advance(pause * 1_000);
       const exchanges = await Promise.all(flights.map((flight, i) => fly(service.port, lines, i, flight)));
-      for (const { request, answer } of exchanges.flat()) {
+      for (const { request, response } of exchanges.flat()) {
         try {
-          expectSound(request, answer, faults !== undefined);
+          expectSound(request, response, faults !== undefined);
         } catch (error) {
-          throw new Error(`${answer.status} to ${legible(request.bytes)}`, { cause: error });
+          throw new Error(`${response.status} to ${legible(request.bytes)}`, { cause: error });
         }
         figures.requests++;
-        figures.statuses.add(answer.status);
+        figures.statuses.add(response.status);
       }
       model.accept(exchanges, service.clock.now());
       expect(await service.store.size(), 'animals in the store').toBe(model.pets.size);
@@ -141,15 +141,15 @@ async function fly(
   if (isCut) line.end();
   const exchanges: Exchange[] = [];
   for (const request of requests) {
-    const answer = await line.receive((next) => request.method === 'HEAD' && next[0] !== BRACE);
-    if (!answer) throw new Error(`no response to ${legible(request.bytes)}`);
-    exchanges.push({ request, answer });
-    if (answer.headers['connection'] === 'close') {
+    const response = await line.receive((next) => request.method === 'HEAD' && next[0] !== BRACE);
+    if (!response) throw new Error(`no response to ${legible(request.bytes)}`);
+    exchanges.push({ request, response });
+    if (response.headers['connection'] === 'close') {
       if (!request.mayEnd) throw new Error(`the connection closed after ${legible(request.bytes)}`);
       break;
     }
   }
-  const isOver = exchanges.at(-1)?.answer.headers['connection'] === 'close';
+  const isOver = exchanges.at(-1)?.response.headers['connection'] === 'close';
   if (flight.stays && !isCut && !isOver) return exchanges;
   lines.delete(flight.stays ? i : -1);
   if (!isOver) line.end();
@@ -158,9 +158,9 @@ async function fly(
 }
 
 /** Checks a response independently of the earlier ones. */
-function expectSound(request: FuzzedRequest, answer: RawAnswer, hasFaults: boolean): void {
+function expectSound(request: FuzzedRequest, response: RawResponse, hasFaults: boolean): void {
   const { method, path, operation, isPreferred } = request;
-  const { status, headers, body } = answer;
+  const { status, headers, body } = response;
   const always = request.counts === undefined ? [] : hasFaults ? [429, 503] : [429];
   expect([...request.statuses, ...always]).toContain(status);
   expectRateLimit(headers);
@@ -193,11 +193,11 @@ async function walk(port: number): Promise<string> {
   for (let target: string | undefined = '/v1/pets?limit=100'; target !== undefined; ) {
     const request = `GET ${target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${UNLIMITED}\r\n\r\n`;
     await line.send(Buffer.from(request), []);
-    const answer = await line.receive(() => false);
-    if (answer?.status === 503) continue;
-    expect(answer?.status, 'the status of a page').toBe(200);
-    pages.push(answer?.body.slice(1, -1) ?? '');
-    target = /<([^>]+)>; rel="next"/.exec(answer?.headers['link'] ?? '')?.[1];
+    const response = await line.receive(() => false);
+    if (response?.status === 503) continue;
+    expect(response?.status, 'the status of a page').toBe(200);
+    pages.push(response?.body.slice(1, -1) ?? '');
+    target = /<([^>]+)>; rel="next"/.exec(response?.headers['link'] ?? '')?.[1];
   }
   await expectEnd(line);
   return pages.join(',');

@@ -122,8 +122,8 @@ describe('the document', () => {
 
 test('the service serves the document without a key', async () => {
   const { call } = await start();
-  const answer = await call('/openapi.json', { headers: { Authorization: '' } });
-  expect(answer.headers.get('content-type')).toBe('application/json');
-  expect(await answer.json()).toEqual(document);
+  const response = await call('/openapi.json', { headers: { Authorization: '' } });
+  expect(response.headers.get('content-type')).toBe('application/json');
+  expect(await response.json()).toEqual(document);
   expect(Object.keys(document.paths).sort()).toEqual([...new Set(table.map(([, { path }]) => path))].sort());
 });

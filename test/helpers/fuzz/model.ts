@@ -5,10 +5,10 @@ import { operations } from '../../../src/contract/operations.ts';
 import type { Quota } from '../../../src/contract/plans.ts';
 import { petJson } from '../../../src/contract/schemas.ts';
 import type { CreatePet } from '../../../src/store/store.ts';
-import type { RawAnswer } from '../raw-client.ts';
+import type { RawResponse } from '../raw-client.ts';
 import type { FuzzedRequest } from './requests.ts';
 
-export type Exchange = { request: FuzzedRequest; answer: RawAnswer };
+export type Exchange = { request: FuzzedRequest; response: RawResponse };
 
 type Account = {
   minute: number;
@@ -20,7 +20,7 @@ type Account = {
 };
 type Creation = { pet: CreatePet['pet']; body: string; at: number };
 type Created = {
-  answer: RawAnswer;
+  response: RawResponse;
   flight: number;
   pet: CreatePet['pet'];
   /** Caller and idempotency key. */
@@ -53,12 +53,12 @@ export class Model {
     const exchanges = flights.flat();
     for (const [caller, quota] of Object.entries(this.#quotas)) {
       const counted = exchanges.filter(
-        ({ request, answer }) => request.counts === caller && answer.status !== 503,
+        ({ request, response }) => request.counts === caller && response.status !== 503,
       );
       this.#acceptCounted(
         caller,
         quota,
-        counted.map(({ answer }) => answer),
+        counted.map(({ response }) => response),
         now,
       );
     }
@@ -68,11 +68,11 @@ export class Model {
   }
 
   /** Checks that exactly the requests within the limit succeed, and that the rate-limit headers are correct. */
-  #acceptCounted(caller: string, quota: Quota, answers: readonly RawAnswer[], now: number): void {
+  #acceptCounted(caller: string, quota: Quota, responses: readonly RawResponse[], now: number): void {
     const account = this.#accountAt(caller, now);
     const left = Math.min(quota.perMinute - account.usedOfMinute, quota.perDay - account.usedOfDay);
-    const passed = answers.filter(({ status }) => status !== 429);
-    const expected = Math.min(answers.length, now < account.bannedUntil ? 0 : left);
+    const passed = responses.filter(({ status }) => status !== 429);
+    const expected = Math.min(responses.length, now < account.bannedUntil ? 0 : left);
     expect(passed.length, `responses to ${caller} within its limit`).toBe(expected);
     const reported = passed.map(({ headers }) => Number(headers['x-ratelimit-remaining']));
     expect(
@@ -81,7 +81,7 @@ export class Model {
     ).toEqual(passed.map((_, i) => left - 1 - i));
     account.usedOfMinute += passed.length;
     account.usedOfDay += passed.length;
-    const refused = answers.filter(({ status }) => status === 429);
+    const refused = responses.filter(({ status }) => status === 429);
     account.refusals.push(...refused.map(() => now));
     for (const { headers, body } of refused) {
       const retryAt = now + Number(headers['retry-after']) * SECOND;
@@ -112,62 +112,62 @@ export class Model {
       exchanges.flatMap((each) => asCreated(each, flight)),
     );
     const last = BigInt(this.pets.size);
-    const isReplay = ({ answer }: Created) => answer.headers['idempotency-replayed'] === 'true';
-    for (const each of created.filter((each) => each.answer.status === 201 && !isReplay(each))) {
+    const isReplay = ({ response }: Created) => response.headers['idempotency-replayed'] === 'true';
+    for (const each of created.filter((each) => each.response.status === 201 && !isReplay(each))) {
       this.#acceptAdded(each, now);
     }
     const ids = [...this.pets.keys()].filter((id) => id > last).sort((a, b) => Number(a - b));
     expect(ids, 'ids after the last one, without a gap').toEqual(ids.map((_, i) => last + BigInt(i + 1)));
     expect(BigInt(this.pets.size), 'no id twice').toBe(last + BigInt(ids.length));
-    for (const each of created.filter((each) => each.answer.status !== 201 || isReplay(each))) {
+    for (const each of created.filter((each) => each.response.status !== 201 || isReplay(each))) {
       this.#acceptRepeated(each, created);
     }
   }
 
   /** Checks that a new animal is the one that was sent, with a new id and an unused idempotency key. */
-  #acceptAdded({ answer, pet, name }: Created, now: number): void {
-    const { id } = parseJson(answer.body) as { id: number };
+  #acceptAdded({ response, pet, name }: Created, now: number): void {
+    const { id } = parseJson(response.body) as { id: number };
     expect(this.pets.has(BigInt(id)), `id ${id} was given before`).toBe(false);
-    expect(answer.body).toBe(petJson({ id: BigInt(id), ...pet }));
-    this.pets.set(BigInt(id), answer.body);
+    expect(response.body).toBe(petJson({ id: BigInt(id), ...pet }));
+    this.pets.set(BigInt(id), response.body);
     if (name === undefined) return;
     const known = this.#creations.get(name);
     expect(known === undefined || now - known.at >= DAY, `${name} was added before`).toBe(true);
-    this.#creations.set(name, { pet, body: answer.body, at: now });
+    this.#creations.set(name, { pet, body: response.body, at: now });
   }
 
   /** Checks that a repetition gets the first animal; another body with the same key, or a race, gets none. */
-  #acceptRepeated({ answer, pet, name, flight }: Created, wave: readonly Created[]): void {
+  #acceptRepeated({ response, pet, name, flight }: Created, wave: readonly Created[]): void {
     const known = this.#creations.get(name ?? '');
-    if (answer.status === 409) {
+    if (response.status === 409) {
       const isRace = wave.some((other) => other.name === name && other.flight !== flight);
       expect(isRace, `${name} is in flight elsewhere`).toBe(true);
     } else {
       expect(known, `a first creation as ${name}`).toBeDefined();
       expect(isDeepStrictEqual(known?.pet, pet), `${name} comes with the same animal`).toBe(
-        answer.status === 201,
+        response.status === 201,
       );
-      if (answer.status === 201) expect(answer.body).toBe(known?.body);
+      if (response.status === 201) expect(response.body).toBe(known?.body);
     }
   }
 
   /** Checks that an acknowledged animal can be read until the operation is removed. */
-  #acceptRead({ request, answer }: Exchange, before: number, now: number): void {
-    if (request.reads === undefined || ![200, 404, 410].includes(answer.status)) return;
+  #acceptRead({ request, response }: Exchange, before: number, now: number): void {
+    if (request.reads === undefined || ![200, 404, 410].includes(response.status)) return;
     const isRemoved = now >= operations.getPet.deprecated.sunset.getTime();
     const isKnown = request.reads > 0n && request.reads <= BigInt(before);
     const promised = this.pets.get(request.reads);
-    if (isRemoved) expect(answer.status).toBe(410);
-    else if (isKnown) expect(answer.status).toBe(200);
-    else expect(answer.status).not.toBe(410);
-    if (answer.status === 200) expect(promised, `animal ${request.reads}`).toBeDefined();
-    if (answer.status === 200 && request.method !== 'HEAD') expect(answer.body).toBe(promised);
+    if (isRemoved) expect(response.status).toBe(410);
+    else if (isKnown) expect(response.status).toBe(200);
+    else expect(response.status).not.toBe(410);
+    if (response.status === 200) expect(promised, `animal ${request.reads}`).toBeDefined();
+    if (response.status === 200 && request.method !== 'HEAD') expect(response.body).toBe(promised);
   }
 }
 
-function asCreated({ request, answer }: Exchange, flight: number): Created[] {
-  if (!request.creates || ![201, 409, 422].includes(answer.status)) return [];
+function asCreated({ request, response }: Exchange, flight: number): Created[] {
+  if (!request.creates || ![201, 409, 422].includes(response.status)) return [];
   const { caller, key, pet } = request.creates;
   const name = key === undefined ? undefined : `${caller} ${key}`;
-  return [{ answer, flight, pet, name }];
+  return [{ response, flight, pet, name }];
 }

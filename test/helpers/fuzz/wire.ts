@@ -10,7 +10,7 @@ import { createMemoryRateLimiter } from '../../../src/server/rate-limit/limiter.
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
-import type { RawAnswer } from '../raw-client.ts';
+import { type IsBodiless, type RawResponse, takeResponse } from '../raw-client.ts';
 import { atLoopback } from '../raw-requests.ts';
 
 /** How long to wait for a response, in milliseconds: long, because the machine may be busy. */
@@ -54,45 +54,6 @@ export async function startFuzzed({
   return { clock, store, errors, port, stop: () => stop(0) };
 }
 
-/** Decides by the bytes after the headers whether a response has no body, whatever its Content-Length. */
-export type IsBodiless = (rest: Buffer) => boolean;
-
-const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d) [A-Z][A-Za-z '-]+$/;
-const FIELD = /^([A-Za-z-]+): ([\x20-\x7e]*)$/;
-
-/**
- * Takes the first response from the received bytes; undefined if it is not complete.
- *
- * @throws Error if it is not a valid HTTP/1.1 response, or has a header twice
- */
-export function takeAnswer(
-  bytes: Buffer,
-  isBodiless: IsBodiless,
-): { answer: RawAnswer; rest: Buffer } | undefined {
-  const end = bytes.indexOf('\r\n\r\n');
-  if (end === -1) return undefined;
-  const [line = '', ...fields] = bytes.subarray(0, end).toString('latin1').split('\r\n');
-  const status = Number(STATUS_LINE.exec(line)?.[1]);
-  if (Number.isNaN(status)) throw new Error(`no status line: ${JSON.stringify(line)}`);
-  const headers: Record<string, string> = {};
-  for (const field of fields) {
-    const [, name = '', value = ''] = FIELD.exec(field) ?? [];
-    if (name === '' || name.toLowerCase() in headers) throw new Error(`no header: ${JSON.stringify(field)}`);
-    headers[name.toLowerCase()] = value;
-  }
-  const rest = bytes.subarray(end + 4);
-  if (status < 200 || status === 204 || isBodiless(rest)) {
-    return { answer: { status, headers, body: '' }, rest };
-  }
-  if (!/^\d+$/.test(headers['content-length'] ?? '')) throw new Error(`${status} has no length`);
-  const length = Number(headers['content-length']);
-  if (rest.length < length) return undefined;
-  return {
-    answer: { status, headers, body: rest.toString('utf8', 0, length) },
-    rest: rest.subarray(length),
-  };
-}
-
 /** A connection that buffers received bytes until they are read as responses. */
 export class Connection {
   readonly #socket: Socket;
@@ -128,12 +89,12 @@ export class Connection {
   }
 
   /** The next final response; undefined if the connection was closed or no response arrives in time. */
-  async receive(isBodiless: IsBodiless): Promise<RawAnswer | undefined> {
+  async receive(isBodiless: IsBodiless): Promise<RawResponse | undefined> {
     const deadline = Date.now() + TIMEOUT_MS;
     for (;;) {
-      const taken = takeAnswer(this.#received, isBodiless);
+      const taken = takeResponse(this.#received, isBodiless);
       if (taken) this.#received = taken.rest;
-      if (taken && taken.answer.status >= 200) return taken.answer;
+      if (taken && taken.response.status >= 200) return taken.response;
       if (!taken && (this.#isClosed || !(await this.#waitForChange(deadline)))) return undefined;
     }
   }

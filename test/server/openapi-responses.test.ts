@@ -42,8 +42,8 @@ async function play(name: OperationName, send: Send): Promise<Exchange> {
     }
     const example = describedAs(name).requestBody?.content['application/json']?.example;
     const body = rest.body ?? (method === 'POST' ? JSON.stringify(example) : undefined);
-    const answer = await service.call(path, { method, headers, ...(body !== undefined && { body }) });
-    const response = { status: answer.status, headers: answer.headers, text: await answer.text() };
+    const received = await service.call(path, { method, headers, ...(body !== undefined && { body }) });
+    const response = { status: received.status, headers: received.headers, text: await received.text() };
     return { method, path, response };
   }
   if (send.before) await ask(send.before);
@@ -51,9 +51,9 @@ async function play(name: OperationName, send: Send): Promise<Exchange> {
 }
 
 async function observeRaw(port: number, bytes: string): Promise<Observed> {
-  const [answer] = await sendRaw(port, bytes);
-  if (!answer) throw new Error('no answer');
-  return { status: answer.status, headers: new Headers(answer.headers), text: answer.body };
+  const [response] = await sendRaw(port, bytes);
+  if (!response) throw new Error('no response');
+  return { status: response.status, headers: new Headers(response.headers), text: response.body };
 }
 
 const fail = async () => {
@@ -73,10 +73,10 @@ const banned = () => {
   const bans = { bannedUntil: () => clock.now() + 300_000, recordRefusal: async () => undefined };
   return { limiter: createMemoryRateLimiter(clock, bans) };
 };
-const failingOften = () => ({ faults: { failRate: 1, seed: 1 } });
+const allRequestsFail = () => ({ faults: { failRate: 1, seed: 1 } });
 const onlyLoopback = () => ({ hosts: new Set<string>() });
 // Shorter than the real limits, for a fast test.
-const impatient = () => ({
+const shortLimits = () => ({
   limits: { headersTimeout: 100, requestTimeout: 100, connectionsCheckingInterval: 20 },
 });
 const authorized = `Host: 127.0.0.1\r\nAuthorization: Bearer ${KEY}\r\n`;
@@ -85,24 +85,28 @@ const key = { 'Idempotency-Key': encodeIdempotencyKey('a "key"') };
 type Expected = 'success' | ErrorCode;
 
 /** The responses that every operation can have. */
-const everywhere: [expected: Expected, about: string, Send][] = [
-  ['success', 'what its document has as an example', {}],
+const ofEveryOperation: [expected: Expected, about: string, Send][] = [
+  ['success', 'the example of the document', {}],
   ['invalid_request', 'a parameter twice', { suffix: '?a=1&a=2' }],
   ['unauthorized', 'no key', { headers: { Authorization: '' } }],
   ['unauthorized', 'a wrong key', { headers: { Authorization: 'Bearer wrong' } }],
   ['method_not_allowed', 'another method', { method: 'DELETE' }],
   ['rate_limited', 'no request left', { before: {}, service: quotaOf(1) }],
-  ['request_timeout', 'headers without an end', { raw: authorized, service: impatient }],
+  ['request_timeout', 'incomplete headers', { raw: authorized, service: shortLimits }],
   ['expectation_failed', 'an expectation', { raw: `${authorized}Expect: the-worst\r\n\r\n` }],
-  ['misdirected_request', 'a foreign name', { raw: 'Host: shop.test\r\n\r\n', service: onlyLoopback }],
+  [
+    'misdirected_request',
+    'a host that is not allowed',
+    { raw: 'Host: shop.test\r\n\r\n', service: onlyLoopback },
+  ],
   ['key_banned', 'a banned key', { service: banned }],
   ['headers_too_large', 'headers of 9 KiB', { raw: `${authorized}X: ${'x'.repeat(9_216)}\r\n\r\n` }],
-  ['injected_fault', 'a fault that was asked for', { service: failingOften }],
+  ['injected_fault', 'an injected fault', { service: allRequestsFail }],
   ['internal_error', 'a store that fails', { service: failing }],
 ];
 
 /** More responses of single operations. */
-const particular: [OperationName, expected: Expected, about: string, Send][] = [
+const ofOneOperation: [OperationName, expected: Expected, about: string, Send][] = [
   ['listPets', 'success', 'a page with a next one', { suffix: '?limit=2' }],
   ['listPets', 'success', 'the last page', { suffix: '?limit=100' }],
   ['listPets', 'success', 'one status', { suffix: '?status=sold&limit=3' }],
@@ -110,7 +114,7 @@ const particular: [OperationName, expected: Expected, about: string, Send][] = [
   ['listPets', 'success', 'HEAD', { method: 'HEAD' }],
   ['listPets', 'invalid_request', 'a limit of 0', { suffix: '?limit=0' }],
   ['listPets', 'invalid_request', 'a limit of 101', { suffix: '?limit=101' }],
-  ['listPets', 'invalid_request', 'a status there is not', { suffix: '?status=gone' }],
+  ['listPets', 'invalid_request', 'an unknown status', { suffix: '?status=gone' }],
   ['listPets', 'invalid_request', 'a made-up cursor', { suffix: '?cursor=x' }],
   [
     'createPet',
@@ -122,7 +126,7 @@ const particular: [OperationName, expected: Expected, about: string, Send][] = [
   ['createPet', 'success', 'repeated', { headers: key, before: { headers: key } }],
   ['createPet', 'invalid_request', 'no name', { body: '{"categoryId":1}' }],
   ['createPet', 'invalid_request', 'a wrong type', { body: '{"name":"Rex","categoryId":"1"}' }],
-  ['createPet', 'invalid_request', 'no JSON', { body: '{' }],
+  ['createPet', 'invalid_request', 'invalid JSON', { body: '{' }],
   ['createPet', 'invalid_request', 'an empty idempotency key', { headers: { 'Idempotency-Key': '""' } }],
   ['createPet', 'idempotency_in_flight', 'while the first is running', { headers: key, service: inFlight }],
   ['createPet', 'payload_too_large', 'more than 64 KiB', { body: 'x'.repeat(65_537) }],
@@ -134,21 +138,21 @@ const particular: [OperationName, expected: Expected, about: string, Send][] = [
     { headers: key, body: '{"name":"Mia","categoryId":1}', before: { headers: key } },
   ],
   ['getPet', 'success', 'HEAD', { method: 'HEAD' }],
-  ['getPet', 'not_found', 'an id there is not', { suffix: '000' }],
-  ['getPet', 'not_found', 'no id', { suffix: 'x' }],
+  ['getPet', 'not_found', 'an unknown id', { suffix: '000' }],
+  ['getPet', 'not_found', 'an invalid id', { suffix: 'x' }],
   ['getPet', 'operation_removed', 'at its sunset', { service: atSunset }],
   ['listOrders', 'success', 'an empty store', { service: empty }],
 ];
 
-const scenes = [
+const cases = [
   ...table.flatMap(([name]) =>
-    everywhere.map(([expected, about, send]) => ({ name, expected, about, send })),
+    ofEveryOperation.map(([expected, about, send]) => ({ name, expected, about, send })),
   ),
-  ...particular.map(([name, expected, about, send]) => ({ name, expected, about, send })),
+  ...ofOneOperation.map(([name, expected, about, send]) => ({ name, expected, about, send })),
 ];
 
 describe('responses conform to the document', () => {
-  test.each(scenes)('$name $expected: $about', async ({ name, expected, send }) => {
+  test.each(cases)('$name $expected: $about', async ({ name, expected, send }) => {
     const { method, path, response } = await play(name, send);
     expect(violations(method, path, response)).toEqual([]);
     if (expected === 'success') expect(response.status).toBe(operations[name].success.status);
@@ -156,7 +160,7 @@ describe('responses conform to the document', () => {
   });
 
   test('the tests cover every documented response: the success and each error code of every operation', () => {
-    const played = scenes.map(({ name, expected }) => `${name} ${expected}`);
+    const played = cases.map(({ name, expected }) => `${name} ${expected}`);
     const documented = described.flatMap(({ operationId, responses }) =>
       Object.values(responses)
         .flatMap(({ content }) => Object.values(content))
@@ -206,7 +210,7 @@ describe('responses that the document does not allow are found', () => {
   const creation = () => play('createPet', {});
   const single = () => play('getPet', {});
   const missing = () => play('getPet', { suffix: 'x' });
-  const stranger = () => play('listPets', { headers: { Authorization: '' } });
+  const anonymous = () => play('listPets', { headers: { Authorization: '' } });
   const refused = () => play('listPets', { method: 'DELETE' });
   const limited = () => play('listOrders', { service: quotaOf(0) });
   const head = () => play('getPet', { method: 'HEAD' });
@@ -218,7 +222,7 @@ describe('responses that the document does not allow are found', () => {
     ['a path without the version', list, { path: '/pets' }, /not documented/],
     ['a method that succeeds', single, { method: 'DELETE' }, /DELETE \/v1\/pets\/1 is not documented/],
     ['no limit', list, { headers: { 'X-RateLimit-Limit': null } }, /X-RateLimit-Limit is missing/],
-    ['no remaining', stranger, { headers: { 'X-RateLimit-Remaining': null } }, /Remaining is missing/],
+    ['no remaining', anonymous, { headers: { 'X-RateLimit-Remaining': null } }, /Remaining is missing/],
     ['no reset', limited, { headers: { 'X-RateLimit-Reset': null } }, /X-RateLimit-Reset is missing/],
     ['a limit in words', list, { headers: { 'X-RateLimit-Limit': 'sixty' } }, /Limit must be integer/],
     ['less than none left', list, { headers: { 'X-RateLimit-Remaining': '-1' } }, /Remaining must be >= 0/],
@@ -228,11 +232,11 @@ describe('responses that the document does not allow are found', () => {
     ['Retry-After elsewhere', list, { headers: { 'Retry-After': '1' } }, /retry-after is .* not for this/],
     [
       '401 without a challenge',
-      stranger,
+      anonymous,
       { headers: { 'WWW-Authenticate': null } },
       /Authenticate is missing/,
     ],
-    ['another challenge', stranger, { headers: { 'WWW-Authenticate': 'Basic' } }, /must match pattern/],
+    ['another challenge', anonymous, { headers: { 'WWW-Authenticate': 'Basic' } }, /must match pattern/],
     ['405 without Allow', refused, { headers: { Allow: null } }, /Allow is missing/],
     ['Allow in lower case', refused, { headers: { Allow: 'get' } }, /Allow must match pattern/],
     ['no Deprecation', single, { headers: { Deprecation: null } }, /Deprecation is missing/],
@@ -246,12 +250,12 @@ describe('responses that the document does not allow are found', () => {
     ['a replay of a list', list, { headers: { 'Idempotency-Replayed': 'true' } }, /not for this response/],
     ['HTML', list, { headers: { 'Content-Type': 'text/html' } }, /Content-Type text\/html is not/],
     ['no type', list, { headers: { 'Content-Type': null } }, /Content-Type \(none\) is not documented/],
-    ['no JSON', list, { text: '[' }, /the body is not JSON/],
+    ['invalid JSON', list, { text: '[' }, /the body is not JSON/],
     ['no body', single, { text: '' }, /the body is not JSON/],
     ['a HEAD with a body', head, { text: '{}' }, /a HEAD has no body/],
     ['an animal for a list', list, { text: '{"id":1,"name":"Rex","categoryId":1}' }, /must be array/],
     ['a list with a hole', list, { text: '[null]' }, /body\/0 must be object/],
-    ['no id', single, { text: '{"name":"Rex","categoryId":1}' }, /must have required property 'id'/],
+    ['an invalid id', single, { text: '{"name":"Rex","categoryId":1}' }, /must have required property 'id'/],
     ['no name', single, { text: '{"id":1,"categoryId":1}' }, /must have required property 'name'/],
     ['an id in quotes', single, { text: '{"id":"1","name":"Rex","categoryId":1}' }, /id must be integer/],
     ['half an id', single, { text: '{"id":1.5,"name":"Rex","categoryId":1}' }, /id must be integer/],
