@@ -152,15 +152,6 @@ test.skipIf(process.platform !== 'linux')(
   },
 );
 
-test.each([
-  [['--host', ''], '--host must be an address'],
-  [['--', ''], 'no command after --'],
-])('serve %j is refused', async (args, says) => {
-  const { code, stderr } = await (await freshMachine()).pets(['serve', '--ephemeral', ...args]);
-  expect(code).toBe(2);
-  expect(stderr).toContain(says);
-});
-
 test('a service whose log is not read keeps serving, and ends', async () => {
   const machine = await freshMachine();
   const service = await serveCommand(machine, ['--ephemeral', '--no-profile', '--log']);
