@@ -11,7 +11,6 @@ const figures = {
   PETS_COOL_DOWN_SECONDS: '120',
   PETS_BULK_ROWS: '500',
   PETS_BULK_KILLS: '20',
-  PETS_CANARY: 'all',
 };
 
 export default mergeConfig(
