@@ -65,22 +65,46 @@ describe('every format gives the same animals: ids are kept, and other animals g
   });
 });
 
+/** NDJSON rows and the error of each; a row without one is valid. */
+const ROW_ERRORS: [row: string, error?: string][] = [
+  ['{"id":1,"name":"A","categoryId":1}'],
+  ['{"id":1,"name":"B","categoryId":1}', 'id 1 is already used at line 1'],
+  ['{"name":"Bella"}', 'categoryId is required'],
+  ['{"name":', 'invalid JSON: Unexpected end of JSON input'],
+  ['{"name":"A","categoryId":1}}', 'invalid JSON: '],
+  ['7', '7 must be a JSON object'],
+  ['null', 'null must be a JSON object'],
+  ['{"id":0,"name":"A","categoryId":1}', 'id 0 must be from 1'],
+  ['{"id":-5,"name":"A","categoryId":1}', 'id -5 must be from 1'],
+  ['{"id":9223372036854775807,"name":"A","categoryId":1}', 'id 9223372036854775807 must be from 1'],
+  ['{"id":9223372036854775808,"name":"A","categoryId":1}', 'id 9223372036854775808 must be'],
+  ['{"name":"A","categoryId":1.5}', 'categoryId 1.5 must be a whole number'],
+  ['{"name":"A","categoryId":1e30}', 'categoryId 1e30 must be a whole'],
+  ['{"name":5,"categoryId":1}', 'name 5 must be a string'],
+  ['{"name":"A","categoryId":1,"status":"lost"}', 'status "lost" must be one of'],
+];
+
+test('every row with an error is listed with its line', async () => {
+  const { message } = await refusalOf('a.ndjson', ROW_ERRORS.map(([row]) => row).join('\n'));
+  const errors = ROW_ERRORS.flatMap(([, error], i) => (error ? [`FILE, line ${i + 1}: ${error}`] : []));
+  for (const error of errors) expect(message).toContain(error);
+  expect(message.match(/FILE, line/g)).toHaveLength(errors.length);
+});
+
 describe('parse errors and validation errors are listed with their lines', () => {
   test.each([
     [
       'a.csv',
-      'name,category,id\n"R\r\nex",1,1\nRex\n\nRex,x,\nRex,1,1\nRex,1,2\n"Rex',
+      'name,category,id\n"R\r\nex",1,1\nRex\n\nRex,x,\nRex,1e3,\nRex,,\nRex,1,1,4\nRex,1,1\nRex,1,2\n"Rex',
       [
         'FILE, line 4: expected 3 columns, found 1: Rex',
         'FILE, line 6: category "x" must be a whole number',
-        'FILE, line 7: id 1 is already used at line 2',
-        'FILE, line 9: invalid CSV: a quote opened on this line is never closed',
+        'FILE, line 7: category "1e3" must be a whole number, in plain digits',
+        'FILE, line 8: category is required',
+        'FILE, line 9: expected 3 columns, found 4: Rex,1,1,4',
+        'FILE, line 10: id 1 is already used at line 2',
+        'FILE, line 12: invalid CSV: a quote opened on this line is never closed',
       ],
-    ],
-    [
-      'a.ndjson',
-      '\n{"name":\n{"name":"Rex"}\n',
-      ['FILE, line 2: invalid JSON: Unexpected end of JSON input', 'FILE, line 3: categoryId is required'],
     ],
     [
       'a.json',
@@ -92,6 +116,11 @@ describe('parse errors and validation errors are listed with their lines', () =>
       ],
     ],
     ['a.json', '{"pets":[{"name":"Rex"}]}', ['FILE, animal 1: categoryId is required']],
+    [
+      'a.csv',
+      'id,name,categoryId,status\n1,A,1,lost',
+      ['FILE, line 2: status "lost" must be one of available, pending, sold'],
+    ],
   ])('%s %j', async (name, content, errors) => {
     const hint = 'fix these lines; nothing was added';
     expect(await refusalOf(name, content)).toMatchObject({ message: errors.join('; '), code: 'usage', hint });
@@ -148,15 +177,17 @@ test('the first twenty errors are listed, and the others are counted by kind', a
   );
 });
 
-test.each([
+const NOT_ANIMALS = 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"';
+
+test.each<[string, unknown]>([
   ['', 'FILE: invalid JSON: Unexpected end of JSON input'],
   ['{"pets":[', 'FILE: invalid JSON: Unexpected end of JSON input'],
-  ['null', 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"'],
-  ['{"orders":[]}', 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"'],
-  [
-    '{"pets":[],"orders":{}}',
-    'FILE must be an array of animals, or an object with the arrays "pets" and "orders"',
-  ],
+  ['[{"name":"A","categoryId":1}', 'FILE, line 1: invalid JSON: the array is not closed'],
+  ['['.repeat(5_000), expect.stringContaining('nested deeper')],
+  ...['null', '7', '{}', '{"orders":[]}', '{"pets":[],"orders":{}}'].map((text): [string, string] => [
+    text,
+    NOT_ANIMALS,
+  ]),
 ])('a document %j is refused', async (content, message) => {
   expect(await refusalOf('a.json', content)).toMatchObject({ message, code: 'usage' });
 });

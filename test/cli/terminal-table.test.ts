@@ -52,8 +52,9 @@ describe('a table', () => {
     [[], { NO_COLOR: '', FORCE_COLOR: '0' }, false],
     [[], { TERM: 'dumb' }, false],
   ])('with %j and %j has colours: %s', async (flags, env, isColoured) => {
-    const { stdout } = await runAgainst(list, ['list', ...flags], { columns: 80, env });
+    const { stdout, stderr } = await runAgainst(list, ['list', ...flags], { columns: 80, env });
     expect(stdout.includes('\u001b[32mavailable')).toBe(isColoured);
+    expect(/\u001b\[\d/.test(stdout + stderr)).toBe(isColoured);
   });
 
   test('in a pipe has colours only with FORCE_COLOR', async () => {

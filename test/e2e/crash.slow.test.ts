@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { listAllPets } from '../helpers/list-all-pets.ts';
 import { freshMachine, serveCommand } from '../helpers/pets.ts';
 
 // `npm run soak` kills more often.
@@ -73,20 +74,11 @@ test(
       creation.id = id as number;
     }
 
-    const names = new Map<number, string>();
-    let path: string | undefined = '/v1/pets?limit=100';
-    while (path !== undefined) {
-      const response = await fetch(new URL(path, service.url), {
-        headers: { Authorization: `Bearer ${service.key}` },
-      });
-      for (const { id, name } of (await response.json()) as { id: number; name: string }[]) {
-        expect(names.has(id)).toBe(false);
-        names.set(id, name);
-      }
-      path = /^<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
-    }
-    expect(names.size).toBe(creations.length);
-    for (const { key, id } of creations) expect(names.get(id as number)).toBe(key);
+    const pets = await listAllPets(service);
+    expect(pets).toHaveLength(creations.length);
+    expect(new Map(pets.map(({ id, name }) => [id, name]))).toEqual(
+      new Map(creations.map(({ id, key }) => [id, key])),
+    );
   },
   60_000 + KILLS * 20_000,
 );

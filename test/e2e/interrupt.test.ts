@@ -7,10 +7,12 @@ import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 const ERROR = { code: 'rate_limited', message: 'slow down', status: 429 };
 
 test.each([
-  ['while a read waits for a rate limit', ['list'], true],
-  ['while a read waits for a response', ['list'], false],
-  ['while a creation waits for a rate limit', ['add', 'Rex', '--category', '3'], true],
-])('SIGINT %s: exit code 130', async (_name, args, isRateLimited) => {
+  ['SIGINT', 'while a read waits for a rate limit', ['list'], true],
+  ['SIGTERM', 'while a read waits for a rate limit', ['list'], true],
+  ['SIGHUP', 'while a read waits for a rate limit', ['list'], true],
+  ['SIGINT', 'while a read waits for a response', ['list'], false],
+  ['SIGINT', 'while a creation waits for a rate limit', ['add', 'Rex', '--category', '3'], true],
+] as const)('%s %s: exit code 130', async (signal, _name, args, isRateLimited) => {
   const waiting = gate();
   const server = await scriptedServer((_, response) => {
     if (isRateLimited) reply(response, 429, ERROR, { 'Retry-After': '60' });
@@ -28,7 +30,7 @@ test.each([
     waiting.open();
   });
   await waiting.opened;
-  child.kill('SIGINT');
+  child.kill(signal);
   const [code] = await once(child, 'close');
   expect([code, stdout]).toEqual([130, '']);
   const lines = stderr

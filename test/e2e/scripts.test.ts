@@ -1,9 +1,6 @@
-import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, makeMachine, serve } from '../helpers/pets.ts';
-import { hasTerminal } from '../helpers/pseudo-terminal.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
-import { onTerminal } from '../helpers/terminal.ts';
 
 // What scripts rely on does not depend on the environment that they run in.
 
@@ -53,66 +50,11 @@ describe('the bytes on stdout are the same', () => {
   });
 });
 
-test('a file of animals may have Windows line ends and a byte order mark', async () => {
-  const rows = '\ufeffname,category,status\r\nRex,3,sold\r\n"Lady\r\nBella",1,\r\n';
-  const file = await machine.file('animals.csv', rows);
-  const ran = await machine.pets(['add', '--from', file, '--profile', 'local', '--json']);
-  expect(ran.code).toBe(0);
-  const pets = JSON.parse(ran.stdout).map(({ pet }: { pet: object }) => pet);
-  expect(pets).toMatchObject([
-    { name: 'Rex', categoryId: 3, status: 'sold' },
-    { name: 'Lady\r\nBella', categoryId: 1, status: 'available' },
-  ]);
-});
-
-test.each(['pets login < /dev/null', 'pets login --no-input'])(
-  'without a terminal nothing is asked, and the error has a hint: %s',
-  async (line) => {
-    const { code, stdout, stderr } = await (await freshMachine()).shell(line, {
-      env: { PETS_API_KEY: 'k', PETS_BASE_URL: 'http://127.0.0.1:9/v1' },
-    });
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toMatch(/^error: .+\n {2}→ .+\n$/s);
-  },
-);
-
-test.skipIf(!hasTerminal()).each([
-  [{ TERM: 'dumb' }, []],
-  [{ NO_COLOR: '1' }, []],
-  [{}, ['--color', 'never']],
-])('on a terminal with %j %j there is no escape sequence', async (env, args) => {
-  const terminal = onTerminal(machine, ['list', '--profile', 'local', ...args], env);
-  expect(await terminal.exitCode()).toBe(0);
-  expect(terminal.output()).toContain('Fürst Pückler');
-  expect(terminal.output()).not.toContain('\x1b');
-});
-
-const rateLimited = (seconds: number) => (_: unknown, response: Parameters<Handler>[1]) =>
-  reply(
-    response,
-    429,
-    { code: 'rate_limited', message: 'slow down', status: 429 },
-    { 'Retry-After': String(seconds) },
-  );
-
-test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  '%s ends a wait with 130, and an error is the last line',
-  async (signal) => {
-    const { machine } = await withServer(rateLimited(60));
-    const child = machine.startCommand(['list', '--json']);
-    let stderr = '';
-    child.stderr?.setEncoding('utf8').on('data', (text) => {
-      if (stderr === '') child.kill(signal);
-      stderr += text;
-    });
-    const [code] = await once(child, 'close');
-    expect(code).toBe(130);
-    expect(lastLine(stderr).error).toMatchObject({ code: 'interrupted' });
-  },
-);
-
 test('during a rate limit, profiles --check sends one request a minute, so that checking cannot cause a ban', async () => {
-  const { machine, server } = await withServer(rateLimited(3_600));
+  const { machine, server } = await withServer((_, response) => {
+    const error = { code: 'rate_limited', message: 'slow down', status: 429 };
+    reply(response, 429, error, { 'Retry-After': '3600' });
+  });
   const now = Date.now();
   for (let seconds = 0; seconds < 60; seconds += 10) {
     const clock = { now: () => now + seconds * 1_000 };

@@ -3,6 +3,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { listAllPets } from '../helpers/list-all-pets.ts';
 import { freshMachine, serveCommand } from '../helpers/pets.ts';
 
 // Stopping `pets serve` while it is in use.
@@ -72,17 +73,10 @@ function creationBytes({ key, url }: Service, name: string): string {
 }
 
 /** Every animal of a store: name → id. Fails if a name exists twice. */
-async function animalsOf({ url, key }: Service): Promise<Map<string, number>> {
-  const animals = new Map<string, number>();
-  let path: string | undefined = '/v1/pets?limit=100';
-  while (path !== undefined) {
-    const answer: Response = await fetch(new URL(path, url), { headers: { Authorization: `Bearer ${key}` } });
-    for (const { id, name } of (await answer.json()) as { id: number; name: string }[]) {
-      expect(animals.has(name), `${name} exists once`).toBe(false);
-      animals.set(name, id);
-    }
-    path = /^<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1];
-  }
+async function animalsOf(service: Service): Promise<Map<string, number>> {
+  const pets = await listAllPets(service);
+  const animals = new Map(pets.map(({ id, name }) => [name, id]));
+  expect(animals.size).toBe(pets.length);
   return animals;
 }
 
