@@ -9,21 +9,40 @@ import { onTerminal } from '../helpers/terminal.ts';
 // `pets login` at a terminal.
 
 const CTRL_C = '\x03';
+const CTRL_D = '\x04';
+const CTRL_Z = '\x1a';
 const ENTER = '\r';
+const KEY_PROMPT = 'API key for profile prod';
+const URL_PROMPT = 'Base URL';
+
+/** Starts `pets login` at a terminal and waits for its first prompt. Prompts for the base URL if there is none. */
+async function startLogin(baseUrl?: string) {
+  const machine = await freshMachine();
+  const terminal = onTerminal(machine, ['login', ...(baseUrl ? ['--base-url', baseUrl] : [])]);
+  await terminal.waitFor(baseUrl ? KEY_PROMPT : URL_PROMPT);
+  /** Waits until the command ends with this code, and checks that no profile was saved. */
+  const expectNothingSaved = async (code: number) => {
+    expect(await terminal.exitCode()).toBe(code);
+    expect(await savedOn(machine)).toEqual([]);
+  };
+  return { machine, terminal, expectNothingSaved };
+}
+
+const startService = async () => serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
 
 const savedOn = async ({ configDirectory }: Machine) =>
   (await readdir(configDirectory).catch(() => [])).filter((name) => name.endsWith('.json'));
 
+const EXAMPLE = 'https://api.example.com/v1';
+
 describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   test('asks for the base URL and, without showing it, the key; the command that it suggests next works', async () => {
-    const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
-    const machine = await freshMachine();
-    const terminal = onTerminal(machine, ['login']);
-    await terminal.waitFor('Base URL');
+    const service = await startService();
+    const { machine, terminal } = await startLogin();
     terminal.type(`127.0.0.1:1/v1${ENTER}`);
     await terminal.waitFor('not a base URL');
     terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
-    await terminal.waitFor(`API key for profile prod (${new URL(service.url).host}), input hidden:`);
+    await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
     // Pasted with the spaces around the key.
     terminal.type(` ${service.key} ${ENTER}`);
     await terminal.waitFor('Next:');
@@ -37,100 +56,76 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   });
 
   test('after three rejected keys nothing is saved, and no key was shown', async () => {
-    const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
-    const machine = await freshMachine();
-    const terminal = onTerminal(machine, ['login', '--base-url', service.url]);
+    const { terminal, expectNothingSaved } = await startLogin((await startService()).url);
     for (let tries = 1; tries <= 3; tries++) {
-      await terminal.waitFor('API key for profile prod');
+      if (tries > 1) await terminal.waitFor(KEY_PROMPT);
       terminal.type(`${CANARY}${ENTER}`);
       await terminal.waitFor('rejected key …K2mX');
     }
     await terminal.waitFor('nothing was saved');
-    expect(await terminal.exitCode()).toBe(4);
+    await expectNothingSaved(4);
     expect(terminal.output()).not.toContain(CANARY);
-    expect(await savedOn(machine)).toEqual([]);
   });
 
-  test('asks again after a rejected key', async () => {
-    const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
-    const machine = await freshMachine();
-    const terminal = onTerminal(machine, ['login', '--base-url', service.url]);
-    await terminal.waitFor('API key for profile prod');
+  test('asks again after an empty line and after a rejected key', async () => {
+    const service = await startService();
+    const { machine, terminal } = await startLogin(service.url);
+    terminal.type(ENTER);
+    await terminal.waitFor('the key is empty');
+    await terminal.waitFor(KEY_PROMPT);
     terminal.type(`${service.key.slice(0, -1)}${ENTER}`);
     await terminal.waitFor('rejected key');
-    await terminal.waitFor('API key for profile prod');
+    await terminal.waitFor(KEY_PROMPT);
     terminal.type(`Bearer ${service.key}${ENTER}`);
     expect(await terminal.exitCode()).toBe(0);
     expect(await savedOn(machine)).toEqual(['prod.json']);
   });
 
-  test('asks again after an empty line', async () => {
-    const machine = await freshMachine();
-    const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
-    await terminal.waitFor('API key for profile prod');
-    terminal.type(ENTER);
-    await terminal.waitFor('the key is empty');
-    terminal.type(CTRL_C);
-    expect(await terminal.exitCode()).toBe(130);
-  });
-
-  test.each([
-    ['base URL', [], 'Base URL'],
-    ['key', ['--base-url', 'https://api.example.com/v1'], 'API key for profile prod'],
-  ])('Ctrl-C at the prompt for the %s exits with 130 and saves nothing', async (_name, args, question) => {
-    const machine = await freshMachine();
-    const terminal = onTerminal(machine, ['login', ...args]);
-    await terminal.waitFor(question);
-    terminal.type(CTRL_C);
-    expect(await terminal.exitCode()).toBe(130);
+  test.each<[string, { baseUrl?: string; keys?: string; signal?: NodeJS.Signals }]>([
+    ['Ctrl-C at the prompt for the base URL', { keys: CTRL_C }],
+    ['Ctrl-C', { baseUrl: EXAMPLE, keys: CTRL_C }],
+    ['Ctrl-D', { baseUrl: EXAMPLE, keys: CTRL_D }],
+    ['Ctrl-Z', { baseUrl: EXAMPLE, keys: CTRL_Z }],
+    ['SIGINT', { baseUrl: EXAMPLE, signal: 'SIGINT' }],
+    ['SIGTERM', { baseUrl: EXAMPLE, signal: 'SIGTERM' }],
+    ['SIGHUP', { baseUrl: EXAMPLE, signal: 'SIGHUP' }],
+  ])('%s exits with 130 and saves nothing', async (_name, { baseUrl, keys, signal }) => {
+    const { terminal, expectNothingSaved } = await startLogin(baseUrl);
+    if (keys) terminal.type(keys);
+    if (signal) terminal.signal(signal);
+    await expectNothingSaved(130);
     expect(terminal.output()).toContain('interrupted');
-    expect(await savedOn(machine)).toEqual([]);
   });
 
-  test.each([
-    ['Ctrl-Z', '\x1a'],
-    ['Ctrl-D', '\x04'],
-  ])('%s at the prompt exits with 130 and saves nothing', async (_name, key) => {
-    const machine = await freshMachine();
-    const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
-    await terminal.waitFor('API key for profile prod');
-    terminal.type(key);
-    expect(await terminal.exitCode()).toBe(130);
-    expect(await savedOn(machine)).toEqual([]);
-  });
+  // A prompt that redraws the whole line for each character writes 500 KB for 1,000 characters.
+  describe.each([
+    ['key', EXAMPLE, 'the key contains', 0, 21_000],
+    ['base URL', undefined, 'not a base URL', 10_000, 40_000],
+  ])('at the prompt for the %s', (_name, baseUrl, error, shownOfShort, shownOfLong) => {
+    test('1,000 pasted characters are read, and written only if they may be shown', async () => {
+      const { terminal, expectNothingSaved } = await startLogin(baseUrl);
+      const before = terminal.output().length;
+      terminal.type(`${'z'.repeat(1_000)} z${ENTER}`);
+      await terminal.waitFor(error);
+      const [written = ''] = terminal.output().slice(before).split(error);
+      expect(written.includes('z')).toBe(shownOfShort > 0);
+      expect(written.length).toBeLessThan(shownOfShort + 100);
+      terminal.type(CTRL_C);
+      await expectNothingSaved(130);
+    });
 
-  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    '%s at the prompt exits with 130 and saves nothing',
-    async (signal) => {
-      const machine = await freshMachine();
-      const terminal = onTerminal(machine, ['login', '--base-url', 'https://api.example.com/v1']);
-      await terminal.waitFor('API key for profile prod');
-      terminal.signal(signal);
-      expect(await terminal.exitCode()).toBe(130);
-      expect(terminal.output()).toContain('interrupted');
-      expect(await savedOn(machine)).toEqual([]);
-    },
-  );
-
-  // A prompt that redraws the whole line for each character writes 800 KB here, and takes half a minute.
-  test.each([
-    ['key', ['--base-url', 'https://api.example.com/v1'], 'API key for profile prod'],
-    ['base URL', [], 'Base URL'],
-  ])('pasting 20,000 characters at the prompt for the %s is refused', async (_name, args, question) => {
-    const machine = await freshMachine();
-    const terminal = onTerminal(machine, ['login', ...args]);
-    await terminal.waitFor(question);
-    terminal.type('x'.repeat(20_000));
-    await terminal.waitFor('the input is too long');
-    expect(await terminal.exitCode()).toBe(2);
-    // The terminal itself may echo the rest of the paste after the command has ended.
-    expect(terminal.output().length).toBeLessThan(40_000);
-    expect(await savedOn(machine)).toEqual([]);
+    test('20,000 pasted characters are refused', async () => {
+      const { terminal, expectNothingSaved } = await startLogin(baseUrl);
+      terminal.type('x'.repeat(20_000));
+      await terminal.waitFor('the input is too long');
+      await expectNothingSaved(2);
+      // After the command has ended, the terminal itself echoes the rest of the paste, each character once.
+      expect(terminal.output().length).toBeLessThan(shownOfLong);
+    });
   });
 
   test('with --no-input it does not prompt', async () => {
-    const machine = await freshMachine();
-    const terminal = onTerminal(machine, ['login', '--no-input']);
+    const terminal = onTerminal(await freshMachine(), ['login', '--no-input']);
     expect(await terminal.exitCode()).toBe(2);
     expect(terminal.output()).toContain('pets login --base-url');
   });
@@ -141,18 +136,11 @@ test.each([
   ['in quotes', (key: string) => `"${key}"\n`],
   ['with a CRLF', (key: string) => `${key}\r\n`],
 ])('--with-key reads a key %s', async (_name, pasted) => {
-  const service = await serve(await freshMachine(), ['--ephemeral', '--no-profile']);
+  const service = await startService();
   const machine = await freshMachine();
   const stdin = pasted(service.key);
   const ran = await machine.pets(['login', '--with-key', '--base-url', service.url], { stdin });
   expect(ran).toMatchObject({ code: 0, stdout: '' });
   const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
   expect(saved.key).toBe(service.key);
-});
-
-test('the hint names the profile that was asked for', async () => {
-  const machine = await freshMachine();
-  const { code, stderr } = await machine.pets(['login', '--profile', 'staging']);
-  expect(code).toBe(2);
-  expect(stderr).toContain('pets login --profile staging --base-url');
 });
