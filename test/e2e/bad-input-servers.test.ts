@@ -33,70 +33,50 @@ const error = (
 const echo = `Bearer ${CANARY} is not known`;
 const pet = '{"id":1,"name":"Rex","categoryId":1,"status":"available"}';
 
+const toList = (text: string): Reply => [200, text];
+const petWith = (from: string, to: string): Reply => toList(`[${pet.replace(from, to)}]`);
+
 type Row = [name: string, reply: Reply, exit: number, code: string | undefined, ...contains: string[]];
 
-const rows: Row[] = [
-  ['HTML with 200', html(200), 7, 'contract_error', 'not JSON', 'text/html'],
-  ['HTML with 404', html(404), 7, undefined, 'HTTP status 404', 'text/html', '/v1'],
-  ['HTML with 400', html(400), 7, undefined, 'HTTP status 400', 'text/html'],
-  ['HTML with 401', html(401), 4, undefined, 'rejected key …K2mX from profile prod'],
-  ['HTML with 403', html(403), 4, undefined, 'rejected key …K2mX', 'pets login'],
-  ['HTML with 502', html(502), 7, 'http_502', 'HTTP status 502', 'try again'],
-  ['an empty body with 200', [200, ''], 7, undefined, 'not JSON'],
-  ['an empty body with 500', [500, ''], 7, undefined, 'HTTP status 500'],
-  ['an empty body with 429', [429, ''], 5, 'rate_limited', 'rate-limited until', '--max-wait'],
-  ['truncated JSON', [200, `[${pet},{"id":2`], 7, undefined, 'not JSON'],
-  ['an object for a list', [200, '{"pets":[]}'], 7, undefined, 'unexpected response', 'JSON array'],
-  ['null for a list', [200, 'null'], 7, undefined, 'unexpected response'],
-  ['an animal without an id', [200, '[{"name":"Rex","categoryId":1}]'], 7, undefined, '0.id is required'],
-  [
-    'an id beyond int64',
-    [200, `[${pet.replace('1', '9223372036854775808')}]`],
-    7,
-    undefined,
-    '0.id must be an integer',
-  ],
-  ['an id as text', [200, `[${pet.replace('1', '"1"')}]`], 7, undefined, '0.id must be an integer'],
-  [
-    'an unknown status',
-    [200, `[${pet.replace('available', 'lost')}]`],
-    7,
-    undefined,
-    '0.status must be one of',
-  ],
-  ['201 for a list', [201, '[]'], 7, undefined, 'HTTP status 201'],
-  ['204 for a list', [204, ''], 7, undefined, 'HTTP status 204'],
-  ['deep nesting', [200, `${'['.repeat(5_000)}${']'.repeat(5_000)}`], 7, undefined, 'not JSON'],
-  ['10 MB of [', [200, '['.repeat(10_000_000)], 7, undefined, 'not JSON'],
-  [
-    'an Error body with 500',
-    error(500, 'internal_error', 'the disk is full'),
-    7,
-    'internal_error',
-    'the disk is full',
-  ],
-  [
-    'an Error body with 400',
-    error(400, 'invalid_request', 'limit is odd'),
-    1,
-    'invalid_request',
-    'limit is odd',
-  ],
+const contractErrors: [name: string, reply: Reply, ...contains: string[]][] = [
+  ['HTML with 200', html(200), 'not JSON', 'text/html'],
+  ['HTML with 404', html(404), 'HTTP status 404', 'text/html', '/v1'],
   [
     'an Error body with 404',
     error(404, 'not_found', 'nothing here'),
-    7,
-    'contract_error',
     'not found (404',
     'nothing here',
     '/v1',
   ],
+  ['a redirect', [302, '', { Location: 'http://other.invalid/v1' }], 'redirect', '302'],
+  ['an empty body with 200', toList(''), 'not JSON'],
+  ['truncated JSON', toList(`[${pet},{"id":2`), 'not JSON'],
+  ['an object for a list', toList('{"pets":[]}'), 'unexpected response', 'JSON array'],
+  ['null for a list', toList('null'), 'unexpected response'],
+  ['an animal without an id', toList('[{"name":"Rex","categoryId":1}]'), '0.id is required'],
+  ['an id beyond int64', petWith('1', '9223372036854775808'), '0.id must be an integer'],
+  ['an id as text', petWith('1', '"1"'), '0.id must be an integer'],
+  ['an unknown status', petWith('available', 'lost'), '0.status must be one of'],
+  ['201 for a list', [201, '[]'], 'HTTP status 201'],
+  ['204 for a list', [204, ''], 'HTTP status 204'],
+  ['deep nesting', toList(`${'['.repeat(5_000)}${']'.repeat(5_000)}`), 'not JSON'],
+  ['10 MB of [', toList('['.repeat(10_000_000)), 'not JSON'],
+  ['the key as a content type', [200, 'x', { 'Content-Type': CANARY }], 'not JSON'],
+];
+
+const otherErrors: Row[] = [
+  ['HTML with 400', html(400), 7, undefined, 'HTTP status 400', 'text/html'],
+  ['HTML with 401', html(401), 4, undefined, 'rejected key …K2mX from profile prod'],
+  ['HTML with 403', html(403), 4, undefined, 'rejected key …K2mX', 'pets login'],
+  ['HTML with 502', html(502), 7, 'http_502', 'HTTP status 502', 'try again'],
+  ['an empty body with 500', [500, ''], 7, undefined, 'HTTP status 500'],
+  ['an empty body with 429', [429, ''], 5, 'rate_limited', 'rate-limited until', '--max-wait'],
+  ['an Error body with 500', error(500, 'an_error', 'the disk is full'), 7, 'an_error', 'the disk is full'],
+  ['an Error body with 400', error(400, 'an_error', 'limit is odd'), 1, 'an_error', 'limit is odd'],
   ['the key in a 401', error(401, 'unauthorized', echo), 4, undefined, 'rejected key …K2mX'],
   ['the key in a 500', error(500, 'internal_error', echo), 7, undefined, 'is not known'],
   ['the key in a 429', error(429, 'rate_limited', echo), 5, undefined, 'is not known'],
   ['the key as an error code', error(500, CANARY, 'no'), 7, undefined, 'no'],
-  ['the key as a content type', [200, 'x', { 'Content-Type': CANARY }], 7, undefined, 'not JSON'],
-  ['control sequences in a message', error(500, 'x', 'a\u001b[2Jb\u202ec\r\nd'), 7, 'x', 'd'],
   [
     'a ban for a day',
     error(429, 'key_banned', 'banned', { 'Retry-After': '86400' }),
@@ -105,29 +85,25 @@ const rows: Row[] = [
     'has banned this key until',
     'banned',
   ],
-  [
-    'a Retry-After beyond every calendar',
-    [429, '', { 'Retry-After': '9'.repeat(400) }],
-    5,
-    undefined,
-    'rate-limited until',
-  ],
+  ['a Retry-After of 400 digits', [429, '', { 'Retry-After': '9'.repeat(400) }], 5, undefined, 'until'],
 ];
 
-test.each(rows.map(([name, ...row]) => ({ name, row })))(
-  '$name',
-  async ({ row: [sent, exit, code, ...contains] }) => {
-    const { server, machine } = await withReply(sent);
-    const [status] = sent;
-    await expectFailure(machine, ['list', '--no-retry', '--max-wait', '0'], {
-      exit,
-      ...(code && { code }),
-      ...(status >= 400 && { status }),
-      contains: [new URL(server.url).host, ...contains],
-    });
-    expect(server.requests).toHaveLength(2);
-  },
-);
+const rows: Row[] = [
+  ...contractErrors.map(([name, sent, ...contains]): Row => [name, sent, 7, 'contract_error', ...contains]),
+  ...otherErrors,
+];
+
+test.each(rows)('%s', async (_name, sent, exit, code, ...contains) => {
+  const { server, machine } = await withReply(sent);
+  const [status] = sent;
+  await expectFailure(machine, ['list', '--no-retry', '--max-wait', '0'], {
+    exit,
+    ...(code && { code }),
+    ...(status >= 400 && { status }),
+    contains: [new URL(server.url).host, ...contains],
+  });
+  expect(server.requests).toHaveLength(2);
+});
 
 test('control sequences are escaped', async () => {
   const { machine } = await withReply(error(500, 'x', 'a\u001b[2Jb\u202ec\r\nd'));
@@ -136,50 +112,20 @@ test('control sequences are escaped', async () => {
   expect(stderr).not.toMatch(/[\u001b\u202e\r]/);
 });
 
-describe('redirects are not followed, and the key is sent to no other server', () => {
-  const otherServer = () => scriptedServer((_request, response) => reply(response, 200, []));
-
-  test.each([301, 302, 303, 307, 308])('%i', async (status) => {
-    const other = await otherServer();
-    const { machine } = await withReply([status, '', { Location: `${other.url}/pets` }]);
-    for (const args of [['list'], ['add', 'Rex', '--category', '1'], ['list', '--all']]) {
-      await expectFailure(machine, args, {
-        exit: 7,
-        code: 'contract_error',
-        contains: ['redirect', String(status)],
-      });
-    }
-    expect(other.requests).toEqual([]);
+// test/client/error-responses.test.ts and pages.test.ts have the links and redirects that are not followed.
+test.each([
+  ['at another origin', 'http://elsewhere.invalid/v1/pets?cursor=x', 'http://elsewhere.invalid', 1],
+  ['that was already read', '/v1/pets?cursor=x', 'was not followed', 2],
+])('a next page %s is an error, and no page is printed', async (_name, link, message, count) => {
+  const { server, machine } = await withReply([200, `[${pet}]`, { Link: `<${link}>; rel="next"` }]);
+  const ran = await machine.pets(['list', '--all', '--json']);
+  expectNoLeaks(ran);
+  expect(ran).toMatchObject({ code: 7, stdout: '' });
+  expect(lastError(ran)).toMatchObject({
+    code: 'contract_error',
+    message: expect.stringContaining(message),
   });
-
-  test('a next page at another origin is not requested', async () => {
-    const other = await otherServer();
-    const { machine } = await withReply([
-      200,
-      `[${pet}]`,
-      { Link: `<${other.url}/pets?cursor=x>; rel="next"` },
-    ]);
-    const ran = await machine.pets(['list', '--all', '--json']);
-    expectNoLeaks(ran);
-    expect(ran).toMatchObject({ code: 7, stdout: '' });
-    expect(lastError(ran)).toMatchObject({
-      code: 'contract_error',
-      message: expect.stringContaining(other.origin),
-    });
-    expect(other.requests).toEqual([]);
-  });
-
-  test('pages whose links form a circle', async () => {
-    const { server, machine } = await withReply([
-      200,
-      `[${pet}]`,
-      { Link: '</v1/pets?cursor=x>; rel="next"' },
-    ]);
-    const ran = await machine.pets(['list', '--all', '--json']);
-    expect(ran).toMatchObject({ code: 7, stdout: '' });
-    expect(lastError(ran).message).toContain('was not followed');
-    expect(server.requests).toHaveLength(2);
-  });
+  expect(server.requests).toHaveLength(count);
 });
 
 describe('a creation and a single animal', () => {
@@ -191,12 +137,6 @@ describe('a creation and a single animal', () => {
   ] as [string, Reply, string][])('add: %s', async (_name, sent, contains) => {
     const { machine } = await withReply(sent);
     await expectFailure(machine, ['add', 'Rex', '--category', '1'], { exit: 7, contains: [contains] });
-  });
-
-  test('add: a creation without a response is not repeated', async () => {
-    const { server, machine } = await withServer((_request, response) => response.destroy());
-    await expectFailure(machine, ['add', 'Rex', '--category', '1'], { exit: 6, contains: ['127.0.0.1'] });
-    expect(server.requests).toHaveLength(2);
   });
 
   test('add: a created animal that cannot be printed is reported as added', async () => {
@@ -224,18 +164,12 @@ describe('a creation and a single animal', () => {
 
   test('get: a 404 from a wrong base URL is not reported as a missing animal', async () => {
     const { server, machine } = await withReply(error(404, 'not_found', 'none'));
-    const expected = { exit: 7, code: 'contract_error', contains: ['not found (404', server.url, '/v1'] };
-    await expectFailure(machine, ['get', '7'], expected);
-    await expectFailure(machine, ['get', '7', '8'], expected);
-  });
-
-  test('get: neither is a 404 with HTML', async () => {
-    const { machine } = await withReply(html(404));
-    await expectFailure(machine, ['get', '7'], {
-      exit: 7,
-      code: 'contract_error',
-      contains: ['HTTP status 404'],
-    });
+    const wrongUrl = { exit: 7, code: 'contract_error', contains: ['not found (404', server.url, '/v1'] };
+    await expectFailure(machine, ['get', '7'], wrongUrl);
+    await expectFailure(machine, ['get', '7', '8'], wrongUrl);
+    const withHtml = await withReply(html(404));
+    const expected = { exit: 7, code: 'contract_error', contains: ['HTTP status 404'] };
+    await expectFailure(withHtml.machine, ['get', '7'], expected);
   });
 
   test('orders: a body that is not JSON', async () => {
