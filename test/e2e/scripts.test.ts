@@ -29,6 +29,7 @@ describe('the bytes on stdout are the same', () => {
       const args = ['list', '--profile', 'local', '--all', ...format];
       const plain = await machine.command(args);
       expect(plain.stdout).toContain('Fürst Pückler');
+      expect(plain.stdout).not.toContain('\u001b');
       const environments: Record<string, string>[] = [
         { LANG: 'C', LC_ALL: 'C' },
         { LANG: 'de_DE.UTF-8' },
