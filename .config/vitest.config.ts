@@ -12,5 +12,6 @@ export default defineConfig({
     // Long enough for a busy machine: only a test that hangs reaches it.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { interval: 10, timeout: 60_000 } },
   },
 });

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { startInTerminal } from '../helpers/context.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine } from '../helpers/pets.ts';
@@ -30,7 +30,7 @@ test('a page is written before the next one arrives, and Ctrl-C exits while wait
   });
   const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_secret_key' };
   const { ended, raise, stdout, handlersLeft } = await startInTerminal(ARGUMENTS, { env });
-  await vi.waitFor(() => expect([stdout(), server.requests.length]).toEqual([LINE, 2]));
+  await expect.poll(() => [stdout(), server.requests.length]).toEqual([LINE, 2]);
   raise('SIGINT');
   expect([await ended, stdout(), handlersLeft()]).toEqual([130, LINE, 0]);
 });

@@ -40,7 +40,7 @@ async function run(lines: string, { isTTY = false, abort = new AbortController()
     killDelay,
     abort: () => abort.abort(new Error('the disk is full')),
     listenersLeft: () => listeners.length,
-    isReady: () => expect.poll(() => existsSync(file), { interval: 10, timeout: 60_000 }).toBe(true),
+    isReady: () => expect.poll(() => existsSync(file)).toBe(true),
     raise(signal: Signal) {
       for (const [signals, handler] of listeners) if (signals.includes(signal)) handler(signal);
     },

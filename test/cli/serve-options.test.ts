@@ -9,8 +9,7 @@ async function serve(args: readonly string[], options?: TerminalOptions) {
     ['serve', '--json', '--port', '0', '--ephemeral', '--no-profile', ...args],
     options,
   );
-  await expect.poll(program.stdout).toContain('\n');
-  const event = JSON.parse(program.stdout().split('\n')[0] ?? '');
+  const event = JSON.parse(await program.firstLine());
   const end = async () => {
     program.raise('SIGTERM');
     return program.ended;

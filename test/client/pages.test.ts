@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ApiFailure, ContractError, InterruptedError } from '../../src/client/errors.ts';
 import { listPages } from '../../src/client/pages.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
@@ -109,7 +109,7 @@ describe('the prefetch', () => {
     const tested = testClient(server.url, options);
     const pages = listPages(tested.client, { limit: 1 }, 1, { all });
     const next = async () => (await pages.next()).value?.pets.map(({ id }: Pet) => Number(id));
-    const requested = (count: number) => vi.waitFor(() => expect(server.requests).toHaveLength(count));
+    const requested = (count: number) => expect.poll(() => server.requests).toHaveLength(count);
     return { server, pages, next, requested, ...tested };
   }
 
@@ -165,7 +165,7 @@ describe('the prefetch', () => {
       },
     );
     expect(await next()).toEqual([1]);
-    await vi.waitFor(() => expect(waits).toMatchObject([{ reason: 'rate limit' }]));
+    await expect.poll(() => waits).toMatchObject([{ reason: 'rate limit' }]);
     expect(server.requests).toHaveLength(1);
     minute.open();
     expect(await next()).toEqual([2]);

@@ -39,22 +39,15 @@ test.each([
   ['bytes that are not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', ''],
   ['an invalid Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n[]', ''],
   ['the key in an invalid head', `HTTP/1.1 200 OK\r\n${CANARY}\u0000: x\r\n\r\n[]`, ''],
-])('%s', async (_name, bytes, contains) => {
+  ['https to a server that speaks http', 'HTTP/1.1 400 no\r\n\r\n', '', 'https:'],
+])('%s', async (_name, bytes, contains, protocol = 'http:') => {
   const server = await rawServer((socket) => socket.once('data', () => socket.end(bytes)));
-  const machine = await loggedIn(server.url);
+  const machine = await loggedIn(server.url.replace('http:', protocol));
   await expectFailure(machine, ['list', '--no-retry'], {
     exit: 6,
     code: 'network_error',
     contains: [`127.0.0.1:${server.port}`, contains],
   });
-});
-
-test('https to a server that speaks http', async () => {
-  const server = await rawServer((socket) =>
-    socket.once('data', () => socket.end('HTTP/1.1 400 no\r\n\r\n')),
-  );
-  const machine = await loggedIn(server.url.replace('http:', 'https:'));
-  await expectFailure(machine, ['list', '--no-retry'], { exit: 6, contains: [`127.0.0.1:${server.port}`] });
 });
 
 test.each([

@@ -61,6 +61,26 @@ describe.each(['bash', 'zsh', 'fish'] as const)('%s', (shell) => {
   });
 });
 
+describe.each([
+  ['bash', 'pets add "$(touch ran)" `touch ran` > my\\ animals.csv ; pets list > "my animals.csv" --sta'],
+  ['zsh', 'pets add "$(touch ran)" > my\\ animals.csv --sta'],
+] as const)('%s', (shell, dangerous) => {
+  test.skipIf(!canTestShell(shell))('the text after the cursor is ignored', async () => {
+    const editor = await startEditor(shell, await shop());
+    expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
+      /^pets list --status pending +--all$/,
+    );
+  });
+
+  test.skipIf(!canTestShell(shell))('the typed text is never evaluated', async () => {
+    const machine = await shop();
+    const editor = await startEditor(shell, machine);
+    expect(await editor.line(dangerous + TAB)).toBe(`${dangerous}tus `);
+    expect(await readdir(machine.home)).not.toContain('ran');
+    expect(await readFile(join(machine.home, 'my animals.csv'), 'utf8')).toBe('precious');
+  });
+});
+
 describe.skipIf(!canTestShell('bash'))('bash', () => {
   test('Tab inserts the only candidate and a space, or a slash after a directory', async () => {
     const editor = await startEditor('bash', await shop());
@@ -68,23 +88,6 @@ describe.skipIf(!canTestShell('bash'))('bash', () => {
     expect(await editor.line(`pets list --status=so${TAB}`)).toBe('pets list --status=sold ');
     expect(await editor.line(`pets add --from my\\ a${TAB}`)).toBe('pets add --from my\\ animals.csv ');
     expect(await editor.line(`pets serve --data=m${TAB}`)).toBe('pets serve --data=my\\ store/');
-  });
-
-  test('the text after the cursor is ignored', async () => {
-    const editor = await startEditor('bash', await shop());
-    expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
-      /^pets list --status pending +--all$/,
-    );
-  });
-
-  test('the typed text is never evaluated', async () => {
-    const machine = await shop();
-    const editor = await startEditor('bash', machine);
-    const line =
-      'pets add "$(touch ran)" `touch ran` > my\\ animals.csv ; pets list > "my animals.csv" --sta';
-    expect(await editor.line(line + TAB)).toBe(`${line}tus `);
-    expect(await readdir(machine.home)).not.toContain('ran');
-    expect(await readFile(join(machine.home, 'my animals.csv'), 'utf8')).toBe('precious');
   });
 
   test('the script works when evaluated twice, under set -u and for an alias, and prints nothing', async () => {
@@ -125,13 +128,6 @@ describe.skipIf(!canTestShell('bash'))('bash', () => {
 describe.skipIf(!canTestShell('zsh'))('zsh', () => {
   const script = 'eval "$(pets completion zsh)"';
 
-  test('the text after the cursor is ignored', async () => {
-    const editor = await startEditor('zsh', await shop());
-    expect(await editor.line(`pets list --status p --all${LEFT.repeat(6)}${TAB}`)).toMatch(
-      /^pets list --status pending +--all$/,
-    );
-  });
-
   test('works with and without compinit, for an alias and a path, and prints nothing', async () => {
     for (const lines of [script, `autoload -Uz compinit && compinit -u\n${script}`]) {
       const editor = await startEditor('zsh', await shop(), `${lines}\nalias p=pets`);
@@ -152,15 +148,6 @@ describe.skipIf(!canTestShell('zsh'))('zsh', () => {
     );
     expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
     expect(await editor.line(`pets use st${TAB}`)).toBe('pets use staging ');
-  });
-
-  test('the typed text is never evaluated', async () => {
-    const machine = await shop();
-    const editor = await startEditor('zsh', machine);
-    const line = 'pets add "$(touch ran)" > my\\ animals.csv --sta';
-    expect(await editor.line(line + TAB)).toBe(`${line}tus `);
-    expect(await readdir(machine.home)).not.toContain('ran');
-    expect(await readFile(join(machine.home, 'my animals.csv'), 'utf8')).toBe('precious');
   });
 });
 

@@ -28,8 +28,7 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
       child,
       output,
       /** Waits until the command has printed a text. */
-      prints: (text: string) =>
-        expect.poll(() => output.stdout, { interval: 10, timeout: 60_000 }).toContain(text),
+      prints: (text: string) => expect.poll(() => output.stdout).toContain(text),
       /** Waits for the end, after which the ephemeral store must be deleted; returns the exit code. */
       async end() {
         const [code] = child.exitCode === null ? await once(child, 'close') : [child.exitCode];

@@ -89,7 +89,7 @@ async function untilItStops({ url }: Service): Promise<void> {
       socket.once('error', () => resolve(false)).once('close', () => socket.destroy());
       socket.once('connect', () => socket.destroy());
     });
-  await expect.poll(isAccepting, { interval: 10, timeout: 60_000 }).toBe(false);
+  await expect.poll(isAccepting).toBe(false);
 }
 
 test(`SIGTERM with ${CONNECTIONS} writers: every executed request got its response, and every acknowledged animal is kept`, async () => {
@@ -122,7 +122,7 @@ test(`SIGTERM with ${CONNECTIONS} writers: every executed request got its respon
         }
       }
     });
-    await expect.poll(() => answeredInRound, { interval: 1, timeout: 60_000 }).toBeGreaterThan(CONNECTIONS);
+    await expect.poll(() => answeredInRound).toBeGreaterThan(CONNECTIONS);
     isStopping = true;
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
     await Promise.all(writers);
