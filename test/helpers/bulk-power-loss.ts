@@ -1,4 +1,3 @@
-import { entryOf } from '../../src/cli/bulk/ledger.ts';
 import { type BulkRun, openRun } from '../../src/cli/bulk/open-run.ts';
 import { sendRows } from '../../src/cli/bulk/send.ts';
 import type { Client } from '../../src/client/client.ts';
@@ -131,7 +130,7 @@ async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, r
   await opened.close();
   return opened.plan.rows.map((row) => ({
     name: row.pet.name,
-    kind: entryOf(opened.file.ledger, row)?.kind,
+    kind: row.entry?.kind,
   }));
 }
 

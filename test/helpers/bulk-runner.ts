@@ -2,7 +2,7 @@
 // calling a service. With the mode `hold` it keeps the locks until it is killed.
 import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
-import { entryOf, idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
+import { idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
 import { openRun } from '../../src/cli/bulk/open-run.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
 import { API_KEY_HASH, added, animals, BASE_URL, inputOf, intent, pendingOf } from './bulk.ts';
@@ -24,10 +24,10 @@ try {
   });
   print({ isOpen: true, isResumed: run.known !== undefined });
   // The reference also keeps the file from being garbage-collected, which Node 26 reports as an error.
-  if (mode === 'hold') setInterval(() => run.file.check(), 1_000);
+  if (mode === 'hold') setInterval(() => run.file.header, 1_000);
   else {
     for (const row of pendingOf(run)) {
-      const key = idempotencyKeyOf(run.file.ledger.header, row, entryOf(run.file.ledger, row));
+      const key = idempotencyKeyOf(run.file.header, row, row.entry);
       await run.file.append({ ...intent(row), at: new Date().toISOString() });
       appendFileSync(sent, `${row.line} ${key}\n`);
       await run.file.append(added(row, BigInt(row.line)));

@@ -63,7 +63,7 @@ export const unknown = (row: RowId): LedgerEntry => ({ kind: 'unknown', ...base(
 export const notSent = (row: RowId): LedgerEntry => ({ kind: 'notSent', ...base(row) });
 
 /** The rows that a run has to send. */
-export const pendingOf = ({ plan, file }: BulkRun): PlannedRow[] => pendingRows(plan.rows, file.ledger);
+export const pendingOf = ({ plan }: BulkRun): PlannedRow[] => pendingRows(plan.rows);
 export const pendingNames = (run: BulkRun): string[] => pendingOf(run).map(({ pet }) => pet.name);
 
 /** Adds the first rows that a run has to send, but does not write the record `finished`. */
@@ -124,10 +124,8 @@ export async function bulk(): Promise<Bulk> {
       return names;
     },
     async setLastUse() {
-      for (const parent of ['ledgers', 'contents']) {
-        for (const id of await readdir(join(directory, parent)))
-          await utimes(join(directory, parent, id), clock.now() / 1_000, clock.now() / 1_000);
-      }
+      for (const id of await readdir(join(directory, 'ledgers')))
+        await utimes(join(directory, 'ledgers', id), clock.now() / 1_000, clock.now() / 1_000);
     },
     async find(name) {
       const paths = await readdir(directory, { recursive: true }).catch(() => []);

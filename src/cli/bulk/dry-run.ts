@@ -5,8 +5,7 @@ import { quoteIfBlank } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
 import { type BulkInput, type Outlook, previewRun, type RunOptions } from './open-run.ts';
 import { countToSend, type InputRow } from './plan.ts';
-import { formatInstant, formatRows } from './refusal.ts';
-import { addedText, writeJsonArray } from './report.ts';
+import { addedText, formatInstant, formatRows, writeJsonArray } from './report.ts';
 
 /** The number of rows that a terminal shows as a preview, so that the user can check the columns. */
 const ROWS_SHOWN = 5;
@@ -37,7 +36,7 @@ function outlookText({ name, rows }: BulkInput, { plan, known, sent }: Outlook, 
   const { added, unknown } = plan.counts;
   const left = countToSend(plan);
   const doubtful = unknown === 0 ? '' : `; ${unknown} may have been added already; skipping them`;
-  if (known && left === 0) return `nothing to add; ${addedText(known, plan.rows)}${doubtful}`;
+  if (known && left === 0) return `nothing to add; ${addedText(plan.rows)}${doubtful}`;
   const which = `${left === rows.length ? '' : `${left} of `}${formatRows(rows.length)}`;
   const run = known && ` (run of ${formatInstant(known.header.startedAt)})`;
   const already = added === 0 ? '' : `; ${added} already added${run}`;

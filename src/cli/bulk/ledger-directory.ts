@@ -17,20 +17,21 @@ import { dropOldEntries, isForgotten, type Ledger } from './ledger.ts';
 import { damagedError, readLedger } from './ledger-file.ts';
 
 /*
- * Where ledgers are kept:
+ * Where ledgers are kept. Each path and each content has a directory:
  *
- *   ledgers/<id>/ledger.ndjson     the ledger of a file, by the id of its path; of piped input, by the id of its content
- *   ledgers/<id>/pointer.json      instead, if the file had the same content as one with a ledger when it was first added
- *   contents/<id>/pointer.json     the ledger that last ran this content
+ *   ledgers/<id>/ledger.ndjson   the ledger of a path; of a content, the ledger of piped input
+ *   ledgers/<id>/pointer.json    which ledger the last run of this path or content used; if missing, the one in this
+ *                                directory. It is the ledger of another path, if that had the same content when this
+ *                                path was first added.
  *
- * Each directory can be locked. A run holds the locks of its content and of every ledger directory that it looks at, so
- * that no two processes add the same file, or the same content under two names.
+ * Each directory can be locked. A run holds the locks of its path, its content and every ledger that it looks at, so that
+ * no two processes add the same file, or the same content under two names.
  */
 
 const POINTER = 'pointer.json';
 const Pointer = z.object({ version: z.literal(1), ledger: z.string().check(z.regex(/^[0-9a-f]{32}$/)) });
 
-/** `directory` is where ledgers and contents are kept: created if it is missing. `now` is in ms since the epoch. */
+/** `directory` is where ledgers are kept: created if it is missing. `now` is in ms since the epoch. */
 export type LedgerPlace = {
   directory: string;
   files: FileSystem;
@@ -48,33 +49,31 @@ export const idOf = (baseUrl: string, pathOrSha256: string): string =>
 
 export const ledgerDirectory = (place: LedgerPlace, id: string): string =>
   join(place.directory, 'ledgers', id);
-export const contentDirectory = (place: LedgerPlace, id: string): string =>
-  join(place.directory, 'contents', id);
 
-/** The ledger that a directory points to. @throws CliError if the pointer is damaged */
-export async function readPointer(files: FileSystem, directory: string): Promise<string | undefined> {
-  const path = join(directory, POINTER);
-  const text = await readTextFile(files, path);
-  if (text === undefined) return undefined;
+/** The id of the ledger of a path or content. @throws CliError if its pointer is damaged */
+export async function resolvePointer(place: LedgerPlace, id: string): Promise<string> {
+  const path = join(ledgerDirectory(place, id), POINTER);
+  const text = await readTextFile(place.files, path);
+  if (text === undefined) return id;
   const pointer = readStored(Pointer, text);
   if ('why' in pointer) throw damagedError(path, `is damaged: ${pointer.why}`);
   return pointer.data.ledger;
 }
 
-/** On the disk once it is done. */
-export async function writePointer(files: FileSystem, directory: string, ledger: string): Promise<void> {
+/** Makes a path or content point to a ledger: on the disk once it is done. */
+export async function writePointer(place: LedgerPlace, id: string, ledger: string): Promise<void> {
+  const directory = ledgerDirectory(place, id);
   const text = `${JSON.stringify({ version: 1, ledger } satisfies z.infer<typeof Pointer>)}\n`;
-  await replaceFile(files, join(directory, POINTER), [Buffer.from(text)]);
-  await fsyncAncestors(files, directory);
+  await replaceFile(place.files, join(directory, POINTER), [Buffer.from(text)]);
+  await fsyncAncestors(place.files, directory);
 }
 
 /** Reads a ledger without what need not be remembered. Undefined if nothing is left. @throws CliError */
 export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger | undefined> {
-  const { files, now } = place;
-  const ledger = await readLedger(files, ledgerDirectory(place, id));
+  const ledger = await readLedger(place.files, ledgerDirectory(place, id));
   if (ledger === undefined) return undefined;
-  dropOldEntries(ledger, now);
-  const isOver = ledger.finishedAt !== undefined || isForgotten(ledger.header.startedAt, now);
+  dropOldEntries(ledger, place.now);
+  const isOver = ledger.finishedAt !== undefined || isForgotten(ledger.header.startedAt, place.now);
   return isOver && ledger.entries.size === 0 ? undefined : ledger;
 }
 
@@ -129,24 +128,21 @@ const alreadyRunningError = (name: string, pid: number | undefined): CliError =>
  * fails: what cannot be removed is left.
  */
 export async function pruneLedgers(place: LedgerPlace): Promise<void> {
-  const { files, now } = place;
-  for (const directoryOf of [ledgerDirectory, contentDirectory]) {
-    for (const id of await files.readdir(directoryOf(place, '')).catch(() => [])) {
-      const directory = directoryOf(place, id);
-      const locks = createLocks(place, '');
-      try {
-        // Locking changes the time, as every run does.
-        if (!isForgotten((await lstat(directory)).mtime.toISOString(), now)) continue;
-        await locks.acquire(directory);
-        if (await loadLedger(place, (await readPointer(files, directory)) ?? id)) continue;
-        for (const name of await files.readdir(directory)) {
-          if (/^(ledger|pointer)\./.test(name)) await removeFile(files, join(directory, name));
-        }
-      } catch {
-        // The next run tries again.
-      } finally {
-        await locks.release();
+  for (const id of await place.files.readdir(ledgerDirectory(place, '')).catch(() => [])) {
+    const directory = ledgerDirectory(place, id);
+    const locks = createLocks(place, '');
+    try {
+      // Locking changes the time, as every run does.
+      if (!isForgotten((await lstat(directory)).mtime.toISOString(), place.now)) continue;
+      await locks.acquire(directory);
+      if (await loadLedger(place, await resolvePointer(place, id))) continue;
+      for (const name of await place.files.readdir(directory)) {
+        if (/^(ledger|pointer)\./.test(name)) await removeFile(place.files, join(directory, name));
       }
+    } catch {
+      // The next run tries again.
+    } finally {
+      await locks.release();
     }
   }
 }

@@ -6,15 +6,7 @@ import { fsyncAncestors } from '../../system/directories.ts';
 import type { FileSystem } from '../../system/file-system.ts';
 import { isTemporaryName, readBytes, removeFile, replaceFile } from '../../system/files.ts';
 import { CliError, fileError } from '../errors/errors.ts';
-import { joinTexts } from '../output/join-texts.ts';
-import {
-  allEntries,
-  applyRecord,
-  isNewerVersion,
-  type Ledger,
-  LedgerHeader,
-  LedgerRecord,
-} from './ledger.ts';
+import { applyRecord, isNewerVersion, type Ledger, LedgerHeader, LedgerRecord } from './ledger.ts';
 
 const LEDGER = 'ledger.ndjson';
 const NEWLINE = 0x0a;
@@ -28,17 +20,17 @@ const NEWLINE = 0x0a;
 export async function readLedger(files: FileSystem, directory: string): Promise<Ledger | undefined> {
   const path = join(directory, LEDGER);
   let ledger: Ledger | undefined;
-  let number = 0;
+  let line = 0;
   for (const text of completeLines(await readBytes(files, path))) {
-    number++;
+    line++;
     const stored = readStored<typeof LedgerRecord | typeof LedgerHeader>(
       ledger ? LedgerRecord : LedgerHeader,
       text,
     );
     if ('why' in stored) {
-      if (!isNewerVersion(tryParseJson(text)))
-        throw damagedError(path, `is damaged in line ${number}: ${stored.why}`);
-      throw damagedError(path, 'was written by a newer version of pets', 'use that version');
+      if (isNewerVersion(tryParseJson(text)))
+        throw damagedError(path, 'was written by a newer version of pets', 'use that version');
+      throw damagedError(path, `is damaged in line ${line}: ${stored.why}`);
     }
     if (stored.data.kind === 'ledger')
       ledger = { header: stored.data, entries: new Map(), finishedAt: undefined };
@@ -61,53 +53,49 @@ export function* completeLines(bytes: Buffer = Buffer.alloc(0)): Generator<strin
   }
 }
 
-/** A ledger to which this process may write, because it holds the lock. */
-export type LedgerFile = {
-  ledger: Ledger;
-  /** Writes and syncs a record. Concurrent calls run one after the other. @throws CliError, then at every call */
-  append(record: LedgerRecord): Promise<void>;
-  /** @throws CliError if a record could not be written */
-  check(): Promise<void>;
-  close(): Promise<void>;
-};
-
-/** Replaces the ledger of a directory in one step: once done, it is on the disk, and open for records. */
-export async function replaceLedger(
-  files: FileSystem,
-  directory: string,
-  ledger: Ledger,
-): Promise<LedgerFile> {
-  const path = join(directory, LEDGER);
+/** Replaces the ledger of a directory in one step. Once done, it is on the disk. */
+export async function replaceLedger(files: FileSystem, directory: string, ledger: Ledger): Promise<void> {
   for (const name of await files.readdir(directory)) {
     if (isTemporaryName(name)) await removeFile(files, join(directory, name));
   }
-  await replaceFile(files, path, encodeLedger(ledger));
+  await replaceFile(files, join(directory, LEDGER), encodeLedger(ledger));
   await fsyncAncestors(files, directory);
+}
+
+/** A ledger to which this process may write, because it holds the lock. */
+export type LedgerFile = {
+  header: LedgerHeader;
+  /** Writes and syncs a record. Concurrent calls run one after the other. @throws CliError, then at every call */
+  append(record: LedgerRecord): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Opens the ledger of a directory, which has this header, for more records. */
+export async function openLedger(
+  files: FileSystem,
+  directory: string,
+  header: LedgerHeader,
+): Promise<LedgerFile> {
+  const path = join(directory, LEDGER);
   const file = await files.open(path, 'readwrite');
   const appendFile = new AppendFile(file, (await file.stat()).size);
   const fail = (cause: unknown): never => {
     throw fileError('write', path, cause, 'fix the problem, then rerun the command to resume');
   };
   return {
-    ledger,
-    async append(record) {
-      await appendFile.append(Buffer.from(encodeRecord(record))).catch(fail);
-      applyRecord(ledger, record);
-    },
-    check: () => appendFile.check().catch(fail),
+    header,
+    append: (record) => appendFile.append(encodeRecord(record)).then(() => {}, fail),
     close: () => appendFile.close(),
   };
 }
 
-const encodeRecord = (record: LedgerHeader | LedgerRecord): string => `${stringifyJson(record)}\n`;
+const encodeRecord = (record: LedgerHeader | LedgerRecord): Buffer =>
+  Buffer.from(`${stringifyJson(record)}\n`);
 
 function* encodeLedger({ header, entries, finishedAt }: Ledger): Generator<Buffer> {
-  function* records() {
-    yield encodeRecord(header);
-    for (const entry of allEntries({ entries })) yield encodeRecord(entry);
-    if (finishedAt !== undefined) yield encodeRecord({ kind: 'finished', at: finishedAt });
-  }
-  for (const text of joinTexts(records())) yield Buffer.from(text);
+  yield encodeRecord(header);
+  for (const entry of entries.values()) yield encodeRecord(entry);
+  if (finishedAt !== undefined) yield encodeRecord({ kind: 'finished', at: finishedAt });
 }
 
 /** The error for a file that cannot be used as it is. */

@@ -98,10 +98,11 @@ export function isNewerVersion(value: unknown): boolean {
 /** What identifies a row. */
 export type RowId = Pick<LedgerEntry, 'hash' | 'n'>;
 
-/** A ledger in memory. `entries` are by hash; the entry of the n-th equal animal is at n - 1, and may be missing. */
+/** A ledger as it was read. */
 export type Ledger = {
   header: LedgerHeader;
-  entries: Map<string, LedgerEntry[]>;
+  /** By `<hash>:<n>`. */
+  entries: Map<string, LedgerEntry>;
   /** When every row of the last run had a result; undefined if the run was interrupted. */
   finishedAt: string | undefined;
 };
@@ -109,35 +110,8 @@ export type Ledger = {
 /** The reducer: changes the ledger as the record says. */
 export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
   ledger.finishedAt = record.kind === 'finished' ? record.at : undefined;
-  if (record.kind === 'finished') return;
-  const equal = ledger.entries.get(record.hash);
-  if (equal) equal[record.n - 1] = record;
-  else if (record.n === 1) ledger.entries.set(record.hash, [record]);
-  else {
-    const sparse: LedgerEntry[] = [];
-    sparse[record.n - 1] = record;
-    ledger.entries.set(record.hash, sparse);
-  }
+  if (record.kind !== 'finished') ledger.entries.set(`${record.hash}:${record.n}`, record);
 }
-
-export const entryOf = ({ entries }: Pick<Ledger, 'entries'>, { hash, n }: RowId): LedgerEntry | undefined =>
-  entries.get(hash)?.[n - 1];
-
-export function* allEntries({ entries }: Pick<Ledger, 'entries'>): Generator<LedgerEntry> {
-  for (const equal of entries.values()) for (const each of equal) if (each) yield each;
-}
-
-/** How many of the rows have an entry of each kind. */
-export function countKinds(ledger: Pick<Ledger, 'entries'>, rows: readonly RowId[]) {
-  const counts = { intent: 0, notSent: 0, added: 0, failed: 0, unknown: 0 };
-  for (const row of rows) {
-    const entry = entryOf(ledger, row);
-    if (entry) counts[entry.kind]++;
-  }
-  return counts;
-}
-
-export const isSettled = ({ kind }: LedgerEntry): boolean => kind !== 'intent';
 
 const REMEMBERED_MS = 30 * 86_400_000;
 
@@ -146,17 +120,11 @@ export const isForgotten = (at: string | undefined, now: number): boolean =>
   at !== undefined && Date.parse(at) < now - REMEMBERED_MS;
 
 /** Drops what need no longer be remembered at the start of a run. `now` is in milliseconds since the epoch. */
-export function dropOldEntries(ledger: Ledger, now: number): void {
-  const { header, finishedAt } = ledger;
+export function dropOldEntries({ header, entries, finishedAt }: Ledger, now: number): void {
   const isUnused = isForgotten(finishedAt, now);
   const reference = finishedAt === undefined ? Date.parse(header.startedAt) : now;
-  for (const [hash, equal] of ledger.entries) {
-    for (const each of equal) {
-      if (each && isSettled(each) && (isUnused || isForgotten(each.goneSince, reference)))
-        delete equal[each.n - 1];
-    }
-    if (!equal.some(Boolean)) ledger.entries.delete(hash);
-  }
+  for (const [key, { kind, goneSince }] of entries)
+    if (kind !== 'intent' && (isUnused || isForgotten(goneSince, reference))) entries.delete(key);
 }
 
 /** The idempotency key of an attempt: a UUID (version 8 of RFC 9562). */

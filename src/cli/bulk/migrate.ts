@@ -15,13 +15,12 @@ import {
   LedgerRecord,
 } from './ledger.ts';
 import {
-  contentDirectory,
   createLocks,
   idOf,
   type LedgerPlace,
   type Locks,
   ledgerDirectory,
-  readPointer,
+  resolvePointer,
   writePointer,
 } from './ledger-directory.ts';
 import { completeLines, readLedger, replaceLedger } from './ledger-file.ts';
@@ -32,7 +31,6 @@ import { completeLines, readLedger, replaceLedger } from './ledger-file.ts';
  *   <job>/progress.ndjson   a header, and an event for each thing that happened to a row, by the number of the row
  *   <job>/rows.ndjson       the rows of the content, one on each line
  *   paths/<id>              the jobs that a path has had, the last one last
- *
  *   paths/<id>              also, for the path `job <id>`, the jobs of any path whose rows that job was compared with
  *
  * The jobs of each path become its ledger, together with the jobs that they were compared with. So does each job of piped
@@ -50,8 +48,8 @@ type Job = {
   /** Of a job begun with `--restart`: how many rows other jobs, by their nonce, had sent. They do not count. */
   disregards?: Record<string, number>;
   finishedAt: string | undefined;
-  /** What is known of each row that was sent, by its number. `origin` identifies the row among all jobs. */
-  sends: Map<number, { origin: string; entry: LedgerEntry }>;
+  /** What is known of each row that was sent, by its origin: the job that sent it first, and its number there. */
+  sends: Map<string, LedgerEntry>;
 };
 
 type OldEvent = {
@@ -60,7 +58,7 @@ type OldEvent = {
   /** When a row was sent, and when the job was finished. */
   sentAt?: string;
   at?: string;
-  /** If another job had already sent this row: the nonce of that job, and the number of the row in it. */
+  /** Only if another job had already sent this row. */
   origin?: string;
 };
 
@@ -76,33 +74,31 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
   const locks = createLocks(place, 'a file');
   try {
     for (const name of ['.', 'paths', ...ids]) await locks.acquire(join(directory, name));
-    const jobs: Job[] = [];
+    const jobs = new Map<string, Job>();
     for (const id of ids) {
       const path = join(directory, id, 'progress.ndjson');
       const progress = await readBytes(files, path);
       const rows = await readBytes(files, join(directory, id, 'rows.ndjson'));
       const job = unlessDamaged(path, () => toJob(id, progress, rows));
-      if (job && !isForgotten(job.finishedAt, now)) jobs.push(job);
+      if (job && !isForgotten(job.finishedAt, now)) jobs.set(id, job);
     }
     const jobsOf = new Map<string, Job[]>();
-    for (const name of await files.readdir(join(directory, 'paths'))) {
-      if (!ID.test(name)) continue;
+    for (const name of (await files.readdir(join(directory, 'paths'))).filter((each) => ID.test(each))) {
       const file = join(directory, 'paths', name);
       const bytes = await readBytes(files, file);
       const index = unlessDamaged(file, () => parseJson(`${bytes}`) as PathIndex);
       jobsOf.set(
         index.path,
-        index.jobs.flatMap((id) => jobs.find((job) => job.id === id) ?? []),
+        index.jobs.flatMap((id) => jobs.get(id) ?? []),
       );
     }
     const linked = (job: Job) => jobsOf.get(`job ${job.id}`) ?? [];
-    const piped = new Set(jobs);
-    for (const [path, own] of jobsOf) {
-      if (path.startsWith('job ')) continue;
-      for (const job of own) piped.delete(job);
-      await migrateJobs(place, locks, own, linked, path);
-    }
-    for (const job of piped) await migrateJobs(place, locks, [job], linked, undefined);
+    const paths = [...jobsOf].filter(([path]) => !path.startsWith('job '));
+    const withPath = new Set(paths.flatMap(([, own]) => own));
+    const piped = [...jobs.values()].filter((job) => !withPath.has(job));
+    for (const [path, own] of [...paths, ...piped.map((job) => [undefined, [job]] as const)])
+      await writeLedger(place, locks, path, own, linked);
+    // The paths last: a job without a path would be taken for piped input.
     for (const name of [...ids, 'paths', '.']) {
       for (const file of await files.readdir(join(directory, name))) {
         const isOld = /^(progress|rows|spool-\w+)\.|^new-/.test(file) || (name === 'paths' && ID.test(file));
@@ -114,63 +110,67 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
   }
 }
 
-/** Writes the ledger of a path, or of piped input, unless it exists. The last job comes last. */
-async function migrateJobs(
+/** Writes the ledger of a path, or of piped input, unless it exists, and the pointers of its contents. */
+async function writeLedger(
   place: LedgerPlace,
   locks: Locks,
-  jobs: Job[],
-  linked: (job: Job) => Job[],
   path: string | undefined,
+  own: readonly Job[],
+  linked: (job: Job) => Job[],
 ): Promise<void> {
-  const { files, now } = place;
-  const last = jobs.at(-1);
+  const last = own.at(-1);
   if (last === undefined) return;
   const { baseUrl, sha256, source } = last.header;
   const id = idOf(baseUrl, path ?? sha256);
   const directory = ledgerDirectory(place, id);
   await locks.acquire(directory);
-  if (!(await readLedger(files, directory))) {
-    const ledger = toLedger({ ...last.header, source: path ?? source }, last, jobs, linked, now);
-    await (await replaceLedger(files, directory, ledger)).close();
+  if (!(await readLedger(place.files, directory))) {
+    // A job that was begun with --restart does not count what the jobs of other paths sent before.
+    const others = (last.disregards ? [last] : own).flatMap(linked);
+    const ledger: Ledger = {
+      header: { ...last.header, source: path ?? source },
+      entries: new Map(),
+      finishedAt: undefined,
+    };
+    for (const entry of mergeSends(last, own, others, new Date(place.now).toISOString()))
+      applyRecord(ledger, entry);
+    await replaceLedger(place.files, directory, { ...ledger, finishedAt: last.finishedAt });
   }
-  for (const job of jobs) {
-    const content = contentDirectory(place, idOf(baseUrl, job.header.sha256));
-    await locks.acquire(content);
-    if (job === last || !(await readPointer(files, content))) await writePointer(files, content, id);
+  for (const job of own) {
+    const content = idOf(baseUrl, job.header.sha256);
+    await locks.acquire(ledgerDirectory(place, content));
+    if (job === last || (await resolvePointer(place, content)) === content)
+      await writePointer(place, content, id);
   }
 }
 
 /** From the most certain to the least certain outcome. */
 const CERTAINTY: readonly LedgerEntry['kind'][] = ['added', 'unknown', 'intent', 'failed'];
 
-function toLedger(
-  header: LedgerHeader,
+/** The most certain entry of each row that the jobs sent. `goneSince` is set in those that only other paths sent. */
+function* mergeSends(
   last: Job,
   own: readonly Job[],
-  linked: (job: Job) => Job[],
-  now: number,
-): Ledger {
-  // A job that was begun with --restart does not count what the jobs of other paths sent before.
-  const others = (last.disregards ? [last] : own).flatMap(linked);
-  const isCounted = ({ header: { nonce }, sends }: Job) =>
-    last.disregards?.[nonce] !== [...sends.values()].filter(({ entry }) => entry.kind !== 'failed').length;
-  const known = new Map<string, LedgerEntry>();
-  for (const job of new Set([last, ...[...own, ...others].filter(isCounted)])) {
-    // The path has had no row for an entry that only jobs of other paths have.
-    const goneSince = own.includes(job) ? undefined : new Date(now).toISOString();
-    for (const { origin, entry } of job.sends.values()) {
-      const before = known.get(origin);
-      const isBetter = !before || CERTAINTY.indexOf(entry.kind) < CERTAINTY.indexOf(before.kind);
-      if (isBetter) known.set(origin, { ...entry, goneSince: before ? before.goneSince : goneSince });
-    }
+  others: readonly Job[],
+  goneSince: string,
+): Generator<LedgerEntry> {
+  const countSends = ({ sends }: Job) => [...sends.values()].filter(({ kind }) => kind !== 'failed').length;
+  const counted = [...own.toReversed(), ...others].filter(
+    (job) => job === last || last.disregards?.[job.header.nonce] !== countSends(job),
+  );
+  const sends = counted.flatMap((job) => [...job.sends]);
+  sends.sort(([, a], [, b]) => CERTAINTY.indexOf(a.kind) - CERTAINTY.indexOf(b.kind));
+  const seen = new Set<string>();
+  const numbers = new Map<string, number>();
+  for (const [origin, entry] of sends) {
+    if (seen.has(origin)) continue;
+    seen.add(origin);
+    const n = (numbers.get(entry.hash) ?? 0) + 1;
+    numbers.set(entry.hash, n);
+    const isOwn = own.some((job) => job.sends.has(origin));
+    yield { ...entry, n, goneSince: isOwn ? undefined : goneSince };
   }
-  const ledger: Ledger = { header, entries: new Map(), finishedAt: undefined };
-  for (const entry of known.values())
-    applyRecord(ledger, { ...entry, n: (ledger.entries.get(entry.hash)?.length ?? 0) + 1 });
-  return { ...ledger, finishedAt: last.finishedAt };
 }
-
-const KINDS = { sending: 'intent', added: 'added', failed: 'failed', unknown: 'unknown' } as const;
 
 /** Undefined if there is no complete header. @throws if the job is damaged */
 function toJob(id: string, progress: Buffer | undefined, rowLines: Buffer | undefined): Job | undefined {
@@ -180,18 +180,20 @@ function toJob(id: string, progress: Buffer | undefined, rowLines: Buffer | unde
   const header = z.parse(LedgerHeader, { ...old, kind: 'ledger', version: 1, epoch: 0 });
   const rows = [...completeLines(rowLines)];
   const job: Job = { ...old, id, header, finishedAt: undefined, sends: new Map() };
+  const origins = new Map<number, string>();
   for (const text of lines) {
     const event = parseJson(text) as OldEvent;
     const { status, row } = event;
-    const before = job.sends.get(row);
     job.finishedAt = status === 'finished' ? event.at : undefined;
-    if (status === 'withdrawn') job.sends.delete(row);
-    if (status === 'withdrawn' || status === 'finished') continue;
+    if (status === 'finished') continue;
+    const origin = event.origin ?? origins.get(row) ?? `${header.nonce}:${row}`;
+    origins.set(row, origin);
     const { line, pet } = parseJson(rows[row - 1] ?? '') as { line: number; pet: NewPet };
-    const at = event.sentAt ?? before?.entry.at ?? header.startedAt;
-    const known = { kind: KINDS[status], hash: animalHash(pet), n: 1, line, at };
-    const entry = z.parse(LedgerRecord, { ...event, ...known }) as LedgerEntry;
-    job.sends.set(row, { origin: event.origin ?? before?.origin ?? `${header.nonce}:${row}`, entry });
+    const at = event.sentAt ?? job.sends.get(origin)?.at ?? header.startedAt;
+    job.sends.delete(origin);
+    if (status === 'withdrawn') continue;
+    const known = { kind: status === 'sending' ? 'intent' : status, hash: animalHash(pet), n: 1, line, at };
+    job.sends.set(origin, z.parse(LedgerRecord, { ...event, ...known }) as LedgerEntry);
   }
   return job;
 }

@@ -2,19 +2,18 @@ import { errnoOf } from '../../system/file-system.ts';
 import { LockError } from '../../system/lock/directory-lock.ts';
 import { CliError, fileError } from '../errors/errors.ts';
 import type { PetFile } from '../rows/read-pet-file.ts';
-import { allEntries, LEDGER_VERSION, type Ledger, type LedgerEntry } from './ledger.ts';
+import { LEDGER_VERSION, type Ledger, type LedgerEntry } from './ledger.ts';
 import {
-  contentDirectory,
   createLocks,
   idOf,
   type LedgerPlace,
   ledgerDirectory,
   loadLedger,
   pruneLedgers,
-  readPointer,
+  resolvePointer,
   writePointer,
 } from './ledger-directory.ts';
-import { type LedgerFile, replaceLedger } from './ledger-file.ts';
+import { type LedgerFile, openLedger, replaceLedger } from './ledger-file.ts';
 import { migrateOldFormat } from './migrate.ts';
 import { countSent, type InputRow, type Plan, plan } from './plan.ts';
 import { refusalOf } from './refusal.ts';
@@ -53,7 +52,7 @@ export type BulkRun = Outlook & {
 export async function previewRun(input: BulkInput, options: RunOptions): Promise<Outlook> {
   try {
     await migrateOldFormat(options);
-    return decide(input, options, await find(input, options, async () => {}));
+    return await planRun(input, options, async () => {});
   } catch (error) {
     throw describePlaceError(options.directory, error);
   }
@@ -65,46 +64,43 @@ export async function previewRun(input: BulkInput, options: RunOptions): Promise
  * @throws CliError if another process adds the input, it has changed, or a file is damaged or cannot be written
  */
 export async function openRun(input: BulkInput, options: RunOptions): Promise<BulkRun> {
-  const { files, directory } = options;
   const locks = createLocks(options, input.name);
   try {
     await migrateOldFormat(options);
     await pruneLedgers(options);
-    const found = await find(input, options, locks.acquire);
-    const outlook = decide(input, options, found);
-    const newlyGone = markGone(outlook, options.now);
-    const ledger = beginRun(input, options, outlook.known, found.ledger);
-    const file = await replaceLedger(files, ledgerDirectory(options, found.id), ledger);
-    for (const pointer of found.pointers) await writePointer(files, pointer, found.id);
+    const { id, ids, before, ...outlook } = await planRun(input, options, locks.acquire);
+    const { rows, gone } = outlook.plan;
+    const newlyGone = gone.filter(({ goneSince }) => goneSince === undefined);
+    for (const entry of newlyGone) entry.goneSince = new Date(options.now).toISOString();
+    for (const { entry } of rows) if (entry) entry.goneSince = undefined;
+    const directory = ledgerDirectory(options, id);
+    const ledger = beginRun(input, options, outlook.known, before);
+    await replaceLedger(options.files, directory, ledger);
+    for (const each of ids) await writePointer(options, each, id);
+    const file = await openLedger(options.files, directory, ledger.header);
     return { ...outlook, file, newlyGone, close: () => file.close().finally(locks.release) };
   } catch (error) {
     await locks.release();
-    throw describePlaceError(directory, error);
+    throw describePlaceError(options.directory, error);
   }
 }
 
-type Found = {
+type RunPlan = Outlook & {
+  /** The ids of the content and of the path, which will point to the ledger. */
+  ids: Set<string>;
   /** The id of the ledger to use. */
   id: string;
-  ledger: Ledger | undefined;
-  /** Another ledger that knows the same content. */
-  other: Ledger | undefined;
-  /** Directories that get a pointer to the ledger: that of the content, and that of a path without its own ledger. */
-  pointers: string[];
+  /** That ledger, also if what it knows is ignored. */
+  before: Ledger | undefined;
 };
 
-/** Finds the ledger of an input by its path; if there is none, by its content. */
-async function find(
-  { path, sha256 }: BulkInput,
+/** Finds the ledger of an input by its path, or else by its content, and plans the run. @throws CliError if it is refused */
+async function planRun(
+  input: BulkInput,
   options: RunOptions,
   lock: (directory: string) => Promise<void>,
-): Promise<Found> {
-  const { baseUrl, files, restart } = options;
-  const content = contentDirectory(options, idOf(baseUrl, sha256));
-  const ownId = idOf(baseUrl, path ?? sha256);
-  const own = ledgerDirectory(options, ownId);
-  await lock(content);
-  await lock(own);
+): Promise<RunPlan> {
+  const { baseUrl, restart, now, apiKeyHash } = options;
   // --restart replaces what is damaged.
   const unlessRestart = (error: unknown): undefined => {
     if (!restart) throw error;
@@ -113,32 +109,23 @@ async function find(
     await lock(ledgerDirectory(options, id));
     return loadLedger(options, id).catch(unlessRestart);
   };
-  let id = (await readPointer(files, own).catch(unlessRestart)) ?? ownId;
-  let ledger = await load(id);
-  const otherId = (await readPointer(files, content).catch(unlessRestart)) ?? id;
+  const contentId = idOf(baseUrl, input.sha256);
+  const ownId = idOf(baseUrl, input.path ?? input.sha256);
+  const ids = new Set([contentId, ownId]);
+  for (const each of ids) await lock(ledgerDirectory(options, each));
+  let id = (await resolvePointer(options, ownId).catch(unlessRestart)) ?? ownId;
+  let before = await load(id);
+  const otherId = (await resolvePointer(options, contentId).catch(unlessRestart)) ?? id;
   let other = otherId === id ? undefined : await load(otherId);
-  if (!ledger && other) [id, ledger, other] = [otherId, other, undefined];
-  return { id, ledger, other, pointers: id === ownId ? [content] : [content, own] };
-}
-
-/** @throws CliError if the run is refused */
-function decide(input: BulkInput, options: RunOptions, { ledger: known, other }: Found): Outlook {
+  if (!before && other) [id, before, other] = [otherId, other, undefined];
   // Whether the service supports idempotency keys is found out before the first row is sent.
-  const circumstances = { now: options.now, apiKeyHash: options.apiKeyHash, honoursKeys: true };
-  const planned = plan(input.rows, known, circumstances);
-  const sent = countSent(planned);
-  if (options.restart) return { plan: plan(input.rows, undefined, circumstances), known: undefined, sent };
-  const refusal = refusalOf({ ...input, ...options, plan: planned, known, other });
+  const circumstances = { now, apiKeyHash, honoursKeys: true };
+  const planned = plan(input.rows, before?.entries.values() ?? [], circumstances);
+  const found = { ids, id, before, sent: countSent(planned) };
+  if (restart) return { ...found, plan: plan(input.rows, [], circumstances), known: undefined };
+  const refusal = refusalOf({ ...input, ...options }, planned, before, other);
   if (refusal) throw refusal;
-  return { plan: planned, known, sent };
-}
-
-/** Marks the entries that have no row in the input, and returns those that had one until now. */
-function markGone({ plan: { gone }, known }: Outlook, now: number): LedgerEntry[] {
-  const newlyGone = gone.filter(({ goneSince }) => goneSince === undefined);
-  const since = new Map(gone.map((entry) => [entry, entry.goneSince ?? new Date(now).toISOString()]));
-  for (const entry of known ? allEntries(known) : []) entry.goneSince = since.get(entry);
-  return newlyGone;
+  return { ...found, plan: planned, known: before };
 }
 
 /** The ledger as a run begins with it. `before` is the one that it replaces, also if what that knows is ignored. */

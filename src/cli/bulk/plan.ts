@@ -1,6 +1,6 @@
 import { IDEMPOTENT_RETRY_MS } from '../../client/request-with-retry.ts';
 import type { PetRow } from '../rows/read-pet-file.ts';
-import { allEntries, type EntryOf, entryOf, type Ledger, type LedgerEntry } from './ledger.ts';
+import type { EntryOf, LedgerEntry } from './ledger.ts';
 
 export type InputRow = PetRow & { hash: string };
 
@@ -10,7 +10,8 @@ export type InputRow = PetRow & { hash: string };
  */
 export type RowStatus = 'new' | 'added' | 'failed' | 'ambiguous' | 'unknown';
 
-export type PlannedRow = InputRow & { n: number; status: RowStatus };
+/** `entry` is what is known of the row; while rows are sent, it is replaced by newer records. */
+export type PlannedRow = InputRow & { n: number; status: RowStatus; entry: LedgerEntry | undefined };
 
 export type Plan = {
   /** In the order of the input. */
@@ -19,6 +20,10 @@ export type Plan = {
   /** Entries that have no row in the input. */
   gone: LedgerEntry[];
 };
+
+/** The number of rows whose last record is of a kind. */
+export const countKind = (rows: readonly PlannedRow[], kind: LedgerEntry['kind']): number =>
+  rows.filter(({ entry }) => entry?.kind === kind).length;
 
 /** How many rows are to be sent. */
 export const countToSend = ({ counts }: Plan): number => counts.new + counts.failed + counts.ambiguous;
@@ -29,6 +34,8 @@ export const countSent = ({ counts }: Plan): number => counts.added + counts.amb
 /** `now` is in milliseconds since the epoch; `honoursKeys`: whether the service supports idempotency keys. */
 export type Circumstances = { now: number; apiKeyHash: string; honoursKeys: boolean };
 
+const RANKS: Record<RowStatus, number> = { added: 0, ambiguous: 1, unknown: 2, failed: 3, new: 4 };
+
 /**
  * Matches the rows of an input with the entries of a ledger. Equal rows are interchangeable: if there are fewer of them
  * than entries, those that were added match first, then ambiguous, unknown and failed ones, so that removing, inserting
@@ -36,50 +43,42 @@ export type Circumstances = { now: number; apiKeyHash: string; honoursKeys: bool
  */
 export function plan(
   rows: readonly InputRow[],
-  ledger: Pick<Ledger, 'entries'> = { entries: new Map() },
+  entries: Iterable<LedgerEntry>,
   circumstances: Circumstances,
 ): Plan {
-  const totals = new Map<string, number>();
-  for (const { hash } of rows) totals.set(hash, (totals.get(hash) ?? 0) + 1);
-  const numbers = new Map<string, number[]>();
-  const numberOf = ({ hash }: InputRow): number => {
-    const total = totals.get(hash) ?? 0;
-    const equal = ledger.entries.get(hash) ?? [];
-    if (total === 1 && equal.length === 0) return 1;
-    const left = numbers.get(hash) ?? assignNumbers(total, equal, circumstances);
-    numbers.set(hash, left);
-    return left.pop() ?? 1;
-  };
+  const rank = (entry: LedgerEntry) => RANKS[classify(entry, circumstances)];
   const counts: Plan['counts'] = { new: 0, added: 0, failed: 0, ambiguous: 0, unknown: 0 };
-  const gone = new Set(allEntries(ledger));
-  const planned = rows.map((row): PlannedRow => {
-    const n = numberOf(row);
-    const entry = entryOf(ledger, { hash: row.hash, n });
-    const status = classify(entry, circumstances);
-    counts[status]++;
-    if (entry) gone.delete(entry);
-    return { ...row, n, status };
-  });
-  return { rows: planned, counts, gone: [...gone] };
+  const planned = rows.map((row): PlannedRow => ({ ...row, n: 1, status: 'new', entry: undefined }));
+  const unmatched = groupByHash(entries);
+  for (const [hash, equal] of groupByHash(planned)) {
+    const known = unmatched.get(hash)?.sort((a, b) => rank(a) - rank(b) || a.n - b.n) ?? [];
+    const taken = new Set(known.map(({ n }) => n));
+    // In the order of their numbers, so that each row of an unchanged file gets its own entry.
+    const matched = known.splice(0, equal.length).sort((a, b) => a.n - b.n);
+    let free = 1;
+    for (const [i, row] of equal.entries()) {
+      while (taken.has(free)) free++;
+      row.entry = matched[i];
+      row.n = row.entry?.n ?? free++;
+      row.status = classify(row.entry, circumstances);
+      counts[row.status]++;
+    }
+  }
+  return { rows: planned, counts, gone: [...unmatched.values()].flat() };
 }
 
-const RANKS: Record<RowStatus, number> = { added: 0, ambiguous: 1, unknown: 2, failed: 3, new: 4 };
-
-/** The numbers for so many equal rows; that of the last row comes first. */
-function assignNumbers(rows: number, equal: readonly LedgerEntry[], circumstances: Circumstances): number[] {
-  const rank = (entry: LedgerEntry) => RANKS[classify(entry, circumstances)];
-  const numbers = equal
-    .filter(Boolean)
-    .sort((a, b) => rank(a) - rank(b) || a.n - b.n)
-    .slice(0, rows)
-    .map(({ n }) => n)
-    .sort((a, b) => a - b);
-  for (let n = 1; numbers.length < rows; n++) if (!equal[n - 1]) numbers.push(n);
-  return numbers.reverse();
+function groupByHash<Item extends { hash: string }>(items: Iterable<Item>): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const equal = groups.get(item.hash);
+    if (equal) equal.push(item);
+    else groups.set(item.hash, [item]);
+  }
+  return groups;
 }
 
 /** What an entry means for its row. */
-export function classify(entry: LedgerEntry | undefined, circumstances: Circumstances): RowStatus {
+function classify(entry: LedgerEntry | undefined, circumstances: Circumstances): RowStatus {
   if (entry === undefined || entry.kind === 'notSent') return 'new';
   if (entry.kind !== 'intent') return entry.kind;
   return whyNotRepeatable(entry, circumstances) === undefined ? 'ambiguous' : 'unknown';

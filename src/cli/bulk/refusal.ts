@@ -1,25 +1,21 @@
 import { CliError, usageError } from '../errors/errors.ts';
-import { allEntries, isSettled, type Ledger } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { countSent, countToSend, type Plan } from './plan.ts';
+import { formatInstant, formatRows } from './report.ts';
 
-/** What decides whether a run may begin. */
-export type Decision = {
-  /** What the user calls the input. */
-  name: string;
-  sha256: string;
-  baseUrl: string;
-  skipAdded: boolean;
-  /** The command of this run, with `--skip-added`. */
-  skipCommand: string;
-  plan: Plan;
-  known: Ledger | undefined;
-  /** Another ledger that knows the same content. */
-  other: Ledger | undefined;
-};
+/** `name` is what the user calls the input, and `skipCommand` the command of this run, with `--skip-added`. */
+type Request = { name: string; sha256: string; baseUrl: string; skipAdded: boolean; skipCommand: string };
 
-/** Why a run without `--restart` is refused; undefined if it may begin. */
-export function refusalOf(decision: Decision): CliError | undefined {
-  const { name, sha256, baseUrl, skipAdded, skipCommand, plan, known, other } = decision;
+/**
+ * Why a run without `--restart` is refused; undefined if it may begin. `known` is the ledger that the run would use, and
+ * `other` another one that knows the same content.
+ */
+export function refusalOf(
+  { name, sha256, baseUrl, skipAdded, skipCommand }: Request,
+  plan: Plan,
+  known: Ledger | undefined,
+  other: Ledger | undefined,
+): CliError | undefined {
   if (skipAdded) {
     if (known) return undefined;
     return usageError(
@@ -49,23 +45,15 @@ export function refusalOf(decision: Decision): CliError | undefined {
 const changedError = (message: string, hint: string) => new CliError(message, { code: 'file_changed', hint });
 
 /** Undefined if the last run was complete, and the input has none of the rows that were sent. */
-function describeChange(plan: Plan, ledger: Ledger): string | undefined {
-  const { startedAt, rows } = ledger.header;
-  const date = formatInstant(startedAt);
+function describeChange(plan: Plan, { header, entries, finishedAt }: Ledger): string | undefined {
+  const date = formatInstant(header.startedAt);
   const sent = countSent(plan);
   const wereSent = sent > 0 || plan.gone.some(({ kind }) => kind !== 'failed' && kind !== 'notSent');
-  if (ledger.finishedAt === undefined && wereSent) {
-    const done = [...allEntries(ledger)].filter(
-      (entry) => isSettled(entry) && entry.kind !== 'notSent',
-    ).length;
-    return ` since the run of ${date}, which stopped after ${done} of ${formatRows(rows)}`;
+  if (finishedAt === undefined && wereSent) {
+    const done = [...entries.values()].filter(({ kind }) => kind !== 'intent' && kind !== 'notSent').length;
+    return ` since the run of ${date}, which stopped after ${done} of ${formatRows(header.rows)}`;
   }
   if (sent === 0) return undefined;
   const which = sent === 1 ? 'one of its rows was' : `${sent} of its rows were`;
   return `; ${which} already ${plan.counts.added === sent ? 'added' : 'sent'} on ${date}`;
 }
-
-/** Formats an ISO 8601 time as `2026-11-20 12:00 UTC`. */
-export const formatInstant = (instant: string): string => `${instant.slice(0, 16).replace('T', ' ')} UTC`;
-
-export const formatRows = (count: number): string => `${count} ${count === 1 ? 'row' : 'rows'}`;

@@ -12,12 +12,11 @@ import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { type InputOptions, readPetFile } from '../rows/read-pet-file.ts';
 import { dryRun } from './dry-run.ts';
-import { animalHash, countKinds } from './ledger.ts';
+import { animalHash } from './ledger.ts';
 import { type BulkRun, openRun } from './open-run.ts';
-import type { PlannedRow } from './plan.ts';
+import { countKind, type PlannedRow } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
-import { formatInstant, formatRows } from './refusal.ts';
-import { reportGone, summarize, writeResults } from './report.ts';
+import { formatInstant, formatRows, reportGone, summarize, writeResults } from './report.ts';
 import { toRunError } from './run-error.ts';
 import { pendingRows, sendRows } from './send.ts';
 
@@ -64,16 +63,15 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
   if (request.dryRun) return dryRun(console, input, options, targetLabel(connection));
   const run = await openRun(input, options);
   try {
-    const { ledger } = run.file;
-    const pending = pendingRows(run.plan.rows, ledger);
+    const pending = pendingRows(run.plan.rows);
     const isRerun = pending.length === 0;
     const done = isRerun ? [] : await sendPending(run, pending, connection, context);
     await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
     // With --skip-added, the rows that were skipped are of no interest.
     if (!skipAdded || !isRerun || console.json)
-      await writeResults(console, ledger, { rows: skipAdded ? done : run.plan.rows, isRerun });
+      await writeResults(console, run.file.header, { rows: skipAdded ? done : run.plan.rows, isRerun });
     reportGone(console, input.name, run.newlyGone);
-    return summarize(console, ledger, run.plan.rows, isRerun);
+    return summarize(console, run.plan.rows, isRerun);
   } finally {
     await run.close();
   }
@@ -94,7 +92,7 @@ async function sendPending(
 ): Promise<readonly PlannedRow[]> {
   const { console, clock } = context;
   const total = plan.rows.length;
-  const { sha256, startedAt } = file.ledger.header;
+  const { sha256, startedAt } = file.header;
   const before = `${plan.counts.added} of ${formatRows(total)} already added`;
   if (known?.header.sha256 === sha256)
     console.notice(`resuming the run of ${formatInstant(startedAt)}: ${before}`);
@@ -111,7 +109,7 @@ async function sendPending(
   } catch (error) {
     bar.end();
     const resume = `to resume: ${commandWith(context)}`;
-    console.notice(`added ${countKinds(file.ledger, plan.rows).added} of ${formatRows(total)}; ${resume}`);
+    console.notice(`added ${countKind(plan.rows, 'added')} of ${formatRows(total)}; ${resume}`);
     throw error instanceof CallError ? toRunError(error, resume, clock.now()) : error;
   }
 }

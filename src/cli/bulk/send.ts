@@ -4,7 +4,7 @@ import { readRateLimit } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { redactKey } from '../profiles/profile.ts';
-import { entryOf, idempotencyKeyOf, type Ledger } from './ledger.ts';
+import { idempotencyKeyOf, type LedgerEntry } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';
 import { type PlannedRow, whyNotRepeatable } from './plan.ts';
 import type { QuotaLeft } from './progress-bar.ts';
@@ -21,11 +21,8 @@ export type SendOptions = {
 };
 
 /** The rows that were neither added nor given up. */
-export const pendingRows = (rows: readonly PlannedRow[], ledger: Ledger): PlannedRow[] =>
-  rows.filter((row) => {
-    const kind = entryOf(ledger, row)?.kind;
-    return kind !== 'added' && kind !== 'unknown';
-  });
+export const pendingRows = (rows: readonly PlannedRow[]): PlannedRow[] =>
+  rows.filter(({ entry }) => entry?.kind !== 'added' && entry?.kind !== 'unknown');
 
 /**
  * Sends rows, one by one. A failure that is not about a single row ends the run; a rerun resumes it.
@@ -47,35 +44,36 @@ async function sendRow(
   file: LedgerFile,
   { client, apiKey, clock }: SendOptions,
 ): Promise<QuotaLeft | undefined> {
-  const { hash, n, line } = row;
-  const apiKeyHash = hashKey(apiKey);
-  const before = entryOf(file.ledger, row);
-  const idempotencyKey = idempotencyKeyOf(file.ledger.header, row, before);
+  const { hash, n, line, entry: before } = row;
   const { failures, idempotencyKey: storedKey } = before ?? {};
-  const record = () => ({ hash, n, line, at: new Date(clock.now()).toISOString(), failures });
-  const settleAsUnknown = (text: string) => {
-    const message = redactKey(text, apiKey);
-    return file.append({ kind: 'unknown', ...record(), idempotencyKey: storedKey, message });
+  const base = () => ({ hash, n, line, at: new Date(clock.now()).toISOString(), failures });
+  const record = async (entry: LedgerEntry) => {
+    await file.append(entry);
+    row.entry = entry;
   };
+  const settleAsUnknown = (text: string) =>
+    record({ kind: 'unknown', ...base(), idempotencyKey: storedKey, message: redactKey(text, apiKey) });
   // An attempt of an earlier run may have been applied.
   const open = before?.kind === 'intent' ? before : undefined;
+  const apiKeyHash = hashKey(apiKey);
   const honoursKeys = client.supportsIdempotency();
   const why = open && whyNotRepeatable(open, { now: clock.now(), apiKeyHash, honoursKeys });
-  if (why !== undefined) {
-    await settleAsUnknown(`sent at ${open?.at} without a response; not sent again because ${why}`);
+  if (open && why !== undefined) {
+    await settleAsUnknown(`sent at ${open.at} without a response; not sent again because ${why}`);
     return undefined;
   }
   const sendLog = {
     // An open outcome keeps the time and the API key of its first attempt.
-    intent: () => (open ? file.check() : file.append({ kind: 'intent', ...record(), apiKeyHash })),
+    intent: () => record(open ?? { kind: 'intent', ...base(), apiKeyHash }),
     notSent: async () => {
-      if (!open) await file.append({ kind: 'notSent', ...record() });
+      if (!open) await record({ kind: 'notSent', ...base() });
     },
   };
   try {
+    const idempotencyKey = idempotencyKeyOf(file.header, row, before);
     const options = { idempotencyKey, background: true, sendLog };
     const { value, headers } = await client.call('createPet', { body: row.pet }, options);
-    await file.append({ kind: 'added', ...record(), pet: value });
+    await record({ kind: 'added', ...base(), pet: value });
     return readRateLimit(headers);
   } catch (error) {
     if (error instanceof ApiFailure && ROW_STATUSES.includes(error.status)) {
@@ -84,17 +82,16 @@ async function sendRow(
         await settleAsUnknown(`sent at ${open.at} without a response; sent again and rejected: ${message}`);
       else {
         const failure = { code: redactKey(code, apiKey), message: redactKey(message, apiKey), status };
-        await file.append({ kind: 'failed', ...record(), failures: (failures ?? 0) + 1, error: failure });
+        await record({ kind: 'failed', ...base(), failures: (failures ?? 0) + 1, error: failure });
       }
       return undefined;
     }
     // With idempotency keys, the next run repeats the row. Without them, it must not be repeated.
-    const isLost = error instanceof OutcomeUnknownError && !(error.cause instanceof InterruptedError);
-    if (isLost && !error.supportsIdempotency) {
+    if (!(error instanceof OutcomeUnknownError) || error.supportsIdempotency) throw error;
+    if (!(error.cause instanceof InterruptedError))
       await settleAsUnknown(
         `no response: ${error.cause instanceof Error ? error.cause.message : error.cause}`,
       );
-    }
     throw error;
   }
 }
