@@ -2,7 +2,7 @@ import { errnoOf } from '../../system/file-system.ts';
 import { LockError } from '../../system/lock/directory-lock.ts';
 import { CliError, fileError } from '../errors/errors.ts';
 import type { PetFile } from '../rows/read-pet-file.ts';
-import { LEDGER_VERSION, type Ledger, type LedgerEntry } from './ledger.ts';
+import { LEDGER_VERSION, type Ledger, type LedgerEntry, type LedgerHeader } from './ledger.ts';
 import {
   createLocks,
   idOf,
@@ -74,10 +74,11 @@ export async function openRun(input: BulkInput, options: RunOptions): Promise<Bu
     for (const entry of newlyGone) entry.goneSince = new Date(options.now).toISOString();
     for (const { entry } of rows) if (entry) entry.goneSince = undefined;
     const directory = ledgerDirectory(options, id);
-    const ledger = beginRun(input, options, outlook.known, before);
-    await replaceLedger(options.files, directory, ledger);
+    const header = headerOf(input, options, before?.header, outlook.known?.header);
+    const entries = outlook.known?.entries ?? new Map();
+    await replaceLedger(options.files, directory, { header, entries, finishedAt: undefined });
     for (const each of ids) await writePointer(options, each, id);
-    const file = await openLedger(options.files, directory, ledger.header);
+    const file = await openLedger(options.files, directory, header);
     return { ...outlook, file, newlyGone, close: () => file.close().finally(locks.release) };
   } catch (error) {
     await locks.release();
@@ -128,25 +129,24 @@ async function planRun(
   return { ...found, plan: planned, known: before };
 }
 
-/** The ledger as a run begins with it. `before` is the one that it replaces, also if what that knows is ignored. */
-function beginRun(
+/** The header for a run. `before` is that of the ledger that the run replaces, and `known` is undefined if it is ignored. */
+function headerOf(
   { name, path, sha256, rows }: BulkInput,
   { baseUrl, now, random, restart }: RunOptions,
-  known: Ledger | undefined,
-  before: Ledger | undefined,
-): Ledger {
-  const header: Ledger['header'] = {
+  before: LedgerHeader | undefined,
+  known: LedgerHeader | undefined,
+): LedgerHeader {
+  return {
     kind: 'ledger',
     version: LEDGER_VERSION,
     baseUrl,
     source: path ?? name,
-    nonce: before?.header.nonce ?? random(16).toString('hex'),
-    epoch: (before?.header.epoch ?? 0) + (restart ? 1 : 0),
+    nonce: before?.nonce ?? random(16).toString('hex'),
+    epoch: (before?.epoch ?? 0) + (restart ? 1 : 0),
     sha256,
     rows: rows.length,
-    startedAt: known?.header.sha256 === sha256 ? known.header.startedAt : new Date(now).toISOString(),
+    startedAt: known?.sha256 === sha256 ? known.startedAt : new Date(now).toISOString(),
   };
-  return { header, entries: known?.entries ?? new Map(), finishedAt: undefined };
 }
 
 /** An error of the file system or of the lock, for the user; any other error is returned as it is. */

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { InterruptedError, OutcomeUnknownError, RateLimitError } from '../../client/errors.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { realFileSystem } from '../../system/file-system.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
 import type { Context } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
-import { CallError, usageError } from '../errors/errors.ts';
+import { CallError, CliError, usageError } from '../errors/errors.ts';
 import { shellQuote } from '../output/shell-words.ts';
 import { stateDirectory } from '../profiles/paths.ts';
 import type { Connection } from '../profiles/profile.ts';
@@ -17,7 +18,6 @@ import { type BulkRun, openRun } from './open-run.ts';
 import { countKind, type PlannedRow } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
 import { formatInstant, formatRows, reportGone, summarize, writeResults } from './report.ts';
-import { toRunError } from './run-error.ts';
 import { pendingRows, sendRows } from './send.ts';
 
 export type BulkRequest = InputOptions & { dryRun?: boolean; restart?: boolean; skipAdded?: boolean };
@@ -113,3 +113,30 @@ async function sendPending(
     throw error instanceof CallError ? toRunError(error, resume, clock.now()) : error;
   }
 }
+
+/** The error of a call, as the error of a run that can be resumed. `resume` is the hint for that. */
+function toRunError(error: CallError, resume: string, now: number): unknown {
+  const { cause, connection } = error;
+  if (cause instanceof OutcomeUnknownError) {
+    // The row's own key is in the ledger; there is no option for it.
+    if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
+    return new CliError('interrupted; one row was being sent; it may or may not have been added', {
+      code: 'interrupted',
+      hint: cause.supportsIdempotency
+        ? 'rerun the command to resume; the row is not added twice'
+        : 'rerun the command to resume; the row is not sent again but reported as unknown, because this service does not support idempotency keys',
+    });
+  }
+  if (!(cause instanceof RateLimitError) || !isDayLimit(cause, now)) return error;
+  const { until, code = 'rate_limited', fromResponse } = cause;
+  const message = fromResponse ? `${cause.message} (daily limit)` : 'the daily limit is used up';
+  const dayLimit = new RateLimitError(until, { error: { code, message, status: 429 } });
+  return new CallError(dayLimit, connection, { hint: 'rerun the command after this time to resume' });
+}
+
+/** A ban is recognised by its code. If another process received it, only its end is known, which is sooner than this. */
+const LONGEST_BAN_MS = 600_000;
+
+/** The end of a minute is waited for, so what ends a run is the limit of the day. */
+const isDayLimit = ({ until, code, fromResponse }: RateLimitError, now: number): boolean =>
+  code !== 'key_banned' && until - now > (fromResponse ? 60_000 : LONGEST_BAN_MS);

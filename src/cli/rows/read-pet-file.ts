@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import * as z from 'zod/mini';
@@ -41,34 +41,31 @@ export async function readPetFile(
   { console, stdin, onSignal }: CommandContext,
   maxRows: number,
 ): Promise<PetFile> {
-  const source = await sourceOf(from);
-  const { name } = source;
+  const isPiped = from === '-';
+  const name = isPiped ? 'standard input' : from;
+  const path = isPiped ? undefined : await realPathOf(from);
   refuseWorkbook(name);
-  const form = formatFor(source, format);
-  const bytes = from === '-' ? stdin : createReadStream(from);
-  const interrupt = new AbortController();
-  const stop = () => {
-    interrupt.abort(new InterruptedError());
-    bytes.destroy(interrupt.signal.reason);
-  };
+  const form = format ?? (path === undefined ? undefined : formatOfPath(from));
+  if (path !== undefined && form === undefined)
+    throw usageError(`cannot detect the format of ${name}`, 'use --format csv, ndjson or json');
+  const input = isPiped ? stdin : createReadStream(from);
   // Opening a named pipe blocks until it has a writer, and cannot be aborted: then the signal ends the process.
-  const canAbort = from === '-' || source.path !== undefined;
-  const unsubscribe = canAbort ? onSignal(['SIGINT'], stop) : () => {};
-  const contentHash = createHash('sha256');
+  const canAbort = isPiped || path !== undefined;
+  const unsubscribe = canAbort ? onSignal(['SIGINT'], () => input.destroy(new InterruptedError())) : () => {};
+  const hash = createHash('sha256');
   const rows: PetRow[] = [];
   const fields = new Set<string>();
   const emptyNames = new EmptyNames();
   const errors = new RowErrorReporter(console, name);
   let read = 0;
   try {
-    for await (const row of readRows(hashed(bytes, contentHash), form)) {
-      if (read++ === maxRows) {
+    for await (const row of readRows(hashed(input, hash), form)) {
+      if (read++ === maxRows)
         throw usageError(`${name} has more than ${maxRows} rows; nothing was sent`, 'split the file');
-      }
-      // Rows come many at a time; signals are handled only between turns of the event loop.
+      // Many rows are parsed at a time, but signals are handled only between turns of the event loop.
       if (read % ROWS_BETWEEN_SIGNALS === 1) {
         await new Promise((resolve) => setImmediate(resolve));
-        interrupt.signal.throwIfAborted();
+        if (input.errored) throw input.errored;
       }
       if ('error' in row) {
         await errors.report(row.line, row);
@@ -90,52 +87,31 @@ export async function readPetFile(
     unsubscribe();
   }
   errors.throwIfAny();
-  for (const notice of notices(fields, rows, emptyNames)) console.notice(notice);
-  return { ...source, sha256: contentHash.digest('hex'), rows };
+  for (const notice of [describeIgnoredFields(fields, rows), emptyNames.describe()].flat())
+    if (notice !== undefined) console.notice(notice);
+  return { name, path, sha256: hash.digest('hex'), rows };
 }
 
-function* notices(fields: Set<string>, rows: readonly PetRow[], emptyNames: EmptyNames): Generator<string> {
-  if (fields.delete('id')) {
-    yield 'ids are not sent; the service assigns a new id to each animal';
-  }
-  const unknown = [...fields].filter((field) => field !== '' && !(field in NewPet.shape));
-  if (unknown.length > 0) {
-    const hasStatus = rows.some(({ pet }) => pet.status !== undefined);
-    const lost = hasStatus ? '' : '; no row has a status, so every animal becomes available';
-    yield `fields not sent, because the service does not have them: ${unknown.slice(0, FIELDS_SHOWN).join(', ')}${lost}`;
-  }
-  const empty = emptyNames.describe();
-  if (empty !== undefined) yield empty;
+function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRow[]): string[] {
+  const ids = fields.has('id') ? ['ids are not sent; the service assigns a new id to each animal'] : [];
+  const unknown = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
+  if (unknown.length === 0) return ids;
+  const hasStatus = rows.some(({ pet }) => pet.status !== undefined);
+  const lost = hasStatus ? '' : '; no row has a status, so every animal becomes available';
+  const names = unknown.slice(0, FIELDS_SHOWN).join(', ');
+  return [...ids, `fields not sent, because the service does not have them: ${names}${lost}`];
 }
 
-/** The name and path of the input. Pipes get no path, because a later run could not find its ledger by it. */
-async function sourceOf(from: string): Promise<Pick<PetFile, 'name' | 'path'>> {
-  if (from === '-') return { name: 'standard input', path: undefined };
+/** The real path of a file. Pipes have none, because a later run could not find its ledger by their path. */
+async function realPathOf(from: string): Promise<string | undefined> {
   try {
-    const isFile = (await stat(from)).isFile();
-    return { name: from, path: isFile ? await realpath(from) : undefined };
+    return (await stat(from)).isFile() ? await realpath(from) : undefined;
   } catch (error) {
     throw await unreadableFile(from, error);
   }
 }
 
-/** Without a file name the format is detected from the text. */
-function formatFor(
-  { name, path }: Pick<PetFile, 'name' | 'path'>,
-  format: RowFormat | undefined,
-): RowFormat | undefined {
-  if (format !== undefined || path === undefined) return format;
-  const found = formatOfPath(name);
-  if (found === undefined) {
-    throw usageError(`cannot detect the format of ${name}`, 'use --format csv, ndjson or json');
-  }
-  return found;
-}
-
-async function* hashed(
-  input: AsyncIterable<Uint8Array>,
-  hash: ReturnType<typeof createHash>,
-): AsyncGenerator<Uint8Array> {
+async function* hashed(input: AsyncIterable<Uint8Array>, hash: Hash): AsyncGenerator<Uint8Array> {
   for await (const chunk of input) {
     hash.update(chunk);
     yield chunk;
