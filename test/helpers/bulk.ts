@@ -2,10 +2,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readdir, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { animalHash, type EntryOf, type LedgerEntry, type RowId } from '../../src/cli/bulk/ledger.ts';
-import { type BulkInput, type BulkRun, openRun, type RunOptions } from '../../src/cli/bulk/open-run.ts';
-import type { InputRow, PlannedRow } from '../../src/cli/bulk/plan.ts';
+import type { EntryOf, LedgerEntry, RowId } from '../../src/cli/bulk/ledger.ts';
+import { type BulkRun, openRun, type RunOptions } from '../../src/cli/bulk/open-run.ts';
+import type { PlannedRow } from '../../src/cli/bulk/plan.ts';
 import { pendingRows } from '../../src/cli/bulk/send.ts';
+import type { PetFile, PetRow } from '../../src/cli/rows/read-pet-file.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
 import { type ManualClock, manualClock } from './clock.ts';
@@ -24,14 +25,13 @@ export const animals = (count: number, skipped = 0): NewPet[] =>
   }));
 
 /** The animals as rows of a CSV file: the header is on line 1. */
-export const rowsOf = (pets: readonly NewPet[]): InputRow[] =>
-  pets.map((pet, i) => ({ line: i + 2, pet, hash: animalHash(pet) }));
+export const rowsOf = (pets: readonly NewPet[]): PetRow[] => pets.map((pet, i) => ({ line: i + 2, pet }));
 
 export const contentOf = (pets: readonly NewPet[]): string =>
   pets.map(({ name, categoryId, status }) => `${name},${categoryId},${status}`).join('\n');
 
 /** The file /animals.csv with these animals. */
-export const inputOf = (pets: readonly NewPet[], more: Partial<BulkInput> = {}): BulkInput => ({
+export const inputOf = (pets: readonly NewPet[], more: Partial<PetFile> = {}): PetFile => ({
   name: 'animals.csv',
   path: '/animals.csv',
   sha256: sha256(contentOf(pets)),
@@ -77,9 +77,9 @@ export async function addRows(run: BulkRun, count = Number.POSITIVE_INFINITY): P
 export type Bulk = {
   clock: ManualClock;
   options: RunOptions;
-  open(input: readonly NewPet[] | BulkInput, options?: Partial<RunOptions>): Promise<BulkRun>;
+  open(input: readonly NewPet[] | PetFile, options?: Partial<RunOptions>): Promise<BulkRun>;
   /** Runs the input; with `count` only that many rows, as if interrupted. Returns the names that were sent. */
-  run(input: readonly NewPet[] | BulkInput, options?: Partial<RunOptions>, count?: number): Promise<string[]>;
+  run(input: readonly NewPet[] | PetFile, options?: Partial<RunOptions>, count?: number): Promise<string[]>;
   /** Sets the last use of each ledger and pointer to the time of the clock. */
   setLastUse(): Promise<void>;
   /** The paths of all files below the state directory with this name. */

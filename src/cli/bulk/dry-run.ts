@@ -3,8 +3,9 @@ import { CliError } from '../errors/errors.ts';
 import type { Console } from '../output/console.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
-import { type BulkInput, type Outlook, previewRun, type RunOptions } from './open-run.ts';
-import { countToSend, type InputRow } from './plan.ts';
+import type { PetFile, PetRow } from '../rows/read-pet-file.ts';
+import { type Outlook, previewRun, type RunOptions } from './open-run.ts';
+import { countToSend } from './plan.ts';
 import { addedText, formatInstant, formatRows, writeJsonArray } from './report.ts';
 
 /** The number of rows that a terminal shows as a preview, so that the user can check the columns. */
@@ -13,7 +14,7 @@ const ROWS_SHOWN = 5;
 /** Sends nothing, and reports what the same command would do without `--dry-run`. `target` is the service. */
 export async function dryRun(
   console: Console,
-  input: BulkInput,
+  input: PetFile,
   options: RunOptions,
   target: string,
 ): Promise<number> {
@@ -32,7 +33,7 @@ export async function dryRun(
   return exitCodes.ok;
 }
 
-function outlookText({ name, rows }: BulkInput, { plan, known, sent }: Outlook, target: string): string {
+function outlookText({ name, rows }: PetFile, { plan, known, sent }: Outlook, target: string): string {
   const { added, unknown } = plan.counts;
   const left = countToSend(plan);
   const doubtful = unknown === 0 ? '' : `; ${unknown} may have been added already; skipping them`;
@@ -44,7 +45,7 @@ function outlookText({ name, rows }: BulkInput, { plan, known, sent }: Outlook, 
   return `would add ${which} from ${name} at ${target}${already}${doubtful}${again}`;
 }
 
-async function writeFirst(console: Console, rows: readonly InputRow[]): Promise<void> {
+async function writeFirst(console: Console, rows: readonly PetRow[]): Promise<void> {
   const { renderRows } = await import('../output/table.ts');
   const columns: Column[] = [
     { head: 'LINE', align: 'right' },

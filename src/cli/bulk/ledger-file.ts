@@ -10,6 +10,8 @@ import { applyRecord, isNewerVersion, type Ledger, LedgerHeader, LedgerRecord } 
 
 const LEDGER = 'ledger.ndjson';
 const NEWLINE = 0x0a;
+/** Few long writes take less time than many short ones. */
+const RECORDS_PER_WRITE = 100;
 
 /**
  * Reads the ledger of a directory, and changes nothing. Undefined if there is none, or one with a torn header: nothing is
@@ -84,18 +86,20 @@ export async function openLedger(
   };
   return {
     header,
-    append: (record) => appendFile.append(encodeRecord(record)).then(() => {}, fail),
+    append: (record) => appendFile.append(encodeRecords([record])).then(() => {}, fail),
     close: () => appendFile.close(),
   };
 }
 
-const encodeRecord = (record: LedgerHeader | LedgerRecord): Buffer =>
-  Buffer.from(`${stringifyJson(record)}\n`);
+const encodeRecords = (records: readonly (LedgerHeader | LedgerRecord)[]): Buffer =>
+  Buffer.from(records.map((record) => `${stringifyJson(record)}\n`).join(''));
 
 function* encodeLedger({ header, entries, finishedAt }: Ledger): Generator<Buffer> {
-  yield encodeRecord(header);
-  for (const entry of entries.values()) yield encodeRecord(entry);
-  if (finishedAt !== undefined) yield encodeRecord({ kind: 'finished', at: finishedAt });
+  yield encodeRecords([header]);
+  const records = [...entries.values()];
+  for (let i = 0; i < records.length; i += RECORDS_PER_WRITE)
+    yield encodeRecords(records.slice(i, i + RECORDS_PER_WRITE));
+  if (finishedAt !== undefined) yield encodeRecords([{ kind: 'finished', at: finishedAt }]);
 }
 
 /** The error for a file that cannot be used as it is. */

@@ -15,10 +15,8 @@ import {
 } from './ledger-directory.ts';
 import { type LedgerFile, openLedger, replaceLedger } from './ledger-file.ts';
 import { migrateOldFormat } from './migrate.ts';
-import { countSent, type InputRow, type Plan, plan } from './plan.ts';
+import { countSent, type Plan, plan } from './plan.ts';
 import { refusalOf } from './refusal.ts';
-
-export type BulkInput = Omit<PetFile, 'rows'> & { rows: InputRow[] };
 
 export type RunOptions = LedgerPlace & {
   baseUrl: string;
@@ -49,7 +47,7 @@ export type BulkRun = Outlook & {
 };
 
 /** Plans a run; nothing is locked. @throws CliError if the run would be refused */
-export async function previewRun(input: BulkInput, options: RunOptions): Promise<Outlook> {
+export async function previewRun(input: PetFile, options: RunOptions): Promise<Outlook> {
   try {
     await migrateOldFormat(options);
     return await planRun(input, options, async () => {});
@@ -63,7 +61,7 @@ export async function previewRun(input: BulkInput, options: RunOptions): Promise
  *
  * @throws CliError if another process adds the input, it has changed, or a file is damaged or cannot be written
  */
-export async function openRun(input: BulkInput, options: RunOptions): Promise<BulkRun> {
+export async function openRun(input: PetFile, options: RunOptions): Promise<BulkRun> {
   const locks = createLocks(options, input.name);
   try {
     await migrateOldFormat(options);
@@ -97,11 +95,11 @@ type RunPlan = Outlook & {
 
 /** Finds the ledger of an input by its path, or else by its content, and plans the run. @throws CliError if it is refused */
 async function planRun(
-  input: BulkInput,
+  input: PetFile,
   options: RunOptions,
   lock: (directory: string) => Promise<void>,
 ): Promise<RunPlan> {
-  const { baseUrl, restart, now, apiKeyHash } = options;
+  const { baseUrl, restart } = options;
   // --restart replaces what is damaged.
   const unlessRestart = (error: unknown): undefined => {
     if (!restart) throw error;
@@ -120,7 +118,7 @@ async function planRun(
   let other = otherId === id ? undefined : await load(otherId);
   if (!before && other) [id, before, other] = [otherId, other, undefined];
   // Whether the service supports idempotency keys is found out before the first row is sent.
-  const circumstances = { now, apiKeyHash, honoursKeys: true };
+  const circumstances = { ...options, honoursKeys: true };
   const planned = plan(input.rows, before?.entries.values() ?? [], circumstances);
   const found = { ids, id, before, sent: countSent(planned) };
   if (restart) return { ...found, plan: plan(input.rows, [], circumstances), known: undefined };
@@ -131,7 +129,7 @@ async function planRun(
 
 /** The header for a run. `before` is that of the ledger that the run replaces, and `known` is undefined if it is ignored. */
 function headerOf(
-  { name, path, sha256, rows }: BulkInput,
+  { name, path, sha256, rows }: PetFile,
   { baseUrl, now, random, restart }: RunOptions,
   before: LedgerHeader | undefined,
   known: LedgerHeader | undefined,

@@ -1,8 +1,6 @@
 import { IDEMPOTENT_RETRY_MS } from '../../client/request-with-retry.ts';
 import type { PetRow } from '../rows/read-pet-file.ts';
-import type { EntryOf, LedgerEntry } from './ledger.ts';
-
-export type InputRow = PetRow & { hash: string };
+import { animalHash, type EntryOf, type LedgerEntry, type RowId } from './ledger.ts';
 
 /**
  * What is to be done with a row: `new` and `failed` are sent, `ambiguous` is repeated with its own idempotency key, `added`
@@ -11,7 +9,7 @@ export type InputRow = PetRow & { hash: string };
 export type RowStatus = 'new' | 'added' | 'failed' | 'ambiguous' | 'unknown';
 
 /** `entry` is what is known of the row; while rows are sent, it is replaced by newer records. */
-export type PlannedRow = InputRow & { n: number; status: RowStatus; entry: LedgerEntry | undefined };
+export type PlannedRow = PetRow & RowId & { status: RowStatus; entry: LedgerEntry | undefined };
 
 export type Plan = {
   /** In the order of the input. */
@@ -42,13 +40,15 @@ const RANKS: Record<RowStatus, number> = { added: 0, ambiguous: 1, unknown: 2, f
  * or moving rows never adds an animal again. Further rows get numbers that no entry has.
  */
 export function plan(
-  rows: readonly InputRow[],
+  rows: readonly PetRow[],
   entries: Iterable<LedgerEntry>,
   circumstances: Circumstances,
 ): Plan {
   const rank = (entry: LedgerEntry) => RANKS[classify(entry, circumstances)];
   const counts: Plan['counts'] = { new: 0, added: 0, failed: 0, ambiguous: 0, unknown: 0 };
-  const planned = rows.map((row): PlannedRow => ({ ...row, n: 1, status: 'new', entry: undefined }));
+  const planned = rows.map(
+    (row): PlannedRow => ({ ...row, hash: animalHash(row.pet), n: 1, status: 'new', entry: undefined }),
+  );
   const unmatched = groupByHash(entries);
   for (const [hash, equal] of groupByHash(planned)) {
     const known = unmatched.get(hash)?.sort((a, b) => rank(a) - rank(b) || a.n - b.n) ?? [];

@@ -13,7 +13,6 @@ import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { type InputOptions, readPetFile } from '../rows/read-pet-file.ts';
 import { dryRun } from './dry-run.ts';
-import { animalHash } from './ledger.ts';
 import { type BulkRun, openRun } from './open-run.ts';
 import { countKind, type PlannedRow } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
@@ -36,19 +35,18 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     );
   }
   const connection = connectionFor(context);
-  const file = await readPetFile(request, context, MAX_ROWS);
-  if (skipAdded && file.path === undefined) {
+  const input = await readPetFile(request, context, MAX_ROWS);
+  if (skipAdded && input.path === undefined) {
     throw usageError(
-      `--skip-added needs a file path; it cannot recognize an earlier version of ${file.name}`,
+      `--skip-added needs a file path; it cannot recognize an earlier version of ${input.name}`,
       'write the input to a file, and use the same path each time',
     );
   }
-  if (file.rows.length === 0) {
+  if (input.rows.length === 0) {
     if (console.json) await console.writeJson([]);
-    console.notice(`nothing to do: ${file.name} has no rows`);
+    console.notice(`nothing to do: ${input.name} has no rows`);
     return exitCodes.ok;
   }
-  const input = { ...file, rows: file.rows.map((row) => ({ ...row, hash: animalHash(row.pet) })) };
   const options = {
     directory: join(stateDirectory(context), 'bulk'),
     files: realFileSystem,
@@ -65,11 +63,11 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
   try {
     const pending = pendingRows(run.plan.rows);
     const isRerun = pending.length === 0;
-    const done = isRerun ? [] : await sendPending(run, pending, connection, context);
+    if (!isRerun) await sendPending(run, pending, connection, context);
     await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
     // With --skip-added, the rows that were skipped are of no interest.
     if (!skipAdded || !isRerun || console.json)
-      await writeResults(console, run.file.header, { rows: skipAdded ? done : run.plan.rows, isRerun });
+      await writeResults(console, run.file.header, { rows: skipAdded ? pending : run.plan.rows, isRerun });
     reportGone(console, input.name, run.newlyGone);
     return summarize(console, run.plan.rows, isRerun);
   } finally {
@@ -83,13 +81,13 @@ function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...
   return shellQuote(['pets', ...argv.filter((word) => !dropped.includes(word)), ...more], platform);
 }
 
-/** Sends the rows that are pending, shows the progress, and returns the rows. */
+/** Sends the rows that are pending, and shows the progress. */
 async function sendPending(
   { plan, known, file }: BulkRun,
   pending: readonly PlannedRow[],
   connection: Connection,
   context: CommandContext,
-): Promise<readonly PlannedRow[]> {
+): Promise<void> {
   const { console, clock } = context;
   const total = plan.rows.length;
   const { sha256, startedAt } = file.header;
@@ -105,7 +103,6 @@ async function sendPending(
       showWait: bar.pause,
     });
     bar.end();
-    return pending;
   } catch (error) {
     bar.end();
     const resume = `to resume: ${commandWith(context)}`;
