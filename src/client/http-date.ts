@@ -9,16 +9,9 @@ const FORMATS = [
 
 /** Parses an HTTP-date into milliseconds since the epoch; undefined for any other text. */
 export function parseHttpDate(text: string, now: number): number | undefined {
-  for (const format of FORMATS) {
-    const parts = format.exec(text)?.groups;
-    if (parts !== undefined) return toTime(parts as Record<Part, string>, now);
-  }
-  return undefined;
-}
-
-type Part = 'day' | 'month' | 'year' | 'time';
-
-function toTime({ day, month, year, time }: Record<Part, string>, now: number): number | undefined {
+  const parts = FORMATS.map((format) => format.exec(text)?.groups).find((groups) => groups !== undefined);
+  if (parts === undefined) return undefined;
+  const { day = '', month = '', year = '', time = '' } = parts;
   const [hour = 0, minute = 0, second = 0] = time.split(':').map(Number);
   const fullYear = year.length === 4 ? Number(year) : expandYear(Number(year), now);
   const date = new Date(0);

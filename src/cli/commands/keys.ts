@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { MAX_QUOTA, type PlanName, planNames, type Quota } from '../../contract/plans.ts';
+import { MAX_QUOTA, type PlanName, planNames } from '../../contract/plans.ts';
 import { usageError } from '../errors/errors.ts';
 import { dataDirectory } from '../profiles/paths.ts';
 import type { Command, CommandContext, CommandGroup, Option } from '../program/command.ts';
@@ -41,12 +41,19 @@ const add: Command<AddOptions> = {
     },
     dataOption,
   ],
+  check({ perMinute, perDay }) {
+    if ((perMinute === undefined) === (perDay === undefined)) return;
+    throw usageError(
+      '--per-minute and --per-day must be used together',
+      'for example: pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
+    );
+  },
   async run(options, context) {
     const { createKey } = await import('../../store/keys/keys.ts');
     const { name, plan, perMinute, perDay } = options;
     const created = await createKey(
       directoryOf(options, context),
-      { name, plan, quota: readQuota(perMinute, perDay) },
+      { name, plan, quota: perMinute && perDay ? { perMinute, perDay } : undefined },
       { clock: context.clock, random: randomBytes },
     );
     if (context.console.json) await context.console.writeJson(created);
@@ -93,15 +100,6 @@ const revoke: Command<Data & { name: string }> = {
     context.console.notice(`revoked key ${options.name}`);
   },
 };
-
-function readQuota(perMinute: number | undefined, perDay: number | undefined): Quota | undefined {
-  if (perMinute === undefined && perDay === undefined) return undefined;
-  if (perMinute !== undefined && perDay !== undefined) return { perMinute, perDay };
-  throw usageError(
-    '--per-minute and --per-day must be used together',
-    'for example: pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
-  );
-}
 
 /** Manages the API keys of the local service (docs/service.md, D16). */
 export const keys: CommandGroup = {

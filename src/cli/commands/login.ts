@@ -1,3 +1,4 @@
+import type { Client } from '../../client/client.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { followUpCommand, withClient } from '../connection/connect.ts';
 import { exitCodes } from '../errors/codes.ts';
@@ -31,11 +32,15 @@ export const login: Command<Options> = {
     const baseUrl = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
     const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
     checkProtocol(baseUrl, { profile, allowHttp, env });
-    const verify = (key: string) =>
-      options.verify ? verifyKey(context, { profile, baseUrl, key }) : undefined;
+    const verify = async (key: string) => {
+      const connection: Connection = { profile, baseUrl, key, keySource: 'this login' };
+      const work = (client: Client) => client.call('listPets', { query: { limit: 1 } });
+      if (options.verify) await withClient(context, connection, work);
+      return key;
+    };
     const key = options.withKey
-      ? await readKey(context, verify)
-      : await promptKey(context, { profile, baseUrl }, verify);
+      ? await verify(await readKey(context))
+      : await promptKey(context, `API key for profile ${profile} (${new URL(baseUrl).host})`, verify);
     await writeProfile(context, profile, { baseUrl, key, ...(allowHttp && { allowHttp }) });
     const profileOption = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
     console.notice(
@@ -50,32 +55,25 @@ function givenBaseUrl({ globals, env }: CommandContext): string | undefined {
   return fromEnv ? checkUrl(fromEnv, 'PETS_BASE_URL') : undefined;
 }
 
-function promptBaseUrl(context: CommandContext, profile: string): Promise<string> {
+async function promptBaseUrl(context: CommandContext, profile: string): Promise<string> {
   if (!canPrompt(context)) {
     throw usageError(
       `missing --base-url; profile ${profile} has no base URL yet`,
       `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
     );
   }
-  return promptText(context, 'Base URL of the service, such as https://api.example.com/v1', (text) =>
-    parseBaseUrl(text) === undefined
-      ? 'not a base URL: it must start with https:// or http://, and usually ends in /v1'
-      : undefined,
-  ).then((text) => checkUrl(text, 'the base URL'));
+  const text = await promptText(
+    context,
+    'Base URL of the service, such as https://api.example.com/v1',
+    (line) =>
+      parseBaseUrl(line) === undefined
+        ? 'not a base URL: it must start with https:// or http://, and usually ends in /v1'
+        : undefined,
+  );
+  return checkUrl(text, 'the base URL');
 }
 
-type Verify = (key: string) => Promise<void> | undefined;
-
-/** @throws CallError if the service rejects the key or cannot be reached */
-async function verifyKey(
-  context: CommandContext,
-  pair: Pick<Connection, 'profile' | 'baseUrl' | 'key'>,
-): Promise<void> {
-  const connection: Connection = { ...pair, keySource: 'this login' };
-  await withClient(context, connection, (client) => client.call('listPets', { query: { limit: 1 } }));
-}
-
-async function readKey(context: CommandContext, verify: Verify): Promise<string> {
+async function readKey(context: CommandContext): Promise<string> {
   const text = await readStdin(context);
   const problem = keyProblem(text);
   if (problem !== undefined) {
@@ -84,9 +82,7 @@ async function readKey(context: CommandContext, verify: Verify): Promise<string>
       hint: 'a key is a single word of visible ASCII characters; copy it again',
     });
   }
-  const key = keyIn(text);
-  await verify(key);
-  return key;
+  return keyIn(text);
 }
 
 const MAX_TRIES = 3;
@@ -94,8 +90,8 @@ const MAX_TRIES = 3;
 /** Prompts again if the service rejects the key, so that the base URL does not have to be typed again. */
 async function promptKey(
   context: CommandContext,
-  { profile, baseUrl }: Pick<Connection, 'profile' | 'baseUrl'>,
-  verify: Verify,
+  message: string,
+  verify: (key: string) => Promise<string>,
 ): Promise<string> {
   if (!canPrompt(context)) {
     throw usageError(
@@ -103,12 +99,10 @@ async function promptKey(
       `pipe the key in: ${followUpCommand(context, 'login')} --with-key < key.txt`,
     );
   }
-  const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
   for (let tries = 1; ; tries++) {
     const key = keyIn(await promptSecret(context, message, keyProblem));
     try {
-      await verify(key);
-      return key;
+      return await verify(key);
     } catch (error) {
       const userError = describeError(error, context.clock.now());
       if (userError.exitCode !== exitCodes.noKey || tries === MAX_TRIES) throw error;

@@ -3,7 +3,7 @@ import type { HttpHeaders } from '../../client/headers.ts';
 import { readRateLimit } from '../../client/rate-limit.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { describeError } from '../errors/describe-error.ts';
-import { CallError, CliError } from '../errors/errors.ts';
+import { CallError } from '../errors/errors.ts';
 import { type Check, type ProfileRow, showProfiles } from '../output/profiles.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
@@ -39,7 +39,8 @@ export const profiles: Command<{ check?: boolean }> = {
       const connection = connectionFor(context);
       const { baseUrl, key } = connection;
       const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
-      rows.push(check ? { ...row, check: await checkKey(context, connection) } : row);
+      // `connectionFor` has checked the protocol.
+      rows.push(check ? { ...row, check: await checkKey(context, connection, true) } : row);
     }
     if (console.json) await console.writeJson(rows);
     else await showProfiles(console, rows, { withCheck: check, now: context.clock.now() });
@@ -62,30 +63,21 @@ async function profileRow(
     console.notice(hint === undefined ? message : `${message}; ${hint}`);
     return { profile, baseUrl: null, key: null, default: isDefault, damaged: true };
   }
-  const row = {
-    profile,
-    baseUrl: stored?.baseUrl ?? null,
-    key: stored?.key ? maskKey(stored.key) : null,
-    default: isDefault,
-  };
-  return check && stored?.key ? { ...row, check: await checkStored(context, profile, stored) } : row;
-}
-
-async function checkStored(context: CommandContext, profile: ProfileName, stored: Profile): Promise<Check> {
-  const { baseUrl, key = '', allowHttp } = stored;
-  const { env, clock } = context;
-  try {
-    checkProtocol(baseUrl, { profile, allowHttp, env });
-    return await checkKey(context, { profile, baseUrl, key, keySource: `profile ${profile}` });
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error;
-    return failedCheck(error, clock.now());
-  }
+  const { baseUrl = null, key, allowHttp } = stored ?? {};
+  const row = { profile, baseUrl, key: key ? maskKey(key) : null, default: isDefault };
+  if (!check || !baseUrl || !key) return row;
+  const connection: Connection = { profile, baseUrl, key, keySource: `profile ${profile}` };
+  return { ...row, check: await checkKey(context, connection, allowHttp) };
 }
 
 /** Sends one request, even during a cool-down. */
-async function checkKey(context: CommandContext, connection: Connection): Promise<Check> {
+async function checkKey(
+  context: CommandContext,
+  connection: Connection,
+  allowHttp: boolean | undefined,
+): Promise<Check> {
   try {
+    checkProtocol(connection.baseUrl, { profile: connection.profile, allowHttp, env: context.env });
     const { headers } = await withClient(
       context,
       connection,
@@ -95,13 +87,9 @@ async function checkKey(context: CommandContext, connection: Connection): Promis
     return checkOf(headers, context.clock.now());
   } catch (error) {
     if (error instanceof CallError && error.cause instanceof InterruptedError) throw error;
-    return failedCheck(error, context.clock.now());
+    const { code, message, until } = describeError(error, context.clock.now());
+    return { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
   }
-}
-
-function failedCheck(error: unknown, now: number): Check {
-  const { code, message, until } = describeError(error, now);
-  return { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
 }
 
 function checkOf(headers: HttpHeaders, now: number): Check {

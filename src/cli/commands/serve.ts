@@ -3,14 +3,8 @@ import { planNames } from '../../contract/plans.ts';
 import { usageError } from '../errors/errors.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
-import { integer, parseWith } from '../program/parsers.ts';
-import {
-  parseFraction,
-  parseHostName,
-  parseLatency,
-  parseOrigin,
-  type ServeOptions,
-} from '../serve/options.ts';
+import { integer, parseFraction, parseWith } from '../program/parsers.ts';
+import { parseHostName, parseLatency, parseOrigin, type ServeOptions } from '../serve/options.ts';
 
 const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 

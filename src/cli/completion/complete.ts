@@ -5,11 +5,12 @@ export type CompletionSpec = {
   name: string;
   summary: string;
   options?: readonly OptionSpec[];
-  arguments?: readonly Pick<Argument, 'name' | 'choices'>[];
+  arguments?: readonly ArgumentSpec[];
   commands?: readonly CompletionSpec[];
 };
 
 type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable'>;
+type ArgumentSpec = Pick<Argument, 'name' | 'choices'>;
 
 /** Words that complete the line, or what the shell completes itself. */
 export type Candidates = { words: readonly Word[]; shell?: ShellCompletion };
@@ -29,8 +30,7 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
   const current = typed === '""' ? '' : typed;
   const isOption = current.startsWith('-') && !isAfterSeparator;
 
-  if (pending && !(isValueOptional(pending) && isOption))
-    return completeValue(pending.flags, pending.choices, current);
+  if (pending && !(isValueOptional(pending) && isOption)) return completeValue(pending, current);
   if (isOption) return completeOption(options, current);
   if (position === 0 && command.commands)
     return matching(
@@ -39,11 +39,10 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
     );
   const declared = command.arguments ?? [];
   const argument = declared[position] ?? declared.findLast(({ name }) => name.includes('...'));
+  const shell = argument && shellCompletionOf(argument.name);
   // A shell command is completed only after `--`.
-  if (argument && (isAfterSeparator || shellCompletionOf(argument.name) !== 'commands')) {
-    const candidates = completeValue(argument.name, argument.choices, current);
-    if (argument.choices || candidates.shell) return candidates;
-  }
+  const isCompleted = shell === 'commands' ? isAfterSeparator : (shell ?? argument?.choices) !== undefined;
+  if (argument && isCompleted) return completeValue(argument, current);
   return current === '' && !isAfterSeparator ? completeOption(options, current) : { words: [] };
 }
 
@@ -65,7 +64,7 @@ function parse(program: CompletionSpec, words: readonly string[]) {
     else if (word === '--') isAfterSeparator = true;
     else if (word.startsWith('-') && word !== '-') {
       const option = findOption(options, word);
-      if (option && takesValue(option) && !word.includes('=')) pending = option;
+      if (option && /[<[]/.test(option.flags) && !word.includes('=')) pending = option;
       if (!option?.repeatable) options = options.filter((each) => each !== option);
     } else {
       const next = position === 0 && command.commands?.find(({ name }) => name === word);
@@ -85,8 +84,6 @@ const findOption = (options: readonly OptionSpec[], word: string) =>
 /** `-h` and `--help` for the flags `-h, --help`. */
 const namesOf = ({ flags }: OptionSpec): string[] => flags.match(/(?<![\w-])--?[A-Za-z][\w-]*/g) ?? [];
 
-const takesValue = ({ flags }: OptionSpec): boolean => /[<[]/.test(flags);
-
 /** Whether the value may be omitted, as in `--seed [file]`. */
 const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
 
@@ -104,28 +101,21 @@ const shellCompletionOf = (usage: string): ShellCompletion | undefined =>
 /** Long option names, or after `--name=` the values of that option. */
 function completeOption(options: readonly OptionSpec[], current: string): Candidates {
   const equals = current.indexOf('=');
-  if (equals === -1) {
-    const words = options.map((option) => ({
-      value: namesOf(option).at(-1) ?? '',
-      description: option.description,
-    }));
-    return matching(words, current);
-  }
+  if (equals === -1)
+    return matching(
+      options.map((each) => ({ value: namesOf(each).at(-1) ?? '', description: each.description })),
+      current,
+    );
   const option = findOption(options, current);
-  if (!option || !takesValue(option)) return { words: [] };
-  return completeValue(option.flags, option.choices, current, current.slice(0, equals + 1));
+  return option ? completeValue(option, current, current.slice(0, equals + 1)) : { words: [] };
 }
 
-function completeValue(
-  usage: string,
-  choices: readonly string[] | undefined,
-  current: string,
-  prefix = '',
-): Candidates {
-  const shell = shellCompletionOf(usage);
-  if (!choices && shell) return { words: [], shell };
+function completeValue(declared: OptionSpec | ArgumentSpec, current: string, prefix = ''): Candidates {
+  const { choices = [] } = declared;
+  const shell = shellCompletionOf('flags' in declared ? declared.flags : declared.name);
+  if (choices.length === 0 && shell) return { words: [], shell };
   return matching(
-    (choices ?? []).map((choice) => ({ value: prefix + choice })),
+    choices.map((choice) => ({ value: prefix + choice })),
     current,
   );
 }

@@ -9,9 +9,11 @@ export type ProfileName = z.infer<typeof ProfileName>;
 /** The contents of a profile file: a base URL, and the key that is only sent to its origin. */
 export const Profile = z.object(
   {
-    baseUrl: z
-      .string(fieldError('must be a string'))
-      .check(z.refine((text) => isBaseUrl(text), { error: 'must be an http(s) URL without user or query' })),
+    baseUrl: z.string(fieldError('must be a string')).check(
+      z.refine((text) => parseBaseUrl(text) !== undefined, {
+        error: 'must be an http(s) URL without user or query',
+      }),
+    ),
     key: z.optional(
       z
         .string(fieldError('must be a string'))
@@ -46,8 +48,6 @@ export function parseBaseUrl(text: string): string | undefined {
   if (!/^https?:$/.test(url.protocol) || !isPlain) return undefined;
   return url.href.replace(/\/+$/, '');
 }
-
-const isBaseUrl = (text: string): boolean => parseBaseUrl(text) !== undefined;
 
 /** Whether a URL refers to this machine. A key may be sent unencrypted only to this machine. */
 export function isLoopbackUrl(url: URL): boolean {

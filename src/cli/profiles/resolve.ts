@@ -116,15 +116,15 @@ function ignoredVariables(env: Sources['env'], profile: ProfileName, isNamed: bo
   return names.length === 0 ? [] : [`--profile ${profile} overrides ${names.join(' and ')}`];
 }
 
-type MissingKey = {
-  /** The profile was chosen with --profile. */
-  isNamed: boolean;
-  /** The profile has never been saved. */
-  isNew: boolean;
-  environmentUrl: string | undefined;
-};
-
-function noKey(profile: ProfileName, { isNamed, isNew, environmentUrl }: MissingKey): CliError {
+/** `isNamed`: the profile was chosen with --profile. `isNew`: it has never been saved. */
+function noKey(
+  profile: ProfileName,
+  {
+    isNamed,
+    isNew,
+    environmentUrl,
+  }: { isNamed: boolean; isNew: boolean; environmentUrl: string | undefined },
+): CliError {
   const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
   // A profile that was never saved suggests the first command on this machine, possibly without access to a service.
   let hint = isNew ? `${login}. Or start a local service with sample animals: pets serve --seed` : login;

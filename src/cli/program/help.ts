@@ -7,36 +7,25 @@ import type { Command } from './command.ts';
 /** Help is not laid out wider than this, because long lines are hard to read. */
 export const MAX_HELP_COLUMNS = 80;
 
-type Example = readonly [command: string, description: string];
-
 /** The first commands that each kind of user needs. */
-const examples: readonly (readonly [title: string, examples: readonly Example[]])[] = [
-  [
-    'In the shop',
-    [
-      ['pets login', 'save your API key, once'],
-      ['pets list --status available', 'list the animals for sale'],
-      ['pets add Rex --category 3', 'add an animal'],
-      ['pets profiles --check', 'show how many requests you have left'],
-    ],
-  ],
-  [
-    'In a script',
-    [
-      ['pets list --all --json | jq length', 'print JSON'],
-      ['pets add --from animals.csv', 'add many animals, each exactly once'],
-      ['pets help exit-codes', 'what each exit code means'],
-    ],
-  ],
-  [
-    'On your own machine',
-    [
-      ['pets serve --seed', 'run the service with sample animals'],
-      ['pets --profile local list', 'list them from another terminal'],
-      ['pets serve --ephemeral -- npm test', 'run tests against a throwaway service'],
-    ],
-  ],
-];
+const examples = {
+  'In the shop': {
+    'pets login': 'save your API key, once',
+    'pets list --status available': 'list the animals for sale',
+    'pets add Rex --category 3': 'add an animal',
+    'pets profiles --check': 'show how many requests you have left',
+  },
+  'In a script': {
+    'pets list --all --json | jq length': 'print JSON',
+    'pets add --from animals.csv': 'add many animals, each exactly once',
+    'pets help exit-codes': 'what each exit code means',
+  },
+  'On your own machine': {
+    'pets serve --seed': 'run the service with sample animals',
+    'pets --profile local list': 'list them from another terminal',
+    'pets serve --ephemeral -- npm test': 'run tests against a throwaway service',
+  },
+};
 
 /** The width of the longest example command plus two spaces. */
 const EXAMPLE_COLUMNS = 37;
@@ -50,12 +39,19 @@ function item(term: string, termColumns: number, description: string, columns: n
   return `  ${term}\n${wrapText(`      ${description}`, columns, 6)}`;
 }
 
+/** A title above a list of commands with their descriptions. */
+function section(title: string, lines: Record<string, string>, termColumns: number, columns: number): string {
+  const shown = Object.entries(lines).map(
+    ([command, text]) => `${item(command, termColumns, text, columns)}\n`,
+  );
+  return `${title}:\n${shown.join('')}`;
+}
+
 /** What the program is, and examples. Printed above the list of commands. */
 export function overview(columns: number): string {
-  const groups = examples.map(([title, lines]) => {
-    const shown = lines.map(([command, text]) => `${item(command, EXAMPLE_COLUMNS, text, columns)}\n`);
-    return `${title}:\n${shown.join('')}`;
-  });
+  const groups = Object.entries(examples).map(([title, lines]) =>
+    section(title, lines, EXAMPLE_COLUMNS, columns),
+  );
   const summary = "A pet store's inventory from the command line, plus a local copy of the service.";
   return `${wrapText(summary, columns, 0)}\n\n${groups.join('\n')}`;
 }
@@ -69,12 +65,12 @@ export function startPage(names: readonly string[], columns: number): string {
 
 /** Printed below the list of commands. */
 export function helpCommands(columns: number): string {
-  const lines = [
-    ['pets help <command>', 'options and examples of a command'],
-    ['pets help exit-codes', 'what each exit code means'],
-    ['pets help environment', 'environment variables'],
-  ] as const;
-  return `Help:\n${lines.map(([command, text]) => `${item(command, 26, text, columns)}\n`).join('')}`;
+  const lines = {
+    'pets help <command>': 'options and examples of a command',
+    'pets help exit-codes': 'what each exit code means',
+    'pets help environment': 'environment variables',
+  };
+  return section('Help', lines, 26, columns);
 }
 
 /** What a command does, and examples. Printed above its arguments and options. */
@@ -111,27 +107,21 @@ function commandAt(program: Commander, names: readonly string[]): Commander {
 }
 
 /** The environment variables that the program reads, for `pets help environment`. */
-export const environmentVariables: readonly (readonly [name: string, meaning: string])[] = [
-  ['PETS_PROFILE', 'profile to use if --profile is not given: prod, staging or local'],
-  ['PETS_API_KEY', "API key; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL"],
-  ['PETS_BASE_URL', 'base URL of the service, including /v1'],
-  ['PETS_MAX_WAIT', 'default for --max-wait, in seconds'],
-  ['PETS_ALLOW_HTTP', 'set to 1 to allow plain http to another machine'],
-  ['PETS_CONFIG_DIR', 'directory for profiles'],
-  [
-    'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME',
+export const environmentVariables: Readonly<Record<string, string>> = {
+  PETS_PROFILE: 'profile to use if --profile is not given: prod, staging or local',
+  PETS_API_KEY: "API key; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL",
+  PETS_BASE_URL: 'base URL of the service, including /v1',
+  PETS_MAX_WAIT: 'default for --max-wait, in seconds',
+  PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
+  PETS_CONFIG_DIR: 'directory for profiles',
+  'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
-  ],
-  [
-    'HTTP_PROXY, HTTPS_PROXY, NO_PROXY',
+  'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
     'proxies (lower case works too); never used for services on this machine',
-  ],
-  ['NODE_EXTRA_CA_CERTS', 'file with additional certificates to trust'],
-  [
-    'NO_COLOR, FORCE_COLOR',
+  NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',
+  'NO_COLOR, FORCE_COLOR':
     'disable colors, or force them when not writing to a terminal; --color overrides this',
-  ],
-];
+};
 
 /** The help topics that are not commands. Each returns its page for a terminal of the given width. */
 export const topics: Readonly<Record<string, (columns: number) => string>> = {
@@ -143,7 +133,7 @@ export const topics: Readonly<Record<string, (columns: number) => string>> = {
       })
       .join(''),
   environment: (columns) =>
-    environmentVariables
+    Object.entries(environmentVariables)
       .map(([name, meaning]) => `${wrapText(name, columns, 0)}\n${wrapText(`    ${meaning}`, columns, 4)}\n`)
       .join(''),
 };

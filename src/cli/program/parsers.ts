@@ -26,25 +26,24 @@ export function parseInt64Argument(text: string): bigint {
   return parseInRange(text);
 }
 
+/** Returns a parser for a number within bounds, in this form. `what` names it in the error. */
+const numberParser =
+  (what: string, form: RegExp, min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (form.test(text) && value >= min && value <= max) return value;
+    throw new ArgumentError(`must be ${what} from ${min} to ${max}`);
+  };
+
 /** About 12 days. In milliseconds it is below 2^31, where setTimeout overflows. */
 const MAX_SECONDS = 1_000_000;
 
 /** Returns a parser for a number of seconds with up to three decimals. */
-export function seconds(min: number): (text: string) => number {
-  return (text) => {
-    if (!/^\d{1,7}(\.\d{1,3})?$/.test(text) || Number(text) < min || Number(text) > MAX_SECONDS) {
-      throw new ArgumentError(`must be a number of seconds from ${min} to ${MAX_SECONDS}`);
-    }
-    return Number(text);
-  };
-}
+export const seconds = (min: number) =>
+  numberParser('a number of seconds', /^\d{1,7}(\.\d{1,3})?$/, min, MAX_SECONDS);
 
 /** Returns a parser for a whole number within bounds. */
-export function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    if (!/^\d{1,16}$/.test(text) || Number(text) < min || Number(text) > max) {
-      throw new ArgumentError(`must be an integer from ${min} to ${max}`);
-    }
-    return Number(text);
-  };
-}
+export const integer = (min: number, max: number) => numberParser('an integer', /^\d{1,16}$/, min, max);
+
+/** Parses a number from 0 to 1 with up to nine decimals. */
+export const parseFraction = numberParser('a number', /^(\d|\d?\.\d{1,9})$/, 0, 1);

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { PlanName } from '../../contract/plans.ts';
 import { createKey, generateKey, hashKey, keyNames, readKey } from '../../store/keys/keys.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
-import { isMissing, realFileSystem } from '../../system/file-system.ts';
-import { replaceFile } from '../../system/files.ts';
+import { realFileSystem } from '../../system/file-system.ts';
+import { readTextFile, replaceFile } from '../../system/files.ts';
 import type { Context } from '../context.ts';
 import { fileError } from '../errors/errors.ts';
 import { configDirectory } from '../profiles/paths.ts';
@@ -52,9 +51,8 @@ const savedKeyPath = (context: Context, id: string): string =>
 async function readSavedKey(context: Context, id: string): Promise<string | undefined> {
   const path = savedKeyPath(context, id);
   try {
-    return (await readFile(path, 'utf8')).trim();
+    return (await readTextFile(realFileSystem, path))?.trim();
   } catch (error) {
-    if (isMissing(error)) return undefined;
     throw fileError('read', path, error);
   }
 }

@@ -1,6 +1,7 @@
+import * as z from 'zod/mini';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import type { PlanName } from '../../contract/plans.ts';
-import { ArgumentError } from '../program/parsers.ts';
+import { ArgumentError, parseWith } from '../program/parsers.ts';
 
 /** The options of `pets serve`. */
 export type ServeOptions = {
@@ -43,21 +44,15 @@ export function parseLatency(text: string): { min: number; max: number } {
   return { min, max };
 }
 
-/** Parses a number from 0 to 1. */
-export function parseFraction(text: string): number {
-  if (!/^\d?(\.\d{1,9})?$/.test(text) || text === '' || Number(text) > 1) {
-    throw new ArgumentError('must be a number from 0 to 1');
-  }
-  return Number(text);
-}
-
 /** Parses the name in a Host header, without a port. */
-export function parseHostName(text: string): string {
-  if (!HOST_NAME_PATTERN.test(text)) {
-    throw new ArgumentError('must be a host name or an address, without a port');
-  }
-  return text.toLowerCase();
-}
+export const parseHostName = parseWith(
+  z
+    .string()
+    .check(
+      z.regex(HOST_NAME_PATTERN, { error: 'must be a host name or an address, without a port' }),
+      z.toLowerCase(),
+    ),
+);
 
 /** Parses an Origin header, or `*`. */
 export function parseOrigin(text: string): string {

@@ -124,14 +124,13 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   };
 }
 
-const formatRange = ({ min, max }: { min: number; max: number }): string =>
-  min === max ? String(min) : `${min} to ${max}`;
-
 /** Includes the seed, with which the same faults can be repeated. */
 function describeFaults({ latency, failRate, seed }: FaultOptions): string {
-  const parts = [
-    ...(latency ? [`responses delayed by ${formatRange(latency)} ms`] : []),
-    ...(failRate === undefined ? [] : [`${Math.round(failRate * 1_000) / 10} % of requests fail`]),
-  ];
+  const parts: string[] = [];
+  if (latency) {
+    const { min, max } = latency;
+    parts.push(`responses delayed by ${min === max ? min : `${min} to ${max}`} ms`);
+  }
+  if (failRate !== undefined) parts.push(`${Math.round(failRate * 1_000) / 10} % of requests fail`);
   return `faults: ${parts.join(', ')} (--fault-seed ${seed})`;
 }
