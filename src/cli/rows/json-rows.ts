@@ -28,8 +28,9 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [code('['), code(']
  * document, which keeps all digits of numbers and gives errors a line. An invalid element ends the reading.
  */
 export async function* jsonRows(head: string, rest: AsyncIterable<string>): AsyncGenerator<RawRow> {
-  const nesting = new Nesting();
-  let state: 'before array' | 'before first' | 'after comma' | 'after array' = 'before array';
+  /** How many arrays and objects are open: 0 outside the array, 1 between its elements. */
+  let depth = 0;
+  let [isInString, isEscaped, isAfterComma, isEnded] = [false, false, false, false];
   let line = 1;
   /** The line on which the current element starts, and its text in earlier chunks. */
   let startLine: number | undefined;
@@ -39,36 +40,42 @@ export async function* jsonRows(head: string, rest: AsyncIterable<string>): Asyn
     for (let at = 0; at < text.length; at++) {
       const char = text.charCodeAt(at);
       if (char === NEWLINE) line++;
-      if (nesting.isOpen) {
-        nesting.read(char);
+      if (isEscaped) {
+        isEscaped = false;
+      } else if (isInString) {
+        isEscaped = char === BACKSLASH;
+        isInString = char !== QUOTE;
       } else if (isSpace(char)) {
-        // Whitespace around an element.
-      } else if (state === 'before array') {
+        // Whitespace around values.
+      } else if (depth === 0) {
+        if (isEnded) return yield { line, error: 'invalid JSON: text after the array' };
         if (char !== OPEN_ARRAY) return yield { line, error: 'not a JSON array' };
-        state = 'before first';
-      } else if (state === 'after array') {
-        return yield { line, error: 'invalid JSON: text after the array' };
-      } else if (char === COMMA || char === CLOSE_ARRAY) {
+        depth = 1;
+      } else if (depth === 1 && (char === COMMA || char === CLOSE_ARRAY)) {
         if (startLine !== undefined) {
           const row = parseJsonRow(startLine, element + text.slice(start, at));
           yield row;
           if ('error' in row) return;
-        } else if (char === COMMA || state === 'after comma') {
+        } else if (char === COMMA || isAfterComma) {
           return yield { line, error: 'invalid JSON: a value is missing before or after a comma' };
         }
-        state = char === COMMA ? 'after comma' : 'after array';
+        isAfterComma = char === COMMA;
+        isEnded = char === CLOSE_ARRAY;
+        if (isEnded) depth = 0;
         startLine = undefined;
         element = '';
       } else {
         if (startLine === undefined) [startLine, start] = [line, at];
-        nesting.read(char);
+        if (char === QUOTE) isInString = true;
+        else if (char === OPEN_OBJECT || char === OPEN_ARRAY) depth++;
+        else if (depth > 1 && (char === CLOSE_OBJECT || char === CLOSE_ARRAY)) depth--;
       }
     }
     if (startLine === undefined) continue;
     element += text.slice(start);
     if (isTooLong(element)) return yield { line: startLine, error: TOO_LONG };
   }
-  if (state === 'before first' || state === 'after comma') yield unclosedArray(startLine ?? line, element);
+  if (depth > 0) yield unclosedArray(startLine ?? line, element);
 }
 
 /** If the last element is invalid, its own error is more useful. */
@@ -78,22 +85,3 @@ function unclosedArray(line: number, element: string): RawRow {
 }
 
 const isSpace = (char: number) => char === 0x20 || char === 0x09 || char === NEWLINE || char === 0x0d;
-
-/** Tracks whether the text read so far ends inside a string, an object or an array. */
-class Nesting {
-  isOpen = false;
-  #depth = 0;
-  #inString = false;
-  #escaped = false;
-
-  read(char: number): void {
-    if (this.#escaped) this.#escaped = false;
-    else if (this.#inString) {
-      if (char === BACKSLASH) this.#escaped = true;
-      else if (char === QUOTE) this.#inString = false;
-    } else if (char === QUOTE) this.#inString = true;
-    else if (char === OPEN_OBJECT || char === OPEN_ARRAY) this.#depth++;
-    else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) this.#depth--;
-    this.isOpen = this.#inString || this.#depth > 0;
-  }
-}
