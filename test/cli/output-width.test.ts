@@ -31,7 +31,7 @@ describe('the width of a text', () => {
     ['กำ', 2],
     ['שלום', 4],
     ['\u001b[31mred\u001b[39m', 3],
-  ])('%j: %i', (text, columns) => {
+  ])('of %j is %i columns', (text, columns) => {
     expect(displayWidth(text)).toBe(columns);
   });
 

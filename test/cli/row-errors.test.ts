@@ -23,7 +23,7 @@ test.each([
   ['01', `${WHOLE}, in plain digits`],
   ['1E+15', `${WHOLE}, in plain digits`],
   ['+1', `${WHOLE}, in plain digits`],
-])('category %j in CSV: %s', (cell, rule) => {
+])('a category %j in CSV is refused: %s', (cell, rule) => {
   const { error, kind } = describeInvalid({ name: 'Rex', categoryId: cell }, 'csv');
   expect([error, kind]).toEqual([`category "${cell}" ${rule}`, `category ${rule}`]);
 });
@@ -37,7 +37,7 @@ test.each([
   ['null', WHOLE],
   ['[1]', WHOLE],
   ['{"a":[true]}', WHOLE],
-])('a categoryId %s in JSON: %s', (json, rule) => {
+])('a categoryId %s in JSON is refused: %s', (json, rule) => {
   const { error } = describeInvalid(parseJson(`{"name":"Rex","categoryId":${json}}`), 'json');
   expect(error).toBe(`categoryId ${json} ${rule}`);
 });
@@ -50,7 +50,7 @@ test.each([
     'name 5 must be a string; status "Sold" must be one of available, pending, sold',
     'name must be a string, and status must be one of available, pending, sold',
   ],
-])('%j: %s', (value, error, kind) => {
+])('the row %j is refused: %s', (value, error, kind) => {
   expect(describeInvalid(value, 'json')).toEqual({ error, kind });
 });
 

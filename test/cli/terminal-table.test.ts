@@ -57,16 +57,6 @@ describe('a table', () => {
     expect(/\u001b\[\d/.test(stdout + stderr)).toBe(isColoured);
   });
 
-  test('in a pipe has colours only with FORCE_COLOR', async () => {
-    const plain = await runAgainst(
-      (_, response) => reply(response, 400, { code: 'a', message: 'b', status: 400 }),
-      ['list'],
-    );
-    expect(plain.stderr).toMatch(/^error: /);
-    const forced = await runAgainst(() => {}, ['list', '--limit', '0'], { env: { FORCE_COLOR: '1' } });
-    expect(forced.stderr).toContain('\u001b[31merror:');
-  });
-
   test('of no animals is empty, with a notice', async () => {
     const { code, stdout, stderr } = await runAgainst(
       (_, response) => reply(response, 200, []),
@@ -76,4 +66,14 @@ describe('a table', () => {
     expect([code, stdout]).toEqual([0, '']);
     expect(stderr).toContain('no sold animals');
   });
+});
+
+test('an error in a pipe has colours only with FORCE_COLOR', async () => {
+  const plain = await runAgainst(
+    (_, response) => reply(response, 400, { code: 'a', message: 'b', status: 400 }),
+    ['list'],
+  );
+  expect(plain.stderr).toMatch(/^error: /);
+  const forced = await runAgainst(() => {}, ['list', '--limit', '0'], { env: { FORCE_COLOR: '1' } });
+  expect(forced.stderr).toContain('\u001b[31merror:');
 });

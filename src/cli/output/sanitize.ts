@@ -19,7 +19,7 @@ export function sanitizeJson(text: string): string {
 }
 
 /** A field of tab-separated output. Tabs, line ends, backslashes and what could control a terminal are escaped. */
-export function tsvField(text: string): string {
+function tsvField(text: string): string {
   return text
     .replaceAll('\\', '\\\\')
     .replace(CONTROL, (char) => NAMED[char] ?? escapeChar(char.charCodeAt(0)));
