@@ -1,5 +1,5 @@
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
 import type { BulkRun } from '../../src/cli/bulk/open-run.ts';
@@ -18,6 +18,7 @@ async function old(name: string): Promise<Bulk> {
   return store;
 }
 
+const DAY = 86_400_000;
 const statuses = ({ plan }: BulkRun) => plan.rows.map(({ status }) => status).join(' ');
 const [rex, bella] = animals(2) as [NewPet, NewPet];
 const changed = [...animals(3), { name: 'Mended', categoryId: 1n }, ...animals(1, 4)];
@@ -27,6 +28,7 @@ const piped = { name: 'standard input', path: undefined };
 describe('what version 0.1 kept of', () => {
   it.each([
     ['an interrupted run', 'interrupted', inputOf(animals(5)), 'added added ambiguous new new'],
+    ['one of more than 30 days ago', 'interrupted', inputOf(animals(5)), 'added added unknown new new', 31],
     ['a complete run', 'finished', inputOf(animals(3)), 'added added added'],
     ['failed and unknown rows', 'failed', inputOf(animals(5)), 'added failed unknown added added'],
     ['a changed file', 'changed', inputOf(changed), 'added added ambiguous added new'],
@@ -36,8 +38,9 @@ describe('what version 0.1 kept of', () => {
     ['the copy', 'copied', inputOf(animals(2, 10), copy), 'added added'],
     ['piped rows', 'piped', inputOf(animals(3), piped), 'added added new'],
     ['piped rows that are a file now', 'piped', inputOf(animals(3)), 'added added new'],
-  ])('%s is known', async (_, fixture, input, expected) => {
+  ])('%s is known', async (_, fixture, input, expected, days = 0) => {
     const store = await old(fixture);
+    store.clock.advance(days * DAY);
     const run = await store.open(input);
     expect(statuses(run)).toBe(expected);
     await run.close();
@@ -46,58 +49,52 @@ describe('what version 0.1 kept of', () => {
     expect(statuses(await store.open(input))).toBe(expected);
   });
 
-  it('an open outcome is repeated with the key that was sent, also from a later content of the file', async () => {
-    for (const [fixture, input] of [
-      ['interrupted', animals(5)],
-      ['changed', changed],
-    ] as const) {
-      const { file, plan } = await (await old(fixture)).open(input);
-      const row = plan.rows[2] as BulkRun['plan']['rows'][number];
-      const progress = (await readdir(join(FIXTURES, fixture), { recursive: true })).filter((path) =>
-        path.endsWith('progress.ndjson'),
-      );
-      const texts = await Promise.all(
-        progress.map((path) => readFile(join(FIXTURES, fixture, path), 'utf8')),
-      );
-      expect(texts.join('')).toContain(
-        `"row":3,"status":"sending","idempotencyKey":"${idempotencyKeyOf(file.header, row, row.entry)}"`,
-      );
-    }
+  it('a complete run of more than 30 days ago is forgotten', async () => {
+    const store = await old('finished');
+    store.clock.advance(31 * DAY);
+    expect(await store.run(animals(3))).toHaveLength(3);
+  });
+
+  it.each([
+    ['', 'interrupted', animals(5)],
+    [', also from a later content of the file', 'changed', changed],
+  ])('an open outcome is repeated with the key that was sent%s', async (_, fixture, pets) => {
+    const store = await old(fixture);
+    const texts = await Promise.all(
+      (await store.find('progress.ndjson')).map((path) => readFile(path, 'utf8')),
+    );
+    const { file, plan } = await store.open(pets);
+    const key = idempotencyKeyOf(file.header, plan.rows[2] as never, plan.rows[2]?.entry);
+    expect(texts.join('')).toContain(`"row":3,"status":"sending","idempotencyKey":"${key}"`);
   });
 
   it('an unknown row keeps its key and its message', async () => {
     const { plan } = await (await old('failed')).open(animals(5));
-    expect(plan.rows[2]?.entry).toMatchObject({
-      kind: 'unknown',
-      idempotencyKey: 'key-of-row-3',
-      message: 'lost',
-    });
+    const kept = { kind: 'unknown', idempotencyKey: 'key-of-row-3', message: 'lost' };
+    expect(plan.rows[2]?.entry).toMatchObject(kept);
   });
 
   // Written by the command of version 0.1: backup.csv, a copy of animals.csv, was interrupted after three of five rows.
   // Then animals.csv was corrected, and added with --skip-added, with the fifth row of backup.csv.
   it('an interrupted file has the rows that were sent for another file linked with it', async () => {
     const store = await old('linked');
-    const { baseUrl } = JSON.parse(
-      await readFile(join(FIXTURES, 'linked/paths/8c5ffc9ce60339f1f0976b17fe06352e'), 'utf8'),
-    );
-    const fileOf = (file: string, names: string[]) =>
-      inputOf(
-        names.map((name) => ({ name, categoryId: 1n })),
-        {
-          path: `/tmp/shop/${file}`,
-          sha256: sha256(`name,category\n${names.map((name) => `${name},1\n`).join('')}`),
-        },
-      );
     const five = ['Animal 1', 'Animal 2', 'Animal 3', 'Animal 4', 'Animal 5'];
-    const run = await store.open(fileOf('backup.csv', five), { baseUrl });
-    expect(statuses(run)).toBe('added added added new added');
-    expect(run.newlyGone).toEqual([]);
-    await run.close();
-    const corrected = fileOf('animals.csv', five.with(3, 'Corrected'));
-    expect(await store.run(corrected, { baseUrl })).toEqual([]);
-    const putBack = fileOf('animals.csv', five);
-    expect(await refusalOf(store.open(putBack, { baseUrl }))).toMatchObject({ code: 'file_changed' });
+    const open = async (path: string, names: string[]) => {
+      const pets = names.map((name) => ({ name, categoryId: 1n }));
+      const content = sha256(`name,category\n${names.map((name) => `${name},1\n`).join('')}`);
+      const baseUrl = 'http://127.0.0.1:40151/v1';
+      const run = await store.open(inputOf(pets, { path: `/tmp/shop/${path}`, sha256: content }), {
+        baseUrl,
+      });
+      await run.close();
+      return [statuses(run), run.newlyGone.length];
+    };
+    expect(await open('backup.csv', five)).toEqual(['added added added new added', 0]);
+    expect(await open('animals.csv', five.with(3, 'Corrected'))).toEqual([
+      'added added added added added',
+      0,
+    ]);
+    expect(await refusalOf(open('animals.csv', five))).toMatchObject({ code: 'file_changed' });
   });
 
   it('a changed file is refused, and added with --skip-added without what was added', async () => {
@@ -112,51 +109,39 @@ describe('what version 0.1 kept of', () => {
     expect(await store.run(animals(6))).toHaveLength(5);
     expect(await store.run([...animals(2), ...animals(4)], SKIP)).toEqual(['Animal 1', 'Animal 2']);
   });
-
-  it('a run of more than 30 days ago is forgotten, unless it was interrupted', async () => {
-    for (const [fixture, count] of [
-      ['finished', 3],
-      ['interrupted', 3],
-    ] as const) {
-      const store = await old(fixture);
-      store.clock.advance(31 * 86_400_000);
-      expect(await store.run(animals(fixture === 'finished' ? 3 : 5))).toHaveLength(count);
-    }
-  });
 });
 
 describe('the migration', () => {
-  it('is completed by the next run, whichever call fails', async () => {
-    for (const [fixture, input] of [
-      ['changed', changed],
-      ['copied', animals(3)],
-    ] as const) {
+  it.each([
+    ['changed', changed, 'added added ambiguous added new', 2],
+    ['copied', animals(3), 'added added added', 0],
+  ])(
+    'of a file that was %s is completed by the next run, whichever call fails',
+    async (...args) => {
+      const [fixture, pets, expected, leftOfCopy] = args;
       for (let when = 0, calls = when; calls >= when; when += 3) {
         const store = await old(fixture);
         calls = 0;
         const files = interceptFiles(() => {
           if (calls++ === when) throw errno('EIO');
         });
-        await store
-          .open(input, { files })
-          .then((run) => run.close())
-          .catch(() => {});
-        const run = await store.open(input);
-        expect(statuses(run), `${fixture}, call ${when}`).toMatch(
-          fixture === 'changed' ? /^added added ambiguous added new$/ : /^added added added$/,
+        await store.open(pets, { files }).then(
+          (run) => run.close(),
+          () => {},
         );
+        const run = await store.open(pets);
+        expect(statuses(run), `call ${when}`).toBe(expected);
         await run.close();
-        expect(await store.run(inputOf(animals(2, 10), copy), fixture === 'changed' ? {} : {})).toHaveLength(
-          fixture === 'changed' ? 2 : 0,
-        );
+        expect(await store.run(inputOf(animals(2, 10), copy))).toHaveLength(leftOfCopy);
       }
-    }
-  }, 120_000);
+    },
+    120_000,
+  );
 
   it('waits for a run of version 0.1', async () => {
     const store = await old('interrupted');
-    const [job = ''] = (await readdir(store.options.directory)).filter((name) => /^[0-9a-f]{32}$/.test(name));
-    const lock = await acquireDirectoryLock(join(store.options.directory, job));
+    const [progress = ''] = await store.find('progress.ndjson');
+    const lock = await acquireDirectoryLock(dirname(progress));
     expect(await refusalOf(store.open(animals(5)))).toMatchObject({ code: 'already_running' });
     await lock.release();
     expect(statuses(await store.open(animals(5)))).toBe('added added ambiguous new new');
@@ -164,14 +149,11 @@ describe('the migration', () => {
 
   it('reads a torn progress file up to its last complete line, and refuses a damaged one', async () => {
     const store = await old('interrupted');
-    const [job = ''] = (await readdir(store.options.directory)).filter((name) => /^[0-9a-f]{32}$/.test(name));
-    const path = join(store.options.directory, job, 'progress.ndjson');
+    const [path = ''] = await store.find('progress.ndjson');
     const text = await readFile(path, 'utf8');
     await writeFile(path, text.replace('"sending"', '"resting"'));
-    expect(await refusalOf(store.open(animals(5)))).toMatchObject({
-      code: 'damaged_file',
-      message: `${path}, written by an earlier version of pets, is damaged`,
-    });
+    const message = `${path}, written by an earlier version of pets, is damaged`;
+    expect(await refusalOf(store.open(animals(5)))).toMatchObject({ code: 'damaged_file', message });
     await writeFile(path, text.slice(0, -20));
     expect(statuses(await store.open(animals(5)))).toBe('added added ambiguous ambiguous new');
   });

@@ -13,7 +13,6 @@ import {
   failed,
   inputOf,
   intent,
-  pendingNames,
   pendingOf,
   refusalOf,
   SKIP,
@@ -60,10 +59,12 @@ const changed = (rows: string) => ({
 
 /**
  * A run: where the rows are, if not in /animals.csv; the rows; an option; and after the arrow the rows that are sent. Each
- * letter is the name of an animal, which is sold if the letter is small. `…`: the run is interrupted after these rows.
- * A number lets so many days pass; an object is the refusal of the run before it.
+ * letter is the name of an animal, which is sold if the letter is small. The sign after a row that is sent is its result:
+ * none if it is added, otherwise see `RESULTS`. `…`: the run is interrupted after these rows. A number lets so many days
+ * pass; an object is the refusal of the run before it.
  */
 type Scenario = [name: string, ...steps: (string | number | object)[]];
+const RESULTS = { '': added, '-': failed, '~': unknown, '?': intent } as const;
 const COMPLETE = 'ABCDE → ABCDE';
 const INTERRUPTED = 'ABCDE → AB…';
 
@@ -80,6 +81,19 @@ it.each<Scenario>([
     ...[INTERRUPTED, 'ABCDEF → refused'],
     { message: STOPPED, hint: skipHint(' (--restart would add 2 rows a second time)') },
     ...['VWXYZ → refused', { message: STOPPED, hint: skipHint() }, 'ABCDE → CDE'],
+  ],
+  [
+    'a rejected row is tried again, and an open outcome until it is known',
+    'ABC → A-B?…',
+    'ABC → A-B~…',
+    'ABC → AC',
+  ],
+  ['a changed file is refused if its last run only has an open outcome', 'AB → A?…', 'ABC → refused'],
+  ['a changed file is added if every row of its last run was rejected', 'AB → A-B-…', 'ABC → ABC'],
+  [
+    '--skip-added keeps unknown rows unknown, and repeats an open outcome',
+    'AB → A~B?…',
+    'XAB --skip-added → XB',
   ],
   ['a changed file is added if its last run sent nothing', 'ABCDE → …', 'ABCDEF → ABCDEF'],
   [
@@ -112,7 +126,7 @@ it.each<Scenario>([
     ...[10, 'AY --skip-added → Y', 10, 'AZ --skip-added → Z', 'ABVZ --skip-added → B'],
   ],
 ])('%s', async (_, ...steps) => {
-  const { run, open, clock, find } = await bulk();
+  const { open, clock, find } = await bulk();
   let refusal: object | undefined;
   for (const step of steps) {
     if (typeof step === 'number') clock.advance(step * DAY);
@@ -133,9 +147,15 @@ it.each<Scenario>([
         expect(refusal, step).toHaveProperty('code', option ? 'usage' : 'file_changed');
         expect(await find('ledger.ndjson')).toEqual(before);
       } else {
-        const sent = expected?.replace('…', '') ?? '';
-        const stopAfter = expected?.endsWith('…') ? sent.length : undefined;
-        expect((await run(input, options, stopAfter)).join(''), step).toBe(sent);
+        const sent = [...(expected ?? '').matchAll(/(\w)([-~?]?)/g)];
+        const run = await open(input, options);
+        const isStopped = expected?.endsWith('…');
+        const pending = pendingOf(run).slice(0, isStopped ? sent.length : undefined);
+        expect(pending.map(({ pet }) => pet.name).join(''), step).toBe(sent.map(([, name]) => name).join(''));
+        for (const [i, row] of pending.entries())
+          await run.file.append(RESULTS[sent[i]?.[2] as keyof typeof RESULTS](row));
+        if (!isStopped) await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
+        await run.close();
       }
     }
   }
@@ -172,55 +192,9 @@ describe('the same file', () => {
     await restarted.close();
     expect(await run(animals(3))).toEqual(names(animals(2, 1)));
   });
-
-  it('tries a rejected row again, and keeps an open outcome until it is known', async () => {
-    const { open } = await bulk();
-    const first = await open(animals(3));
-    const [a, b] = pendingOf(first);
-    if (!a || !b) throw new Error('no rows');
-    await first.file.append(failed(a));
-    await first.file.append(intent(b));
-    await first.close();
-    const second = await open(animals(3));
-    expect(second.plan.rows.map(({ status }) => status)).toEqual(['failed', 'ambiguous', 'new']);
-    await second.file.append(unknown(b));
-    await second.close();
-    expect(pendingNames(await open(animals(3)))).toEqual(['Animal 1', 'Animal 3']);
-  });
-});
-
-describe('a changed file', () => {
-  it('is refused if its interrupted run only has an open outcome', async () => {
-    const { open } = await bulk();
-    const first = await open(animals(2));
-    await first.file.append(intent(pendingOf(first)[0] as never));
-    await first.close();
-    expect(await refusalOf(open(animals(3)))).toMatchObject({ code: 'file_changed' });
-  });
-
-  it('is added if every row of its interrupted run was rejected', async () => {
-    const { open, run } = await bulk();
-    await run(animals(5), {}, 0);
-    const first = await open(animals(5));
-    for (const row of pendingOf(first)) await first.file.append(failed(row));
-    await first.close();
-    expect(await run(animals(6))).toHaveLength(6);
-  });
 });
 
 describe('--skip-added', () => {
-  it('keeps unknown rows unknown, and repeats an open outcome with its own key', async () => {
-    const { open } = await bulk();
-    const first = await open(animals(2));
-    const [a, b] = pendingOf(first);
-    await first.file.append(unknown(a as never));
-    await first.file.append(intent(b as never));
-    await first.close();
-    const second = await open([...animals(1, 20), ...animals(2)], SKIP);
-    expect(second.plan.rows.map(({ status }) => status)).toEqual(['new', 'unknown', 'ambiguous']);
-    expect(second.file.header.nonce).toBe(first.file.header.nonce);
-  });
-
   it('reports rows that are gone, once', async () => {
     const { run, open } = await bulk();
     await run(animals(5));
@@ -299,18 +273,11 @@ describe('files', () => {
     const calls: string[] = [];
     const files = interceptFiles((name, path) => void calls.push(`${name} ${path}`));
     await open(animals(1), { files });
-    for (const parent of ['ledgers']) {
-      const [id = ''] = await readdir(join(options.directory, parent));
-      for (
-        let path = join(options.directory, parent, id);
-        path !== dirname(options.directory);
-        path = dirname(path)
-      ) {
-        const renamed = calls.findLastIndex((call) =>
-          call.startsWith(`rename ${join(options.directory, parent, id)}`),
-        );
+    for (const id of await readdir(join(options.directory, 'ledgers'))) {
+      const directory = join(options.directory, 'ledgers', id);
+      const renamed = calls.findLastIndex((call) => call.startsWith(`rename ${directory}`));
+      for (let path = directory; path !== dirname(options.directory); path = dirname(path))
         expect(calls.lastIndexOf(`syncDirectory ${path}`)).toBeGreaterThan(renamed);
-      }
     }
     const ledger = calls.filter((call) => call.includes('ledger.ndjson'));
     expect(ledger.findIndex((call) => call.startsWith('datasync'))).toBeLessThan(

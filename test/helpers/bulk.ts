@@ -64,7 +64,6 @@ export const notSent = (row: RowId): LedgerEntry => ({ kind: 'notSent', ...base(
 
 /** The rows that a run has to send. */
 export const pendingOf = ({ plan }: BulkRun): PlannedRow[] => pendingRows(plan.rows);
-export const pendingNames = (run: BulkRun): string[] => pendingOf(run).map(({ pet }) => pet.name);
 
 /** Adds the first rows that a run has to send, but does not write the record `finished`. */
 export async function addRows(run: BulkRun, count = Number.POSITIVE_INFINITY): Promise<void> {
@@ -116,7 +115,9 @@ export async function bulk(): Promise<Bulk> {
     open,
     async run(input, more, count) {
       const run = await open(input, more);
-      const names = pendingNames(run).slice(0, count);
+      const names = pendingOf(run)
+        .map(({ pet }) => pet.name)
+        .slice(0, count);
       await addRows(run, count);
       if (count === undefined)
         await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
