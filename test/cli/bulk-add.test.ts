@@ -77,7 +77,7 @@ describe('the rate limit', () => {
     const { service, run } = await bulkAdd({ text: manyRows(35), quota });
     await run({ args: '--max-wait 0', onSleep: (milliseconds) => waits.push(milliseconds) });
     expect(service.names()).toHaveLength(35);
-    // 36 requests, with the one before the first row.
+    // One request before the first row, and 35 rows.
     expect([waits.length, service.requestCount()]).toEqual([3, 36]);
   });
 

@@ -19,11 +19,11 @@ function bar({ done = 0, columns = 120, json = false } = {}) {
   return {
     clock,
     bar: shown,
-    /** So many rows more, of which the last one reports the quota. */
+    /** Finishes so many more rows. The last one reports the quota. */
     advance(rows: number, quota?: QuotaLeft) {
       for (let i = 1; i <= rows; i++) shown.advance(i === rows ? quota : undefined);
     },
-    /** What is shown now. */
+    /** The line that is shown now. */
     line: () => text.split('\r\x1b[K').at(-1),
     lines: () => text.split('\n').slice(0, -1),
   };
@@ -47,7 +47,7 @@ test.each([
   const { clock, advance, line, bar: shown } = bar();
   clock.advance(10_000);
   advance(20, quota);
-  // A response without the headers leaves the limit as it was.
+  // A response without rate-limit headers does not change the limit.
   shown.pause(undefined);
   expect(line()).toBe(`[###-------------] 20/100; ${expected}`);
 });

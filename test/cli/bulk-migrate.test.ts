@@ -45,7 +45,7 @@ describe('what version 0.1 kept of', () => {
     expect(statuses(run)).toBe(expected);
     await run.close();
     expect((await readdir(store.options.directory)).sort()).toEqual(['ledgers']);
-    // Once: nothing is left to migrate.
+    // The second run has nothing to migrate.
     expect(statuses(await store.open(input))).toBe(expected);
   });
 

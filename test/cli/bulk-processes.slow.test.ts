@@ -46,7 +46,7 @@ describe('of several processes', () => {
       const { size } = await stat(sent);
       const { child, exited, events } = await start(join(directory, 'bulk'), count, sent);
       expect(events[0]).toMatchObject({ isOpen: true, isResumed: run > 0 });
-      // Somewhere in the middle.
+      // Kill the process somewhere in the middle of its rows.
       while (child.exitCode === null && run < kills && (await stat(sent)).size < size + 2_500) {
         await new Promise((resolve) => setTimeout(resolve, 1));
       }

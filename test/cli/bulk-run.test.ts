@@ -51,17 +51,17 @@ const NO_RUN = {
     '--skip-added: found no earlier run of animals.csv for http://127.0.0.1:7387/v1, so no row can be skipped',
   hint: 'use the path that the file had in the earlier run, or omit --skip-added if no row was added yet',
 };
-/** Refused after a complete run, because so many rows were added already. */
+/** The refusal of a file after a complete run. `rows` says how many of its rows were added already. */
 const changed = (rows: string) => ({
   message: `animals.csv has changed; ${rows} already added on 2026-11-20 12:00 UTC`,
   hint: expect.stringContaining('(--restart would add '),
 });
 
 /**
- * A run: where the rows are, if not in /animals.csv; the rows; an option; and after the arrow the rows that are sent. Each
- * letter is the name of an animal, which is sold if the letter is small. The sign after a row that is sent is its result:
- * none if it is added, otherwise see `RESULTS`. `…`: the run is interrupted after these rows. A number lets so many days
- * pass; an object is the refusal of the run before it.
+ * A step is a run, a number of days that pass, or the expected refusal of the run before it. The text of a run has the
+ * source, if it is not /animals.csv; the rows; an option; and after the arrow the rows that are sent. Each letter is the
+ * name of an animal, in lower case if its status is sold. A sign after a row is its result (see `RESULTS`); without a
+ * sign, the row is added. `…` means that the run is interrupted.
  */
 type Scenario = [name: string, ...steps: (string | number | object)[]];
 const RESULTS = { '': added, '-': failed, '~': unknown, '?': intent } as const;

@@ -20,7 +20,7 @@ export const manyRows = (count: number) =>
  * while the command waits for the response; a number: an error with this status.
  */
 export type Reply = 'lost' | 'interrupt' | number | ((response: ServerResponse) => void);
-/** By the name of the animal, or `*` for all. Of a list each attempt takes the next one. The others are added. */
+/** Replies by the name of the animal; `*` is for any name. Each attempt takes the next reply of a list. */
 export type Replies = Record<string, Reply | Reply[]>;
 
 export type Options = {
@@ -37,7 +37,7 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   /** The new content of the file. */
   text?: string;
   replies?: Replies;
-  /** Moves the records of earlier commands so many hours into the past, and forgets what is known of the service. */
+  /** Moves the records of earlier commands so many hours into the past, and deletes the shared flags of the service. */
   hoursLater?: number;
   /** Arguments after `pets add --from FILE`, separated by spaces. */
   args?: string;
@@ -50,13 +50,13 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   /** No request at all. */
   isOffline?: true;
   leavesNoFiles?: true;
-  /** Not even the state directory. */
+  /** The command does not even create the state directory. */
   createsNothing?: true;
-  /** `same`: that of the previous step, byte by byte. */
+  /** `same`: equal to stdout of the previous step, byte by byte. */
   stdout?: string | RegExp | 'same';
-  /** The first columns of stdout in a pipe. */
+  /** The first four columns of stdout in a pipe. */
   results?: string;
-  /** With the path of the file as FILE. */
+  /** In stderr, the path of the file is replaced by FILE. */
   stderr?: string | RegExp | (string | RegExp)[];
   lacks?: string;
   /** The error with --json. */

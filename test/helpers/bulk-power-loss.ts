@@ -134,7 +134,7 @@ async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, r
   }));
 }
 
-/** A service that loses responses and rejects rows until it is reliable; half of them support idempotency keys. */
+/** A service that loses responses and rejects rows until it is reliable; 70 % of them support idempotency keys. */
 function createService(random: () => number, figures: BulkFigures) {
   const supportsIdempotency = random() < 0.7;
   const rejectsRows = random() < 0.5;

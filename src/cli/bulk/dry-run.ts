@@ -21,7 +21,7 @@ export async function dryRun(
   if (console.json) await writeJsonArray(console, input.rows, ({ pet }) => pet);
   try {
     const outlook = await previewRun(input, options);
-    // If some rows are known, the first ones are mostly not those that would be sent.
+    // If earlier runs sent some rows, the first rows of the file are mostly not the ones that would be sent now.
     const { added, unknown } = outlook.plan.counts;
     if (console.isTerminal && !console.json && added + unknown === 0) await writeFirst(console, input.rows);
     console.notice(`dry run: ${outlookText(input, outlook, target)}`);

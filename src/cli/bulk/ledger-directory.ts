@@ -19,28 +19,28 @@ import { damagedError, readLedger } from './ledger-file.ts';
 /*
  * Where ledgers are kept. Each path and each content has a directory:
  *
- *   ledgers/<id>/ledger.ndjson   the ledger of a path; of a content, the ledger of piped input
- *   ledgers/<id>/pointer.json    which ledger the last run of this path or content used; if missing, the one in this
- *                                directory. It is the ledger of another path, if that had the same content when this
- *                                path was first added.
+ *   ledgers/<id>/ledger.ndjson   its ledger. A content has one only if it was piped.
+ *   ledgers/<id>/pointer.json    the id of the ledger that the last run of the path or content used. A path uses the
+ *                                ledger of another path if both had the same content when this path was first added.
+ *                                Without this file, the ledger in the same directory is used.
  *
- * Each directory can be locked. A run holds the locks of its path, its content and every ledger that it looks at, so that
- * no two processes add the same file, or the same content under two names.
+ * Each directory can be locked. A run holds the locks of its path, its content and every ledger that it reads, so that no
+ * two processes add the same file, or the same content under two names.
  */
 
 const POINTER = 'pointer.json';
 const Pointer = z.object({ version: z.literal(1), ledger: z.string().check(z.regex(/^[0-9a-f]{32}$/)) });
 
-/** `directory` is where ledgers are kept: created if it is missing. `now` is in ms since the epoch. */
+/** `directory` contains `ledgers`, and is created if it is missing. `now` is in milliseconds since the epoch. */
 export type LedgerPlace = {
   directory: string;
   files: FileSystem;
   now: number;
-  /** Locks a directory: for tests on a simulated disk. */
+  /** Replaces the lock in tests on a simulated disk. */
   lockDirectory?: typeof acquireDirectoryLock;
 };
 
-/** The id of a path or of a content's SHA-256, for a service. */
+/** The id of a path or a content at a service. A content is identified by its SHA-256. */
 export const idOf = (baseUrl: string, pathOrSha256: string): string =>
   createHash('sha256')
     .update(JSON.stringify([baseUrl, pathOrSha256]))
@@ -50,7 +50,7 @@ export const idOf = (baseUrl: string, pathOrSha256: string): string =>
 export const ledgerDirectory = (place: LedgerPlace, id: string): string =>
   join(place.directory, 'ledgers', id);
 
-/** The id of the ledger of a path or content. @throws CliError if its pointer is damaged */
+/** Returns the id of the ledger that a path or content uses. @throws CliError if its pointer is damaged */
 export async function resolvePointer(place: LedgerPlace, id: string): Promise<string> {
   const path = join(ledgerDirectory(place, id), POINTER);
   const text = await readTextFile(place.files, path);
@@ -60,7 +60,7 @@ export async function resolvePointer(place: LedgerPlace, id: string): Promise<st
   return pointer.data.ledger;
 }
 
-/** Makes a path or content point to a ledger: on the disk once it is done. */
+/** Makes a path or content use a ledger. The change is on the disk when the promise resolves. */
 export async function writePointer(place: LedgerPlace, id: string, ledger: string): Promise<void> {
   const directory = ledgerDirectory(place, id);
   const text = `${JSON.stringify({ version: 1, ledger } satisfies z.infer<typeof Pointer>)}\n`;
@@ -68,7 +68,7 @@ export async function writePointer(place: LedgerPlace, id: string, ledger: strin
   await fsyncAncestors(place.files, directory);
 }
 
-/** Reads a ledger without what need not be remembered. Undefined if nothing is left. @throws CliError */
+/** Reads a ledger and drops old entries. Undefined if nothing is left to remember. @throws CliError */
 export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger | undefined> {
   const ledger = await readLedger(place.files, ledgerDirectory(place, id));
   if (ledger === undefined) return undefined;
@@ -101,7 +101,7 @@ export function createLocks(
           locks.set(directory, await lockDirectory(directory));
         } catch (error) {
           if (error instanceof DirectoryInUseError) throw alreadyRunningError(name, error.pid);
-          // Another process may have removed the directory, as `release` does, before it was locked.
+          // Another process may have removed the empty directory (see `release`) before this one could lock it.
           if (attempt === ATTEMPTS || existsSync(directory)) throw error;
         }
       }
@@ -109,7 +109,7 @@ export function createLocks(
     async release() {
       for (const [directory, lock] of [...locks].reverse()) {
         await lock.release();
-        // Fails unless it is empty; a locked directory contains a socket.
+        // Fails if the directory is not empty. If another process has locked it, it contains a socket.
         await rmdir(directory).catch(() => {});
       }
       locks.clear();
@@ -124,15 +124,15 @@ const alreadyRunningError = (name: string, pid: number | undefined): CliError =>
   });
 
 /**
- * Removes ledgers that no run has used for 30 days and in which nothing is left to remember, and pointers to them. Never
- * fails: what cannot be removed is left.
+ * Removes the ledgers that no run has used for 30 days and that have nothing left to remember, and the pointers to them.
+ * Ignores errors, because the next run tries again.
  */
 export async function pruneLedgers(place: LedgerPlace): Promise<void> {
   for (const id of await place.files.readdir(ledgerDirectory(place, '')).catch(() => [])) {
     const directory = ledgerDirectory(place, id);
     const locks = createLocks(place, '');
     try {
-      // Locking changes the time, as every run does.
+      // Every run locks the directory, which changes its modification time.
       if (!isForgotten((await lstat(directory)).mtime.toISOString(), place.now)) continue;
       await locks.acquire(directory);
       if (await loadLedger(place, await resolvePointer(place, id))) continue;
@@ -140,7 +140,7 @@ export async function pruneLedgers(place: LedgerPlace): Promise<void> {
         if (/^(ledger|pointer)\./.test(name)) await removeFile(place.files, join(directory, name));
       }
     } catch {
-      // The next run tries again.
+      // See above.
     } finally {
       await locks.release();
     }

@@ -14,8 +14,8 @@ const NEWLINE = 0x0a;
 const RECORDS_PER_WRITE = 100;
 
 /**
- * Reads the ledger of a directory, and changes nothing. Undefined if there is none, or one with a torn header: nothing is
- * sent before that is synced.
+ * Reads the ledger of a directory. Undefined if there is none, or if its header is torn: then nothing was sent, because
+ * the header is synced before the first request.
  *
  * @throws CliError if it is damaged, or was written by a newer version
  */
@@ -42,8 +42,8 @@ export async function readLedger(files: FileSystem, directory: string): Promise<
 }
 
 /**
- * The lines of a file, without the last one if it is torn: if its end is missing, or if a part of it did not reach the
- * disk, which reads as zeros.
+ * The lines of a file without the last one, if a crash has torn it: its end is missing, or a part of it did not reach the
+ * disk and reads as zeros.
  */
 export function* completeLines(bytes: Buffer = Buffer.alloc(0)): Generator<string> {
   let from = 0;
@@ -55,7 +55,7 @@ export function* completeLines(bytes: Buffer = Buffer.alloc(0)): Generator<strin
   }
 }
 
-/** Replaces the ledger of a directory in one step. Once done, it is on the disk. */
+/** Replaces the ledger of a directory atomically. It is on the disk when the promise resolves. */
 export async function replaceLedger(files: FileSystem, directory: string, ledger: Ledger): Promise<void> {
   for (const name of await files.readdir(directory)) {
     if (isTemporaryName(name)) await removeFile(files, join(directory, name));
@@ -64,15 +64,15 @@ export async function replaceLedger(files: FileSystem, directory: string, ledger
   await fsyncAncestors(files, directory);
 }
 
-/** A ledger to which this process may write, because it holds the lock. */
+/** A ledger that is open for more records. The process must hold its lock. */
 export type LedgerFile = {
   header: LedgerHeader;
-  /** Writes and syncs a record. Concurrent calls run one after the other. @throws CliError, then at every call */
+  /** Writes and syncs a record. Concurrent calls run in order. After a failure, all calls fail. @throws CliError */
   append(record: LedgerRecord): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Opens the ledger of a directory, which has this header, for more records. */
+/** Opens the ledger of a directory. `header` is the one that it has. */
 export async function openLedger(
   files: FileSystem,
   directory: string,
@@ -102,7 +102,7 @@ function* encodeLedger({ header, entries, finishedAt }: Ledger): Generator<Buffe
   if (finishedAt !== undefined) yield encodeRecords([{ kind: 'finished', at: finishedAt }]);
 }
 
-/** The error for a file that cannot be used as it is. */
+/** The error for a damaged file, or for one that this version cannot read. */
 export const damagedError = (path: string, problem: string, fix = `move ${dirname(path)} away`): CliError =>
   new CliError(`${path} ${problem}`, {
     code: 'damaged_file',

@@ -4,35 +4,33 @@ import { type NewPet, Pet } from '../../contract/schemas.ts';
 import { Instant, Sha256 } from '../../store/stored-json.ts';
 
 /*
- * Bulk add keeps a ledger for each {service, file}: a file of JSON lines with everything that is known about the rows
- * that were sent. Whatever a run does follows from the rows of the file, the ledger and the time (`plan.ts`).
+ * Bulk add keeps a ledger for each {service, file}: JSON lines with everything that is known about the rows that were
+ * sent. What a run does depends only on the rows of the file, the ledger and the time (`plan.ts`).
  *
- * Entries. A row is identified by what it is, not by where it is: {hash of the animal, n}, where n counts equal animals
- * from 1. The last record of a row is its entry, whose kind is what is known of the row:
+ * Entries. A row is identified by its content and not by its line: {hash of the animal, n}, where n numbers equal animals
+ * from 1. The last record of a row is its entry. A row without an entry was never sent. The kinds of records are:
  *
- *   intent    written and synced before a request is sent. As the last record: the row may have been added. It is sent
- *             again only with the same idempotency key (see `classify` in plan.ts).
- *   notSent   the attempt certainly had no effect, for example because the rate limit was used up: as if never tried.
- *   added     the service added the animal, which is kept with its id.
+ *   intent    written and synced before a request is sent. If it is the entry, the row may have been added. It is repeated
+ *             only with the same idempotency key (see `whyNotRepeatable` in plan.ts).
+ *   notSent   the request had no effect, for example because of the rate limit. The row counts as never sent.
+ *   added     the service added the animal. The record contains the animal with its id.
  *   failed    the service rejected the row. The next run tries again.
  *   unknown   the row may have been added, and can no longer be repeated safely. It is never sent again.
+ *   finished  every row of the file has a result. This record does not belong to a row.
  *
- * A row without an entry was never sent. One more record, `finished`, says that every row of the file has a result.
+ * Idempotency keys. A key is derived from {nonce, epoch, hash, n, failures}, so that a request is repeated with the same
+ * key after a crash. Only a rejection increases `failures`, and with it the row gets a new key. `--restart` begins a new
+ * epoch without entries, so that all rows get new keys.
  *
- * Idempotency keys are derived from {nonce, epoch, hash, n, failures}, so that a run that is repeated after a crash uses
- * the same key again. `failures` counts certain rejections only: each leads to a new key, and an open outcome keeps the
- * old one. `--restart` begins a new epoch, which drops all entries, so that equal rows get other keys.
+ * Crashes. Every record is synced before the next one is written, so only the last line can be torn. A torn record is
+ * ignored: after a torn intent nothing was sent, and after a torn result the outcome is still open. Records name their
+ * row, so that several rows could be in flight at once.
  *
- * Crashes. Every record is synced before the next one is written (ledger-file.ts), so only the last line can be torn.
- * A torn intent was not followed by a request, and a torn result leaves the outcome open: both are ignored when read.
- * Records name their entry, so several rows may be in flight at once.
+ * Start of a run. The ledger is atomically replaced by a new header and the entries, without the old ones (see
+ * `dropOldEntries`).
  *
- * Start of a run. The ledger is replaced by a new header and the last record of each entry: written next to it, synced
- * and renamed. Two kinds of entries are left out: settled ones that have had no row in the file for 30 days, and all
- * settled ones if the last run finished 30 days ago. As long as a run is unfinished, the 30 days end when it began.
- *
- * Newer versions. Unknown fields are ignored. A ledger with an unknown kind of record or a higher version was written by
- * a newer version of pets: it is refused, and left as it is.
+ * Newer versions. Unknown fields are ignored. A ledger with a higher version or an unknown kind of record was written by
+ * a newer version of pets. It is refused and not changed.
  */
 
 export const LEDGER_VERSION = 1;
@@ -119,7 +117,11 @@ const REMEMBERED_MS = 30 * 86_400_000;
 export const isForgotten = (at: string | undefined, now: number): boolean =>
   at !== undefined && Date.parse(at) < now - REMEMBERED_MS;
 
-/** Drops what need no longer be remembered at the start of a run. `now` is in milliseconds since the epoch. */
+/**
+ * Drops entries whose rows have not been in the file for 30 days, and all if the last run finished more than 30 days ago.
+ * Intents are kept. If the last run was interrupted, the 30 days are counted up to its start, because it may be resumed.
+ * `now` is in milliseconds since the epoch.
+ */
 export function dropOldEntries({ header, entries, finishedAt }: Ledger, now: number): void {
   const isUnused = isForgotten(finishedAt, now);
   const reference = finishedAt === undefined ? Date.parse(header.startedAt) : now;

@@ -28,14 +28,14 @@ import { completeLines, readLedger, replaceLedger } from './ledger-file.ts';
 /*
  * Migrates what version 0.1 kept, once. It had a job for each content instead of a ledger for each file:
  *
- *   <job>/progress.ndjson   a header, and an event for each thing that happened to a row, by the number of the row
- *   <job>/rows.ndjson       the rows of the content, one on each line
- *   paths/<id>              the jobs that a path has had, the last one last
- *   paths/<id>              also, for the path `job <id>`, the jobs of any path whose rows that job was compared with
+ *   <job>/progress.ndjson   a header, then the events of the rows. An event identifies its row by number.
+ *   <job>/rows.ndjson       the rows of the content, one per line
+ *   paths/<id>              for a path, the ids of its jobs, the latest last; for `job <id>`, the ids of the jobs that are
+ *                           linked with this job, because rows of one may have been sent by the other
  *
- * The jobs of each path become its ledger, together with the jobs that they were compared with. So does each job of piped
- * input. Nothing is removed before all ledgers are written, and a ledger is not written again, so that after a crash the
- * next run completes the migration.
+ * The jobs of a path, and those that are linked with them, become the ledger of the path. Each job of piped input becomes
+ * a ledger, too. All ledgers are written before anything is removed, and existing ledgers are not replaced, so that the
+ * next run can complete the migration after a crash.
  */
 
 const ID = /^[0-9a-f]{32}$/;
@@ -45,20 +45,20 @@ type PathIndex = { path: string; jobs: string[] };
 type Job = {
   id: string;
   header: LedgerHeader;
-  /** Of a job begun with `--restart`: how many rows other jobs, by their nonce, had sent. They do not count. */
+  /** Only in a job of `--restart`: how many rows each other job, by nonce, had sent. The job ignores these rows. */
   disregards?: Record<string, number>;
   finishedAt: string | undefined;
-  /** What is known of each row that was sent, by its origin: the job that sent it first, and its number there. */
+  /** The entries of rows that were sent, by their origin: the nonce of the job that sent it first, and its number. */
   sends: Map<string, LedgerEntry>;
 };
 
 type OldEvent = {
   status: 'sending' | 'withdrawn' | 'added' | 'failed' | 'unknown' | 'finished';
   row: number;
-  /** When a row was sent, and when the job was finished. */
   sentAt?: string;
+  /** When the job was finished. */
   at?: string;
-  /** Only if another job had already sent this row. */
+  /** Only in an event that was copied from another job. */
   origin?: string;
 };
 
@@ -98,7 +98,7 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
     const piped = [...jobs.values()].filter((job) => !withPath.has(job));
     for (const [path, own] of [...paths, ...piped.map((job) => [undefined, [job]] as const)])
       await writeLedger(place, locks, path, own, linked);
-    // The paths last: a job without a path would be taken for piped input.
+    // Remove the paths after the jobs, because a job without a path would be migrated as piped input.
     for (const name of [...ids, 'paths', '.']) {
       for (const file of await files.readdir(join(directory, name))) {
         const isOld = /^(progress|rows|spool-\w+)\.|^new-/.test(file) || (name === 'paths' && ID.test(file));
@@ -110,7 +110,7 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
   }
 }
 
-/** Writes the ledger of a path, or of piped input, unless it exists, and the pointers of its contents. */
+/** Writes the ledger of a path or of piped input, unless it exists, and makes its contents point to it. */
 async function writeLedger(
   place: LedgerPlace,
   locks: Locks,
@@ -125,7 +125,7 @@ async function writeLedger(
   const directory = ledgerDirectory(place, id);
   await locks.acquire(directory);
   if (!(await readLedger(place.files, directory))) {
-    // A job that was begun with --restart does not count what the jobs of other paths sent before.
+    // A job of --restart lists only its own links in `disregards`, so that other links cannot be judged.
     const others = (last.disregards ? [last] : own).flatMap(linked);
     const ledger: Ledger = {
       header: { ...last.header, source: path ?? source },
@@ -147,7 +147,7 @@ async function writeLedger(
 /** From the most certain to the least certain outcome. */
 const CERTAINTY: readonly LedgerEntry['kind'][] = ['added', 'unknown', 'intent', 'failed'];
 
-/** The most certain entry of each row that the jobs sent. `goneSince` is set in those that only other paths sent. */
+/** Yields the most certain entry of each row that was sent. Entries that only other paths have get `goneSince`. */
 function* mergeSends(
   last: Job,
   own: readonly Job[],
@@ -172,7 +172,7 @@ function* mergeSends(
   }
 }
 
-/** Undefined if there is no complete header. @throws if the job is damaged */
+/** Undefined if the header is missing or torn. @throws if the job is damaged */
 function toJob(id: string, progress: Buffer | undefined, rowLines: Buffer | undefined): Job | undefined {
   const [first, ...lines] = completeLines(progress);
   if (first === undefined) return undefined;

@@ -34,19 +34,19 @@ export type Outlook = {
   plan: Plan;
   /** What earlier runs did; undefined if there was none, or it is ignored. */
   known: Ledger | undefined;
-  /** How many of the rows earlier runs sent, also if that is ignored. */
+  /** How many of the rows were sent by earlier runs, even if these are ignored. */
   sent: number;
 };
 
-/** A run that has the ledger to itself, until `close`. */
+/** A run. It holds the lock of its ledger until `close`. */
 export type BulkRun = Outlook & {
   file: LedgerFile;
-  /** Entries whose rows are no longer in the file, for the first time. */
+  /** Entries whose rows were in the file until the previous run, but no longer are. */
   newlyGone: LedgerEntry[];
   close(): Promise<void>;
 };
 
-/** Plans a run; nothing is locked. @throws CliError if the run would be refused */
+/** Plans a run without locking anything. @throws CliError if the run would be refused */
 export async function previewRun(input: PetFile, options: RunOptions): Promise<Outlook> {
   try {
     await migrateOldFormat(options);
@@ -57,7 +57,8 @@ export async function previewRun(input: PetFile, options: RunOptions): Promise<O
 }
 
 /**
- * Opens the ledger of an input for a run. Once done, everything is on the disk that a rerun must find after a crash.
+ * Opens the ledger of an input for a run. When the promise resolves, everything that a rerun needs after a crash is on the
+ * disk.
  *
  * @throws CliError if another process adds the input, it has changed, or a file is damaged or cannot be written
  */
@@ -85,11 +86,11 @@ export async function openRun(input: PetFile, options: RunOptions): Promise<Bulk
 }
 
 type RunPlan = Outlook & {
-  /** The ids of the content and of the path, which will point to the ledger. */
+  /** The ids of the content and the path. Both will point to the ledger. */
   ids: Set<string>;
   /** The id of the ledger to use. */
   id: string;
-  /** That ledger, also if what it knows is ignored. */
+  /** What the ledger contains, even if earlier runs are ignored. */
   before: Ledger | undefined;
 };
 
@@ -100,7 +101,7 @@ async function planRun(
   lock: (directory: string) => Promise<void>,
 ): Promise<RunPlan> {
   const { baseUrl, restart } = options;
-  // --restart replaces what is damaged.
+  // --restart replaces damaged files.
   const unlessRestart = (error: unknown): undefined => {
     if (!restart) throw error;
   };
@@ -117,7 +118,7 @@ async function planRun(
   const otherId = (await resolvePointer(options, contentId).catch(unlessRestart)) ?? id;
   let other = otherId === id ? undefined : await load(otherId);
   if (!before && other) [id, before, other] = [otherId, other, undefined];
-  // Whether the service supports idempotency keys is found out before the first row is sent.
+  // `sendRows` finds out whether the service supports idempotency keys, and checks each ambiguous row again.
   const circumstances = { ...options, honoursKeys: true };
   const planned = plan(input.rows, before?.entries.values() ?? [], circumstances);
   const found = { ids, id, before, sent: countSent(planned) };
@@ -127,7 +128,7 @@ async function planRun(
   return { ...found, plan: planned, known: before };
 }
 
-/** The header for a run. `before` is that of the ledger that the run replaces, and `known` is undefined if it is ignored. */
+/** The header for a run. `before` is the previous header; `known` is the same, or undefined if earlier runs are ignored. */
 function headerOf(
   { name, path, sha256, rows }: PetFile,
   { baseUrl, now, random, restart }: RunOptions,
@@ -147,11 +148,11 @@ function headerOf(
   };
 }
 
-/** An error of the file system or of the lock, for the user; any other error is returned as it is. */
+/** Turns an error of the file system or the lock into one with a hint. Returns any other error unchanged. */
 function describePlaceError(directory: string, error: unknown): unknown {
   if (error instanceof CliError) return error;
   const fix = errnoOf(error) === 'ENOSPC' ? 'free some disk space' : 'make the directory writable';
-  // A new state directory knows nothing of earlier runs: their rows would be added again.
+  // With a new state directory, rows of earlier runs would be added again.
   const hint = `${fix}; or, if no row of this input was added yet, set XDG_STATE_HOME to a writable directory on a local disk`;
   if (error instanceof LockError)
     return new CliError(error.message, { code: 'file_error', hint, cause: error });

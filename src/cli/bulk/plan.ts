@@ -8,7 +8,7 @@ import { animalHash, type EntryOf, type LedgerEntry, type RowId } from './ledger
  */
 export type RowStatus = 'new' | 'added' | 'failed' | 'ambiguous' | 'unknown';
 
-/** `entry` is what is known of the row; while rows are sent, it is replaced by newer records. */
+/** `entry` is the last record of the row. It changes while rows are sent. */
 export type PlannedRow = PetRow & RowId & { status: RowStatus; entry: LedgerEntry | undefined };
 
 export type Plan = {
@@ -19,7 +19,7 @@ export type Plan = {
   gone: LedgerEntry[];
 };
 
-/** The number of rows whose last record is of a kind. */
+/** The number of rows whose last record has this kind. */
 export const countKind = (rows: readonly PlannedRow[], kind: LedgerEntry['kind']): number =>
   rows.filter(({ entry }) => entry?.kind === kind).length;
 

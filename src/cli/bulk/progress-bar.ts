@@ -7,12 +7,12 @@ const LINE_EVERY_MS = 15_000;
 const BAR_COLUMNS = 16;
 const MINUTE_MS = 60_000;
 
-/** A rate limit: requests per minute, and how many are left of them. */
+/** The requests that the rate limit allows per minute, and how many of them are left. */
 export type QuotaLeft = { limit: number; remaining: number };
 
 /**
- * Shows how many rows are done: as a bar on a terminal, otherwise as a line from time to time. `done` is the number of
- * rows that were done before this run.
+ * Shows the progress as a bar on a terminal, and otherwise as a line from time to time. `done` is the number of rows that
+ * were done before this run.
  */
 export function createProgressBar(
   { console, clock }: Pick<CommandContext, 'console' | 'clock'>,
@@ -26,10 +26,10 @@ export function createProgressBar(
 
   function speedText(): string | undefined {
     const minutes = (clock.now() - started) / MINUTE_MS;
-    // A rate measured over less than a second means nothing.
+    // A rate that is measured over less than a second is too inexact.
     if (minutes <= 1 / 60 || done === before) return undefined;
     const measured = (done - before) / minutes;
-    // Rows that do not fit into this minute's quota take as long as the limit makes them.
+    // If the rows do not fit into the quota of this minute, the limit determines how long they take.
     const isLimited = quota !== undefined && rows - done > quota.remaining;
     const rate = isLimited ? Math.min(measured, quota?.limit || measured) : measured;
     return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;

@@ -3,12 +3,12 @@ import type { Ledger } from './ledger.ts';
 import { countSent, countToSend, type Plan } from './plan.ts';
 import { formatInstant, formatRows } from './report.ts';
 
-/** `name` is what the user calls the input, and `skipCommand` the command of this run, with `--skip-added`. */
+/** `name` is the input as the user typed it; `skipCommand` is the command of this run with `--skip-added`. */
 type Request = { name: string; sha256: string; baseUrl: string; skipAdded: boolean; skipCommand: string };
 
 /**
- * Why a run without `--restart` is refused; undefined if it may begin. `known` is the ledger that the run would use, and
- * `other` another one that knows the same content.
+ * Why a run without `--restart` is refused; undefined if it may begin. `known` is the ledger that the run would use;
+ * `other` is a different ledger that the same content used before.
  */
 export function refusalOf(
   { name, sha256, baseUrl, skipAdded, skipCommand }: Request,
@@ -44,7 +44,7 @@ export function refusalOf(
 
 const changedError = (message: string, hint: string) => new CliError(message, { code: 'file_changed', hint });
 
-/** Undefined if the last run was complete, and the input has none of the rows that were sent. */
+/** How a changed file differs; undefined if the last run was complete, and the file has none of the rows it sent. */
 function describeChange(plan: Plan, { header, entries, finishedAt }: Ledger): string | undefined {
   const date = formatInstant(header.startedAt);
   const sent = countSent(plan);

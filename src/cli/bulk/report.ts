@@ -21,7 +21,7 @@ export const formatInstant = (instant: string): string => `${instant.slice(0, 16
 
 export const formatRows = (count: number): string => `${count} ${count === 1 ? 'row' : 'rows'}`;
 
-/** Writes the result of each of the rows. `isRerun`: nothing was sent, so a terminal shows only what is not added. */
+/** Writes the result of each row. If nothing was sent (`isRerun`), a terminal shows only rows that are not added. */
 export async function writeResults(
   console: Console,
   header: LedgerHeader,
@@ -105,7 +105,8 @@ function messageOf({ entry }: PlannedRow): string {
 }
 
 /**
- * Reports animals that still exist although their rows are no longer in the file: the first ones, or with `--json` all.
+ * Reports animals that still exist although their rows are no longer in the file: all of them with `--json`, otherwise
+ * the first ones.
  */
 export function reportGone(console: Console, name: string, gone: readonly LedgerEntry[]): void {
   const rows = gone

@@ -65,7 +65,7 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     const isRerun = pending.length === 0;
     if (!isRerun) await sendPending(run, pending, connection, context);
     await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
-    // With --skip-added, the rows that were skipped are of no interest.
+    // With --skip-added, only rows of this run are printed. If there are none, JSON output is an empty array.
     if (!skipAdded || !isRerun || console.json)
       await writeResults(console, run.file.header, { rows: skipAdded ? pending : run.plan.rows, isRerun });
     reportGone(console, input.name, run.newlyGone);
@@ -75,7 +75,7 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
   }
 }
 
-/** The command that was typed, without what must not be repeated. */
+/** The command that the user typed, without the options that must not be repeated. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
   const dropped = ['--restart', '--dry-run', ...more];
   return shellQuote(['pets', ...argv.filter((word) => !dropped.includes(word)), ...more], platform);
@@ -111,11 +111,11 @@ async function sendPending(
   }
 }
 
-/** The error of a call, as the error of a run that can be resumed. `resume` is the hint for that. */
+/** Turns the error of a request into the error of a run that can be resumed. `resume` is the hint how to do that. */
 function toRunError(error: CallError, resume: string, now: number): unknown {
   const { cause, connection } = error;
   if (cause instanceof OutcomeUnknownError) {
-    // The row's own key is in the ledger; there is no option for it.
+    // Replaces the hint about --idempotency-key, because the key of the row is in the ledger.
     if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
     return new CliError('interrupted; one row was being sent; it may or may not have been added', {
       code: 'interrupted',
@@ -131,9 +131,9 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
   return new CallError(dayLimit, connection, { hint: 'rerun the command after this time to resume' });
 }
 
-/** A ban is recognised by its code. If another process received it, only its end is known, which is sooner than this. */
+/** If another process was banned, this one knows only when the ban ends, but not the code. No ban is longer than this. */
 const LONGEST_BAN_MS = 600_000;
 
-/** The end of a minute is waited for, so what ends a run is the limit of the day. */
+/** A run waits for the limit of the minute, so a limit that ends the run is the daily one, unless it is a ban. */
 const isDayLimit = ({ until, code, fromResponse }: RateLimitError, now: number): boolean =>
   code !== 'key_banned' && until - now > (fromResponse ? 60_000 : LONGEST_BAN_MS);

@@ -9,23 +9,23 @@ import type { LedgerFile } from './ledger-file.ts';
 import { type PlannedRow, whyNotRepeatable } from './plan.ts';
 import type { QuotaLeft } from './progress-bar.ts';
 
-/** A response with one of these is about a single row; any other failure would meet the next rows too. */
+/** Only these statuses concern a single row. Any other failure would also affect the next rows. */
 const ROW_STATUSES: readonly number[] = [400, 413, 422];
 
 export type SendOptions = {
   client: Client;
   apiKey: string;
   clock: Clock;
-  /** Called after each row, with the rate limit as far as it is known. */
+  /** Called after each row, with the rate limit if it is known. */
   onSettled(quota?: QuotaLeft): void;
 };
 
-/** The rows that were neither added nor given up. */
+/** The rows that this run has to send, or has to give up because they cannot be repeated. */
 export const pendingRows = (rows: readonly PlannedRow[]): PlannedRow[] =>
   rows.filter(({ entry }) => entry?.kind !== 'added' && entry?.kind !== 'unknown');
 
 /**
- * Sends rows, one by one. A failure that is not about a single row ends the run; a rerun resumes it.
+ * Sends rows one by one. A failure that does not concern a single row ends the run.
  *
  * @throws ClientError, and CliError if the ledger cannot be written
  */
@@ -34,7 +34,7 @@ export async function sendRows(
   file: LedgerFile,
   options: SendOptions,
 ): Promise<void> {
-  // Before the first row is sent it is known that the key is valid, and whether the service supports idempotency keys.
+  // Check that the API key is valid, and whether the service supports idempotency keys, before a row can be lost.
   await options.client.call('listPets', { query: { limit: 1 } }, { background: true });
   for (const row of rows) options.onSettled(await sendRow(row, file, options));
 }
@@ -53,7 +53,7 @@ async function sendRow(
   };
   const settleAsUnknown = (text: string) =>
     record({ kind: 'unknown', ...base(), idempotencyKey: storedKey, message: redactKey(text, apiKey) });
-  // An attempt of an earlier run may have been applied.
+  // An earlier run sent the row, and the service may have added it.
   const open = before?.kind === 'intent' ? before : undefined;
   const apiKeyHash = hashKey(apiKey);
   const honoursKeys = client.supportsIdempotency();
@@ -63,7 +63,7 @@ async function sendRow(
     return undefined;
   }
   const sendLog = {
-    // An open outcome keeps the time and the API key of its first attempt.
+    // A row whose outcome is open keeps the time and the API key of its first attempt.
     intent: () => record(open ?? { kind: 'intent', ...base(), apiKeyHash }),
     notSent: async () => {
       if (!open) await record({ kind: 'notSent', ...base() });

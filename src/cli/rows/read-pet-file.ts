@@ -13,10 +13,10 @@ import { describeInvalidRow, EmptyNames, RowErrorReporter } from './row-errors.t
 
 export type InputOptions = { from: string; format?: RowFormat | undefined };
 
-/** An animal of the input, and the line on which it is, from 1. */
+/** An animal of the input. Lines count from 1. */
 export type PetRow = { line: number; pet: NewPet };
 
-/** An input that was checked. */
+/** An input whose rows are all valid. */
 export type PetFile = {
   /** As the user typed it. */
   name: string;
@@ -49,7 +49,7 @@ export async function readPetFile(
   if (path !== undefined && form === undefined)
     throw usageError(`cannot detect the format of ${name}`, 'use --format csv, ndjson or json');
   const input = isPiped ? stdin : createReadStream(from);
-  // Opening a named pipe blocks until it has a writer, and cannot be aborted: then the signal ends the process.
+  // Opening a named pipe blocks until it has a writer. This cannot be aborted, so the signal must end the process.
   const canAbort = isPiped || path !== undefined;
   const unsubscribe = canAbort ? onSignal(['SIGINT'], () => input.destroy(new InterruptedError())) : () => {};
   const hash = createHash('sha256');
