@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { expectNoLeaks } from '../helpers/failure.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
 // `pets serve -- CMD`: its environment, streams, signals and exit code.
@@ -61,6 +62,7 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
   test('an unknown command is reported', async () => {
     const { output, end } = await run(['no-such-command', 'x']);
     expect(await end()).toBe(1);
+    expectNoLeaks(output);
     expect(output).toEqual({
       stdout: '',
       stderr: expect.stringMatching(/^error: cannot run no-such-command: command not found\n {2}→ /),

@@ -1,22 +1,32 @@
-import { once } from 'node:events';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { freshMachine, type Machine, serve, serveCommand } from '../helpers/pets.ts';
+import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
 
 // Starting `pets serve` again and again, as during development.
 
 const statusOf = async ({ url }: { url: string }, key: string): Promise<number> =>
   (await fetch(`${url}/pets`, { headers: { Authorization: `Bearer ${key}` } })).status;
 
-const dataOf = ({ home }: Machine): string => join(home, 'store');
+/** A machine with the option --data for a store; each call of `start` starts the service with it. */
+async function machineWithStore() {
+  const machine = await freshMachine();
+  const store = join(machine.home, 'store');
+  const data = ['--data', store];
+  const start = (...args: string[]) => serve(machine, [...data, ...args]);
+  const startAndStop = async (...args: string[]) => {
+    const service = await start(...args);
+    await service.end('SIGTERM');
+    return service;
+  };
+  return { machine, store, data, start, startAndStop };
+}
 
 describe('the key dev', () => {
   test('is the same after a restart, and stored in a file that only its owner can read', async () => {
-    const machine = await freshMachine();
-    const first = await serve(machine, ['--data', dataOf(machine)]);
-    await first.end('SIGTERM');
-    const second = await serve(machine, ['--data', dataOf(machine)]);
+    const { machine, start, startAndStop } = await machineWithStore();
+    const first = await startAndStop();
+    const second = await start();
     expect(second.key).toBe(first.key);
     const folder = join(machine.configDirectory, 'stores');
     const [name, ...others] = await readdir(folder);
@@ -26,66 +36,55 @@ describe('the key dev', () => {
   });
 
   test('is replaced by a new one after it was revoked', async () => {
-    const machine = await freshMachine();
-    const args = ['--data', dataOf(machine)];
-    const first = await serve(machine, args);
-    await first.end('SIGTERM');
-    expect((await machine.pets(['keys', 'revoke', 'dev', ...args])).code).toBe(0);
-    const second = await serve(machine, args);
+    const { machine, data, start, startAndStop } = await machineWithStore();
+    const first = await startAndStop();
+    expect((await machine.pets(['keys', 'revoke', 'dev', ...data])).code).toBe(0);
+    const second = await start();
     expect(second.key).not.toBe(first.key);
     expect(await statusOf(second, first.key)).toBe(401);
     expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
     await second.end('SIGTERM');
-    expect((await serve(machine, args)).key).toBe(second.key);
+    expect((await start()).key).toBe(second.key);
   });
 
   test('is not announced if it was created again with `pets keys add`', async () => {
-    const machine = await freshMachine();
-    const args = ['--data', dataOf(machine)];
-    await (await serve(machine, args)).end('SIGTERM');
-    await machine.pets(['keys', 'revoke', 'dev', ...args]);
-    await machine.pets(['keys', 'add', 'dev', '--plan', 'free', ...args]);
-    const service = await serve(machine, args);
-    expect(service.key).toBeUndefined();
+    const { machine, data, start, startAndStop } = await machineWithStore();
+    await startAndStop();
+    await machine.pets(['keys', 'revoke', 'dev', ...data]);
+    await machine.pets(['keys', 'add', 'dev', '--plan', 'free', ...data]);
+    expect((await start()).key).toBeUndefined();
   });
 
   test('is created by the next start if it could not be saved', async () => {
-    const machine = await freshMachine();
-    const args = ['--data', dataOf(machine)];
-    await machine.file('file', '');
-    const refused = await machine.pets(['serve', '--port', '0', ...args], {
-      env: { PETS_CONFIG_DIR: join(machine.home, 'file', 'x') },
-    });
-    expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain(join(machine.home, 'file'));
-    const service = await serve(machine, args);
+    const { machine, data, start } = await machineWithStore();
+    const file = await machine.file('file', '');
+    const env = { PETS_CONFIG_DIR: join(file, 'x') };
+    const refused = await machine.pets(['serve', '--port', '0', ...data], { env });
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(file) });
+    const service = await start();
     expect(await statusOf(service, service.key)).toBe(200);
   });
 });
 
 describe('--seed', () => {
   test('is ignored with a notice if the store has animals', async () => {
-    const machine = await freshMachine();
-    const args = ['--data', dataOf(machine), '--seed'];
-    await (await serve(machine, args)).end('SIGTERM');
-    const journal = await readFile(join(dataOf(machine), 'journal.ndjson'), 'utf8');
-    const again = await serve(machine, args);
-    await again.end('SIGTERM');
+    const { store, startAndStop } = await machineWithStore();
+    const journal = () => readFile(join(store, 'journal.ndjson'), 'utf8');
+    await startAndStop('--seed');
+    const before = await journal();
+    const again = await startAndStop('--seed');
     expect(again.stderr()).toContain('store is not empty; --seed ignored');
-    expect(await readFile(join(dataOf(machine), 'journal.ndjson'), 'utf8')).toBe(journal);
+    expect(await journal()).toBe(before);
   });
 
   test('with a file that has only orders works again', async () => {
-    const machine = await freshMachine();
-    const file = await machine.file(
-      'orders.json',
-      '{"pets":[],"orders":[{"total":1.50,"id":9007199254740993}]}',
-    );
-    const args = ['--data', dataOf(machine), '--seed', file];
-    await (await serve(machine, args)).end('SIGTERM');
-    await serve(machine, args);
+    const { machine, start, startAndStop } = await machineWithStore();
+    const orders = '[{"total":1.50,"id":9007199254740993}]';
+    const file = await machine.file('orders.json', `{"pets":[],"orders":${orders}}`);
+    await startAndStop('--seed', file);
+    await start('--seed', file);
     const { stdout } = await machine.pets(['--profile', 'local', 'orders', '--json']);
-    expect(stdout).toBe('[{"total":1.50,"id":9007199254740993}]\n');
+    expect(stdout).toBe(`${orders}\n`);
   });
 });
 
@@ -133,7 +132,7 @@ test("profile local is not changed while the other store's service responds, and
 
 test('a service runs on after the reader of its stdout has closed the pipe, and ends with 0', async () => {
   const machine = await freshMachine();
-  const service = await serveCommand(machine, ['--data', dataOf(machine)]);
+  const service = await serveCommand(machine, ['--ephemeral']);
   service.child.stdout?.destroy();
   expect(await statusOf(service, service.key)).toBe(200);
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
@@ -161,7 +160,5 @@ test('a service whose log is not read keeps serving, and ends', async () => {
   for (let i = 0; i < 20; i++) {
     await Promise.all(Array.from({ length: 40 }, () => fetch(path, { headers })));
   }
-  const exited = once(service.child, 'exit');
-  service.child.kill('SIGTERM');
-  expect(await exited).toEqual([0, null]);
+  expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
 });
