@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { maskKey } from '../../src/cli/profiles/profile.ts';
 import { runInTerminal, startInTerminal } from '../helpers/context.ts';
 import { snapshot } from '../helpers/failure.ts';
-import { closedPort } from '../helpers/raw-server.ts';
+import { closedPort } from '../helpers/listen.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 import { tlsServer } from '../helpers/tls-server.ts';
 import { type Act, formatResponse, reset, wireServer } from '../helpers/wire-server.ts';

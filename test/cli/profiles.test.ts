@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { runInTerminal } from '../helpers/context.ts';
-import { closedPort } from '../helpers/raw-server.ts';
+import { closedPort } from '../helpers/listen.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 // `pets profiles` on a terminal and in a pipe. The time is noon.

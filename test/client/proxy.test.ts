@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { ApiFailure, NetworkError, OutcomeUnknownError, TimeoutError } from '../../src/client/errors.ts';
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
+import { closedPort } from '../helpers/listen.ts';
 import { proxyServer } from '../helpers/proxy.ts';
-import { closedPort, rawServer } from '../helpers/raw-server.ts';
+import { rawServer } from '../helpers/raw-server.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 const SHOP = 'http://shop.invalid/v1';

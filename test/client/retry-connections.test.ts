@@ -9,7 +9,7 @@ import {
 } from '../../src/client/errors.ts';
 import { add, calls, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
-import { closedPort } from '../helpers/raw-server.ts';
+import { closedPort } from '../helpers/listen.ts';
 import { type Act, formatResponse, reset, type WireServer, wireServer } from '../helpers/wire-server.ts';
 
 // Connections that are closed or stall: a creation is not sent twice, and its outcome is reported correctly.

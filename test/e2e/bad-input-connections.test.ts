@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { CANARY, expectFailure } from '../helpers/failure.ts';
+import { closedPort } from '../helpers/listen.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
-import { closedPort, rawServer } from '../helpers/raw-server.ts';
+import { rawServer } from '../helpers/raw-server.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 // Connections that fail before there is a valid HTTP response: each error names the server and shows no key.

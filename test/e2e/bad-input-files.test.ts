@@ -1,9 +1,10 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { expectFailure } from '../helpers/failure.ts';
 import { listAllPets } from '../helpers/list-all-pets.ts';
+import { listenOnLoopback } from '../helpers/listen.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 
 // Seed files, data directories, addresses and commands with which a service cannot start.
@@ -131,10 +132,7 @@ describe('a data directory that cannot be used', () => {
 describe('an address that is not available', () => {
   test('a port in use', async () => {
     const machine = await freshMachine();
-    const holder = createServer();
-    await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void holder.close());
-    const { port } = holder.address() as { port: number };
+    const port = await listenOnLoopback(createServer());
     await expectFailure(machine, ['serve', '--ephemeral', '--port', String(port)], {
       exit: 1,
       code: 'cannot_listen',

@@ -2,8 +2,8 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CANARY, expectFailure, expectNoLeaks } from '../helpers/failure.ts';
+import { closedPort } from '../helpers/listen.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
-import { closedPort } from '../helpers/raw-server.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 // Damaged profiles, invalid keys, and which key may be sent to which server.

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { repository } from './documents.ts';
+import { closedPort } from './listen.ts';
 import { freshMachine, PETS, serve } from './pets.ts';
 
 /** The port and the URLs in the documents, which the test replaces with its own. */
@@ -25,7 +25,7 @@ export type ReaderMachine = {
 export async function readerMachine(directives: readonly string[], text: string): Promise<ReaderMachine> {
   const machine = await freshMachine();
   const { url, key } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
-  const port = String(await freePort());
+  const port = String(await closedPort());
   if (!directives.includes('new machine')) await machine.saveProfile('prod', { baseUrl: url, key });
   const bin = join(machine.home, 'bin');
   const npmPrefix = join(machine.home, 'npm');
@@ -141,12 +141,4 @@ async function copyPackage(directory: string): Promise<void> {
   for (const name of ['package.json', 'dist', 'docs', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
     await cp(join(repository, name), join(directory, name), { recursive: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address ? address.port : 0;
 }

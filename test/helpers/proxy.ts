@@ -1,6 +1,6 @@
 import { createServer, request as forward } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { connect } from 'node:net';
+import { listenOnLoopback } from './listen.ts';
 
 export type Proxy = {
   url: string;
@@ -53,12 +53,7 @@ export async function proxyServer(upstream: number, { refuse }: { refuse?: numbe
     });
     tunnel.on('error', () => socket.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const tunnelled = () => Buffer.concat(chunks).toString('latin1');
   return { url: `http://127.0.0.1:${port}`, port, requests, headers, tunnelled };
 }

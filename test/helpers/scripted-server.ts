@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { listenOnLoopback } from './listen.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => void;
 
@@ -27,12 +26,7 @@ export async function scriptedServer(handler: Handler): Promise<ScriptedServer> 
     for await (const chunk of request) record.body += chunk;
     handler(request, response, count);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = `http://127.0.0.1:${await listenOnLoopback(server)}`;
   return { origin, url: `${origin}/v1`, requests };
 }
 

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { listenOnLoopback } from './listen.ts';
 
 const DIRECTORY = join(import.meta.dirname, 'tls');
 
@@ -27,11 +26,6 @@ export async function tlsServer(certificate: Certificate) {
     response.end(isRead ? '[]' : '{"id":1,"name":"Rex","categoryId":3}');
   });
   server.on('connection', () => connections++);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return { port, requests, authorizations, connections: () => connections };
 }
