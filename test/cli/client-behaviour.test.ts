@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { manualClock } from '../helpers/clock.ts';
 import { runInTerminal, startInTerminal } from '../helpers/context.ts';
-import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { freshMachine } from '../helpers/pets.ts';
+import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const KEY = 'pets_profiles_key';
@@ -18,8 +20,7 @@ test('profiles --check includes the key of the environment, and a success ends i
   let isRateLimited = true;
   const { url, requests } = await scriptedServer((_, response) => {
     if (!isRateLimited) return reply(response, 200, []);
-    const error = { code: 'rate_limited', message: 'no', status: 429 };
-    reply(response, 429, error, { 'Retry-After': '99999999' });
+    replyError(response, 429, 'rate_limited', { 'Retry-After': '99999999' });
   });
   const env = { PETS_BASE_URL: url, PETS_API_KEY: KEY, XDG_STATE_HOME: await temporaryDirectory() };
   expect((await runInTerminal(['list'], { env })).code).toBe(5);
@@ -38,17 +39,39 @@ test.each([
 ])('%j sends a request that gets 429 %i times', async (args, count) => {
   const { url, requests } = await scriptedServer((_, response, n) => {
     if (n > 1) return reply(response, 200, []);
-    reply(response, 429, { code: 'rate_limited', message: 'no', status: 429 }, { 'Retry-After': '30' });
+    replyError(response, 429, 'rate_limited', { 'Retry-After': '30' });
   });
   const { code } = await runInTerminal(args, { env: { PETS_BASE_URL: url, PETS_API_KEY: KEY } });
   expect([code, requests.length]).toEqual([count === 1 ? 5 : 0, count]);
 });
 
-test('an invalid link to the next page is an unexpected response', async () => {
-  const { url } = await scriptedServer((_, response) =>
-    reply(response, 200, [{ id: 1, name: 'Rex', categoryId: 1 }], { Link: '<http://[>; rel="next"' }),
+test('during a rate limit, profiles --check sends one request a minute, so that checking cannot cause a ban', async () => {
+  const { url, requests } = await scriptedServer((_, response) =>
+    replyError(response, 429, 'rate_limited', { 'Retry-After': '3600' }),
   );
-  const env = { PETS_BASE_URL: url, PETS_API_KEY: KEY };
-  const { code, stderr } = await runInTerminal(['list', '--all'], { env });
-  expect([code, stderr]).toEqual([7, expect.stringContaining('invalid link to the next page')]);
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: url, key: KEY });
+  const clock = manualClock();
+  for (let seconds = 0; seconds < 60; seconds += 10) {
+    const { code, stdout } = await machine.pets(['profiles', '--check', '--json'], { clock });
+    const [{ check }] = JSON.parse(stdout);
+    expect([code, check.ok, check.code, check.remaining]).toEqual([0, false, 'rate_limited', 0]);
+    expect(Date.parse(check.reset)).toBeGreaterThan(clock.now());
+    clock.advance(10_000);
+  }
+  // The first, when nothing was known yet, and one that ignores the cool-down.
+  expect(requests).toHaveLength(2);
+});
+
+test('--idempotency-key works with a service that this machine does not know: a GET first shows that it honours keys', async () => {
+  const { url, requests } = await scriptedServer((request, response) =>
+    request.method === 'GET'
+      ? reply(response, 200, [], { 'Idempotency-Supported': 'true' })
+      : request.socket.destroy(),
+  );
+  const add = ['add', 'Rex', '--category', '3', '--idempotency-key', 'job-7', '--no-retry', '--json'];
+  const { code, stderr } = await runInTerminal(add, { env: { PETS_BASE_URL: url, PETS_API_KEY: KEY } });
+  const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+  expect([code, error.code, error.idempotencyKey]).toEqual([6, 'outcome_unknown', 'job-7']);
+  expect(requests.map(({ method }) => method)).toEqual(['GET', 'POST']);
 });

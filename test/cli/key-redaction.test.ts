@@ -149,21 +149,6 @@ test('a header whose name is the key in lower case', async () => {
   expect((stdout + stderr).toLowerCase()).not.toContain(key.toLowerCase());
 });
 
-test('a deprecation link that contains the key', async () => {
-  const server = await wireServer((socket) =>
-    socket.write(
-      formatResponse(404, error(404, PLAIN), { Link: `<https://x.example/${PLAIN}>; rel="deprecation"` }),
-    ),
-  );
-  for (const flags of [[], ['--json'], ['--debug']]) {
-    const { stdout, stderr } = await runInTerminal(['get', '7', ...flags], {
-      env: { PETS_BASE_URL: server.url, PETS_API_KEY: PLAIN },
-    });
-    expect(stderr).toContain(`https://x.example/${maskKey(PLAIN)}`);
-    expect(stdout + stderr).not.toContain(PLAIN);
-  }
-});
-
 test('a link to the next page that contains the key', async () => {
   const server = await wireServer((socket, count) =>
     socket.write(

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { RateLimitError } from '../../src/client/errors.ts';
 import { add, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
-import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
-
-const ERROR = { code: 'rate_limited', message: 'too many', status: 429 };
+import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 async function connect(handler: Handler, options: TestClientOptions = {}) {
   const server = await scriptedServer(handler);
@@ -53,7 +51,9 @@ describe('a call', () => {
 describe('retries', () => {
   test('after 429: waits for Retry-After, reports the wait, and sends the same request', async () => {
     const { client, server, waits, slept } = await connect((_, response, count) =>
-      count === 1 ? reply(response, 429, ERROR, { 'Retry-After': '7' }) : reply(response, 201, PET),
+      count === 1
+        ? replyError(response, 429, 'rate_limited', { 'Retry-After': '7' })
+        : reply(response, 201, PET),
     );
     await add(client);
     expect(slept).toEqual([7_000]);
@@ -76,7 +76,7 @@ describe('retries', () => {
   });
 
   test('are not made if they are off', async () => {
-    const { client, server } = await connect((_, response) => reply(response, 503, ERROR), {
+    const { client, server } = await connect((_, response) => replyError(response, 503), {
       maxWaitMilliseconds: undefined,
     });
     await rejection(list(client));
@@ -96,7 +96,7 @@ describe('a deprecated operation', () => {
   test('is reported once, also from an error response', async () => {
     const headers = { Deprecation: '@1795132800', Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' };
     const reported = await collect((_, response, count) =>
-      reply(response, count === 1 ? 404 : 200, count === 1 ? ERROR : PET, headers),
+      count === 1 ? replyError(response, 404, 'a_code', headers) : reply(response, 200, PET, headers),
     );
     expect(reported).toEqual([{ operation: 'getPet', sunset: new Date('2030-12-05T00:00:00Z') }]);
   });

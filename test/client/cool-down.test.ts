@@ -91,15 +91,6 @@ test('a directory in place of a flag is ignored', async () => {
   expect(coolDown.until()).toBe(clock.now() + 1_000);
 });
 
-test('a thousand expired deadlines are read and removed', async () => {
-  const { clock, process, create, names } = await machine();
-  await create(...Array.from({ length: 1_000 }, (_, index) => clock.now() - index));
-  await create(clock.now() + 5_000);
-  expect(process().until()).toBe(clock.now() + 5_000);
-  process().extend(clock.now() + 6_000);
-  expect(await names()).toHaveLength(2);
-});
-
 test('half a million deadlines are read without a stack overflow', () => {
   const clock = manualClock();
   const names = Array.from({ length: 500_000 }, (_, index) => String(clock.now() + index));

@@ -5,7 +5,7 @@ import { listPages } from '../../src/client/pages.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
 import { PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
-import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 const link = (page: number) => ({ Link: `</v1/pets?page=${page}>; rel="next"` });
 
@@ -131,11 +131,7 @@ describe('the prefetch', () => {
   });
 
   test.each<[string, Handler, typeof ApiFailure | typeof ContractError]>([
-    [
-      'an error',
-      (_, response) => reply(response, 400, { code: 'bad', message: 'no such page', status: 400 }),
-      ApiFailure,
-    ],
+    ['an error', (_, response) => replyError(response, 400), ApiFailure],
     ['an invalid body', (_, response) => reply(response, 200, [{ id: 'x' }]), ContractError],
   ])('with %s: the error surfaces when the page is consumed', async (_name, second, kind) => {
     const { next, requested } = await start((request, response, count) =>

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { RateLimitError } from '../../src/client/errors.ts';
@@ -175,24 +175,26 @@ describe('a request with ignoreCoolDown', () => {
   });
 });
 
-test('with a broken state directory each process follows its own responses', async () => {
-  const { directory, process, arrivals, start } = await machine({ status: 200, headers: window(30) });
-  await mkdir(join(directory, '..'), { recursive: true });
-  await writeFile(directory, 'not a directory');
-  const { client } = process();
-  await list(client);
-  await list(client);
-  await list(process().client);
-  expect(arrivals).toEqual([start, start + 30_000, start + 30_000]);
-});
+describe('with a broken state directory', () => {
+  async function brokenMachine(...steps: Step[]) {
+    const broken = await machine(...steps);
+    await writeFile(broken.directory, 'not a directory');
+    return broken;
+  }
 
-test('with a broken state directory a process remembers the support of Idempotency-Key', async () => {
-  const { directory, process, arrivals } = await machine({
-    status: 503,
-    headers: () => ({ 'Idempotency-Supported': 'true' }),
+  test('each process follows its own responses', async () => {
+    const { process, arrivals, start } = await brokenMachine({ status: 200, headers: window(30) });
+    const { client } = process();
+    await list(client);
+    await list(client);
+    await list(process().client);
+    expect(arrivals).toEqual([start, start + 30_000, start + 30_000]);
   });
-  await mkdir(join(directory, '..'), { recursive: true });
-  await writeFile(directory, 'not a directory');
-  await add(process().client);
-  expect(arrivals).toHaveLength(2);
+
+  test('a process remembers the support of Idempotency-Key', async () => {
+    const headers = () => ({ 'Idempotency-Supported': 'true' });
+    const { process, arrivals } = await brokenMachine({ status: 503, headers });
+    await add(process().client);
+    expect(arrivals).toHaveLength(2);
+  });
 });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { CANARY, expectFailure, expectNoLeaks } from '../helpers/failure.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
-import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 // Damaged profiles, invalid keys, and which key may be sent to which server.
 
@@ -127,9 +127,7 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
 
   test('a key that the service rejects is not saved, and the saved one is kept', async () => {
     const machine = await freshMachine();
-    const server = await scriptedServer((_request, response) =>
-      reply(response, 401, { code: 'unauthorized', message: 'no', status: 401 }),
-    );
+    const server = await scriptedServer((_request, response) => replyError(response, 401, 'unauthorized'));
     const login = ['login', '--with-key', '--base-url', server.url];
     const refused = {
       stdin: CANARY,

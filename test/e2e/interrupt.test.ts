@@ -2,9 +2,7 @@ import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { gate } from '../helpers/gate.ts';
 import { freshMachine } from '../helpers/pets.ts';
-import { reply, scriptedServer } from '../helpers/scripted-server.ts';
-
-const ERROR = { code: 'rate_limited', message: 'slow down', status: 429 };
+import { replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 test.each([
   ['SIGINT', 'while a read waits for a rate limit', ['list'], true],
@@ -15,7 +13,7 @@ test.each([
 ] as const)('%s %s: exit code 130', async (signal, _name, args, isRateLimited) => {
   const waiting = gate();
   const server = await scriptedServer((_, response) => {
-    if (isRateLimited) reply(response, 429, ERROR, { 'Retry-After': '60' });
+    if (isRateLimited) replyError(response, 429, 'rate_limited', { 'Retry-After': '60' });
     else waiting.open();
   });
   const machine = await freshMachine();

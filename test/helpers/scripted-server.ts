@@ -40,3 +40,13 @@ export function reply(
   response.writeHead(status, { 'Content-Type': 'application/json', ...headers });
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 }
+
+/** Sends an Error body. */
+export function replyError(
+  response: ServerResponse,
+  status: number,
+  code = 'a_code',
+  headers: Record<string, string | string[]> = {},
+): void {
+  reply(response, status, { code, message: 'no', status }, headers);
+}
