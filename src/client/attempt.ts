@@ -11,7 +11,7 @@ import {
   NetworkError,
   TimeoutError,
 } from './errors.ts';
-import { type HttpHeaders, readHeader } from './headers.ts';
+import { type HttpResponse, readHeader } from './response.ts';
 
 /** One attempt to send a request. */
 export type Attempt = {
@@ -25,8 +25,6 @@ export type Attempt = {
   /** Called once connected, right before the first byte is sent. If it returns false, nothing is sent (DeferredError). */
   canSend(): boolean;
 };
-
-export type HttpResponse = { status: number; headers: HttpHeaders; body: string };
 
 /**
  * The result of an attempt. `error` is a NetworkError, a TimeoutError, an InterruptedError, a DeferredError, or a

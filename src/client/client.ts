@@ -11,14 +11,13 @@ import {
 } from '../contract/operations.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
-import { type Deprecation, type HttpHeaders, readDeprecation } from './headers.ts';
 import {
   type HttpRequest,
   type RequestOptions,
   type RequestPolicy,
   requestWithRetry,
 } from './request-with-retry.ts';
-import { parseBody, toClientError } from './response.ts';
+import { type Deprecation, type HttpHeaders, parseBody, readDeprecation, toClientError } from './response.ts';
 import { createServiceState } from './service-state.ts';
 import type { SharedFlags } from './shared-flags.ts';
 

@@ -2,7 +2,7 @@ import type { OperationInput } from '../contract/operations.ts';
 import type { Pet } from '../contract/schemas.ts';
 import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
-import { findLink, type HttpHeaders } from './headers.ts';
+import { findLink, type HttpHeaders } from './response.ts';
 
 /** `more` tells whether more animals follow. It is unknown after a full page if the service sends no links. */
 export type PetPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };

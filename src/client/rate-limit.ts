@@ -1,6 +1,6 @@
 import { header } from '../contract/headers.ts';
-import { type HttpHeaders, readHeader, readHeaders } from './headers.ts';
 import { parseHttpDate } from './http-date.ts';
+import { type HttpHeaders, readHeader, readHeaders } from './response.ts';
 
 const SECOND = 1_000;
 

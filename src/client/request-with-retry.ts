@@ -1,7 +1,7 @@
 import type { Clock } from '../contract/clock.ts';
 import { header } from '../contract/headers.ts';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/idempotency-key.ts';
-import type { Attempt, AttemptOutcome, HttpResponse, Timings, Transport } from './attempt.ts';
+import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
 import {
   ClientError,
   ContractError,
@@ -10,8 +10,7 @@ import {
   NoResponseError,
   RateLimitError,
 } from './errors.ts';
-import { readHeader } from './headers.ts';
-import { parseErrorBody } from './response.ts';
+import { type HttpResponse, parseErrorBody, readHeader } from './response.ts';
 import {
   budgetCost,
   coolDownAfter,

@@ -1,7 +1,7 @@
-import type { AttemptOutcome, HttpResponse } from './attempt.ts';
+import type { AttemptOutcome } from './attempt.ts';
 import { NetworkError, TimeoutError } from './errors.ts';
 import { delayUntilReset, isExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
-import { parseErrorBody } from './response.ts';
+import { type HttpResponse, parseErrorBody } from './response.ts';
 
 /** What a decision depends on besides the outcome of the last attempt. Times are in milliseconds. */
 export type RetryState = {

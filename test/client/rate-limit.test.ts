@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { HttpHeaders } from '../../src/client/headers.ts';
 import { isExhausted, requestedDelay } from '../../src/client/rate-limit.ts';
+import type { HttpHeaders } from '../../src/client/response.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
 const DATE = 'Fri, 20 Nov 2026 12:00:00 GMT';

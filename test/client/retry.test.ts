@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { ContractError, DeferredError, InterruptedError } from '../../src/client/errors.ts';
-import type { HttpHeaders } from '../../src/client/headers.ts';
+import type { HttpHeaders } from '../../src/client/response.ts';
 import { coolDownAfter, decideRetry, type RetryState, withJitter } from '../../src/client/retry.ts';
 import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
 

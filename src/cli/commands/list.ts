@@ -45,7 +45,7 @@ export const list: Command<Options> = {
         await writer.write(page.pets);
         if (!options.all || page.more !== 'yes') {
           await writer.end();
-          const notice = noticeBelow(context, connection, { count, more: page.more, options, format });
+          const notice = noticeBelow(context, connection, { count, more: page.more, format }, options);
           if (notice !== undefined) context.console.notice(notice);
           return;
         }
@@ -63,13 +63,12 @@ function chooseFormat({ ndjson, csv }: Options, { globals: { json } }: CommandCo
   return formats[0] ?? 'rows';
 }
 
-type Listed = { count: number; more: PetPage['more']; options: Options; format: PetFormat };
-
 /** The notice below a list: whether there are more animals and how to list them. For a table on a terminal, also the count. */
 function noticeBelow(
   context: CommandContext,
   connection: Connection,
-  { count, more, options: { status, all }, format }: Listed,
+  { count, more, format }: { count: number; more: PetPage['more']; format: PetFormat },
+  { status, all }: Options,
 ): string | undefined {
   const { isTerminal } = context.console;
   const target = targetLabel(connection);
@@ -78,15 +77,16 @@ function noticeBelow(
     return `no ${status} animals at ${target}. See all: ${followUpCommand(context, 'list')}`;
   if (isEmpty)
     return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
+  const animals = `${count} ${count === 1 ? 'animal' : 'animals'}`;
   const unknown = 'There may be more animals; the service sends no link to a next page';
   if (!isTerminal || format !== 'rows') {
     if (more === 'no') return undefined;
-    return `${count} ${count === 1 ? 'animal' : 'animals'} shown. ${more === 'yes' ? 'For all animals, add --all' : unknown}`;
+    return `${animals} shown. ${more === 'yes' ? 'For all animals, add --all' : unknown}`;
   }
   // Name the profile unless it is the usual one.
   const isUsual = ['profile prod', 'PETS_API_KEY'].includes(connection.keySource);
   const filter = status ? `, status ${status}` : '';
-  const shown = `${count} ${count === 1 ? 'animal' : 'animals'}${isUsual ? '' : ` at ${target}`}${filter}`;
+  const shown = `${animals}${isUsual ? '' : ` at ${target}`}${filter}`;
   const command = `${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''}`;
   if (more === 'no') return shown;
   if (more === 'yes') return `${shown}. More available: ${command} --all`;

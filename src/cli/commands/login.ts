@@ -56,12 +56,11 @@ function givenBaseUrl({ globals, env }: CommandContext): string | undefined {
 }
 
 async function promptBaseUrl(context: CommandContext, profile: string): Promise<string> {
-  if (!canPrompt(context)) {
-    throw usageError(
-      `missing --base-url; profile ${profile} has no base URL yet`,
-      `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
-    );
-  }
+  requirePrompt(
+    context,
+    `missing --base-url; profile ${profile} has no base URL yet`,
+    `for example: ${followUpCommand(context, 'login')} --base-url https://…/v1`,
+  );
   const text = await promptText(
     context,
     'Base URL of the service, such as https://api.example.com/v1',
@@ -93,12 +92,8 @@ async function promptKey(
   message: string,
   verify: (key: string) => Promise<string>,
 ): Promise<string> {
-  if (!canPrompt(context)) {
-    throw usageError(
-      "can't prompt for the key",
-      `pipe the key in: ${followUpCommand(context, 'login')} --with-key < key.txt`,
-    );
-  }
+  const pipe = `pipe the key in: ${followUpCommand(context, 'login')} --with-key < key.txt`;
+  requirePrompt(context, "can't prompt for the key", pipe);
   for (let tries = 1; ; tries++) {
     const key = keyIn(await promptSecret(context, message, keyProblem));
     try {
@@ -111,8 +106,10 @@ async function promptKey(
   }
 }
 
-const canPrompt = ({ globals, stdin, stderr }: CommandContext): boolean =>
-  globals.input && stdin.isTTY === true && stderr.isTTY === true;
+/** @throws CliError if the program must not prompt, or standard input or error is not a terminal */
+function requirePrompt({ globals, stdin, stderr }: CommandContext, message: string, hint: string): void {
+  if (!globals.input || !stdin.isTTY || !stderr.isTTY) throw usageError(message, hint);
+}
 
 /** Extracts the key from pasted text, which may have quotes or `Bearer` around it. */
 const keyIn = (text: string): string =>

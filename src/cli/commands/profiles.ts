@@ -1,6 +1,6 @@
 import { InterruptedError } from '../../client/errors.ts';
-import type { HttpHeaders } from '../../client/headers.ts';
 import { readRateLimit } from '../../client/rate-limit.ts';
+import type { HttpHeaders } from '../../client/response.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { CallError } from '../errors/errors.ts';

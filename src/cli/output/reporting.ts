@@ -1,5 +1,5 @@
-import type { Deprecation } from '../../client/headers.ts';
 import type { AttemptEvent, WaitEvent } from '../../client/request-with-retry.ts';
+import type { Deprecation } from '../../client/response.ts';
 import type { OperationName } from '../../contract/operations.ts';
 import type { Context } from '../context.ts';
 import type { UserError } from '../errors/codes.ts';

@@ -1,5 +1,5 @@
 import { chmodSync, readFileSync, statSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import type Conf from 'conf';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
@@ -50,26 +50,21 @@ function readFile<Schema extends z.ZodMiniType>(
   try {
     value = JSON.parse(text);
   } catch {
-    throw damaged(path, 'it is not valid JSON');
+    throw damaged(path, name, 'it is not valid JSON');
   }
   const result = z.safeParse(schema, value);
-  if (!result.success) throw damaged(path, describeIssues(result.error));
+  if (!result.success) throw damaged(path, name, describeIssues(result.error));
   return result.data;
 }
 
-function damaged(path: string, reason: string): CliError {
+function damaged(path: string, name: string, reason: string): CliError {
+  let next = `log in again: pets login --profile ${name}`;
+  if (name === 'settings') next = 'choose the default profile again: pets use <profile>';
+  if (name === 'local') next = 'start the local service: pets serve';
   return new CliError(`${path} is damaged: ${reason}`, {
     code: 'damaged_file',
-    hint: `fix the file, or move it away and ${nextStep(path)}`,
+    hint: `fix the file, or move it away and ${next}`,
   });
-}
-
-function nextStep(path: string): string {
-  const name = basename(path, '.json');
-  if (name === 'settings') return 'choose the default profile again: pets use <profile>';
-  return name === 'local'
-    ? 'start the local service: pets serve'
-    : `log in again: pets login --profile ${name}`;
 }
 
 async function writeFile(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {

@@ -2,7 +2,6 @@ import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { FaultOptions } from '../../server/faults/random-fault.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { type Service, startService } from '../../server/service.ts';
 import { StoreError } from '../../store/errors.ts';
@@ -70,7 +69,7 @@ async function serveDirectory(
     const otherService =
       options.profile && devKey?.key ? await saveLocalProfile(context, service, devKey.key) : undefined;
     await events.listening(service, { directory, devKey, otherService });
-    await shutdown.stopped;
+    await shutdown.stopped();
     return exitCodes.ok;
   } finally {
     await service?.stop(GRACE_PERIOD);
@@ -85,7 +84,8 @@ async function start(
   context: CommandContext,
   { events, shutdown }: { events: ServerEvents; shutdown: Shutdown },
 ): Promise<Service> {
-  const { host, seed } = options;
+  const { host, seed, latency, failRate, faultSeed } = options;
+  const hasFaults = latency !== undefined || failRate !== undefined;
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
   try {
     return await startService({
@@ -98,7 +98,10 @@ async function start(
       limitFailedKeys: options.limitFailedKeys ?? false,
       allowHosts: options.allowHost ?? [],
       cors: options.cors ?? [],
-      faults: faultOptions(options, context),
+      // The seed is printed, so that the run can be repeated with --fault-seed.
+      faults: hasFaults
+        ? { latency, failRate, seed: faultSeed ?? Math.floor(context.random() * 2 ** 32) }
+        : undefined,
       seed: seed === undefined ? undefined : () => readSeed(seed),
       onWarning: events.warning,
       onFailure: shutdown.fail,
@@ -115,15 +118,6 @@ async function start(
       cause: error,
     });
   }
-}
-
-/** Without --fault-seed the seed is random; it is printed, so that the run can be repeated. */
-function faultOptions(
-  { latency, failRate, faultSeed }: ServeOptions,
-  context: Context,
-): FaultOptions | undefined {
-  if (latency === undefined && failRate === undefined) return undefined;
-  return { latency, failRate, seed: faultSeed ?? Math.floor(context.random() * 2 ** 32) };
 }
 
 async function readSeed(seed: string | true) {

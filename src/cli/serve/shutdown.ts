@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { constants } from 'node:os';
 import type { Context } from '../context.ts';
 
@@ -12,15 +13,13 @@ export function createShutdown({ onSignal, exitNow }: Context, onForcedExit: () 
   const failure = new AbortController();
   const requested = new AbortController();
   let removeListeners = () => {};
-  const stopped = new Promise<void>((resolve, reject) => {
-    requested.signal.addEventListener('abort', () => resolve());
-    failure.signal.addEventListener('abort', () => reject(failure.signal.reason));
-  });
-  // A failure before the promise is awaited must not count as an unhandled rejection.
-  stopped.catch(() => {});
+  const either = AbortSignal.any([requested.signal, failure.signal]);
   return {
-    /** Resolves on a signal, rejects on a failure. */
-    stopped,
+    /** Resolves after a signal, rejects after a failure. */
+    async stopped(): Promise<void> {
+      if (!either.aborted) await once(either, 'abort');
+      failure.signal.throwIfAborted();
+    },
     fail: (error: Error) => failure.abort(error),
     /** Aborted with the error passed to `fail`. */
     failure: failure.signal,
