@@ -84,7 +84,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     .addHelpText('after', () => `\n${helpCommands(columns)}`);
   declare(program, { options: globalOptions });
 
-  const addCommand = (parent: Commander, command: Command<never>) => {
+  const addCommand = (parent: Commander, command: Command) => {
     const child = parent.command(command.name).summary(command.summary);
     child.addHelpText('before', () => commandOverview(command, columns));
     declare(child, command);
@@ -93,7 +93,8 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
       command.check?.(options as never);
       const console = createConsole(context, globals);
-      exitCode = (await command.run(options as never, { ...context, globals, console })) ?? exitCodes.ok;
+      exitCode =
+        (await command.run(options as never, { ...context, globals, console, commands })) ?? exitCodes.ok;
     });
   };
   for (const entry of commands) {

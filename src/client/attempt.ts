@@ -99,7 +99,6 @@ export function runAttempt(
 ): Promise<AttemptResult> {
   const { url, method, headers, body, timeoutMilliseconds, signal } = attempt;
   const startedAt = clock.now();
-  const elapsed = () => clock.now() - startedAt;
   const timings: Timings = { whole: 0 };
   const response: HttpResponse = { status: 0, headers: {}, body: '' };
   const chunks: Buffer[] = [];
@@ -114,7 +113,7 @@ export function runAttempt(
       ended = true;
       clearTimeout(timer);
       signal.removeEventListener('abort', interrupt);
-      resolve({ outcome, timings: { ...timings, whole: elapsed() } });
+      resolve({ outcome, timings: { ...timings, whole: clock.now() - startedAt } });
     }
     function fail(error: ClientError): void {
       end({ error });
@@ -137,13 +136,13 @@ export function runAttempt(
     dispatcher.dispatch(request, {
       onRequestStart(requestController) {
         controller = requestController;
-        timings.connected ??= elapsed();
+        timings.connected ??= clock.now() - startedAt;
         if (ended) controller.abort(new Error('the attempt has already ended'));
         else if (attempt.canSend()) sent = true;
         else fail(new DeferredError('deferred by a cool-down'));
       },
       onResponseStart(_, statusCode, responseHeaders) {
-        timings.firstByte ??= elapsed();
+        timings.firstByte ??= clock.now() - startedAt;
         // Called for informational (1xx) responses as well: the last call is for the final response.
         response.status = statusCode;
         response.headers = responseHeaders;

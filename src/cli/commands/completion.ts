@@ -1,6 +1,6 @@
 import type { CompletionSpec } from '../completion/complete.ts';
 import { usageError } from '../errors/errors.ts';
-import type { Command, CommandGroup } from '../program/command.ts';
+import type { Command } from '../program/command.ts';
 import { globalOptions, helpOption, versionOption } from '../program/global-options.ts';
 import { topics } from '../program/help.ts';
 
@@ -9,8 +9,7 @@ type Options = { shell: Shell; words: readonly string[] };
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const;
 type Shell = (typeof shells)[number];
 
-/** @param commands returns all commands, including this one */
-export const completion = (commands: () => readonly (Command<never> | CommandGroup)[]): Command<Options> => ({
+export const completion: Command<Options> = {
   name: 'completion',
   summary: 'print a shell completion script',
   examples: ['pets completion bash', 'pets completion fish > ~/.config/fish/completions/pets.fish'],
@@ -25,10 +24,10 @@ export const completion = (commands: () => readonly (Command<never> | CommandGro
       description: 'words of a command line to complete, after `--` (used by the scripts)',
     },
   ],
-  async run({ shell, words }, { argv, console }) {
+  async run({ shell, words }, { argv, console, commands }) {
     if (argv.includes('--')) {
       const { complete, formatCandidates } = await import('../completion/complete.ts');
-      await console.write(formatCandidates(complete(completionSpec(commands()), words)));
+      await console.write(formatCandidates(complete(completionSpec(commands), words)));
       return;
     }
     if (words.length > 0)
@@ -36,7 +35,7 @@ export const completion = (commands: () => readonly (Command<never> | CommandGro
     const { scripts } = await import('../completion/scripts.ts');
     await console.write(scripts[shell]);
   },
-});
+};
 
 /** What Tab can complete: the commands, `help`, and the options that every command accepts. */
 export function completionSpec(commands: readonly CompletionSpec[]): CompletionSpec {

@@ -12,7 +12,7 @@ import { serve } from './serve.ts';
 import { use } from './use.ts';
 
 /** All commands, in the order of the help page. */
-export const commands: readonly (Command<never> | CommandGroup)[] = [
+export const commands: readonly (Command | CommandGroup)[] = [
   list,
   add,
   get,
@@ -23,5 +23,5 @@ export const commands: readonly (Command<never> | CommandGroup)[] = [
   use,
   serve,
   keys,
-  completion(() => commands),
+  completion,
 ];

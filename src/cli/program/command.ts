@@ -21,7 +21,12 @@ export type GlobalOptions = {
 };
 
 /** What every command receives besides its own options: the process, the global options and the console. */
-export type CommandContext = Context & { globals: GlobalOptions; console: Console };
+export type CommandContext = Context & {
+  globals: GlobalOptions;
+  console: Console;
+  /** All commands, for completion. */
+  commands: readonly (Command | CommandGroup)[];
+};
 
 export type Argument = {
   /** As in a usage line: `<name>`, `[name]`, `<id...>`. */
@@ -60,4 +65,4 @@ export type Command<Options = never> = {
 };
 
 /** Commands with a common first word, such as `pets keys add`. */
-export type CommandGroup = { name: string; summary: string; commands: readonly Command<never>[] };
+export type CommandGroup = { name: string; summary: string; commands: readonly Command[] };

@@ -6,7 +6,7 @@ import { ArgumentError, oneOf } from './parsers.ts';
 /** Adds our arguments and options to a commander command. */
 export function declare(
   command: Commander,
-  { arguments: args = [], options = [] }: Pick<Command<never>, 'arguments' | 'options'>,
+  { arguments: args = [], options = [] }: Pick<Command, 'arguments' | 'options'>,
 ): void {
   const help = helpFor(command);
   for (const declared of args) {

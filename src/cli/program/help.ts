@@ -74,7 +74,7 @@ export function helpCommands(columns: number): string {
 }
 
 /** What a command does, and examples. Printed above its arguments and options. */
-export function commandOverview({ summary, examples }: Command<never>, columns: number): string {
+export function commandOverview({ summary, examples }: Command, columns: number): string {
   return `${wrapText(summary, columns, 0)}\n\nExamples:\n${examples.map((line) => `  ${line}\n`).join('')}`;
 }
 

@@ -45,7 +45,7 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
 }
 
 /** Does not echo the arguments of `login`: they may be a key. */
-function excessText(name: string, word: string, command: Command<never> | undefined): string {
+function excessText(name: string, word: string, command: Command | undefined): string {
   if (name === 'add') return 'add accepts only one name';
   const taken = command?.arguments?.length ?? 0;
   if (taken > 0) return `${name} accepts at most ${taken === 1 ? 'one argument' : `${taken} arguments`}`;
@@ -57,7 +57,7 @@ const withSee = (similar: string | undefined, see: string): string =>
   similar ? `${similar} ${see[0]?.toUpperCase()}${see.slice(1)}` : see;
 
 /** The command at the start of the words, and its full name, such as `keys add`; an empty name if there is none. */
-function commandOf([first, second]: readonly string[]): { name: string; command?: Command<never> } {
+function commandOf([first, second]: readonly string[]): { name: string; command?: Command } {
   const entry = commands.find(({ name }) => name === first);
   if (entry && 'run' in entry) return { name: entry.name, command: entry };
   const command = entry?.commands.find(({ name }) => name === second);
