@@ -1,9 +1,12 @@
 import { type CsvError, parse } from 'csv-parse';
 import { MAX_ROW_BYTES, type RowError, TOO_LONG } from './row.ts';
-import { prepend } from './utf8-text.ts';
+import { prepend, readUntil } from './utf8-text.ts';
 
 /** A record and the line (1-based) on which it starts. */
 export type CsvRecord = { line: number; cells: string[]; delimiter: string };
+
+/** The first line that is not blank, after any blank lines. */
+const FIRST_LINE = /^\s*\S[^\r\n]*[\r\n]/;
 
 /** The line with which Excel declares the delimiter. */
 const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
@@ -22,18 +25,19 @@ const LOOK_AHEAD = 64;
  * record over 1 MiB, because the start of the next record is then unknown.
  */
 export async function* csvRecords(
-  head: string,
-  rest: AsyncIterable<string>,
+  texts: AsyncGenerator<string>,
 ): AsyncGenerator<CsvRecord | ({ line: number } & RowError)> {
-  const { skipped, delimiter } = findHeader(head);
+  const { skipped, header, rest, delimiter } = await findHeader(texts);
   let line = 1 + countLineEnds([skipped]);
   let start = 0;
   let blankLines = 0;
   const skipBlankLines = (count: number) => {
     line += count - blankLines;
+    // Blank lines do not count towards the size of the next record. A line end has at most two bytes.
+    start += 2 * (count - blankLines);
     blankLines = count;
   };
-  for await (const chunk of parseChunks(prepend(head.slice(skipped.length), rest), delimiter)) {
+  for await (const chunk of parseChunks(prepend(header, rest), delimiter)) {
     const { records, error } = chunk;
     for (const { cells, end, blankBefore } of records) {
       skipBlankLines(blankBefore);
@@ -42,8 +46,6 @@ export async function* csvRecords(
       line += 1 + countLineEnds(cells);
       start = end;
     }
-    // Blank lines do not count towards the size of the next record, which starts in this chunk or later.
-    if (chunk.blankLines > blankLines) start = Math.max(start, chunk.start);
     skipBlankLines(chunk.blankLines);
     if (error !== undefined)
       return yield { line, error: `invalid CSV: ${SYNTAX_ERRORS[error.code] ?? error.message}` };
@@ -53,15 +55,20 @@ export async function* csvRecords(
 }
 
 /**
- * Finds the text above the header, and detects the delimiter. Blank lines above the header must not reach csv-parse: it
- * is slow on records that are longer than the first one.
+ * Skips everything above the header and detects the delimiter. Blank lines must not reach csv-parse: it is slow on
+ * records that are longer than the first one.
  */
-function findHeader(head: string): { skipped: string; delimiter: string } {
+async function findHeader(texts: AsyncGenerator<string>) {
+  let head = await readUntil(texts, FIRST_LINE);
+  let rest = texts;
   const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
-  const below = head.slice(separatorLine.length);
-  const [blank = ''] = BLANK.exec(below) ?? [];
-  const delimiter = separator ?? guessDelimiter(below.slice(blank.length));
-  return { skipped: separatorLine + blank, delimiter };
+  if (separator !== undefined) {
+    rest = prepend(head.slice(separatorLine.length), texts);
+    head = await readUntil(rest, FIRST_LINE);
+  }
+  const [blank = ''] = BLANK.exec(head) ?? [];
+  const header = head.slice(blank.length);
+  return { skipped: separatorLine + blank, header, rest, delimiter: separator ?? guessDelimiter(header) };
 }
 
 /** The delimiter that occurs most often in the header, outside quotes. */
@@ -82,14 +89,13 @@ const SYNTAX_ERRORS: Partial<Record<CsvError['code'], string>> = {
 type ParsedChunk = {
   records: { cells: string[]; end: number; blankBefore: number }[];
   error: CsvError | undefined;
-  start: number;
   end: number;
   blankLines: number;
 };
 
 async function* parseChunks(texts: AsyncIterable<string>, delimiter: string): AsyncGenerator<ParsedChunk> {
   let records: ParsedChunk['records'] = [];
-  let [start, end] = [0, 0];
+  let end = 0;
   const parser = parse({
     delimiter,
     record_delimiter: ['\r\n', '\n', '\r'],
@@ -105,12 +111,11 @@ async function* parseChunks(texts: AsyncIterable<string>, delimiter: string): As
   parser.on('error', () => {});
   const flush = (error: unknown): ParsedChunk => {
     const { empty_lines: blankLines } = parser.info;
-    const chunk = { records, error: (error ?? undefined) as CsvError | undefined, start, end, blankLines };
+    const chunk = { records, error: (error ?? undefined) as CsvError | undefined, end, blankLines };
     records = [];
     return chunk;
   };
   for await (const text of texts) {
-    start = end;
     end += Buffer.byteLength(text);
     yield flush(await new Promise((resolve) => parser.write(text, resolve)));
   }

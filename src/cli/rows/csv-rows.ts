@@ -7,9 +7,9 @@ import type { RawRow } from './row.ts';
 import { excerpt } from './row-errors.ts';
 
 /** The rows below the header. An error in the header ends the reading. */
-export async function* csvRows(head: string, rest: AsyncIterable<string>): AsyncGenerator<RawRow> {
+export async function* csvRows(texts: AsyncGenerator<string>): AsyncGenerator<RawRow> {
   let columns: string[] | undefined;
-  const records = csvRecords(head, rest);
+  const records = csvRecords(texts);
   for await (const record of records) {
     if ('error' in record) yield record;
     else if (columns !== undefined) yield toRow(columns, record);

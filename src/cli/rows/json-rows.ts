@@ -1,11 +1,11 @@
-import { isTooLong, parseJsonRow, type RawRow, TOO_LONG } from './row.ts';
-import { prepend } from './utf8-text.ts';
+import { parseJson } from '../../contract/json.ts';
+import { MAX_ROW_BYTES, type RawRow, TOO_LONG } from './row.ts';
 
 /** The rows of NDJSON: one JSON document per line. Blank lines are skipped. */
-export async function* ndjsonRows(head: string, rest: AsyncIterable<string>): AsyncGenerator<RawRow> {
+export async function* ndjsonRows(texts: AsyncIterable<string>): AsyncGenerator<RawRow> {
   let line = 1;
   let row = '';
-  for await (const text of prepend(head, rest)) {
+  for await (const text of texts) {
     const [first = '', ...more] = text.split('\n');
     row += first;
     for (const next of more) {
@@ -27,7 +27,7 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [code('['), code(']
  * The elements of a JSON array, streamed. This finds only where each element ends; the element is then parsed as a
  * document, which keeps all digits of numbers and gives errors a line. An invalid element ends the reading.
  */
-export async function* jsonRows(head: string, rest: AsyncIterable<string>): AsyncGenerator<RawRow> {
+export async function* jsonRows(texts: AsyncIterable<string>): AsyncGenerator<RawRow> {
   /** How many arrays and objects are open: 0 outside the array, 1 between its elements. */
   let depth = 0;
   let [isInString, isEscaped, isAfterComma, isEnded] = [false, false, false, false];
@@ -35,7 +35,7 @@ export async function* jsonRows(head: string, rest: AsyncIterable<string>): Asyn
   /** The line on which the current element starts, and its text in earlier chunks. */
   let startLine: number | undefined;
   let element = '';
-  for await (const text of prepend(head, rest)) {
+  for await (const text of texts) {
     let start = 0;
     for (let at = 0; at < text.length; at++) {
       const char = text.charCodeAt(at);
@@ -85,3 +85,17 @@ function unclosedArray(line: number, element: string): RawRow {
 }
 
 const isSpace = (char: number) => char === 0x20 || char === 0x09 || char === NEWLINE || char === 0x0d;
+
+function isTooLong(text: string): boolean {
+  // A UTF-16 unit takes at most three bytes of UTF-8: most texts need no exact count.
+  return text.length * 3 > MAX_ROW_BYTES && Buffer.byteLength(text) > MAX_ROW_BYTES;
+}
+
+function parseJsonRow(line: number, text: string): RawRow {
+  if (isTooLong(text)) return { line, error: TOO_LONG };
+  try {
+    return { line, value: parseJson(text), format: 'json' };
+  } catch (error) {
+    return { line, error: `invalid JSON: ${(error as Error).message}`, kind: 'invalid JSON' };
+  }
+}

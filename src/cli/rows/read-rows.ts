@@ -3,12 +3,9 @@ import { csvRows } from './csv-rows.ts';
 import { type RowFormat, rowFormats } from './formats.ts';
 import { jsonRows, ndjsonRows } from './json-rows.ts';
 import type { RawRow } from './row.ts';
-import { utf8Text } from './utf8-text.ts';
+import { prepend, readUntil, utf8Text } from './utf8-text.ts';
 
-/** `head` has at least 1 MiB, or is the whole text. */
-type Reader = (head: string, rest: AsyncIterable<string>) => AsyncGenerator<RawRow>;
-
-const READERS: Record<RowFormat, Reader> = {
+const READERS: Record<RowFormat, (texts: AsyncGenerator<string>) => AsyncGenerator<RawRow>> = {
   csv: csvRows,
   ndjson: ndjsonRows,
   json: jsonRows,
@@ -33,8 +30,8 @@ export async function* readRows(
 ): AsyncGenerator<RawRow> {
   const texts = utf8Text(input);
   try {
-    const { value: head = '' } = await texts.next();
-    yield* READERS[format ?? detectFormat(head)](head, texts);
+    const head = await readUntil(texts, /\S./s);
+    yield* READERS[format ?? detectFormat(head)](prepend(head, texts));
   } finally {
     // Closes the input if the caller stops early.
     await texts.return(undefined);

@@ -1,5 +1,3 @@
-import { parseJson } from '../../contract/json.ts';
-
 /** Why a row cannot be used. `kind` is the message without details of this row, by which errors are grouped. */
 export type RowError = { error: string; kind?: string };
 
@@ -13,17 +11,3 @@ export type RawRow = { line: number } & (RowValue | RowError);
 export const MAX_ROW_BYTES = 1_048_576;
 
 export const TOO_LONG = 'the row is longer than 1 MiB';
-
-export function isTooLong(text: string): boolean {
-  // A UTF-16 unit takes at most three bytes of UTF-8: most texts need no exact count.
-  return text.length * 3 > MAX_ROW_BYTES && Buffer.byteLength(text) > MAX_ROW_BYTES;
-}
-
-export function parseJsonRow(line: number, text: string): RawRow {
-  if (isTooLong(text)) return { line, error: TOO_LONG };
-  try {
-    return { line, value: parseJson(text), format: 'json' };
-  } catch (error) {
-    return { line, error: `invalid JSON: ${(error as Error).message}`, kind: 'invalid JSON' };
-  }
-}

@@ -15,9 +15,6 @@ import { utf8Text } from './utf8-text.ts';
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
 type SeedPet = z.infer<typeof SeedPet>;
 
-/** Limits how many rows are parsed at once. */
-const CHUNK_BYTES = 65_536;
-
 /** A row and its position in the file, as messages name it: `line 7`. */
 type Row = { position: string } & (RowValue | RowError);
 
@@ -50,7 +47,7 @@ const isArray = (bytes: Uint8Array): boolean =>
 /** Reads `{"pets": […], "orders": […]}`. */
 async function readDocument(bytes: Uint8Array, path: string): Promise<{ rows: Row[]; orders: unknown[] }> {
   let text = '';
-  for await (const piece of utf8Text(chunksOf(bytes))) text += piece;
+  for await (const piece of utf8Text(once(bytes))) text += piece;
   const { pets, orders = [] } = (parseDocument(text, path) ?? {}) as Record<string, unknown>;
   if (!Array.isArray(pets) || !Array.isArray(orders)) {
     throw usageError(`${path} must be an array of animals, or an object with the arrays "pets" and "orders"`);
@@ -68,15 +65,14 @@ function parseDocument(text: string, path: string): unknown {
 
 async function* rowsOf(bytes: Uint8Array, format: RowFormat): AsyncGenerator<Row> {
   let count = 0;
-  for await (const row of readRows(chunksOf(bytes), format)) {
+  for await (const row of readRows(once(bytes), format)) {
     const animal = format === 'json' && 'value' in row ? `, animal ${++count}` : '';
     yield { ...row, position: `line ${row.line}${animal}` };
   }
 }
 
-async function* chunksOf(bytes: Uint8Array) {
-  for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
-    yield bytes.subarray(start, start + CHUNK_BYTES);
+async function* once(bytes: Uint8Array) {
+  yield bytes;
 }
 
 async function checkRows(rows: Iterable<Row> | AsyncIterable<Row>, path: string): Promise<SeedPet[]> {

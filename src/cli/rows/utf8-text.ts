@@ -11,12 +11,14 @@ export class NotTextError extends Error {
   }
 }
 
+/** The number of bytes decoded at once. It limits how many rows are in memory together. */
+const PIECE_BYTES = 65_536;
+
 /** How many bytes of a file identify its type. */
 const SIGNATURE_BYTES = 8;
 
 /**
- * Decodes UTF-8 input in pieces, without its byte order mark. The first piece has at least 1 MiB, or the whole text, so
- * that the format and the header can be recognized in it.
+ * Decodes UTF-8 input in pieces, without its byte order mark.
  *
  * @throws NotTextError at bytes that are not UTF-8
  */
@@ -31,28 +33,28 @@ export async function* utf8Text(input: AsyncIterable<Uint8Array>): AsyncGenerato
     }
   };
   let isFirst = true;
-  for await (const chunk of withWholeHead(input)) {
+  for await (const chunk of withWholeSignature(input)) {
     if (isFirst) refuseBinary(chunk);
     isFirst = false;
-    yield decode(chunk);
+    for (let i = 0; i < chunk.length; i += PIECE_BYTES) yield decode(chunk.subarray(i, i + PIECE_BYTES));
   }
   yield decode();
 }
 
-/** Joins the first chunks to one of at least 1 MiB. */
-async function* withWholeHead(input: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const head: Uint8Array[] = [];
-  let missing = MAX_ROW_BYTES;
+/** Joins the first chunks until they hold the bytes that identify a file type. */
+async function* withWholeSignature(input: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let start: Uint8Array | undefined = new Uint8Array();
   for await (const chunk of input) {
-    if (missing <= 0) {
+    if (start === undefined) {
       yield chunk;
       continue;
     }
-    head.push(chunk);
-    missing -= chunk.length;
-    if (missing <= 0) yield Buffer.concat(head);
+    start = start.length === 0 ? chunk : Buffer.concat([start, chunk]);
+    if (start.length < SIGNATURE_BYTES) continue;
+    yield start;
+    start = undefined;
   }
-  if (missing > 0) yield Buffer.concat(head);
+  if (start !== undefined) yield start;
 }
 
 /** Text in an old encoding has no control characters. */
@@ -72,7 +74,19 @@ function refuseBinary(bytes: Uint8Array): void {
     throw new NotTextError('is not UTF-8 text (it looks like UTF-16)');
 }
 
-export async function* prepend(head: string, rest: AsyncIterable<string>): AsyncGenerator<string> {
+/** Reads from a text until what was read matches the pattern, the text ends, or it is longer than a row may be. */
+export async function readUntil(texts: AsyncGenerator<string>, pattern: RegExp): Promise<string> {
+  let head = '';
+  while (head.length < MAX_ROW_BYTES && !pattern.test(head)) {
+    const next = await texts.next();
+    if (next.done) break;
+    head += next.value;
+  }
+  return head;
+}
+
+/** Puts back a beginning that was read from the text. */
+export async function* prepend(head: string, rest: AsyncGenerator<string>): AsyncGenerator<string> {
   yield head;
   yield* rest;
 }
