@@ -18,7 +18,7 @@ export function readStored<Schema extends z.ZodMiniType>(
   text: string,
 ): { data: z.output<Schema> } | { why: string } {
   const value = tryParseJson(text);
-  if (value === undefined) return { why: 'it is not JSON' };
+  if (value === undefined) return { why: 'it is not valid JSON' };
   const parsed = z.safeParse(schema, value);
   return parsed.success ? { data: parsed.data } : { why: describeIssues(parsed.error) };
 }

@@ -94,12 +94,17 @@ describe('an incomplete request', () => {
   });
 });
 
-test('the access log gets every response once', async () => {
-  const { accessLog, call } = await start();
+test('the access log gets every response once, with its duration', async () => {
+  const store = await memoryStore();
+  const { clock, accessLog, call } = await start({ store });
+  store.list = async () => {
+    clock.advance(1_234);
+    return { pets: Buffer.from('[]') };
+  };
   await call('/v1/pets?limit=5');
   await call('/nothing', { method: 'PUT', body: '{}' });
   expect(accessLog).toEqual([
-    { method: 'GET', url: '/v1/pets?limit=5', status: 200, milliseconds: 0 },
+    { method: 'GET', url: '/v1/pets?limit=5', status: 200, milliseconds: 1_234 },
     { method: 'PUT', url: '/nothing', status: 404, milliseconds: 0 },
   ]);
 });
@@ -163,14 +168,3 @@ test.each([`bearer ${KEY}`, `BEARER   ${KEY}`, `Bearer ${KEY} `])(
     expect((await call('/v1/pets', { headers: { Authorization: value } })).status).toBe(200);
   },
 );
-
-test('the access log has the duration of a request', async () => {
-  const store = await memoryStore();
-  const { clock, accessLog, call } = await start({ store });
-  store.list = async () => {
-    clock.advance(1_234);
-    return { pets: Buffer.from('[]') };
-  };
-  await call('/v1/pets');
-  expect(accessLog).toEqual([{ method: 'GET', url: '/v1/pets', status: 200, milliseconds: 1_234 }]);
-});

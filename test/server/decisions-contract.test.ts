@@ -84,7 +84,7 @@ describe('D14 the body of a creation', () => {
     },
   );
 
-  test.each(['0', '-1', '9223372036854775807', '-9223372036854775808'])(
+  test.each(['0', '-1', '-9007199254740993', '9223372036854775807', '-9223372036854775808'])(
     'the categoryId may be %s',
     async (categoryId) => {
       const { call } = await start();

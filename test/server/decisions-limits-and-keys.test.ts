@@ -39,28 +39,6 @@ describe('D7 a 429', () => {
 });
 
 describe('D8 windows', () => {
-  test.each(Object.entries(plans).filter(([name]) => name !== 'enterprise'))(
-    'plan %s: exactly n of n + 1 concurrent requests succeed in each window',
-    async (_name, quota) => {
-      const { clock, call } = await start({ quota, time: '2026-11-20T12:00:59.999Z' });
-      const statuses = async () => {
-        const responses: Response[] = [];
-        for (let left = quota.perMinute + 1; left > 0; left -= 64) {
-          responses.push(
-            ...(await Promise.all(Array.from({ length: Math.min(64, left) }, () => call('/v1/pets')))),
-          );
-        }
-        return responses.map(({ status }) => status);
-      };
-      for (let window = 0; window < 2; window++) {
-        const all = await statuses();
-        expect(all.filter((status) => status === 200)).toHaveLength(quota.perMinute);
-        expect(all.filter((status) => status === 429)).toHaveLength(1);
-        clock.advance(1);
-      }
-    },
-  );
-
   test('are aligned to the UTC minute and day; the headers report the window with fewer requests left', async () => {
     const { clock, call } = await start({
       quota: { perMinute: 5, perDay: 7 },
@@ -88,13 +66,6 @@ describe('D8 windows', () => {
   });
 
   test.each([
-    ['401', '/v1/pets', { headers: { Authorization: 'Bearer wrong' } }],
-    ['400', '/v1/pets?limit=0', {}],
-    ['404', '/v1/nothing', {}],
-    ['405', '/v1/pets', { method: 'DELETE' }],
-    ['413', '/v1/pets', create(' '.repeat(70_000))],
-    ['415', '/v1/pets', { method: 'POST', body: REX, headers: { 'Content-Type': 'text/plain' } }],
-    ['201', '/v1/pets', create(REX)],
     ['404', '/nothing', {}],
     ['200', '/healthz', {}],
     ['204', '/v1/pets', { method: 'OPTIONS' }],
@@ -177,17 +148,6 @@ describe('D13 a missing or invalid key', () => {
 });
 
 describe('D16 API keys', () => {
-  const statusWith = async (service: Awaited<ReturnType<typeof startReal>>, key: string) =>
-    (await service.call('/pets', { headers: { Authorization: `Bearer ${key}` } })).status;
-
-  test('a new key, 256 random bits after a prefix, works immediately; an unknown one does not', async () => {
-    const service = await startReal();
-    const key = await service.makeKey({ name: 'import', plan: 'pro' });
-    expect(key).toMatch(/^pets_[\w-]{43}$/);
-    expect(await statusWith(service, key)).toBe(200);
-    expect(await statusWith(service, `${key.slice(0, -1)}${key.endsWith('A') ? 'E' : 'A'}`)).toBe(401);
-  });
-
   test('each key has the limits of its plan, an enterprise key its own', async () => {
     const service = await startReal();
     const limitOf = async (key: string) =>
