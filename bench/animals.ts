@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PetStatus, petJson } from '../src/contract/schemas.ts';
@@ -27,7 +27,7 @@ export function animal(number: number) {
 /** Replaces a directory with a store of `count` animals, in the format of `pets serve`. */
 export function writeStore(directory: string, count: number, origin: Origin): void {
   const now = Date.now();
-  const header = newHeader(randomBytes, now);
+  const header = newHeader(now);
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const file = openSync(join(directory, JOURNAL), 'w');

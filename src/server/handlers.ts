@@ -13,7 +13,7 @@ import type { CreatePet, Idempotency, Store } from '../store/store.ts';
 import type { Principal } from './auth/authentication.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { invalidRequest, ServiceError } from './http-errors.ts';
-import type { ServiceResponse } from './response.ts';
+import type { ResponseHeaders, ServiceResponse } from './response.ts';
 
 export type HandlerContext = { store: Store; principal: Principal; request: IncomingMessage; now: number };
 
@@ -49,13 +49,11 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
     const result = await store.add(idempotency ? { pet, idempotency } : { pet });
     switch (result.kind) {
       case 'added':
-        return { status: operations.createPet.success.status, headers: {}, body: result.pet };
-      case 'replayed':
-        return {
-          status: operations.createPet.success.status,
-          headers: { [header.idempotencyReplayed]: 'true' },
-          body: result.pet,
-        };
+      case 'replayed': {
+        const headers: ResponseHeaders =
+          result.kind === 'replayed' ? { [header.idempotencyReplayed]: 'true' } : {};
+        return { status: operations.createPet.success.status, headers, body: result.pet };
+      }
       case 'mismatch':
         throw new ServiceError(
           'idempotency_mismatch',

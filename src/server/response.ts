@@ -21,20 +21,14 @@ export function sendResponse(
   window: RateLimitWindow,
   more: ResponseHeaders,
 ): void {
-  const lines = [
-    header.rateLimit,
-    String(window.limit),
-    header.rateLimitRemaining,
-    String(window.remaining),
-    header.rateLimitReset,
-    resetSeconds(window),
-  ];
+  const lines: string[] = [];
   if (body !== '') {
     const length = encoding === 'latin1' ? body.length : Buffer.byteLength(body);
     lines.push('Content-Type', 'application/json', 'Content-Length', String(length));
   }
-  for (const name in more) lines.push(name, more[name] ?? '');
-  for (const name in headers) lines.push(name, headers[name] ?? '');
+  for (const part of [rateLimitHeaders(window), more, headers]) {
+    for (const name in part) lines.push(name, part[name] ?? '');
+  }
   response.writeHead(status, lines);
   response.end(body, encoding);
 }
@@ -43,11 +37,9 @@ export function sendResponse(
 export const rateLimitHeaders = (window: RateLimitWindow): ResponseHeaders => ({
   [header.rateLimit]: String(window.limit),
   [header.rateLimitRemaining]: String(window.remaining),
-  [header.rateLimitReset]: resetSeconds(window),
+  [header.rateLimitReset]: String(Math.ceil(window.resetAt / SECOND)),
 });
 
 /** The value of Retry-After: whole seconds, rounded up, at least 1 (D7). */
 export const retryAfterSeconds = (milliseconds: number): number =>
   Math.max(1, Math.ceil(milliseconds / SECOND));
-
-const resetSeconds = ({ resetAt }: RateLimitWindow): string => String(Math.ceil(resetAt / SECOND));

@@ -10,16 +10,9 @@ export function createUnversionedRoutes(
   store: Store,
 ): (method: string, path: string) => Promise<ServiceResponse> {
   let description: Promise<string> | undefined;
-
   const bodies = new Map<string, () => string | Promise<string>>([
     ['/healthz', () => JSON.stringify({ status: 'ok', store: store.id })],
-    [
-      '/openapi.json',
-      () => {
-        description ??= describeService();
-        return description;
-      },
-    ],
+    ['/openapi.json', () => (description ??= describeService())],
   ]);
 
   return async (method, path) => {

@@ -109,7 +109,6 @@ class Simulation {
         directory: '/home/data/pets',
         files: this.#files,
         clock: this.#clock,
-        random: (length) => Uint8Array.from({ length }, () => this.#upTo(256)),
         lock: noLock,
         onWarning: () => this.counts.torn++,
       });

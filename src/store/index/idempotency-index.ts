@@ -4,26 +4,28 @@ import type { Idempotency } from '../store.ts';
 import type { TextRef } from './text-arena.ts';
 import { Uint32Table } from './uint32-table.ts';
 
-/** An idempotency key and its request body: 128 bits of a SHA-256 of each, in four words of 32 bits each. */
-export type Fingerprint = Uint32Array;
+/**
+ * An idempotency key and its request body: the first 32 hexadecimal digits of the SHA-256 of each, and the same as words
+ * of 32 bits.
+ */
+export type Fingerprint = { hex: string; words: Uint32Array };
 
-export const KEY_WORDS = 4;
+const KEY_WORDS = 4;
 export const FINGERPRINT_WORDS = 8;
 
 /** `salt` keeps clients from choosing keys that all hash to the same bucket. */
 export function fingerprintOf({ scope, key, bodyHash }: Idempotency, salt: string): Fingerprint {
   // The length separates scope and key. UTF-16 keeps unpaired surrogates distinct.
   const name = Buffer.from(`${salt}${scope.length}:${scope}${key}`, 'utf16le');
-  const keyHash = hash('sha256', name);
-  const words = new Uint32Array(FINGERPRINT_WORDS);
-  for (let i = 0; i < KEY_WORDS; i++) {
-    words[i] = wordOfHex(keyHash, i);
-    words[KEY_WORDS + i] = wordOfHex(bodyHash, i);
-  }
-  return words;
+  const hex = hash('sha256', name).slice(0, 32) + bodyHash.slice(0, 32);
+  return { hex, words: wordsOfHex(hex) };
 }
 
-const wordOfHex = (hex: string, i: number): number => Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16);
+export function wordsOfHex(hex: string): Uint32Array {
+  const words = new Uint32Array(FINGERPRINT_WORDS);
+  for (let i = 0; i < words.length; i++) words[i] = Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16);
+  return words;
+}
 
 // The columns of an entry: the fingerprint, where the text of the response is, the next older entry in its bucket, and
 // the time of its record.
@@ -55,16 +57,16 @@ export class IdempotencyIndex {
     this.#entries.add();
   }
 
-  /** The first response, if the key came with the same body before. `now` is in milliseconds since 1970. */
-  find(fingerprint: Fingerprint, now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
+  /** The first response, if the fingerprint is known. `mismatch`: the key was used with another body. `now` is in milliseconds since 1970. */
+  find(words: Uint32Array, now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
     this.#evictExpired(now);
     this.#link();
-    const entry = this.#newest(fingerprint);
+    const entry = this.#newest(words);
     if (entry === undefined) return undefined;
     const chunk = this.#entries.get(entry, CHUNK);
     if (chunk === IN_FLIGHT) return 'in_flight';
     if (isExpired(this.#timeOf(entry), now)) return undefined;
-    return this.#matches(entry, fingerprint, KEY_WORDS, FINGERPRINT_WORDS)
+    return this.#matches(entry, words, KEY_WORDS, FINGERPRINT_WORDS)
       ? { chunk, start: this.#entries.get(entry, START), length: this.#entries.get(entry, LENGTH) }
       : 'mismatch';
   }
@@ -91,17 +93,17 @@ export class IdempotencyIndex {
   }
 
   /** A key that was used again after it expired can have two entries. */
-  #newest(fingerprint: Fingerprint): number | undefined {
-    let entry = this.#buckets[(fingerprint[0] ?? 0) & (this.#buckets.length - 1)] ?? 0;
+  #newest(words: Uint32Array): number | undefined {
+    let entry = this.#buckets[(words[0] ?? 0) & (this.#buckets.length - 1)] ?? 0;
     while (entry >= this.#oldest) {
-      if (this.#matches(entry, fingerprint, 0, KEY_WORDS)) return entry;
+      if (this.#matches(entry, words, 0, KEY_WORDS)) return entry;
       entry = this.#entries.get(entry, OLDER);
     }
     return undefined;
   }
 
-  #matches(entry: number, fingerprint: Fingerprint, from: number, to: number): boolean {
-    for (let i = from; i < to; i++) if (this.#entries.get(entry, i) !== fingerprint[i]) return false;
+  #matches(entry: number, words: Uint32Array, from: number, to: number): boolean {
+    for (let i = from; i < to; i++) if (this.#entries.get(entry, i) !== words[i]) return false;
     return true;
   }
 

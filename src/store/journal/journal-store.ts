@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
 import { INT64_MAX } from '../../contract/int64.ts';
@@ -21,7 +20,6 @@ export type JournalOptions = {
   directory: string;
   clock?: Clock;
   files?: FileSystem;
-  random?: (bytes: number) => Uint8Array;
   lock?: (directory: string) => Promise<DirectoryLock>;
   /** Receives messages for the user about problems that the store has handled itself. */
   onWarning?: (message: string) => void;
@@ -56,19 +54,19 @@ export async function openJournalStore(options: JournalOptions): Promise<Journal
   }
 }
 
-const defaults = { clock: Date, random: randomBytes, onWarning: () => {}, onFailure: () => {} };
+const defaults = { clock: Date, onWarning: () => {}, onFailure: () => {} };
 
 type Settings = Required<Omit<JournalOptions, 'lock'>>;
 
 async function openLocked(settings: Settings, lock: DirectoryLock): Promise<JournalStore> {
-  const { files, directory, clock, random, onWarning } = settings;
+  const { files, directory, clock, onWarning } = settings;
   const names = await files.readdir(directory);
   for (const name of names) {
     // Temporary files of a process that was killed.
     if (/^(journal|bans)[.]/.test(name) && isTemporaryName(name)) await files.unlink(join(directory, name));
   }
   if (!names.includes(JOURNAL)) {
-    const header = encodeJournalHeader(newHeader(random, clock.now()));
+    const header = encodeJournalHeader(newHeader(clock.now()));
     await replaceFile(files, join(directory, JOURNAL), [header]);
   }
   await fsyncAncestors(files, directory);
@@ -104,7 +102,7 @@ class OpenStore implements JournalStore {
     while (this.#seeding) await this.#seeding;
     const { keys, pets } = this.#contents();
     const fingerprint = idempotency && fingerprintOf(idempotency, this.#journal.header.secret);
-    const known = fingerprint && keys.find(fingerprint, this.#settings.clock.now());
+    const known = fingerprint && keys.find(fingerprint.words, this.#settings.clock.now());
     if (typeof known === 'string') return { kind: known };
     if (known !== undefined) return { kind: 'replayed', pet: pets.texts.read(known) };
     if (this.#nextId > INT64_MAX) {

@@ -45,7 +45,6 @@ export class JournalWriter {
   #onFailure: (error: unknown) => Error;
   #queue: Batch[] = [];
   #running: Promise<void> | undefined;
-  #failure: Error | undefined;
 
   /** `onFailure` converts the error of a failed write to the one with which all animals are rejected. */
   constructor(journal: Journal, clock: Clock, onFailure: (error: unknown) => Error) {
@@ -58,12 +57,11 @@ export class JournalWriter {
     return !this.#running;
   }
 
-  /** Resolves when the animal is on the disk. Call with ascending ids. */
+  /** Resolves when the animal is on the disk. Call with ascending ids, and not after a failure. */
   add(entry: NewEntry): Promise<void> {
-    if (this.#failure) return Promise.reject(this.#failure);
     const { fingerprint } = entry;
     // Reserve the key first: it may fail to allocate memory, which must not leave an empty batch in the queue.
-    const key = fingerprint && this.#journal.contents.keys.reserve(fingerprint);
+    const key = fingerprint && this.#journal.contents.keys.reserve(fingerprint.words);
     let batch = this.#queue.at(-1);
     if (!batch?.hasRoomFor(entry)) {
       batch = new Batch();
@@ -92,8 +90,8 @@ export class JournalWriter {
         await writing;
       } catch (error) {
         last = undefined;
-        this.#failure = this.#onFailure(error);
-        for (const { reject } of [batch, ...this.#queue.splice(0)]) reject(this.#failure);
+        const failure = this.#onFailure(error);
+        for (const { reject } of [batch, ...this.#queue.splice(0)]) reject(failure);
       }
     }
     last?.resolve();

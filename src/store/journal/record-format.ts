@@ -1,8 +1,9 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import { tryParseJson } from '../../contract/json.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
 import { newerVersionError, StoreDamagedError, StoreError } from '../errors.ts';
-import { FINGERPRINT_WORDS, type Fingerprint, KEY_WORDS } from '../index/idempotency-index.ts';
+import type { Fingerprint } from '../index/idempotency-index.ts';
 import type { PackedPets } from '../index/pet-index.ts';
 import type { OrderJson, PetJson } from '../store.ts';
 import { Instant } from '../stored-json.ts';
@@ -65,13 +66,9 @@ const HeaderLine = z.object({
 });
 
 /** The header of a new store. `now` is in milliseconds since 1970. */
-export function newHeader(random: (bytes: number) => Uint8Array, now: number): JournalHeader {
-  const bytes = Buffer.from(random(16));
-  // The version and variant bits of a random UUID (RFC 9562, 5.4).
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  const id = bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  return { id, secret: Buffer.from(random(32)).toString('hex'), created: new Date(now).toISOString() };
+export function newHeader(now: number): JournalHeader {
+  const secret = randomBytes(32).toString('hex');
+  return { id: randomUUID(), secret, created: new Date(now).toISOString() };
 }
 
 export function encodeJournalHeader({ id, secret, created }: JournalHeader): Buffer {
@@ -108,8 +105,8 @@ export function encodeBatch(seq: number, at: number, entries: readonly PetEntry[
     end += 1 + Buffer.byteLength(text);
     ends.push(end);
     if (fingerprint) {
-      const key = toHex(fingerprint, 0, KEY_WORDS);
-      keys.push(`{"pet":${pet},"key":"${key}","body":"${toHex(fingerprint, KEY_WORDS, FINGERPRINT_WORDS)}"}`);
+      const { hex } = fingerprint;
+      keys.push(`{"pet":${pet},"key":"${hex.slice(0, 32)}","body":"${hex.slice(32)}"}`);
     }
   });
   const texts = entries.map(({ text }) => text).join(',');
@@ -157,20 +154,6 @@ function withChecksum(covered: string): Buffer {
   const crc = checksum(line, PREFIX_LENGTH, line.length - 1);
   line.write(crc.toString(16).padStart(8, '0'), RECORD_PREFIX.length, 'latin1');
   return line;
-}
-
-const HEX_BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
-
-const hexOf = (word: number): string => HEX_BYTES[word & 0xff] ?? '';
-
-/** The hexadecimal digits of the words from `start` to `end`. */
-function toHex(words: Fingerprint, start: number, end: number): string {
-  let digits = '';
-  for (let i = start; i < end; i++) {
-    const word = words[i] ?? 0;
-    digits += `${hexOf(word >>> 24)}${hexOf(word >>> 16)}${hexOf(word >>> 8)}${hexOf(word)}`;
-  }
-  return digits;
 }
 
 /** Parses eight lower-case hexadecimal digits; -1 if they are anything else. */

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { int64 } from '../../contract/int64.ts';
 import { stringifyJson, tryParseJson } from '../../contract/json.ts';
 import { PetStatus } from '../../contract/schemas.ts';
+import { wordsOfHex } from '../index/idempotency-index.ts';
 import type { OrderJson } from '../store.ts';
 import { encodeBatch, type PackedBatch, type PetEntry } from './record-format.ts';
 
@@ -36,7 +37,6 @@ export function parseRecordJson(text: string): JournalRecord | 'unknown_kind' | 
     entries.push({ id: data.id, status: data.status, text: stringifyJson(pet) });
   }
   if (keys.some(({ pet }) => entries[pet] === undefined)) return undefined;
-  const words = keys.flatMap(({ key, body }) => (key + body).match(/.{8}/g) ?? []);
   return {
     seq,
     pets: encodeBatch(seq, at, entries),
@@ -44,7 +44,7 @@ export function parseRecordJson(text: string): JournalRecord | 'unknown_kind' | 
       count: keys.length,
       pets: keys.map(({ pet }) => pet),
       times: keys.map(() => at),
-      words: Uint32Array.from(words, (hex) => Number.parseInt(hex, 16)),
+      words: Uint32Array.from(keys.flatMap(({ key, body }) => [...wordsOfHex(key + body)])),
     },
     order: order === undefined ? undefined : stringifyJson(order),
   };
