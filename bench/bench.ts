@@ -2,13 +2,14 @@ import type { Lab } from './lab.ts';
 import type { Peer } from './peers.ts';
 import type { Row } from './rows.ts';
 
-/** What a suite measures with. */
+/** The environment in which a suite measures. */
 export type Bench = {
   lab: Lab;
   /** How often each side is measured, after one warm-up round. */
   rounds: number;
-  /** Those of fastify, hono, json-server and Prism that are installed. */
+  /** The servers of other projects that are installed. */
   peers: readonly Peer[];
+  /** Whether wrk is installed. */
   wrk: boolean;
   /** The prefix that pins a command to a core; empty if the system does not support it. */
   onCore(core: number): readonly string[];

@@ -3,7 +3,7 @@ export type Samples = readonly number[];
 
 /**
  * Measures the contestants in turn, each round starting with another one, so that other load on the machine affects all of
- * them. The first round is a warm-up, which is passed to the contestants and discarded.
+ * them. The first round is a warm-up, whose figures are discarded.
  */
 export async function inTurns<Name extends string, T>(
   rounds: number,

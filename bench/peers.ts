@@ -12,16 +12,17 @@ const ANIMALS = 1_000;
 const folder = join(import.meta.dirname, 'peers');
 const cli = (...path: string[]): string => join(folder, 'node_modules', ...path);
 
-/** A server of another project: its name, how to launch it, and its path for 20 animals. */
+/** A server of another project. `path` is the path of a list of 20 animals. */
 export type Peer = { name: string; path: string; launch(prefix?: readonly string[]): Promise<Server> };
 
 /** Installs missing peers, and returns those that start and respond. */
-export async function findPeers(lab: Lab, tell: (notice: string) => void): Promise<Peer[]> {
+export async function findPeers(lab: Lab, onNotice: (notice: string) => void): Promise<Peer[]> {
   try {
-    await installPeers(lab, tell);
+    await installPeers(lab, onNotice);
   } catch {
-    tell(
-      'without fastify, hono, json-server and Prism: for the reason, run npm install --prefix bench/peers',
+    onNotice(
+      'fastify, hono, json-server and Prism could not be installed, so their rows are left out. ' +
+        'To see the reason, run: npm install --prefix bench/peers',
     );
     return [];
   }
@@ -31,7 +32,7 @@ export async function findPeers(lab: Lab, tell: (notice: string) => void): Promi
       await ready(() => peer.launch());
       found.push(peer);
     } catch (error) {
-      tell(`without ${peer.name}: ${(error as Error).message}`);
+      onNotice(`${peer.name} does not start, so its row is left out: ${(error as Error).message}`);
     }
   }
   return found;
@@ -44,12 +45,12 @@ async function describePeers(lab: Lab): Promise<Peer[]> {
   const description = lab.path('openapi.json');
   writeFileSync(description, await describeOurs(lab));
 
-  const own = (name: string): Peer => ({
+  const scriptPeer = (name: string): Peer => ({
     name,
     path: '/pets?limit=20',
     launch: (prefix) => start(lab, { prefix, args: [peer(`${name}.mjs`), animals] }),
   });
-  const foreign = (name: string, path: string, args: (port: string) => string[]): Peer => ({
+  const commandPeer = (name: string, path: string, args: (port: string) => string[]): Peer => ({
     name,
     path,
     async launch(prefix) {
@@ -58,13 +59,13 @@ async function describePeers(lab: Lab): Promise<Peer[]> {
     },
   });
   return [
-    own('fastify'),
-    own('hono'),
-    foreign('json-server', '/pets?_limit=20', (port) => [
+    scriptPeer('fastify'),
+    scriptPeer('hono'),
+    commandPeer('json-server', '/pets?_limit=20', (port) => [
       cli('json-server', 'lib', 'cli', 'bin.js'),
       ...['--quiet', '--host', '127.0.0.1', '--port', port, animals],
     ]),
-    foreign('Prism', '/pets?limit=20', (port) => [
+    commandPeer('Prism', '/pets?limit=20', (port) => [
       cli('@stoplight', 'prism-cli', 'dist', 'index.js'),
       ...['mock', '--verboseLevel', 'error', '--host', '127.0.0.1', '--port', port, description],
     ]),
@@ -72,17 +73,17 @@ async function describePeers(lab: Lab): Promise<Peer[]> {
 }
 
 /** Runs `npm install` once, unless all peers are installed in the required versions. */
-async function installPeers(lab: Lab, tell: (notice: string) => void): Promise<void> {
+async function installPeers(lab: Lab, onNotice: (notice: string) => void): Promise<void> {
   const { dependencies } = readJson(join(folder, 'package.json'));
-  const isThere = ([name, version]: [string, unknown]) => {
+  const isInstalled = ([name, version]: [string, unknown]) => {
     try {
       return readJson(cli(name, 'package.json')).version === version;
     } catch {
       return false;
     }
   };
-  if (Object.entries(dependencies).every(isThere)) return;
-  tell('installing the peers into bench/peers/node_modules');
+  if (Object.entries(dependencies).every(isInstalled)) return;
+  onNotice('installing the peers into bench/peers/node_modules');
   const options = [
     '--ignore-scripts',
     '--no-audit',

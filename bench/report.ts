@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { dirname } from 'node:path';
 import { median, type Samples } from './measure.ts';
-import type { Measured, Reach, Row, Side } from './rows.ts';
+import type { Bounds, Measured, Row, Side } from './rows.ts';
 
 /** When, with which versions and on which machine the figures were measured. */
 export type Setting = ReturnType<typeof describeSetting>;
@@ -33,8 +33,8 @@ export function table(
   return [
     `${where}: medians of ${rounds} rounds (min–max). A ratio is the median of the rounds' own ratios.`,
     '',
-    '| what | ratio | reach | reached | ours | peer |',
-    '| ---- | ----- | ----- | ------- | ---- | ---- |',
+    '| what | ratio | target | met | ours | peer |',
+    '| ---- | ----- | ------ | --- | ---- | ---- |',
     ...rows.map(
       (row) => `| ${('missing' in row ? [row.what, row.missing, '', '', '', ''] : cells(row)).join(' | ')} |`,
     ),
@@ -47,13 +47,13 @@ export function save(path: string, setting: Setting, rows: readonly Row[]): void
   writeFileSync(path, `${JSON.stringify({ setting, rows }, null, 2)}\n`);
 }
 
-function cells({ what, figure, unit, values, reach, ours, peer }: Measured): string[] {
+function cells({ what, figure, unit, values, bounds, ours, peer }: Measured): string[] {
   const range = `(${number(Math.min(...values))}–${number(Math.max(...values))})`;
   return [
     what,
     `${number(figure)}${unit && ` ${unit}`} ${range}`,
-    bounds(reach, unit),
-    reached(figure, reach),
+    describeBounds(bounds, unit),
+    verdict(figure, bounds),
     side(ours),
     side(peer),
   ];
@@ -67,17 +67,17 @@ function side(of: Side | undefined): string {
 
 const spread = (samples: Samples) => `${number(Math.min(...samples))}–${number(Math.max(...samples))}`;
 
-function bounds(reach: Reach | undefined, unit: string): string {
-  if (reach === undefined || reach === 'peer') return reach ?? '';
-  const { least, most } = reach;
-  const behind = unit && ` ${unit}`;
-  if (least !== undefined && most !== undefined) return `${number(least)}–${number(most)}${behind}`;
-  return least === undefined ? `≤ ${number(most ?? 0)}${behind}` : `≥ ${number(least)}${behind}`;
+function describeBounds(bounds: Bounds | undefined, unit: string): string {
+  if (bounds === undefined || bounds === 'peer') return bounds ?? '';
+  const { least, most } = bounds;
+  const suffix = unit && ` ${unit}`;
+  if (least !== undefined && most !== undefined) return `${number(least)}–${number(most)}${suffix}`;
+  return least === undefined ? `≤ ${number(most ?? 0)}${suffix}` : `≥ ${number(least)}${suffix}`;
 }
 
-function reached(figure: number, reach: Reach | undefined): string {
-  if (reach === undefined || reach === 'peer') return '';
-  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY } = reach;
+function verdict(figure: number, bounds: Bounds | undefined): string {
+  if (bounds === undefined || bounds === 'peer') return '';
+  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY } = bounds;
   return figure >= least && figure <= most ? 'yes' : 'no';
 }
 

@@ -1,7 +1,7 @@
 import { median, pairwise, ratios, type Samples } from './measure.ts';
 
-/** The bounds of the target; `peer` if the row is only for comparison. */
-export type Reach = { least?: number; most?: number } | 'peer';
+/** The range of figures that meets the target; `peer` if the row is only for comparison. */
+export type Bounds = { least?: number; most?: number } | 'peer';
 
 export type Side = { unit: string; samples: Samples };
 
@@ -12,7 +12,7 @@ export type Measured = {
   /** The unit of the figure; empty for a ratio. */
   unit: string;
   values: Samples;
-  reach?: Reach | undefined;
+  bounds?: Bounds | undefined;
   ours?: Side;
   peer?: Side | undefined;
 };
@@ -20,33 +20,33 @@ export type Measured = {
 export type Row = Measured | { what: string; missing: string };
 
 /** Ours ÷ the peer's, round by round. */
-export function ratio(what: string, unit: string, ours: Samples, peer: Samples, reach?: Reach): Row {
+export function ratio(what: string, unit: string, ours: Samples, peer: Samples, bounds?: Bounds): Row {
   const values = ratios(ours, peer);
   return {
     what,
     figure: median(values),
     unit: '',
     values,
-    reach,
+    bounds,
     ours: { unit, samples: ours },
     peer: { unit, samples: peer },
   };
 }
 
 /** Ours − the peer's, round by round. */
-export function difference(what: string, unit: string, ours: Samples, peer: Samples, reach?: Reach): Row {
+export function difference(what: string, unit: string, ours: Samples, peer: Samples, bounds?: Bounds): Row {
   const values = pairwise(ours, peer, (a, b) => a - b);
-  return { ...ratio(what, unit, ours, peer, reach), figure: median(values), unit, values };
+  return { ...ratio(what, unit, ours, peer, bounds), figure: median(values), unit, values };
 }
 
 /** Our own figure, without a comparison. */
-export function alone(what: string, unit: string, ours: Samples, reach?: Reach, peer?: Samples): Row {
+export function single(what: string, unit: string, ours: Samples, bounds?: Bounds, peer?: Samples): Row {
   return {
     what,
     figure: median(ours),
     unit,
     values: ours,
-    reach,
+    bounds,
     ours: { unit, samples: ours },
     peer: peer && { unit, samples: peer },
   };
@@ -55,7 +55,7 @@ export function alone(what: string, unit: string, ours: Samples, reach?: Reach, 
 export const missing = (what: string, why: string): Row => ({ what, missing: why });
 
 /** A row of samples that not every system provides; a missing row if any sample is missing. */
-export function whereKnown(
+export function rowIfKnown(
   what: string,
   sides: readonly (readonly (number | undefined)[])[],
   row: (...sides: Samples[]) => Row,

@@ -53,7 +53,7 @@ async function run(chosen: Options): Promise<void> {
     if (signal) process.exitCode = 128 + constants.signals[signal];
   } finally {
     await lab.close();
-    // After a signal, `measure` fails because its processes were killed. Wait until it has printed its results so far.
+    // After a signal, `measure` fails, because `close` has killed its processes. Wait until it has printed its results.
     await measured.catch(() => {});
   }
   process.exit();
@@ -66,7 +66,7 @@ async function measure(lab: Lab, { names, rounds, peers }: Options): Promise<und
     rounds,
     peers: peers && chosen.some(({ usesPeers }) => usesPeers) ? await findPeers(lab, console.error) : [],
     wrk: !spawnSync('wrk').error,
-    onCore: coreChooser(),
+    onCore: createOnCore(),
   };
   if (statfsSync(lab.directory).type === TMPFS) {
     console.error(
@@ -80,15 +80,15 @@ async function measure(lab: Lab, { names, rounds, peers }: Options): Promise<und
       rows.push(...((await suites.get(name)?.run(bench)) ?? []));
     }
   } finally {
-    // If a suite failed, still report what the others measured.
+    // If a suite fails, print and save the results of the suites before it.
     const setting = describeSetting(rounds);
     console.log(table(setting, rows));
     save(join(import.meta.dirname, 'results', 'latest.json'), setting, rows);
   }
 }
 
-/** Pins commands with taskset, if it is installed and there are at least two cores. */
-function coreChooser(): Bench['onCore'] {
-  const works = availableParallelism() > 1 && spawnSync('taskset', ['-c', '0,1', 'true']).status === 0;
-  return (core) => (works ? ['taskset', '-c', String(core)] : []);
+/** Returns the function `onCore`, which needs taskset and at least two cores. */
+function createOnCore(): Bench['onCore'] {
+  const isSupported = availableParallelism() > 1 && spawnSync('taskset', ['-c', '0,1', 'true']).status === 0;
+  return (core) => (isSupported ? ['taskset', '-c', String(core)] : []);
 }

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from './lab.ts';
 
-const PATIENCE_MILLISECONDS = 60_000;
+const TIMEOUT_MILLISECONDS = 60_000;
 const POLL_MILLISECONDS = 2;
 
 /** The path of the built command, and of a server in bench/peers, to which `pets serve` is compared. */
@@ -46,12 +46,14 @@ export async function start(lab: Lab, { args, prefix = [], url: known }: Launch)
     stdio: ['ignore', known ? 'ignore' : 'pipe', known ? 'ignore' : 'inherit'],
   });
   const ended = once(child, 'close');
-  const tooEarly = ended.then(([code]) => {
+  const endedEarly = ended.then(([code]) => {
     throw new Error(`${args.join(' ')} ended with ${code} before it responded`);
   });
-  tooEarly.catch(() => {});
-  const { url, key } = known ? { url: known, key: 'any' } : await Promise.race([firstLine(child), tooEarly]);
-  await Promise.race([firstAnswer(url, key), tooEarly]);
+  endedEarly.catch(() => {});
+  const { url, key } = known
+    ? { url: known, key: 'any' }
+    : await Promise.race([firstLine(child), endedEarly]);
+  await Promise.race([waitForResponse(url, key), endedEarly]);
   return {
     pid: child.pid ?? Number.NaN,
     url,
@@ -85,14 +87,14 @@ async function firstLine({ stdout }: { stdout: Readable | null }): Promise<{ url
   return { key: 'any', ...JSON.parse(line) };
 }
 
-async function firstAnswer(url: string, key: string): Promise<void> {
+async function waitForResponse(url: string, key: string): Promise<void> {
   const headers = { Authorization: `Bearer ${key}` };
-  const deadline = performance.now() + PATIENCE_MILLISECONDS;
+  const deadline = performance.now() + TIMEOUT_MILLISECONDS;
   while (performance.now() < deadline) {
     const reply = await fetch(`${url}/pets`, { headers }).catch(() => undefined);
     await reply?.arrayBuffer();
     if (reply?.ok) return;
     await sleep(POLL_MILLISECONDS);
   }
-  throw new Error(`${url}/pets did not answer within ${PATIENCE_MILLISECONDS / 1000} s`);
+  throw new Error(`${url}/pets did not respond with 200 within ${TIMEOUT_MILLISECONDS / 1000} s`);
 }

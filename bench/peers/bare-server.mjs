@@ -1,4 +1,4 @@
-// The minimum that a server must do: send a constant page of 1.5 KB, and sync a body before responding to its request.
+// Does the minimum that a server must do: sends a constant page of 1.5 KB, and syncs a body before responding to it.
 import { open, unlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -29,12 +29,12 @@ async function sync() {
     waiting = [];
     await file.write(batch.map(({ body }) => `${body}\n`).join(''));
     await file.datasync();
-    for (const { body, response } of batch) answer(response, 201, body);
+    for (const { body, response } of batch) send(response, 201, body);
   }
   isSyncing = false;
 }
 
-function answer(response, status, body) {
+function send(response, status, body) {
   response.writeHead(status, {
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(body),
@@ -43,7 +43,7 @@ function answer(response, status, body) {
 }
 
 createServer((request, response) => {
-  if (request.method === 'GET') return answer(response, 200, page);
+  if (request.method === 'GET') return send(response, 200, page);
   let body = '';
   request.on('data', (chunk) => {
     body += chunk;

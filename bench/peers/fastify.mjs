@@ -1,4 +1,4 @@
-// The same route and the same animals with fastify: key check, a slice of an array, its own serialiser.
+// Serves the same route and animals with fastify: a key check, a slice of an array, its own serialiser.
 import Fastify from 'fastify';
 import { animals, authorization } from './animals.mjs';
 

@@ -1,4 +1,4 @@
-// The same route and the same animals with hono: key check, a slice of an array, JSON.stringify.
+// Serves the same route and animals with hono: a key check, a slice of an array, JSON.stringify.
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { animals, authorization } from './animals.mjs';

@@ -3,13 +3,13 @@ import { type Origin, writeStore } from '../animals.ts';
 import type { Bench, Suite } from '../bench.ts';
 import { inTurns } from '../measure.ts';
 import { peakMegabytes, runMeasured } from '../processes.ts';
-import { alone, type Row, ratio, whereKnown } from '../rows.ts';
+import { type Row, ratio, rowIfKnown, single } from '../rows.ts';
 import { peer, serve, start } from '../servers.ts';
 
 const COUNT = 1_000_000;
 const kinds: Record<Origin, string> = {
-  seeded: 'seeded, 1000 a line',
-  added: 'added, a line and an idempotency key each',
+  seeded: 'seeded, 1,000 per line',
+  added: 'added, one per line with an idempotency key',
 };
 
 /** The start of a server with a journal of a million animals, from the spawn to the first 200. */
@@ -54,8 +54,8 @@ async function compare({ lab, rounds }: Bench, origin: Origin): Promise<Row[]> {
         most: 0.45,
       },
     ),
-    whereKnown(memory, [megabytes('ours'), megabytes('parse')], (ours = [], parse = []) =>
-      alone(memory, 'MB', ours, { most: 250 }, parse),
+    rowIfKnown(memory, [megabytes('ours'), megabytes('parse')], (ours = [], parse = []) =>
+      single(memory, 'MB', ours, { most: 250 }, parse),
     ),
   ];
 }

@@ -19,7 +19,7 @@ export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }
 
-/** Removes strings, because digits in them do not matter. With an escape in a string, its end is harder to find. */
+/** Removes strings, because digits in them do not matter. A text with escapes is returned as it is, because the ends of its strings are harder to find. */
 const withoutStrings = (text: string): string =>
   text.includes('\\') ? text : text.replaceAll(/"[^"]*"/g, '""');
 

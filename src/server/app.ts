@@ -125,7 +125,7 @@ export function createApp(options: AppOptions): App {
 
   /** The methods of a path: needs no key, and is not counted (D15). */
   async function handleOptions(request: IncomingMessage, context: RequestContext): Promise<ServiceResponse> {
-    // But an invalid key counts as an anonymous request, as everywhere.
+    // An invalid key counts as an anonymous request, whatever the method.
     if (request.headers.authorization) await peekQuota(await authenticate(request, context), context);
     const allow = allowedMethods(validateTarget(request.url ?? ''));
     if (allow === undefined) throw notFound();

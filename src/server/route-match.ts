@@ -32,7 +32,7 @@ const templates = [...new Set(entries.map(([, { path }]) => path))].map((path): 
   const segments = (API_PREFIX + path).slice(1).split('/');
   return { segments, allow: allowHeader(byMethod.keys()), operations: byMethod };
 });
-/** Paths without parameters: found without decoding. */
+/** Paths without parameters, which are found without decoding the path of the request. */
 const exactPaths = new Map(
   templates
     .filter(({ segments }) => !segments.some(isParameter))

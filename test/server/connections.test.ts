@@ -316,7 +316,7 @@ describe('a service that is stopped', () => {
     }
     await expect.poll(() => accessLog.length, { timeout: 60_000 }).toBeGreaterThan(500);
     const before = accessLog.length;
-    // Must resolve long before the grace period ends, although the clients continue to send.
+    // This must resolve long before the grace period ends, although the clients continue to send.
     await listening.stop(60_000);
     // Only requests that the service had already received are handled, not all 400,000 of each connection.
     expect(accessLog.length - before).toBeLessThan(40_000);

@@ -13,7 +13,7 @@ import { memoryStore } from '../helpers/store-fixtures.ts';
 // Random bytes: all responses are valid HTTP, the connection closes, and other clients are not affected.
 
 const BYTES = cases(1_000, 'PETS_FUZZ_BYTES');
-/** Sent concurrently, because many inputs only end with a timeout. */
+/** The inputs of a batch are sent concurrently, because many only end with a timeout. */
 const INPUTS_OF_A_BATCH = 200;
 const BATCHES_AT_A_TIME = 4;
 /** How much the heap may grow, whatever the number of inputs. */
@@ -181,7 +181,7 @@ async function play(port: number, { bytes, cuts, ending }: Input, statuses: Set<
   const responses = parseResponses(Buffer.from(await line.rest(), 'latin1')).filter(
     ({ status }) => status >= 200,
   );
-  // At most one per end of headers, and one error.
+  // The service sends at most one response per end of headers, and one error.
   const ends = bytes.toString('latin1').match(/\n(?=\r?\n)/g)?.length ?? 0;
   expect(responses.length, 'responses').toBeLessThanOrEqual(ends + 1);
   for (const [i, response] of responses.entries()) {

@@ -129,7 +129,7 @@ async function fly(
   i: number,
   flight: Flight,
 ): Promise<Exchange[]> {
-  // Not if the service closes the connection itself: Node may then drop the last error response.
+  // Send no truncated request if the service closes the connection itself: Node may drop the error response to it.
   const isCut = flight.cut !== undefined && !flight.requests.some(({ mayEnd }) => mayEnd);
   const requests = isCut ? [...flight.requests, flight.cut as FuzzedRequest] : flight.requests;
   const kept = flight.stays ? lines.get(i) : undefined;

@@ -219,7 +219,7 @@ describe('damage before the end', () => {
     expect((await openInMemory(Buffer.concat([bytes, journalLine(rest)]))).pets).toHaveLength(3);
     for (let at = 0; at < rest.length - 1; at++) {
       const changed = `${rest.slice(0, at)}~${rest.slice(at + 1)}`;
-      // Not damage: another name of the animal, and names of fields that another version may write.
+      // Skip valid changes: another name of the animal, and names of fields that another version may write.
       if (/"name":"~"|"(~ets|p~ts|pe~s|pet~|~eys|k~ys|ke~s|key~)":\[/.test(changed)) continue;
       const { error } = await openInMemory(Buffer.concat([bytes, journalLine(changed)]));
       expect(error, changed).toBeInstanceOf(StoreDamagedError);
@@ -237,7 +237,7 @@ describe('damage before the end', () => {
       const at = Math.floor(random() * bytes.length);
       const bit = Math.floor(random() * 8);
       const { error, pets, warnings } = await openInMemory(flipBit(bytes, at, bit));
-      // In the last record it is the same as a torn write.
+      // Damage in the last record looks like a torn write.
       const isExpected =
         at < last
           ? error instanceof StoreDamagedError

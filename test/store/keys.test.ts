@@ -243,7 +243,7 @@ describe('KeyRegistry', () => {
     const registry = new KeyRegistry(directory);
     for (let i = 0; i < 20; i++) {
       expect(await registry.find(hashKey(`unknown ${i}`), 1_000)).toBeUndefined();
-      // Longer than the resolution of file times.
+      // Wait longer than the resolution of file times.
       await new Promise((resolve) => setTimeout(resolve, 10));
       const { key } = await create(directory, { name: `key-${i}`, plan: 'free' });
       expect(await registry.find(hashKey(key), 1_000)).toMatchObject({ name: `key-${i}` });

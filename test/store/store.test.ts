@@ -179,7 +179,7 @@ describe('idempotency keys', () => {
   it('return the first response even if the animal has changed since (docs/service.md, D10)', async () => {
     const { store } = await openWithClock();
     const first = await store.add(request);
-    // The store has no update operation yet. Replace this mock when it gets one.
+    // No operation changes an animal yet. The first one replaces this mock: see CONTRIBUTING, "Add a write operation".
     vi.spyOn(PetIndex.prototype, 'get').mockReturnValue('{"id":1,"name":"changed"}');
     onTestFinished(() => void vi.restoreAllMocks());
     expect(await store.get(1n)).toContain('changed');

@@ -142,14 +142,14 @@ function stop(server: Server, sockets: ReadonlySet<Socket>, graceMilliseconds: n
       // Node's own list lacks the sockets of CONNECT requests.
       for (const socket of sockets) socket.destroy();
     }, graceMilliseconds);
-    // Repeatedly, because a request may still be on its way on an idle connection.
+    // Repeat this, because a request may still arrive on an idle connection.
     const closeIdle = setInterval(() => {
       // Node does not count connections that never sent a byte as idle; browsers open them in advance.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
-      // It counts connections as idle whose last response is still being written: closing them would truncate it.
+      // Node also counts connections as idle whose last response is still being written: closing them would truncate it.
       if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
     }, SWEEP_MILLISECONDS);
-    // Not server.close(): it closes idle connections at once, and stops checking for slow requests.
+    // server.close() would close idle connections at once, and stop checking for slow requests.
     NetServer.prototype.close.call(server, () => {
       clearTimeout(forceClose);
       clearInterval(closeIdle);

@@ -45,7 +45,7 @@ described here; unknown fields of requests are ignored.
 function planTable(): string {
   const rows = planNames.map((name) => {
     const { perMinute, perDay } = plans[name];
-    // Agreed per key; the numbers of the contract are only the defaults.
+    // Enterprise quotas are agreed for each key; those of the contract are only defaults.
     const quota = name === 'enterprise' ? ['custom', 'custom'] : [perMinute, perDay].map(withSeparators);
     return `| ${[`${name.charAt(0).toUpperCase()}${name.slice(1)}`, ...quota].join(' | ')} |`;
   });

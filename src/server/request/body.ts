@@ -31,7 +31,7 @@ function checkContentType(request: IncomingMessage): void {
 }
 
 /**
- * Counts the bytes that arrive, because Content-Length may be missing. Not `for await`: leaving that loop early destroys the
+ * Counts the bytes that arrive, because Content-Length may be missing. Leaving a `for await` loop early would destroy the
  * socket, and the client would not receive the 413.
  */
 function readBytes(request: IncomingMessage): Promise<Buffer> {

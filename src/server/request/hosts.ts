@@ -26,7 +26,7 @@ export function allowedHosts(
 ): ReadonlySet<string> | undefined {
   if (!isLoopbackAddress(address) && more.length === 0) return undefined;
   const bound = host.includes(':') ? `[${host}]` : host;
-  // As typed, and as clients spell it after parsing a URL.
+  // The name as it was typed, and as clients spell it after parsing a URL.
   return new Set([bound, new URL(`http://${bound}`).hostname, ...more].map((name) => name.toLowerCase()));
 }
 

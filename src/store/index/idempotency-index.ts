@@ -57,7 +57,7 @@ export class IdempotencyIndex {
     this.#entries.add();
   }
 
-  /** The first response, if the fingerprint is known. `mismatch`: the key was used with another body. `now` is in milliseconds since 1970. */
+  /** The response to the first request with this key, `mismatch` if that had another body. `now` is in milliseconds. */
   find(words: Uint32Array, now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
     this.#evictExpired(now);
     this.#link();

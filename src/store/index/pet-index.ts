@@ -22,7 +22,7 @@ export type PackedPets = {
   ends: number[];
 };
 
-/** The nth text in the arena, after it was appended. */
+/** Where the nth of the appended texts is in the arena. */
 export function textRefOf({ start, ends }: PackedPets, n: number, { chunk, shift }: TextPlacement): TextRef {
   const first = n === 0 ? start : (ends[n - 1] ?? start) + 1;
   return { chunk, start: first + shift, length: (ends[n] ?? first) - first };

@@ -6,7 +6,10 @@ const EMPTY = Buffer.alloc(0);
 /** Where a text is in a TextArena. `start` and `length` are in bytes. */
 export type TextRef = { chunk: number; start: number; length: number };
 
-/** Texts are in a chunk, `shift` bytes after their offsets in the buffer. `isTaken`: the buffer itself is that chunk. */
+/**
+ * Where texts were added: in `chunk`, `shift` bytes after their offsets in the buffer. `isTaken` means that the buffer
+ * itself became that chunk.
+ */
 export type TextPlacement = { chunk: number; shift: number; isTaken: boolean };
 
 /**

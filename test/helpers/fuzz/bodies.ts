@@ -13,13 +13,13 @@ const MAX_BYTES = 65_536;
 /** The maximum depth of arrays in a field: the service accepts 32 levels, and the animal itself is the first. */
 const MAX_NESTED = 31;
 
-/** Mostly valid values. */
+/** Values of `good`, and a few of `bad`. */
 export const mostly = <Good, Bad = Good>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
   fc.oneof({ arbitrary: good, weight: 12 }, { arbitrary: bad, weight: 1 });
 
 const codeUnits = fc.array(fc.nat(0xffff), { maxLength: 12 }).map((units) => String.fromCharCode(...units));
 const exotic = fc.constantFrom('', ' ', '\0', '\ud800', '😀'.repeat(40), '"\\', '__proto__', 'x'.repeat(600));
-/** As JSON, with or without escaping every character. */
+/** Formats a string as JSON, with or without escaping every character. */
 const written = (value: string, isEscaped: boolean) =>
   isEscaped
     ? `"${value.replace(/./gs, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)}"`

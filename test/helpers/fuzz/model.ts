@@ -23,7 +23,7 @@ type Created = {
   response: RawResponse;
   flight: number;
   pet: CreatePet['pet'];
-  /** Caller and idempotency key. */
+  /** The caller and the idempotency key, in one string. */
   name: string | undefined;
 };
 
@@ -136,7 +136,7 @@ export class Model {
     this.#creations.set(name, { pet, body: response.body, at: now });
   }
 
-  /** Checks that a repetition gets the first animal; another body with the same key, or a race, gets none. */
+  /** Checks that a repetition gets the first animal, unless it has another body or runs at the same time. */
   #acceptRepeated({ response, pet, name, flight }: Created, wave: readonly Created[]): void {
     const known = this.#creations.get(name ?? '');
     if (response.status === 409) {

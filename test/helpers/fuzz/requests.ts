@@ -28,7 +28,7 @@ export type FuzzedRequest = {
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   partsOf(keys).map(assemble);
 
-/** Truncated requests. Not with Upgrade: Node does not notice their end. */
+/** Truncated requests, except those with an Upgrade header, because Node does not notice their end. */
 export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   fc
     .tuple(
