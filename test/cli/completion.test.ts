@@ -11,7 +11,6 @@ const offered = (...words: string[]) => {
   return offer.shell ?? offer.words.map(({ value }) => value);
 };
 
-const statuses = ['available', 'pending', 'sold'];
 const profiles = ['prod', 'staging', 'local'];
 const globals = [
   '--profile',
@@ -28,77 +27,57 @@ const globals = [
 ];
 
 describe('candidates', () => {
-  test.each<[line: string[], offered: string[] | string]>([
-    [['li'], ['list']],
-    [['p'], ['profiles']],
-    [['x'], []],
-    [
-      ['keys', ''],
-      ['add', 'list', 'revoke'],
-    ],
-    [['keys', 'add', '--pl'], ['--plan']],
-    [['use', ''], profiles],
-    [['use', 's'], ['staging']],
-    [['use', '--json', 's'], ['staging']],
-    [
-      ['completion', ''],
-      ['bash', 'zsh', 'fish', 'powershell'],
-    ],
-    [
-      ['help', 'l'],
-      ['list', 'login', 'logout'],
-    ],
-    [['help', 'e'], expect.arrayContaining(['exit-codes'])],
-    [
-      ['help', 'keys', ''],
-      ['add', 'list', 'revoke'],
-    ],
-    [
-      ['list', '--n'],
-      ['--ndjson', '--no-retry', '--no-input'],
-    ],
-    [['--profile', 'local', 'li'], ['list']],
-    [['--profile=local', 'li'], ['list']],
-    [['--json', 'keys', 'r'], ['revoke']],
-  ])('%j: commands, arguments and options', (line, words) => {
-    expect(offered(...line)).toEqual(words);
+  /** A line without `pets`, and the candidates; a line that ends with a space ends with an empty word. */
+  test.each<[line: string, offered: string]>([
+    ['li', 'list'],
+    ['p', 'profiles'],
+    ['x', ''],
+    ['keys ', 'add list revoke'],
+    ['keys add --pl', '--plan'],
+    ['use ', 'prod staging local'],
+    ['use s', 'staging'],
+    ['use --json s', 'staging'],
+    ['completion ', 'bash zsh fish powershell'],
+    ['help l', 'list login logout'],
+    ['help keys ', 'add list revoke'],
+    ['list --n', '--ndjson --no-retry --no-input'],
+    ['--profile local li', 'list'],
+    ['--profile=local li', 'list'],
+    ['--json keys r', 'revoke'],
+    ['list --status ', 'available pending sold'],
+    ['list --status p', 'pending'],
+    ['list --status=', '--status=available --status=pending --status=sold'],
+    ['list --status=p', '--status=pending'],
+    ['--profile ', 'prod staging local'],
+    ['list --all --profile l', 'local'],
+    ['--color ', 'auto always never'],
+    ['add --format ', 'csv ndjson json'],
+    ['keys add till --plan ', 'free pro business enterprise'],
+    ['list --limit ', ''],
+    ['list --limit=', ''],
+    ['list --all=', ''],
+    ['list --nothing=', ''],
+  ])('pets %s: %s', (line, words) => {
+    expect(offered(...line.split(' '))).toEqual(words.split(' ').filter(Boolean));
   });
 
-  test.each<[line: string[], offered: string[] | string]>([
-    [['list', '--status', ''], statuses],
-    [['list', '--status', 'p'], ['pending']],
-    [['list', '--status='], statuses.map((status) => `--status=${status}`)],
-    [['list', '--status=p'], ['--status=pending']],
-    [['--profile', ''], profiles],
-    [['list', '--all', '--profile', 'l'], ['local']],
-    [
-      ['--color', ''],
-      ['auto', 'always', 'never'],
-    ],
-    [
-      ['add', '--format', ''],
-      ['csv', 'ndjson', 'json'],
-    ],
-    [
-      ['keys', 'add', 'till', '--plan', ''],
-      ['free', 'pro', 'business', 'enterprise'],
-    ],
-    [['list', '--limit', ''], []],
-    [['list', '--limit='], []],
-    [['list', '--all='], []],
-    [['list', '--nothing='], []],
-    [['add', '--from', ''], 'files'],
-    [['add', '--from', '-'], 'files'],
-    [['add', '--from='], 'files'],
-    [['add', '--from=a/b=c'], 'files'],
-    [['serve', '--seed', ''], 'files'],
-    [['serve', '--data', ''], 'directories'],
-    [['keys', 'list', '--data', 'x'], 'directories'],
-    [['serve', '--', ''], 'commands'],
-    [['serve', '--seed', '--', 'npm', 'te'], 'commands'],
-    [['serve', '--', 'npm', '--x'], 'commands'],
-  ])('%j: values', (line, words) => {
-    expect(offered(...line)).toEqual(words);
+  test.each([
+    ['add --from ', 'files'],
+    ['add --from -', 'files'],
+    ['add --from=', 'files'],
+    ['add --from=a/b=c', 'files'],
+    ['serve --seed ', 'files'],
+    ['serve --data ', 'directories'],
+    ['keys list --data x', 'directories'],
+    ['serve -- ', 'commands'],
+    ['serve --seed -- npm te', 'commands'],
+    ['serve -- npm --x', 'commands'],
+  ])('pets %s: %s, which the shell completes', (line, kind) => {
+    expect(offered(...line.split(' '))).toBe(kind);
+  });
+
+  test('include the help topics', () => {
+    expect(offered('help', 'e')).toEqual(expect.arrayContaining(['exit-codes']));
   });
 
   test('include every command once', async () => {

@@ -6,46 +6,29 @@ const SHOP = 'http://shop.invalid/v1';
 
 describe('proxyFor', () => {
   const proxy = 'http://proxy.example:3128';
-  test.each<[string, string, Record<string, string>, object | undefined]>([
+  const secure = 'https://shop.invalid/v1';
+  test.each<[string, string, Record<string, string>, string | undefined, except?: string]>([
     ['no variable', SHOP, {}, undefined],
     ['an empty value counts as unset', SHOP, { HTTP_PROXY: '', https_proxy: '' }, undefined],
-    ['HTTP_PROXY for http', SHOP, { HTTP_PROXY: proxy }, { address: proxy }],
-    ['https_proxy for https', 'https://shop.invalid/v1', { https_proxy: proxy }, { address: proxy }],
-    ['HTTP_PROXY is not used for https', 'https://shop.invalid/v1', { HTTP_PROXY: proxy }, undefined],
+    ['HTTP_PROXY for http', SHOP, { HTTP_PROXY: proxy }, proxy],
+    ['https_proxy for https', secure, { https_proxy: proxy }, proxy],
+    ['HTTP_PROXY is not used for https', secure, { HTTP_PROXY: proxy }, undefined],
     ['HTTPS_PROXY is not used for http', SHOP, { HTTPS_PROXY: proxy }, undefined],
-    ['a host and port without a protocol', SHOP, { http_proxy: 'proxy.example:3128' }, { address: proxy }],
-    [
-      'lower case takes precedence',
-      SHOP,
-      { http_proxy: proxy, HTTP_PROXY: 'http://other' },
-      { address: proxy },
-    ],
+    ['a host and port without a protocol', SHOP, { http_proxy: 'proxy.example:3128' }, proxy],
+    ['lower case takes precedence', SHOP, { http_proxy: proxy, HTTP_PROXY: 'http://other' }, proxy],
     ['even if it is empty', SHOP, { http_proxy: '', HTTP_PROXY: proxy }, undefined],
-    ['NO_PROXY', SHOP, { HTTP_PROXY: proxy, NO_PROXY: 'a,b' }, { address: proxy, except: 'a,b' }],
-    [
-      'no_proxy takes precedence',
-      SHOP,
-      { HTTP_PROXY: proxy, NO_PROXY: 'a', no_proxy: 'b' },
-      { address: proxy, except: 'b' },
-    ],
-    ...['localhost', '127.0.0.1', '127.1.2.3', '[::1]', 'LOCALHOST'].map(
-      (host): [string, string, Record<string, string>, undefined] => [
-        `never for ${host}`,
-        `https://${host}:8443/v1`,
-        { HTTP_PROXY: proxy, HTTPS_PROXY: proxy },
-        undefined,
-      ],
-    ),
-    ...['localhost.example', '128.0.0.1', '10.0.0.1'].map(
-      (host): [string, string, Record<string, string>, object] => [
-        `for ${host}`,
-        `https://${host}/v1`,
-        { HTTPS_PROXY: proxy },
-        { address: proxy },
-      ],
-    ),
-  ])('%s (%s, %j)', (_name, baseUrl, env, expected) => {
-    expect(proxyFor(baseUrl, env)).toEqual(expected);
+    ['NO_PROXY', SHOP, { HTTP_PROXY: proxy, NO_PROXY: 'a,b' }, proxy, 'a,b'],
+    ['no_proxy takes precedence', SHOP, { HTTP_PROXY: proxy, NO_PROXY: 'a', no_proxy: 'b' }, proxy, 'b'],
+  ])('%s (%s, %j)', (_name, baseUrl, env, address, except) => {
+    expect(proxyFor(baseUrl, env)).toEqual(address && { address, ...(except && { except }) });
+  });
+
+  test.each([
+    ...['localhost', '127.0.0.1', '127.1.2.3', '[::1]', 'LOCALHOST'].map((host) => [host, false] as const),
+    ...['localhost.example', '128.0.0.1', '10.0.0.1'].map((host) => [host, true] as const),
+  ])('is used for %s: %s', (host, isUsed) => {
+    const env = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy };
+    expect(proxyFor(`https://${host}:8443/v1`, env)).toEqual(isUsed ? { address: proxy } : undefined);
   });
 
   test.each([

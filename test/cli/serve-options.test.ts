@@ -97,22 +97,8 @@ test('--latency and --fail-rate repeat the same faults with the same --fault-see
 });
 
 test('the first lines describe the faults and the seed to repeat them', async () => {
-  const program = await startInTerminal(
-    [
-      'serve',
-      '--port',
-      '0',
-      '--ephemeral',
-      '--no-profile',
-      '--latency',
-      '200',
-      '--fail-rate',
-      '.1',
-      '--fault-seed',
-      '42',
-    ],
-    { columns: 100 },
-  );
+  const line = 'serve --port 0 --ephemeral --no-profile --latency 200 --fail-rate .1 --fault-seed 42';
+  const program = await startInTerminal(line.split(' '), { columns: 100 });
   await expect.poll(program.stdout).toContain('pets list');
   program.raise('SIGTERM');
   expect(await program.ended).toBe(0);

@@ -4,9 +4,11 @@ import { isExhausted, requestedDelay } from '../../src/client/rate-limit.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
-const DATE = 'Fri, 20 Nov 2026 12:00:00 GMT';
-const HOUR_SLOW = 'Fri, 20 Nov 2026 11:00:00 GMT';
-const HOUR_FAST = 'Fri, 20 Nov 2026 13:00:00 GMT';
+/** A time on the day of NOW as an HTTP-date. */
+const dateAt = (time: string) => `Fri, 20 Nov 2026 ${time} GMT`;
+const DATE = dateAt('12:00:00');
+const HOUR_SLOW = dateAt('11:00:00');
+const HOUR_FAST = dateAt('13:00:00');
 const seconds = (time: string) => String(Date.parse(time) / 1_000);
 const after = (...texts: string[]): HttpHeaders => ({ 'retry-after': texts.length === 1 ? texts[0] : texts });
 const reset = (...texts: string[]): HttpHeaders => ({
@@ -33,12 +35,8 @@ const delays: Case[] = [
   ['repeated in the other order', after('9', '7'), 9_000],
   ['repeated, one of them invalid', after('soon', '9'), 9_000],
   ['joined by a comma: the longest', after('7, 9,8'), 9_000],
-  ['a number and a date joined by a comma', after('7, Fri, 20 Nov 2026 12:01:30 GMT'), 90_000],
-  [
-    'two dates joined by a comma',
-    after('Fri, 20 Nov 2026 12:01:30 GMT, Fri, 20 Nov 2026 12:00:10 GMT'),
-    90_000,
-  ],
+  ['a number and a date joined by a comma', after(`7, ${dateAt('12:01:30')}`), 90_000],
+  ['two dates joined by a comma', after(`${dateAt('12:01:30')}, ${dateAt('12:00:10')}`), 90_000],
   ['an empty list', after(', ,'), undefined],
 ];
 
@@ -48,28 +46,28 @@ const invalid = [
 ].map((text): Case => [JSON.stringify(text), after(text), undefined]);
 
 const dates: Case[] = [
-  ['IMF-fixdate', after('Fri, 20 Nov 2026 12:01:30 GMT'), 90_000],
+  ['IMF-fixdate', after(dateAt('12:01:30')), 90_000],
   ['RFC 850', after('Friday, 20-Nov-26 12:01:30 GMT'), 90_000],
   ['asctime', after('Fri Nov 20 12:01:30 2026'), 90_000],
   ['asctime with a day of one digit', after('Tue Dec  1 12:00:00 2026'), 11 * 86_400_000],
-  ['in the past', after('Fri, 20 Nov 2026 11:00:00 GMT'), 0],
+  ['in the past', after(dateAt('11:00:00')), 0],
   ['RFC 850, 50 years ahead', after('Friday, 20-Nov-76 12:00:00 GMT'), 1_577_923_200_000],
   ['RFC 850, a year more than 50 years ahead is in the past', after('Sunday, 06-Nov-94 08:49:37 GMT'), 0],
-  ['a leap second', after('Fri, 20 Nov 2026 12:00:60 GMT'), 59_000],
+  ['a leap second', after(dateAt('12:00:60')), 59_000],
   ['year 9999', after('Fri, 31 Dec 9999 23:59:59 GMT'), 1e14],
   ['year 0099', after('Fri, 31 Dec 0099 23:59:59 GMT'), 0],
   ['an invalid month', after('Fri, 20 Nod 2026 12:01:30 GMT'), undefined],
   ['an invalid day', after('Mon, 30 Feb 2026 12:01:30 GMT'), undefined],
-  ['an invalid hour', after('Fri, 20 Nov 2026 24:01:30 GMT'), undefined],
-  ['an invalid minute', after('Fri, 20 Nov 2026 12:60:30 GMT'), undefined],
-  ['an invalid second', after('Fri, 20 Nov 2026 12:00:61 GMT'), undefined],
+  ['an invalid hour', after(dateAt('24:01:30')), undefined],
+  ['an invalid minute', after(dateAt('12:60:30')), undefined],
+  ['an invalid second', after(dateAt('12:00:61')), undefined],
   ['another time zone', after('Fri, 20 Nov 2026 12:01:30 EST'), undefined],
   ['incomplete', after('Fri, 20 Nov 2026 12:01'), undefined],
 ];
 
 const clocks: Case[] = [
-  ['a server clock an hour slow', { date: HOUR_SLOW, ...after('Fri, 20 Nov 2026 11:00:20 GMT') }, 20_000],
-  ['a server clock an hour fast', { date: HOUR_FAST, ...after('Fri, 20 Nov 2026 13:00:20 GMT') }, 20_000],
+  ['a server clock an hour slow', { date: HOUR_SLOW, ...after(dateAt('11:00:20')) }, 20_000],
+  ['a server clock an hour fast', { date: HOUR_FAST, ...after(dateAt('13:00:20')) }, 20_000],
   ['an hour slow, in RFC 850', { date: HOUR_SLOW, ...after('Friday, 20-Nov-26 11:00:20 GMT') }, 20_000],
   [
     'an hour fast, in asctime',
@@ -77,7 +75,7 @@ const clocks: Case[] = [
     20_000,
   ],
   ['seconds are independent of the clock', { date: HOUR_FAST, ...after('20') }, 20_000],
-  ['an invalid Date', { date: 'today', ...after('Fri, 20 Nov 2026 12:00:20 GMT') }, 20_000],
+  ['an invalid Date', { date: 'today', ...after(dateAt('12:00:20')) }, 20_000],
   ['a reset time, an hour slow', { date: HOUR_SLOW, ...reset(seconds('2026-11-20T11:00:45Z')) }, 45_000],
   ['a reset time, an hour fast', { date: HOUR_FAST, ...reset(seconds('2026-11-20T13:00:45Z')) }, 45_000],
 ];

@@ -15,11 +15,11 @@ async function run(baseUrl: string, args: string[], env: Record<string, string> 
   return machine.command(args, { env: { PETS_BASE_URL: baseUrl, PETS_API_KEY: KEY, ...env } });
 }
 
+const TRUSTED = { NODE_EXTRA_CA_CERTS: AUTHORITY };
+
 test('an authority in NODE_EXTRA_CA_CERTS is trusted', async () => {
   const server = await tlsServer('localhost');
-  const { code, stdout } = await run(`https://localhost:${server.port}/v1`, ['list', '--json'], {
-    NODE_EXTRA_CA_CERTS: AUTHORITY,
-  });
+  const { code, stdout } = await run(`https://localhost:${server.port}/v1`, ['list', '--json'], TRUSTED);
   expect([code, stdout]).toEqual([0, '[]\n']);
   expect(server.requests).toEqual(['GET /v1/pets']);
 });
@@ -27,19 +27,9 @@ test('an authority in NODE_EXTRA_CA_CERTS is trusted', async () => {
 describe('an invalid certificate: nothing is sent, and there is no retry', () => {
   test.each<[string, Certificate, Record<string, string>, RegExp]>([
     ['of an unknown authority', 'localhost', {}, /unknown authority/],
-    ['expired', 'expired', { NODE_EXTRA_CA_CERTS: AUTHORITY }, /expired/],
-    [
-      'for another host',
-      'other-host',
-      { NODE_EXTRA_CA_CERTS: AUTHORITY },
-      /certificate is for another host name/,
-    ],
-    [
-      'self-signed, with a trusted authority',
-      'self-signed',
-      { NODE_EXTRA_CA_CERTS: AUTHORITY },
-      /unknown authority/,
-    ],
+    ['expired', 'expired', TRUSTED, /expired/],
+    ['for another host', 'other-host', TRUSTED, /certificate is for another host name/],
+    ['self-signed, with a trusted authority', 'self-signed', TRUSTED, /unknown authority/],
   ])('%s', async (_name, certificate, env, reason) => {
     const server = await tlsServer(certificate);
     const { code, stdout, stderr } = await run(`https://localhost:${server.port}/v1`, ADD, env);
@@ -84,7 +74,7 @@ describe('through a proxy', () => {
     const server = await tlsServer('other-host');
     const proxy = await proxyServer(server.port);
     const { code, stdout } = await run('https://shop.example/v1', ['list', '--json'], {
-      NODE_EXTRA_CA_CERTS: AUTHORITY,
+      ...TRUSTED,
       HTTPS_PROXY: proxy.url,
     });
     expect([code, stdout]).toEqual([0, '[]\n']);
