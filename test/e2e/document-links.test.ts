@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { anchorsOf, brokenLinks } from '../helpers/document-links.ts';
 import { documents, repository } from '../helpers/documents.ts';
@@ -10,6 +12,18 @@ const names = [...documents.map(({ name }) => name), 'CHANGELOG.md', 'bench/READ
 
 test.each(names)('every link in %s has a target', (name) => {
   expect(brokenLinks(repository, name)).toEqual([]);
+});
+
+test('every link in a document of the package has a target in the package', async () => {
+  const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: repository,
+  });
+  const packed: string[] = JSON.parse(stdout)[0].files.map(({ path }: { path: string }) => path);
+  const directory = await temporaryDirectory();
+  for (const path of packed) await cp(join(repository, path), join(directory, path), { recursive: true });
+  const texts = packed.filter((path) => path.endsWith('.md'));
+  expect(texts).toEqual(expect.arrayContaining(['README.md', 'CONTRIBUTING.md', 'docs/commands.md']));
+  expect(texts.flatMap((name) => brokenLinks(directory, name))).toEqual([]);
 });
 
 test('every file and directory of the repository that a document names exists', () => {

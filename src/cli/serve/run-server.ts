@@ -112,9 +112,9 @@ async function start(
     if (error instanceof StoreError || error instanceof CliError) throw error;
     throw new CliError(`cannot listen on ${host}:${port}: ${systemReason(error)}`, {
       code: 'cannot_listen',
-      hint: ['EADDRNOTAVAIL', 'ENOTFOUND'].includes(errnoOf(error) ?? '')
-        ? 'use an address of this machine, or omit --host to listen on 127.0.0.1'
-        : 'use another port, or any free port: pets serve --port 0',
+      hint: ['EADDRINUSE', 'EACCES'].includes(errnoOf(error) ?? '')
+        ? 'use another port, or any free port: pets serve --port 0'
+        : 'use an address of this machine, or omit --host to listen on 127.0.0.1',
       cause: error,
     });
   }

@@ -2,14 +2,14 @@
 // output that the entry prints without loading the program.
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { build } from 'rolldown';
-import { tsImport } from 'tsx/esm/api';
+import { type BuildOptions, build, type Plugin } from 'rolldown';
+import { prerender } from './prerender.ts';
 
 const outdir = 'dist';
 
 // undici's HTTP/1 client imports its HTTP/2 client and the bodies of fetch, which requests with text bodies never use.
 // Loading them would take longer than a request.
-const unused = {
+const unused: Plugin = {
   name: 'unused',
   resolveId(source, importer = '') {
     const isImporter = /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client(-h1)?\.js$/.test(importer);
@@ -29,7 +29,7 @@ const groups = ['cli/run.ts', 'cli/main.ts', 'client/client.ts'].map((file, i) =
 }));
 
 // The entry loads the bundled program, instead of containing it.
-const loadProgram = {
+const loadProgram: Plugin = {
   name: 'load-program',
   resolveId: (source) => (source.endsWith('/run.ts') ? { id: './program.js', external: true } : undefined),
 };
@@ -39,13 +39,14 @@ const program = await bundle({ input: { program: 'src/cli/run.ts' }, plugins: [u
 const entry = await bundle({ input: { pets: 'bin/pets.ts' }, plugins: [loadProgram] });
 await writeFile(join(outdir, 'package.json'), '{"type":"commonjs"}\n');
 await chmod(join(outdir, 'pets.js'), 0o755);
-const { prerender } = await tsImport('./prerender.ts', import.meta.url);
 await writeFile(join(outdir, 'prerendered.json'), JSON.stringify(await prerender()));
-const modules = [...program.output, ...entry.output].flatMap((chunk) => chunk.moduleIds ?? []);
+const modules = [...program.output, ...entry.output].flatMap((chunk) =>
+  'moduleIds' in chunk ? chunk.moduleIds : [],
+);
 await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licences(modules));
 
 /** Writes CommonJS, because Node takes longer to start its loader of ES modules than to load these files. */
-function bundle(options) {
+function bundle(options: BuildOptions) {
   return build({
     ...options,
     platform: 'node',
@@ -63,17 +64,17 @@ function bundle(options) {
 }
 
 /** The licence texts of the bundled packages, which their terms require. */
-async function licences(modules) {
-  const packages = new Set();
+async function licences(modules: readonly string[]): Promise<string> {
+  const packages = new Set<string>();
   for (const path of modules) {
     const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path.replaceAll('\\', '/'));
-    if (match) packages.add(match[1]);
+    if (match?.[1]) packages.add(match[1]);
   }
   const texts = await Promise.all([...packages].sort().map(licenceOf));
   return texts.join(`\n${'-'.repeat(80)}\n\n`);
 }
 
-async function licenceOf(directory) {
+async function licenceOf(directory: string): Promise<string> {
   const { name, version, license } = JSON.parse(await readFile(join(directory, 'package.json'), 'utf8'));
   const title = `${name} ${version} (${license})\n\n`;
   for (const file of ['LICENSE', 'license', 'LICENSE.md', 'LICENSE.txt', 'LICENCE', 'License']) {

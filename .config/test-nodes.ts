@@ -18,12 +18,12 @@ for (const line of lines) {
 console.log(counts.join('\n'));
 if (counts.some((count) => !/ 0 failed$/.test(count))) process.exitCode = 1;
 
-function prove(line, directory) {
+function prove(line: string, directory: string): string {
   const node = execFileSync('npx', ['-y', '-p', `node@${line}`, 'node', '-p', 'process.execPath'], {
     encoding: 'utf8',
   });
   const env = { ...process.env, PATH: `${dirname(node.trim())}${delimiter}${process.env.PATH}` };
-  const run = (command, args) =>
+  const run = (command: string, args: string[]) =>
     spawnSync(command, args, { cwd: directory, env, stdio: 'inherit' }).status === 0;
   const results = join(directory, 'results.json');
   const isReady =
