@@ -22,17 +22,6 @@ test('after -- it prints the candidates with descriptions, and what the shell sh
   expect(await candidates('add', '--from', '')).toBe(':files\n');
 });
 
-test.each([
-  [['completion'], "missing required argument 'shell'", 'pets completion bash'],
-  [['completion', 'tcsh'], 'one of bash, zsh, fish, powershell', 'pets help completion'],
-  [['completion', 'bash', 'zsh'], 'only one shell', 'pets completion bash'],
-])('%j is refused: %s', async (argv, message, hint) => {
-  const { code, stdout, stderr } = await runInTerminal(argv);
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toContain(message);
-  expect(stderr).toContain(hint);
-});
-
 test('the script for PowerShell calls pets, and its brackets and quotes are balanced', async () => {
   const { stdout } = await runInTerminal(['completion', 'powershell']);
   expect(stdout).toContain('Register-ArgumentCompleter -Native -CommandName pets -ScriptBlock {');

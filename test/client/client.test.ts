@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RateLimitError } from '../../src/client/errors.ts';
-import { add, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
+import { PET, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 async function connect(handler: Handler, options: TestClientOptions = {}) {
@@ -45,42 +44,6 @@ describe('a call', () => {
     const { client, server } = await connect((_, response) => reply(response, 200, PET));
     await client.call('getPet', { params: { petId: 9223372036854775807n } });
     expect(server.requests[0]?.url).toBe('/v1/pets/9223372036854775807');
-  });
-});
-
-describe('retries', () => {
-  test('after 429: waits for Retry-After, reports the wait, and sends the same request', async () => {
-    const { client, server, waits, slept } = await connect((_, response, count) =>
-      count === 1
-        ? replyError(response, 429, 'rate_limited', { 'Retry-After': '7' })
-        : reply(response, 201, PET),
-    );
-    await add(client);
-    expect(slept).toEqual([7_000]);
-    expect(waits).toEqual([
-      { reason: 'rate limit', milliseconds: 7_000, until: Date.parse('2026-11-20T12:00:07Z') },
-    ]);
-    const [first, second] = server.requests;
-    expect(second?.body).toBe(first?.body);
-    expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key']);
-  });
-
-  test('are not made if the wait is longer than allowed; the error has its end', async () => {
-    const { client, server, slept, clock } = await connect((_, response) =>
-      reply(response, 429, 'not JSON', { 'Retry-After': '3600' }),
-    );
-    const error = await rejection(list(client));
-    expect(error).toBeInstanceOf(RateLimitError);
-    expect(error).toMatchObject({ until: clock.now() + 3_600_000 });
-    expect([slept, server.requests.length]).toEqual([[], 1]);
-  });
-
-  test('are not made if they are off', async () => {
-    const { client, server } = await connect((_, response) => replyError(response, 503), {
-      maxWaitMilliseconds: undefined,
-    });
-    await rejection(list(client));
-    expect(server.requests).toHaveLength(1);
   });
 });
 

@@ -130,6 +130,9 @@ const wrongWords: Row[] = [
   ['get', 'id', 'for example: pets get 7'],
   ['use', 'profile'],
   ['list --limit', '--limit'],
+  ['completion', "missing required argument 'shell'", 'pets completion bash'],
+  ['completion tcsh', 'one of bash, zsh, fish, powershell', 'pets help completion'],
+  ['completion bash zsh', 'only one shell', 'pets completion bash'],
   ['help nothing', 'nothing', 'pets help'],
   ['help keys nothing', 'keys nothing'],
 ];

@@ -1,6 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
+/** Any JSON object of the document. */
 type Node = { [key: string]: Node };
 
 /** A received response. */
@@ -44,11 +45,13 @@ export function conformance(document: unknown) {
     return (validate.errors ?? []).map(({ instancePath, message }) => `${where}${instancePath} ${message}`);
   }
 
-  /** The operations that the document describes for a path, by method. */
+  /** The operations that the document has for a path, by method in lower case. */
   function itemAt(path: string): Node | undefined {
     const base = String(root['servers']?.[0]?.['url']);
     const target = path.replace(/[?#].*/, '');
-    return Object.entries(root['paths'] ?? {}).find(([template]) => matches(base + template, target))?.[1];
+    return Object.entries(root['paths'] ?? {}).find(([template]) =>
+      matchesTemplate(base + template, target),
+    )?.[1];
   }
 
   /** Validates a response; returns the differences from the document. */
@@ -76,7 +79,7 @@ export function conformance(document: unknown) {
         const { required, schema } = resolve(reference);
         const value = headers.get(name);
         if (value === null) return required ? [`${name} is missing`] : [];
-        return mismatches({ where: name, schema, value: decoded(value, resolve(schema as Node)) });
+        return mismatches({ where: name, schema, value: decodeHeader(value, resolve(schema as Node)) });
       }),
     ];
   }
@@ -86,7 +89,7 @@ export function conformance(document: unknown) {
     const type = headers.get('content-type')?.split(';')[0]?.trim() ?? '(none)';
     const media = described['content']?.[type];
     if (media === undefined) return [`Content-Type ${type} is not documented`];
-    const value = parsed(text);
+    const value = parseJson(text);
     if (value === undefined) return ['the body is not JSON'];
     return mismatches({ where: 'body', schema: media['schema'], value });
   }
@@ -127,7 +130,7 @@ export function conformance(document: unknown) {
   };
 }
 
-function matches(template: string, path: string): boolean {
+function matchesTemplate(template: string, path: string): boolean {
   const [parts, segments] = [template.split('/'), path.split('/')];
   return (
     parts.length === segments.length &&
@@ -136,14 +139,14 @@ function matches(template: string, path: string): boolean {
 }
 
 /** Converts a header's text to the type in its schema, if it has that form. */
-function decoded(text: string, { type }: Node): unknown {
+function decodeHeader(text: string, { type }: Node): unknown {
   const kind: unknown = type;
   if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);
   if (kind === 'boolean' && /^(?:true|false)$/.test(text)) return text === 'true';
   return text;
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
