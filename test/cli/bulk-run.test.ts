@@ -1,8 +1,8 @@
-import { chmod, readdir, readFile, stat } from 'node:fs/promises';
+import { chmod, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
-import { type BulkRun, previewRun } from '../../src/cli/bulk/open-run.ts';
+import type { BulkRun } from '../../src/cli/bulk/open-run.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 import { acquireDirectoryLock } from '../../src/system/lock/directory-lock.ts';
 import {
@@ -231,16 +231,6 @@ describe('a lock', () => {
     const all = await Promise.allSettled(Array.from({ length: 8 }, () => open(animals(3))));
     expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     for (const each of all) if (each.status === 'rejected') expect(each.reason.code).toBe('already_running');
-  });
-
-  it('is not needed for a preview, which changes nothing', async () => {
-    const { open, options, clock, find } = await bulk();
-    const run = await open(animals(5));
-    await addRows(run, 2);
-    const before = await readFile((await find('ledger.ndjson'))[0] ?? '');
-    const preview = await previewRun(inputOf(animals(5)), { ...options, now: clock.now() });
-    expect(preview.plan.counts).toMatchObject({ added: 2, new: 3 });
-    expect(await readFile((await find('ledger.ndjson'))[0] ?? '')).toEqual(before);
   });
 });
 

@@ -4,7 +4,7 @@ import type { Client } from '../../src/client/client.ts';
 import { ApiFailure, NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
-import { animals, BASE_URL, inputOf, pendingOf } from './bulk.ts';
+import { animals, inputOf, pendingOf, RUN_OPTIONS } from './bulk.ts';
 import { SimulatedDisk } from './store-disk.ts';
 import { randomOf } from './store-fixtures.ts';
 
@@ -109,16 +109,14 @@ type Life = { apiKey: string; now: number; client: Client; random: () => number 
 /** Adds the current file, and returns the result of each row. */
 async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, random }: Life) {
   const options = {
+    ...RUN_OPTIONS,
     directory: '/state/bulk',
     files: disk,
     now,
     random: (bytes: number) => Buffer.from(Array.from({ length: bytes }, () => Math.floor(random() * 256))),
     lockDirectory: async () => ({ announce: () => {}, release: async () => {} }),
-    baseUrl: BASE_URL,
     apiKeyHash: hashKey(apiKey),
-    restart: false,
     skipAdded: true,
-    skipCommand: '',
   };
   const opened: BulkRun = await openRun(inputOf(file), options).catch((error) => {
     if (error?.code !== 'usage') throw error;

@@ -73,6 +73,16 @@ export async function addRows(run: BulkRun, count = Number.POSITIVE_INFINITY): P
   }
 }
 
+export const RUN_OPTIONS: Omit<RunOptions, 'directory' | 'now'> = {
+  files: realFileSystem,
+  random: randomBytes,
+  baseUrl: BASE_URL,
+  apiKeyHash: API_KEY_HASH,
+  restart: false,
+  skipAdded: false,
+  skipCommand: 'pets add --from animals.csv --skip-added',
+};
+
 export type Bulk = {
   clock: ManualClock;
   options: RunOptions;
@@ -89,17 +99,7 @@ export type Bulk = {
 export async function bulk(): Promise<Bulk> {
   const clock = manualClock();
   const directory = join(await temporaryDirectory(), 'state', 'bulk');
-  const options: RunOptions = {
-    directory,
-    files: realFileSystem,
-    now: 0,
-    random: randomBytes,
-    baseUrl: BASE_URL,
-    apiKeyHash: API_KEY_HASH,
-    restart: false,
-    skipAdded: false,
-    skipCommand: 'pets add --from animals.csv --skip-added',
-  };
+  const options: RunOptions = { ...RUN_OPTIONS, directory, now: 0 };
   const open: Bulk['open'] = async (input, more) => {
     const run = await openRun('rows' in input ? input : inputOf(input), {
       ...options,

@@ -80,7 +80,11 @@ export async function openLedger(
 ): Promise<LedgerFile> {
   const path = join(directory, LEDGER);
   const file = await files.open(path, 'readwrite');
-  const appendFile = new AppendFile(file, (await file.stat()).size);
+  const { size } = await file.stat().catch(async (error) => {
+    await file.close();
+    throw error;
+  });
+  const appendFile = new AppendFile(file, size);
   const fail = (cause: unknown): never => {
     throw fileError('write', path, cause, 'fix the problem, then rerun the command to resume');
   };

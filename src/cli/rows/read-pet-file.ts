@@ -51,7 +51,12 @@ export async function readPetFile(
   const input = isPiped ? stdin : createReadStream(from);
   // Opening a named pipe blocks until it has a writer. This cannot be aborted, so the signal must end the process.
   const canAbort = isPiped || path !== undefined;
-  const unsubscribe = canAbort ? onSignal(['SIGINT'], () => input.destroy(new InterruptedError())) : () => {};
+  const interrupt = new AbortController();
+  const stop = () => {
+    interrupt.abort(new InterruptedError());
+    input.destroy(interrupt.signal.reason);
+  };
+  const unsubscribe = canAbort ? onSignal(['SIGINT'], stop) : () => {};
   const hash = createHash('sha256');
   const rows: PetRow[] = [];
   const fields = new Set<string>();
@@ -65,7 +70,7 @@ export async function readPetFile(
       // Many rows are parsed at a time, but signals are handled only between turns of the event loop.
       if (read % ROWS_BETWEEN_SIGNALS === 1) {
         await new Promise((resolve) => setImmediate(resolve));
-        if (input.errored) throw input.errored;
+        interrupt.signal.throwIfAborted();
       }
       if ('error' in row) {
         await errors.report(row.line, row);
@@ -80,6 +85,7 @@ export async function readPetFile(
       emptyNames.check(row.line, parsed.data.name);
       rows.push({ line: row.line, pet: parsed.data });
     }
+    interrupt.signal.throwIfAborted();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).syscall) throw fileError('read', name, error);
     throw describeNotText(error, name, form);
