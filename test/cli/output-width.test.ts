@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { cutToWidth, displayWidth, wrapToWidth } from '../../src/cli/output/width.ts';
-import { graphemeSoup } from '../helpers/hostile-text.ts';
+import { graphemeTexts } from '../helpers/hostile-text.ts';
 
 const segments = (text: string) => [...new Intl.Segmenter().segment(text)].map(({ segment }) => segment);
 
@@ -53,7 +53,7 @@ describe('the width of a text', () => {
 
   test('is the sum of the widths of its graphemes', () => {
     fc.assert(
-      fc.property(graphemeSoup, (text) => {
+      fc.property(graphemeTexts, (text) => {
         const sum = segments(text).reduce((width, each) => width + displayWidth(each), 0);
         expect(displayWidth(text)).toBe(sum);
       }),
@@ -82,7 +82,7 @@ describe('cutting a text', () => {
 
   test('never exceeds the width, keeps a text that fits, and cuts between graphemes', () => {
     fc.assert(
-      fc.property(graphemeSoup, fc.integer({ min: 1, max: 60 }), (text, columns) => {
+      fc.property(graphemeTexts, fc.integer({ min: 1, max: 60 }), (text, columns) => {
         const cut = cutToWidth(text, columns);
         expect(displayWidth(cut)).toBeLessThanOrEqual(columns);
         expect(cut === text).toBe(displayWidth(text) <= columns);
@@ -116,7 +116,7 @@ describe('wrapping a paragraph', () => {
   test('keeps every word whole and in order, and no line is too wide unless it is a single word', () => {
     const anyColumns = fc.integer({ min: 1, max: 60 });
     fc.assert(
-      fc.property(graphemeSoup, anyColumns, fc.integer({ min: 0, max: 8 }), (text, columns, indent) => {
+      fc.property(graphemeTexts, anyColumns, fc.integer({ min: 0, max: 8 }), (text, columns, indent) => {
         const lines = wrapToWidth(text, columns, indent);
         const words = (each: string) => each.split(/ +/).filter(Boolean);
         expect(lines.flatMap(words)).toEqual(words(text));

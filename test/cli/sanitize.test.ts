@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { quoteIfBlank, sanitizeForTerminal, sanitizeJson, tsvLine } from '../../src/cli/output/sanitize.ts';
 import { displayWidth } from '../../src/cli/output/width.ts';
 import { cases } from '../helpers/cases.ts';
-import { graphemes, hostileSoup } from '../helpers/hostile-text.ts';
+import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 
 const ZWJ = '\u200d';
 /** A letter with eight marks and joiners. */
@@ -62,7 +62,7 @@ describe('control characters and invisible characters', () => {
 
   test('are escaped in any text', () => {
     fc.assert(
-      fc.property(fc.oneof(hostileSoup, fc.string({ unit: 'binary' })), (text) => {
+      fc.property(fc.oneof(hostileTexts, fc.string({ unit: 'binary' })), (text) => {
         const shown = sanitizeForTerminal(text);
         expect(shown).not.toMatch(
           /[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029\u200b\u00ad\ufeff\ufff9-\ufffb]/u,
@@ -78,7 +78,7 @@ describe('control characters and invisible characters', () => {
 
   test('are escaped in JSON so that its value stays the same', () => {
     fc.assert(
-      fc.property(hostileSoup, hostileSoup, (name, value) => {
+      fc.property(hostileTexts, hostileTexts, (name, value) => {
         const document = { [name]: [value, 1] };
         const shown = sanitizeJson(JSON.stringify(document, undefined, 2));
         expect(JSON.parse(shown)).toEqual(JSON.parse(JSON.stringify(document)));

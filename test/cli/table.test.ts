@@ -6,7 +6,7 @@ import { type Column, renderRows, renderTable } from '../../src/cli/output/table
 import { fitColumns } from '../../src/cli/output/table-layout.ts';
 import { displayWidth } from '../../src/cli/output/width.ts';
 import { cases } from '../helpers/cases.ts';
-import { graphemes, hostileSoup } from '../helpers/hostile-text.ts';
+import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 
 const terminal = (columns: number, level: 0 | 1 = 0) =>
   ({ isTerminal: true, columns, colours: new Chalk({ level }) }) as unknown as Console;
@@ -23,7 +23,7 @@ const linesAt = (columns: number, rows: readonly string[][], declared = COLUMNS)
 
 const anyWidth = fc.integer({ min: 40, max: 200 });
 const anyName = fc.oneof(
-  hostileSoup,
+  hostileTexts,
   fc.constantFrom('x'.repeat(10_000), `Z${'\u0301'.repeat(500)}`, 'א'.repeat(300)),
 );
 

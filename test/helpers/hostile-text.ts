@@ -8,12 +8,12 @@ export const graphemes = {
   'a flag of tags': '🏴󠁧󠁢󠁥󠁮󠁧󠁿',
   'a keycap': '1️⃣',
   'a symbol that is an emoji by its selector': '❤️',
-  'the same without': '❤',
+  'that symbol without the selector': '❤',
   'a wide character': '猫',
   'a Korean syllable in parts': '\u1112\u1161\u11ab',
   'a half-width character with its mark': 'ｶﾞ',
   'a letter with a mark': 'e\u0301',
-  'a letter with many': `o${'\u0309\u0330\u035b'.repeat(2)}`,
+  'a letter with many marks': `o${'\u0309\u0330\u035b'.repeat(2)}`,
   'a conjunct': 'क्षि',
   'a Thai vowel': 'กำ',
   'a right-to-left letter': 'ש',
@@ -25,12 +25,12 @@ export const graphemes = {
 } as const;
 
 /** Texts of these graphemes in any order. */
-export const graphemeSoup = fc
+export const graphemeTexts = fc
   .array(fc.constantFrom(...Object.values(graphemes)), { maxLength: 40 })
   .map((each) => each.join(''));
 
 /** Arbitrary text: these graphemes and any UTF-16 unit, including lone surrogates. */
-export const hostileSoup = fc
+export const hostileTexts = fc
   .array(
     fc.oneof(
       fc.constantFrom(...Object.values(graphemes)),

@@ -2,19 +2,20 @@ import { expect } from 'vitest';
 import type { Sample } from './json-output-types.ts';
 import { type Machine, type ProgramOptions, serve } from './pets.ts';
 
-const LINES = ['list --ndjson', 'serve'];
+/** The outputs with one JSON value per line. */
+const LINE_OUTPUTS = ['list --ndjson', 'serve'];
 
 /** Runs commands with `--json` and collects their output as samples of `Output` and `Message`. */
 export function collectSamples() {
   const samples: Sample[] = [];
-  const keep = (field: string, json: string) => samples.push({ root: 'Output', field, json });
+  const addSample = (field: string, json: string) => samples.push({ root: 'Output', field, json });
 
   /** Each line on stderr has one field, which names its type; an event is from `serve -- <command>`. */
-  function keepMessages(stderr: string): void {
+  function addMessages(stderr: string): void {
     for (const line of linesOf(stderr)) {
       const message = JSON.parse(line);
       const [field = '', ...more] = Object.keys(message);
-      if (field === 'event') keep('serve -- <command>', line);
+      if (field === 'event') addSample('serve -- <command>', line);
       else {
         expect(more, line).toEqual([]);
         samples.push({ root: 'Message', field, json: line.slice(line.indexOf(':') + 1, -1) });
@@ -37,9 +38,9 @@ export function collectSamples() {
       const { code, stdout, stderr } = await machine.pets([command, ...flags, ...rest], options);
       expect(code, `${args.join(' ')}\n${stdout}\n${stderr}`).toBe(exit);
       if (field === undefined) expect(stdout).toBe('');
-      else if (LINES.includes(field)) for (const line of linesOf(stdout)) keep(field, line);
-      else keep(field, stdout);
-      if (flags.length > 0) keepMessages(stderr);
+      else if (LINE_OUTPUTS.includes(field)) for (const line of linesOf(stdout)) addSample(field, line);
+      else addSample(field, stdout);
+      if (flags.length > 0) addMessages(stderr);
     },
 
     /** Starts a service; `end` stops it and keeps its events. */
@@ -49,8 +50,8 @@ export function collectSamples() {
         url: service.url,
         async end() {
           await service.end('SIGTERM');
-          for (const line of linesOf(service.stdout())) keep('serve', line);
-          keepMessages(service.stderr());
+          for (const line of linesOf(service.stdout())) addSample('serve', line);
+          addMessages(service.stderr());
         },
       };
     },

@@ -4,7 +4,7 @@ import { rawServer } from './raw-server.ts';
 /** A request; header names are in lower case. */
 export type WireRequest = { line: string; headers: Record<string, string>; body: string };
 
-/** Responds to a request by writing bytes to the socket; `count` is 1 for the first request. */
+/** Writes any bytes, or none, in response to a request; `count` is 1 for the first request. */
 export type Act = (socket: Socket, count: number, request: WireRequest) => void;
 
 export type WireServer = {
@@ -15,9 +15,9 @@ export type WireServer = {
   connections(): number;
 };
 
-/** A server that parses requests and lets `act` write any bytes, or none, in response. */
+/** A server that parses requests and calls `respond` for each, and `onConnect` for each connection. */
 export async function wireServer(
-  act: Act,
+  respond: Act,
   onConnect: (socket: Socket, count: number) => void = () => {},
 ): Promise<WireServer> {
   const requests: WireRequest[] = [];
@@ -31,7 +31,7 @@ export async function wireServer(
       for (let read = readRequest(bytes); read !== undefined; read = readRequest(bytes)) {
         bytes = read.rest;
         requests.push(read.request);
-        act(socket, requests.length, read.request);
+        respond(socket, requests.length, read.request);
       }
     });
   });
