@@ -1,11 +1,11 @@
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
 import type { BulkRun } from '../../src/cli/bulk/open-run.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 import { acquireDirectoryLock } from '../../src/system/lock/directory-lock.ts';
-import { animals, type Bulk, bulk, inputOf, refusalOf, SKIP, sha256 } from '../helpers/bulk.ts';
+import { animals, BASE_URL, type Bulk, bulk, inputOf, refusalOf, SKIP, sha256 } from '../helpers/bulk.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
 
 // The fixtures were written by version 0.1 for the files of test/helpers/bulk.ts.
@@ -95,6 +95,23 @@ describe('what version 0.1 kept of', () => {
       0,
     ]);
     expect(await refusalOf(open('animals.csv', five))).toMatchObject({ code: 'file_changed' });
+  });
+
+  it('the same path at another service is known, too', async () => {
+    const store = await old('interrupted');
+    const { directory } = store.options;
+    const other = { baseUrl: 'https://api.example.com/v1' };
+    const [progress = ''] = await store.find('progress.ndjson');
+    const [index = ''] = await readdir(join(directory, 'paths'));
+    const copy = async (from: string, to: string) => {
+      const text = (await readFile(from, 'utf8')).replaceAll(BASE_URL, other.baseUrl);
+      await writeFile(to, text.replaceAll(basename(dirname(progress)), 'f'.repeat(32)));
+    };
+    await cp(dirname(progress), join(directory, 'f'.repeat(32)), { recursive: true });
+    await copy(progress, join(directory, 'f'.repeat(32), 'progress.ndjson'));
+    await copy(join(directory, 'paths', index), join(directory, 'paths', 'f'.repeat(32)));
+    for (const options of [{}, other])
+      expect(await refusalOf(store.open(changed, options))).toMatchObject({ code: 'file_changed' });
   });
 
   it('a changed file is refused, and added with --skip-added without what was added', async () => {

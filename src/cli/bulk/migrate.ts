@@ -82,18 +82,18 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
       const job = unlessDamaged(path, () => toJob(id, progress, rows));
       if (job && !isForgotten(job.finishedAt, now)) jobs.set(id, job);
     }
-    const jobsOf = new Map<string, Job[]>();
+    // A path has an index for each service.
+    const paths: [path: string, own: Job[]][] = [];
+    const links = new Map<string, Job[]>();
     for (const name of (await files.readdir(join(directory, 'paths'))).filter((each) => ID.test(each))) {
       const file = join(directory, 'paths', name);
       const bytes = await readBytes(files, file);
       const index = unlessDamaged(file, () => parseJson(`${bytes}`) as PathIndex);
-      jobsOf.set(
-        index.path,
-        index.jobs.flatMap((id) => jobs.get(id) ?? []),
-      );
+      const listed = index.jobs.flatMap((each) => jobs.get(each) ?? []);
+      if (index.path.startsWith('job ')) links.set(index.path, listed);
+      else paths.push([index.path, listed]);
     }
-    const linked = (job: Job) => jobsOf.get(`job ${job.id}`) ?? [];
-    const paths = [...jobsOf].filter(([path]) => !path.startsWith('job '));
+    const linked = (job: Job) => links.get(`job ${job.id}`) ?? [];
     const withPath = new Set(paths.flatMap(([, own]) => own));
     const piped = [...jobs.values()].filter((job) => !withPath.has(job));
     for (const [path, own] of [...paths, ...piped.map((job) => [undefined, [job]] as const)])
@@ -125,7 +125,7 @@ async function writeLedger(
   const directory = ledgerDirectory(place, id);
   await locks.acquire(directory);
   if (!(await readLedger(place.files, directory))) {
-    // A job of --restart lists only its own links in `disregards`, so that other links cannot be judged.
+    // After --restart only links of the last job count, because `disregards` does not list what other jobs had sent.
     const others = (last.disregards ? [last] : own).flatMap(linked);
     const ledger: Ledger = {
       header: { ...last.header, source: path ?? source },
