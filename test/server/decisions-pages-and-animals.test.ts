@@ -70,6 +70,8 @@ describe('D1 pagination', () => {
 
   test.each<[string, (good: string) => string]>([
     ['of another version', (good) => good.replace('v1', 'v2')],
+    ['in capitals', (good) => good.toUpperCase()],
+    ['only a version', () => 'v1'],
     ['truncated', (good) => good.slice(0, -1)],
     ['of the first release', () => 'mJ0qPz3dN1xY7u2A3'],
     ['with a suffix', (good) => `${good}=`],

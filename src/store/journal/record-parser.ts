@@ -81,9 +81,9 @@ export class RecordParser {
   }
 
   #record(petsBefore: number): boolean {
-    const seq = this.#skip(SEQ) ? this.#safeInteger() : undefined;
-    const at = this.#skip(AT) ? this.#safeInteger() : undefined;
-    if (seq === undefined || at === undefined || !this.#skip(PETS)) return false;
+    const seq = this.#skip(SEQ) ? this.#int64() : undefined;
+    const at = this.#skip(AT) ? this.#int64() : undefined;
+    if (typeof seq !== 'number' || typeof at !== 'number' || !this.#skip(PETS)) return false;
     this.seq = seq;
     const start = this.#next;
     if (!this.#pets()) return false;
@@ -113,8 +113,8 @@ export class RecordParser {
     const { keys, pets } = this;
     if (!this.#skip(KEYS)) return false;
     while (true) {
-      const pet = this.#safeInteger();
-      if (pet === undefined || pet < 0 || pet >= pets.count - petsBefore) return false;
+      const pet = this.#int64();
+      if (typeof pet !== 'number' || pet < 0 || pet >= pets.count - petsBefore) return false;
       const first = keys.count * FINGERPRINT_WORDS;
       if (first === keys.words.length) keys.words = grown(keys.words);
       if (!this.#skip(KEY) || !this.#words(first, 4) || !this.#skip(BODY) || !this.#words(first + 4, 4)) {
@@ -158,19 +158,8 @@ export class RecordParser {
     return undefined;
   }
 
-  #safeInteger(): number | undefined {
-    const value = this.#integer();
-    return typeof value === 'number' ? value : undefined;
-  }
-
-  #int64(): number | bigint | undefined {
-    const value = this.#integer();
-    if (typeof value !== 'bigint') return value;
-    return value >= INT64_MIN && value <= INT64_MAX ? value : undefined;
-  }
-
   /** A bigint if it has more than 15 digits, otherwise a number. */
-  #integer(): number | bigint | undefined {
+  #int64(): number | bigint | undefined {
     const bytes = this.#bytes;
     const start = this.#next;
     const first = bytes[start] === MINUS ? start + 1 : start;
@@ -181,8 +170,9 @@ export class RecordParser {
     }
     this.#next = at;
     if (at === first) return undefined;
-    if (at - first > 15) return BigInt(bytes.toString('latin1', start, at));
-    return first === start ? value : -value;
+    if (at - first <= 15) return first === start ? value : -value;
+    const exact = BigInt(bytes.toString('latin1', start, at));
+    return exact >= INT64_MIN && exact <= INT64_MAX ? exact : undefined;
   }
 
   /** Moves past the quote that ends a string. */
