@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../contract/clock.ts';
 import { tryParseJson } from '../contract/json.ts';
+import type { Operation } from '../contract/operations.ts';
 import {
   type ClientError,
   ContractError,
@@ -15,7 +16,7 @@ import { type HttpResponse, readHeader } from './response.ts';
 
 /** One attempt to send a request. */
 export type Attempt = {
-  method: 'GET' | 'POST';
+  method: Operation['method'];
   url: URL;
   headers: Record<string, string>;
   body?: string | undefined;

@@ -41,7 +41,7 @@ async function play(name: OperationName, send: Send): Promise<Exchange> {
       return { method, path, response: await observeRaw(service.listening.port, bytes) };
     }
     const example = describedAs(name).requestBody?.content['application/json']?.example;
-    const body = rest.body ?? (method === 'POST' ? JSON.stringify(example) : undefined);
+    const body = rest.body ?? (method === operations[name].method ? JSON.stringify(example) : undefined);
     const received = await service.call(path, { method, headers, ...(body !== undefined && { body }) });
     const response = { status: received.status, headers: received.headers, text: await received.text() };
     return { method, path, response };
