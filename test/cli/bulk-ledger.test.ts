@@ -1,6 +1,9 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { readLedger } from '../../src/cli/bulk/ledger-file.ts';
+import { sendRows } from '../../src/cli/bulk/send.ts';
+import type { Client } from '../../src/client/client.ts';
+import type { SendLog } from '../../src/client/request-with-retry.ts';
 import { writeFully } from '../../src/system/files.ts';
 import {
   added,
@@ -151,6 +154,27 @@ describe('a record', () => {
     expect(calls.filter((name) => name === 'write' || name === 'datasync')).toEqual(
       Array(3).fill(['write', 'datasync']).flat(),
     );
+  });
+
+  it('is written before a row is repeated, so that a ledger that was removed is noticed', async () => {
+    const { open, find } = await bulk();
+    const first = await open(animals(1));
+    await first.file.append(intent(first.plan.rows[0] as never));
+    await first.close();
+    const { file, plan } = await open(animals(1));
+    await rm((await find('ledger.ndjson'))[0] ?? '');
+    const call = async (_name: string, _input: object, { sendLog }: { sendLog?: SendLog }) => {
+      await sendLog?.intent();
+      if (sendLog) throw new Error('the row was sent');
+    };
+    const client = { call, supportsIdempotency: () => true } as unknown as Client;
+    const options = {
+      client,
+      apiKey: 'key',
+      clock: { now: () => Date.parse('2026-11-20T13:00:00Z') },
+      onSettled() {},
+    };
+    expect(await refusalOf(sendRows(plan.rows, file, options))).toMatchObject({ code: 'file_error' });
   });
 
   it.each([
