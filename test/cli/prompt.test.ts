@@ -42,21 +42,24 @@ test('a paste that is too long is read to its end, so that the shell does not ru
 
 // Redrawing the line after each character would write 500 KB for 1,000 characters.
 test.each([
-  [1_000, promptSecret, 0],
-  [20_000, promptSecret, 0],
-  [1_000, promptText, 1_000],
-  [20_000, promptText, 4_096],
-])('after a paste of %i characters, %o has written at most %i of them', async (length, ask, limit) => {
-  const { stdin, answer, output } = promptAt(ask);
-  // A terminal delivers a paste in pieces.
-  for (let left = length; left > 0; left -= 100) {
-    stdin.write('x'.repeat(100));
-    await nextTurn();
-  }
-  stdin.write('\r');
-  if (length === 1_000) expect(await answer).toBe('x'.repeat(length));
-  else await expect(answer).rejects.toThrow('the input is too long');
-  const written = await output;
-  expect(written.split('x').length - 1).toBeLessThanOrEqual(limit);
-  expect(written.length).toBeLessThanOrEqual(limit + 100);
-});
+  ['a secret', 1_000, promptSecret, 0],
+  ['a secret', 20_000, promptSecret, 0],
+  ['a text', 1_000, promptText, 1_000],
+  ['a text', 20_000, promptText, 4_096],
+])(
+  'the prompt for %s shows a paste of %i characters at most once, and no secret',
+  async (_name, length, ask, limit) => {
+    const { stdin, answer, output } = promptAt(ask);
+    // A terminal delivers a paste in pieces.
+    for (let left = length; left > 0; left -= 100) {
+      stdin.write('x'.repeat(100));
+      await nextTurn();
+    }
+    stdin.write('\r');
+    if (length === 1_000) expect(await answer).toBe('x'.repeat(length));
+    else await expect(answer).rejects.toThrow('the input is too long');
+    const written = await output;
+    expect(written.split('x').length - 1).toBeLessThanOrEqual(limit);
+    expect(written.length).toBeLessThanOrEqual(limit + 100);
+  },
+);
