@@ -11,15 +11,7 @@ import type { Command, GlobalOptions } from './program/command.ts';
 import { version } from './program/compile-cache.ts';
 import { declare, helpFor, namedArguments, parseNamed } from './program/declare.ts';
 import { globalOptions, helpOption, versionOption } from './program/global-options.ts';
-import {
-  addHelpCommand,
-  commandOverview,
-  helpCommands,
-  MAX_HELP_COLUMNS,
-  narrowHelp,
-  overview,
-  startPage,
-} from './program/help.ts';
+import * as helpPages from './program/help.ts';
 import { seconds } from './program/parsers.ts';
 import { toUsageError } from './program/usage.ts';
 
@@ -65,7 +57,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
   const addHelp = (text: string) => {
     help += text;
   };
-  const columns = Math.min(context.stdout.columns || MAX_HELP_COLUMNS, MAX_HELP_COLUMNS);
+  const columns = Math.min(context.stdout.columns || helpPages.MAX_HELP_COLUMNS, helpPages.MAX_HELP_COLUMNS);
   // Subcommands inherit these settings, except `helpCommand`.
   const program = new Commander('pets')
     .exitOverride()
@@ -73,20 +65,20 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     .configureHelp({
       helpWidth: columns,
       showGlobalOptions: true,
-      ...(columns < MAX_HELP_COLUMNS && narrowHelp(columns)),
+      ...(columns < helpPages.MAX_HELP_COLUMNS && helpPages.narrowHelp(columns)),
     })
     .helpOption(helpOption.flags, helpOption.description)
     .helpCommand(false)
     .version(version, versionOption.flags, versionOption.description)
     .usage('<command> [options]')
     // Passed as functions, so that these texts are only built if help is printed.
-    .addHelpText('before', () => overview(columns))
-    .addHelpText('after', () => `\n${helpCommands(columns)}`);
+    .addHelpText('before', () => helpPages.overview(columns))
+    .addHelpText('after', () => `\n${helpPages.helpCommands(columns)}`);
   declare(program, { options: globalOptions });
 
   const addCommand = (parent: Commander, command: Command) => {
     const child = parent.command(command.name).summary(command.summary);
-    child.addHelpText('before', () => commandOverview(command, columns));
+    child.addHelpText('before', () => helpPages.commandOverview(command, columns));
     declare(child, command);
     child.action(async () => {
       const globals = globalsOf(child, context);
@@ -105,14 +97,14 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
       for (const command of entry.commands) addCommand(group, command);
     }
   }
-  addHelpCommand(program, columns, addHelp);
+  helpPages.addHelpCommand(program, columns, addHelp);
 
   try {
     if (context.argv.length > 0) await program.parseAsync(context.argv, { from: 'user' });
-    else addHelp(startPage([...commands.map(({ name }) => name), 'help'], columns));
+    else addHelp(helpPages.startPage([...commands.map(({ name }) => name), 'help'], columns));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // A group without a command prints its help.
+    // `pets keys` without a subcommand prints the help of the group.
     const isGroupHelp = error.code === 'commander.help' && !context.argv.includes('--json');
     if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program.args);
   }

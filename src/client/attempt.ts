@@ -20,10 +20,10 @@ export type Attempt = {
   url: URL;
   headers: Record<string, string>;
   body?: string | undefined;
-  /** For the whole attempt, from connecting to the last byte of the response. */
+  /** Limits the whole attempt, from connecting to the last byte of the response. */
   timeoutMilliseconds: number;
   signal: AbortSignal;
-  /** Called once connected, right before the first byte is sent. If it returns false, nothing is sent (DeferredError). */
+  /** Called when connected, before the first byte is sent. If it returns false, the attempt ends with a DeferredError. */
   canSend(): boolean;
 };
 
@@ -87,7 +87,7 @@ async function createDispatcher(proxy: HttpProxy | undefined): Promise<Dispatche
   });
 }
 
-/** Far above a page of 100 animals. */
+/** Much larger than any page of 100 animals. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 /**
@@ -160,7 +160,7 @@ export function runAttempt(
       },
       onResponseError(_, cause) {
         const code = codeOf(cause);
-        // Undici's code for a request that it refuses to send, and for a proxy's 407: then nothing was forwarded.
+        // Undici uses this code if it refuses to send a request, or if a proxy responds with 407. Nothing was forwarded.
         const wasSent = sent && code !== 'UND_ERR_INVALID_ARG';
         const message = cause.message || String(code ?? cause);
         end({ error: new NetworkError(message, { code, sent: wasSent, cause }) });

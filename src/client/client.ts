@@ -11,19 +11,14 @@ import {
 } from '../contract/operations.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
-import {
-  type HttpRequest,
-  type RequestOptions,
-  type RequestPolicy,
-  requestWithRetry,
-} from './request-with-retry.ts';
+import { type RequestOptions, type RequestPolicy, requestWithRetry } from './request-with-retry.ts';
 import { type Deprecation, type HttpHeaders, parseBody, readDeprecation, toClientError } from './response.ts';
 import { createServiceState } from './service-state.ts';
 import type { SharedFlags } from './shared-flags.ts';
 
 export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
   TransportOptions & {
-    /** Without a trailing slash, for example `https://api.example.com/v1`. */
+    /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
     baseUrl: string;
     key: string;
     flags: SharedFlags;
@@ -32,9 +27,9 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
   };
 
 export type CallOptions = Partial<Pick<RequestPolicy, 'background' | 'ignoreCoolDown' | 'sendLog'>> & {
-  /** Replaces the URL of the operation: the link to a page, at the same origin. */
+  /** Replaces the URL of the operation, for example by the link to the next page. The origin must be the same. */
   url?: URL;
-  /** For a creation; random by default. All attempts of a call send the same key. */
+  /** The key of a creation, random by default. All attempts of a call send the same key. */
   idempotencyKey?: string;
 };
 
@@ -88,7 +83,14 @@ export function createClient(options: ClientOptions): Client {
       {
         method: operation.method,
         url,
-        headers: requestHeaders(options.key, operation, idempotencyKey),
+        headers: {
+          [header.authorization]: `Bearer ${options.key}`,
+          Accept: 'application/json',
+          ...(operation.body && { 'Content-Type': 'application/json' }),
+          ...(idempotencyKey !== undefined && {
+            [header.idempotencyKey]: encodeIdempotencyKey(idempotencyKey),
+          }),
+        },
         body: operation.body && stringifyJson((input as { body?: unknown }).body),
       },
       { idempotent: operation.idempotent, success, background, ignoreCoolDown, sendLog },
@@ -138,17 +140,4 @@ function operationUrl(baseUrl: string, operation: Operation, input: unknown): UR
     if (value !== undefined) url.searchParams.set(name, String(value));
   }
   return url;
-}
-
-function requestHeaders(
-  key: string,
-  operation: Operation,
-  idempotencyKey: string | undefined,
-): HttpRequest['headers'] {
-  return {
-    [header.authorization]: `Bearer ${key}`,
-    Accept: 'application/json',
-    ...(operation.body && { 'Content-Type': 'application/json' }),
-    ...(idempotencyKey !== undefined && { [header.idempotencyKey]: encodeIdempotencyKey(idempotencyKey) }),
-  };
 }

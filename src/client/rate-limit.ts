@@ -4,10 +4,10 @@ import { type HttpHeaders, readHeader, readHeaders } from './response.ts';
 
 const SECOND = 1_000;
 
-/** About 3,000 years. A longer delay is cut to this, so that adding it to a time still gives a valid Date. */
+/** About 3,000 years. Longer delays are reduced to this one, so that adding them to a time still gives a valid Date. */
 const MAX_DELAY = 1e14;
 
-/** A reset time of at least this is taken as milliseconds: as seconds it would be 3,000 years in the future. */
+/** A reset time of at least this is read as milliseconds, because as seconds it would be 3,000 years in the future. */
 const MIN_MILLISECONDS = 1e11;
 
 /**

@@ -39,9 +39,9 @@ export type RequestOptions = {
   /** Uniform in [0, 1). */
   random(): number;
   signal: AbortSignal;
-  /** Limit for each attempt. */
+  /** The limit for each attempt. */
   timeoutMilliseconds: number;
-  /** Limit for all waits of one call; undefined if calls must not be retried. */
+  /** The limit for all waits of one call; undefined if calls must not be retried. */
   maxWaitMilliseconds: number | undefined;
   onWait?: ((wait: WaitEvent) => void) | undefined;
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
@@ -50,7 +50,7 @@ export type RequestOptions = {
 /** How to treat a request. `success` is the status of a successful response. */
 export type RequestPolicy = Pick<RetryState, 'idempotent' | 'background'> & {
   success: number;
-  /** Sends despite a cool-down, at most once a minute (see `ServiceState.tryAcquireProbe`). A success ends the cool-down. */
+  /** Sends during a cool-down too, at most once a minute (`ServiceState.tryAcquireProbe`). A success ends the cool-down. */
   ignoreCoolDown: boolean;
   sendLog?: SendLog | undefined;
 };
@@ -168,7 +168,7 @@ function updateServiceState(
   if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
 }
 
-/** Whether a request without a success response may have been applied all the same. */
+/** Whether the service may have applied a request to which it did not respond with success. */
 function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
   if ('response' in outcome) {
     const { status } = outcome.response;

@@ -11,13 +11,13 @@ export type RetryState = {
   supportsIdempotency: boolean;
   /** Whether this attempt or an earlier one may have been applied although no response confirms it. */
   ambiguous: boolean;
-  /** Number of attempts so far. */
+  /** The number of attempts so far. */
   attempt: number;
   /** The part of `maxWait` that this call has used. */
   waited: number;
-  /** Limit for all waits of the call; negative if it must not be retried. */
+  /** The limit for all waits of the call; negative if it must not be retried. */
   maxWait: number;
-  /** One of many calls: waiting for the end of a one-minute rate-limit window does not count against `maxWait`. */
+  /** True for one of many calls. Its waits for the end of a one-minute window do not count against `maxWait`. */
   background: boolean;
   now: number;
   /** Uniform in [0, 1). */
@@ -106,7 +106,7 @@ function afterFailure(outcome: AttemptOutcome, state: RetryState): RetryDecision
   if (!isRetryable(outcome, state) || state.attempt >= attempts) return STOP;
   const delay = state.random * exponential(backoff, state.attempt, cap);
   if ('error' in outcome) return retryWithinBudget(state, delay, 'connection');
-  // Unlike Retry-After, X-RateLimit-Reset does not tell when a failing service recovers.
+  // X-RateLimit-Reset is ignored, because it does not say when a failing service recovers.
   const requested = parseRetryAfter(outcome.response.headers, state.now) ?? 0;
   return retryWithinBudget(state, Math.max(delay, requested), 'server error');
 }
@@ -121,7 +121,7 @@ function isRetryable(outcome: AttemptOutcome, { idempotent, supportsIdempotency 
   return !isPermanent(error) && (isSafe || !error.sent);
 }
 
-/** Certificate errors and rejections by a proxy would only be repeated. */
+/** Whether a retry would fail in the same way, as after a certificate error or a rejection by a proxy. */
 const isPermanent = (error: NetworkError | TimeoutError): boolean =>
   'code' in error && /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH/.test(error.code ?? '');
 

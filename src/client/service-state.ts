@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
 import type { SharedFlags } from './shared-flags.ts';
 
-/** Followed by the day, because another service may later run at the same origin. */
+/** The name of a flag starts with this and ends with a day, because another service may later run at the same origin. */
 const SUPPORTS_IDEMPOTENCY = 'honours-idempotency-key-';
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -94,7 +94,7 @@ export function createCoolDown(flags: SharedFlags, group: string, clock: Clock) 
   };
 }
 
-/** Names that are not deadlines count as expired. */
+/** Names that are not deadlines become 0, which has expired. */
 const parseDeadline = (name: string): number => (/^\d{1,15}$/.test(name) ? Number(name) : 0);
 
 const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);

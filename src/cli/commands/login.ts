@@ -118,7 +118,10 @@ const keyIn = (text: string): string =>
     .replace(/^Bearer\s+/i, '')
     .replace(/^(["'])(.*)\1$/, '$2');
 
-/** What is wrong with a key; undefined if it is valid. Sending a key with a line break would fail with an error that contains the key. */
+/**
+ * Describes what is wrong with a key; undefined if it is valid. Node's error for a header with a line break would contain
+ * the key.
+ */
 function keyProblem(text: string): string | undefined {
   const key = keyIn(text);
   if (/^https?:\/\//i.test(key)) return 'this is a URL, not a key';

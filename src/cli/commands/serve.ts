@@ -108,7 +108,7 @@ export const serve: Command<ServeOptions> = {
   },
 };
 
-/** Accepts a command only after `--`, and not an empty one: a script would wait forever for its exit. */
+/** Refuses a command before `--`, and a missing one after it, because a script would wait forever for its exit. */
 function checkCommand(command: readonly string[], argv: readonly string[]): void {
   const separator = argv.indexOf('--');
   const count = separator === -1 ? 0 : argv.length - separator - 1;

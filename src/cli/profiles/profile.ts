@@ -66,7 +66,7 @@ export const redactKey = (text: string, key: string): string => createRedactor(k
 /** Shorter keys would match ordinary text, so they are only masked after `Bearer`. */
 const MIN_KEY_LENGTH = 6;
 
-/** Like `redactKey`, for redacting many texts. */
+/** Returns `redactKey` for one key, which is faster if there are many texts. */
 export function createRedactor(key: string): (text: string) => string {
   const forms: string[] = [];
   // Longer forms come first, because a shorter form may be a prefix of them.

@@ -126,14 +126,14 @@ function noKey(
   }: { isNamed: boolean; isNew: boolean; environmentUrl: string | undefined },
 ): CliError {
   const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
-  // A profile that was never saved suggests the first command on this machine, possibly without access to a service.
+  // If the profile was never saved, the user may be new and have no service yet.
   let hint = isNew ? `${login}. Or start a local service with sample animals: pets serve --seed` : login;
   if (profile === 'local') hint = 'start the local service: pets serve --seed';
   if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
   return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
 }
 
-/** The error for a key of `home` that would be sent to another origin. `isEnvironment`: PETS_BASE_URL is the other one. */
+/** The error for a key of `home` that would be sent to another origin. `isEnvironment`: that origin is in PETS_BASE_URL. */
 function otherOrigin(
   { keySource, baseUrl, profile }: Omit<Connection, 'key'>,
   home: string,

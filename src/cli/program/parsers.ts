@@ -18,12 +18,10 @@ export function parseWith<Schema extends z.ZodMiniType>(schema: Schema): (text: 
 export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
   parseWith(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
 
-const parseInRange = parseWith(int64Text);
-
 /** Parses a signed 64-bit integer. The error mentions the range only if the text is an integer. */
 export function parseInt64Argument(text: string): bigint {
   if (!/^-?\d+$/.test(text)) throw new ArgumentError('must be a whole number');
-  return parseInRange(text);
+  return parseWith(int64Text)(text);
 }
 
 /** Returns a parser for a number within bounds, in this form. `what` names it in the error. */

@@ -59,11 +59,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
 /** A hint for an unknown option; undefined if none is known. */
 export function suggestForOption(command: string, option: string): string | undefined {
   if (/^--(?:api-?)?(?:key|token)$/.test(option)) return KEY_IN_ARGUMENTS;
-  return (
-    (option.startsWith('--') ? suggestForValue(command, option.slice(2)) : undefined) ??
-    OPTIONS[`${command} ${option}`] ??
-    OPTIONS[option]
-  );
+  const value = option.startsWith('--') ? suggestForValue(command, option.slice(2)) : undefined;
+  return value ?? OPTIONS[`${command} ${option}`] ?? OPTIONS[option];
 }
 
 /** A hint for a status or the name of a profile that was given without its option. */

@@ -22,12 +22,12 @@ const CANCEL = /[\x03\x04\x1a]/;
  * @throws CliError if more is typed or pasted than any valid line has
  */
 export function promptText(context: Context, message: string, validate: Validate): Promise<string> {
-  return readLine(context, `${message}: `, { validate, isHidden: false });
+  return readLine(context, `${message}: `, validate, false);
 }
 
 /** Prompts for a secret, which is not shown while the user types it. */
 export function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {
-  return readLine(context, `${message}, input hidden: `, { validate, isHidden: true });
+  return readLine(context, `${message}, input hidden: `, validate, true);
 }
 
 /** How often to look for more of a paste that is too long, and after how many milliseconds without any it has ended. */
@@ -54,11 +54,7 @@ async function discardPaste({ stdin, sleep }: Context): Promise<void> {
  * Reads lines with Node's line editor until one is valid. The editor draws a typed character without redrawing the
  * line. One editor serves every attempt: between two editors the terminal would treat what is typed differently.
  */
-function readLine(
-  context: Context,
-  prompt: string,
-  { validate, isHidden }: { validate: Validate; isHidden: boolean },
-): Promise<string> {
+function readLine(context: Context, prompt: string, validate: Validate, isHidden: boolean): Promise<string> {
   const { stdin, stderr, onSignal } = context;
   return new Promise((resolve, reject) => {
     let typed = 0;
