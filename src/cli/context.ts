@@ -20,10 +20,10 @@ export type Context = {
   clock: Clock;
   /** Rejects with the signal's reason if the signal is aborted first. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-  /** Uniform in [0, 1). */
+  /** A random number, uniform in [0, 1). */
   random(): number;
   /** Calls the handler for each of these signals. Returns a function that removes the handler. */
   onSignal(signals: readonly Signal[], handler: (signal: Signal) => void): () => void;
-  /** Exits the process immediately. Only for a second signal, or output whose reader is gone. */
+  /** Exits the process immediately. Used only after a second signal, or if the reader of the output is gone. */
   exitNow(code: number): void;
 };

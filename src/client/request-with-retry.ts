@@ -25,7 +25,7 @@ import type { ServiceState } from './service-state.ts';
 /** `until` is in milliseconds since the epoch. */
 export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number };
 
-/** An attempt that was made, for `--debug`. */
+/** An attempt that has ended, as `--debug` reports it. */
 export type AttemptEvent = { request: HttpRequest; outcome: AttemptOutcome; timings: Timings };
 
 export type HttpRequest = Pick<Attempt, 'method' | 'url' | 'headers' | 'body'>;
@@ -36,7 +36,7 @@ export type RequestOptions = {
   clock: Clock;
   /** Rejects as soon as the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-  /** Uniform in [0, 1). */
+  /** A random number, uniform in [0, 1). */
   random(): number;
   signal: AbortSignal;
   /** The limit for each attempt. */

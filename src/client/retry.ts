@@ -20,7 +20,7 @@ export type RetryState = {
   /** True for one of many calls. Its waits for the end of a one-minute window do not count against `maxWait`. */
   background: boolean;
   now: number;
-  /** Uniform in [0, 1). */
+  /** A random number, uniform in [0, 1). */
   random: number;
 };
 

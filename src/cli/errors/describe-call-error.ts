@@ -59,7 +59,7 @@ function describeRateLimit(error: RateLimitError, server: string, now: number): 
   };
 }
 
-/** An animal that may or may not have been added. The hint says how to find out and how to retry. */
+/** Describes a creation that may or may not have been applied. The hint says how to find out and how to retry. */
 function describeUnknownOutcome(
   { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
   { profile, keySource }: Connection,

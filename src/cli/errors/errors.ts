@@ -27,7 +27,7 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
   });
 }
 
-/** The reason of several TLS errors. */
+/** The text for several error codes of TLS. */
 export const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
 
 /** Error codes of the operating system, of TLS and of undici, in words. */

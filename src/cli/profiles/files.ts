@@ -13,7 +13,7 @@ const FILE_MODE = 0o600;
 
 // Each profile has its own file, so that concurrent logins do not lose updates.
 
-/** Undefined if the profile has never been saved. @throws CliError if its file is damaged or cannot be read */
+/** Reads a profile; undefined if it has never been saved. @throws CliError if its file is damaged or cannot be read */
 export const readProfile = (context: HomeContext, name: ProfileName): Profile | undefined =>
   readFile(context, name, Profile);
 
@@ -21,14 +21,14 @@ export const readProfile = (context: HomeContext, name: ProfileName): Profile | 
 export const writeProfile = (context: HomeContext, name: ProfileName, profile: Profile): Promise<void> =>
   writeFile(context, name, profile);
 
-/** The settings that are not part of a profile. @throws CliError if their file is damaged or cannot be read */
+/** Reads the settings that do not belong to one profile. @throws CliError if their file is damaged or cannot be read */
 export const readSettings = (context: HomeContext): Settings => readFile(context, 'settings', Settings) ?? {};
 
 /** Saves the settings. @throws CliError if their file cannot be written */
 export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
   writeFile(context, 'settings', settings);
 
-/** Does not use conf, which would create the directory and takes longer to load than a whole command. */
+/** Reads without conf, which would create the directory and takes longer to load than a whole command. */
 function readFile<Schema extends z.ZodMiniType>(
   context: HomeContext,
   name: string,

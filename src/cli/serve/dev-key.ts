@@ -29,7 +29,7 @@ export async function ensureDevKey(
   store: { id: string; directory: string },
   plan: PlanName,
 ): Promise<DevKey | undefined> {
-  // Lists the names first: the file of another key may be damaged.
+  // List the names instead of reading all keys, because the file of another key may be damaged.
   const names = await keyNames(store.directory);
   const existing = names.includes(DEV) && (await readKey(store.directory, DEV));
   if (existing) {
@@ -39,7 +39,7 @@ export async function ensureDevKey(
   }
   if (names.length > 0) return undefined;
   const key = generateKey(randomBytes);
-  // Saved first: after a crash in between, the store must not have a key that is saved nowhere.
+  // Save the key first. Otherwise a crash could leave the store with a key that is saved nowhere.
   await saveKey(context, store.id, key);
   await createKey(store.directory, { name: DEV, plan, key }, { clock: context.clock, random: randomBytes });
   return { plan, key };

@@ -13,7 +13,8 @@ const KILL_DELAY = 5_000;
  *   forwarded: Ctrl-C already reaches the whole process group.
  * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
  *
- * Signals go to the command only, not to its children: in a process group of its own it could not use the terminal.
+ * Signals go to the command only, not to its children, because a command in its own process group could not use the
+ * terminal.
  *
  * @returns its exit code, or 128 + n if signal n ended it, as in a shell
  * @throws CliError if it cannot be started; the reason of `abort` if that is already aborted

@@ -124,7 +124,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   };
 }
 
-/** Includes the seed, with which the same faults can be repeated. */
+/** Describes the injected faults, with the seed that repeats them. */
 function describeFaults({ latency, failRate, seed }: FaultOptions): string {
   const parts: string[] = [];
   if (latency) {
