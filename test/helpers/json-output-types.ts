@@ -12,130 +12,84 @@ export type CheckResult = {
 
 const FILE = 'json-output.ts';
 
+/**
+ * `Exact` makes an object invalid that mixes the fields of several members of a union, which the compiler accepts. The
+ * interfaces are those that the compiler needs if it does not load its library, which takes long.
+ */
+const PRELUDE = `
+type KeysOf<T> = T extends unknown ? keyof T : never;
+type Exact<T, All extends PropertyKey = KeysOf<T>> =
+  unknown extends T ? T
+  : T extends (infer Element)[] ? Exact<Element>[]
+  : T extends object ? { [K in keyof T]: Exact<T[K]> } & { [K in All as K extends keyof T ? never : K]?: never }
+  : T;
+type PropertyKey = string | number | symbol;
+type Part<T> = { [K in keyof T]?: Exact<T[K]> };
+interface Array<T> { length: number; [index: number]: T }
+interface Boolean {} interface CallableFunction {} interface Function {} interface IArguments {}
+interface NewableFunction {} interface Number {} interface Object {} interface RegExp {} interface String {}
+`;
+
 /** Compiles each sample as a literal of its declared type, and looks for a sample of every declaration. */
 export function checkSamples(declarations: string, samples: readonly Sample[]): CheckResult {
-  const lines = samples.map(
-    ({ root, field, json }, i) =>
-      `export const sample${i}: ${root}[${JSON.stringify(field)}] = ${json.trim()};`,
+  const checks = samples.map(
+    ({ root, field, json }) => `void ({ ${JSON.stringify(field)}: ${json.trim()} } satisfies Part<${root}>);`,
   );
-  const { file, checker, messages } = compile(`${declarations}\n${lines.join('\n')}\n`);
-  const errors = [...messages];
+  const { file, checker, errors } = compile([PRELUDE, declarations, ...checks].join('\n'));
   const seen = new Set<ts.Node>();
   const missing = new Set<ts.Node>();
   const values = new Set<string>();
+  const unseen: string[] = [];
 
-  function walk(node: ts.Expression, type: ts.Type, path: string): void {
-    if (ts.isArrayLiteralExpression(node)) {
-      const element = membersOf(type).map((each) => checker.getIndexTypeOfType(each, ts.IndexKind.Number));
-      node.elements.forEach((each, i) => {
-        walk(each, element.find((found) => found !== undefined) ?? type, `${path}[${i}]`);
-      });
-    } else if (ts.isObjectLiteralExpression(node)) walkObject(node, type, path);
-    else values.add(node.getText(file));
-  }
-
-  /** The compiler accepts a literal that mixes members of a union; this check does not. */
-  function walkObject(node: ts.ObjectLiteralExpression, type: ts.Type, path: string): void {
-    if (type.flags & ts.TypeFlags.Unknown) return;
-    const fields = new Map(
-      node.properties
-        .filter(ts.isPropertyAssignment)
-        .map(({ name, initializer }) => [nameOf(name), initializer]),
-    );
-    const member = membersOf(type).find((each) => fits(each, fields));
-    if (member === undefined) {
-      errors.push(`${path} has the fields ${[...fields.keys()].join(', ')}: no declared type has these`);
-      return;
+  function visitSample(node: ts.Node): void {
+    values.add(node.getText());
+    if (ts.isObjectLiteralExpression(node)) {
+      const names = node.properties.map(({ name }) => name && (name as ts.StringLiteral).text);
+      const declared = checker.getContextualType(node);
+      const type = checker.getTypeAtLocation(node);
+      const members = declared?.isUnion() ? declared.types : [declared];
+      const member = members.find((each) => each && checker.isTypeAssignableTo(type, each));
+      for (const property of member?.getProperties() ?? [])
+        for (const declaration of property.declarations ?? [])
+          (names.includes(property.name) ? seen : missing).add(declaration);
     }
-    for (const property of member.getProperties()) {
-      const value = fields.get(property.name);
-      for (const declaration of property.declarations ?? []) (value ? seen : missing).add(declaration);
-      if (value) walk(value, checker.getTypeOfSymbol(property), `${path}.${property.name}`);
-    }
+    ts.forEachChild(node, visitSample);
   }
 
-  function fits(type: ts.Type, fields: ReadonlyMap<string, ts.Expression>): boolean {
-    if (type.getStringIndexType() !== undefined) return true;
-    const properties = type.getProperties();
-    const isOptional = ({ flags }: ts.Symbol) => (flags & ts.SymbolFlags.Optional) !== 0;
-    return (
-      properties.every((each) => isOptional(each) || fields.has(each.name)) &&
-      [...fields].every(([name, value]) => {
-        const property = properties.find((each) => each.name === name);
-        return property !== undefined && mayBe(value, checker.getTypeOfSymbol(property));
-      })
-    );
-  }
-
-  /** A field with a literal type, such as `event`, distinguishes the members of a union. */
-  function mayBe(value: ts.Expression, type: ts.Type): boolean {
-    return !ts.isStringLiteral(value) || !type.isStringLiteral() || type.value === value.text;
-  }
-
-  const roots = new Map(
-    file.statements.filter(ts.isTypeAliasDeclaration).map((alias) => [alias.name.text, alias.type]),
-  );
-  for (const [i, { root, field }] of samples.entries()) {
-    const property =
-      roots.get(root) && checker.getTypeAtLocation(roots.get(root) as ts.Node).getProperty(field);
-    if (property === undefined) {
-      errors.push(`${root} has no ${field}`);
-      continue;
-    }
-    for (const declaration of property.declarations ?? []) seen.add(declaration);
-    const literal = declarationOf(file, `sample${i}`);
-    walk(literal, checker.getTypeOfSymbol(property), `${root}[${field}]`);
-  }
-  return { errors: [...new Set(errors)], unseen: [...unseenIn(file)] };
-
-  function* unseenIn(node: ts.Node): Generator<string> {
+  function visitDeclaration(node: ts.Node): void {
     if (ts.isPropertySignature(node)) {
-      const name = nameOf(node.name);
-      const type = ts.findAncestor(node, ts.isTypeAliasDeclaration)?.name.text;
-      if (!seen.has(node)) yield `${type}.${name}: no sample has it`;
-      else if (node.questionToken && !missing.has(node)) yield `${type}.${name}: every sample has it`;
+      const name = `${ts.findAncestor(node, ts.isTypeAliasDeclaration)?.name.text}.${node.name.getText()}`;
+      if (!seen.has(node)) unseen.push(`${name}: no sample has it`);
+      else if (node.questionToken && !missing.has(node)) unseen.push(`${name}: every sample has it`);
     }
-    if (ts.isLiteralTypeNode(node) && !ts.isIndexedAccessTypeNode(node.parent)) {
-      const value = checker.typeToString(checker.getTypeFromTypeNode(node));
-      if (!values.has(value)) yield `${value}: no sample has this value`;
-    }
-    for (const child of node.getChildren(file)) yield* unseenIn(child);
+    const value = node.getText().replaceAll("'", '"');
+    if (ts.isLiteralTypeNode(node) && !values.has(value)) unseen.push(`${value}: no sample has this value`);
+    ts.forEachChild(node, visitDeclaration);
   }
+
+  file.statements.filter(ts.isExpressionStatement).forEach(visitSample);
+  file.statements.filter(ts.isTypeAliasDeclaration).forEach(visitDeclaration);
+  return { errors, unseen };
 }
 
-function compile(text: string): { file: ts.SourceFile; checker: ts.TypeChecker; messages: string[] } {
+function compile(text: string): { file: ts.SourceFile; checker: ts.TypeChecker; errors: string[] } {
   const options: ts.CompilerOptions = {
     strict: true,
-    noEmit: true,
     exactOptionalPropertyTypes: true,
-    target: ts.ScriptTarget.ES2023,
-    module: ts.ModuleKind.ESNext,
+    noLib: true,
     types: [],
   };
-  const host = ts.createCompilerHost(options);
   const file = ts.createSourceFile(FILE, text, ts.ScriptTarget.ES2023, true);
-  const { getSourceFile } = host;
-  const program = ts.createProgram([FILE], options, {
-    ...host,
-    getSourceFile: (name, ...rest) => (name === FILE ? file : getSourceFile(name, ...rest)),
-  });
+  const host: ts.CompilerHost = {
+    ...ts.createCompilerHost(options),
+    getSourceFile: (name) => (name === FILE ? file : undefined),
+  };
+  const program = ts.createProgram([FILE], options, host);
   const diagnostics = [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)];
-  const messages = diagnostics.map(({ messageText, start = 0 }) => {
+  const errors = diagnostics.map(({ messageText, start = 0 }) => {
     const { line } = file.getLineAndCharacterOfPosition(start);
     const source = text.split('\n')[line] ?? '';
     return `${ts.flattenDiagnosticMessageText(messageText, '\n')}\n  in: ${source.slice(0, 300)}`;
   });
-  return { file, checker: program.getTypeChecker(), messages };
-}
-
-const membersOf = (type: ts.Type): ts.Type[] => (type.isUnion() ? type.types : [type]);
-
-const nameOf = (name: ts.PropertyName): string => (ts.isComputedPropertyName(name) ? '' : name.text);
-
-function declarationOf(file: ts.SourceFile, name: string): ts.Expression {
-  for (const statement of file.statements.filter(ts.isVariableStatement)) {
-    const [declaration] = statement.declarationList.declarations;
-    if (declaration?.name.getText(file) === name && declaration.initializer) return declaration.initializer;
-  }
-  throw new Error(`${name} is not in the file`);
+  return { file, checker: program.getTypeChecker(), errors };
 }
