@@ -7,7 +7,6 @@ import {
   parseWith,
   seconds,
 } from '../../src/cli/program/parsers.ts';
-import { PageLimit } from '../../src/contract/operations.ts';
 import { PetStatus } from '../../src/contract/schemas.ts';
 
 const INT64_MAX = '9223372036854775807';
@@ -27,12 +26,6 @@ describe.each<Row>([
       '9007199254740993': 9007199254740993n,
     },
     '|9223372036854775808|-9223372036854775809| 1|1 |01|007|+1|-0|1e3|1.0|1.5|0x10|1_000|3,000|three|١',
-  ],
-  [
-    'a page limit',
-    parseWith(PageLimit),
-    { '1': 1, '100': 100 },
-    '|0|101|1e1|1e3|1.5|010|0x10| 1|5 |-1|+3|ten|99999999999999999999',
   ],
   ['a status', parseWith(PetStatus), { sold: 'sold' }, '|Sold|lost|available,sold'],
   [

@@ -98,42 +98,28 @@ describe('candidates', () => {
   );
 });
 
-describe('positions', () => {
-  test('an option is offered only once, unless it is repeatable', () => {
-    expect(offered('list', '--status=sold', '--st')).toEqual([]);
-    expect(offered('--json', 'list', '--js')).toEqual([]);
-    expect(offered('serve', '--cors', 'https://a.example', '--co')).toEqual(['--cors', '--color']);
+describe('a position decides what is offered', () => {
+  test.each<[rule: string, line: string, offered: string]>([
+    ['an option only once', 'list --status=sold --st', ''],
+    ['an option only once, also before the command', '--json list --js', ''],
+    ['a short option counts as its long form', 'list -h --he', ''],
+    ['a repeatable option again', 'serve --cors https://a.example --co', '--cors --color'],
+    ['a value that looks like a command is a value', '--base-url keys li', 'list'],
+    ['a value that looks like an option is a value', 'add --idempotency-key --status --sta', '--status'],
+    ['an option instead of an optional value', 'serve --seed --po', '--port'],
+    ['the value of that option', 'serve --seed --plan f', 'free'],
+    ['options for an empty word if no argument may follow', 'use prod ', globals.join(' ')],
+    ['options for an empty word where only free text is allowed', 'get 1 ', globals.join(' ')],
+    ['nothing for free text', 'add Re', ''],
+    ['no shell command before --', 'serve n', ''],
+    ['no options after --', 'list -- --st', ''],
+    ['arguments after --', 'use -- l', 'local'],
+    ['all profiles for the quotes that PowerShell passes as an empty word', 'use ""', profiles.join(' ')],
+  ])('%s: pets %s', (_rule, line, words) => {
+    expect(offered(...line.split(' '))).toEqual(words.split(' ').filter(Boolean));
   });
 
-  test('a short option counts as its long form', () => {
-    expect(offered('list', '-h', '--he')).toEqual([]);
-  });
-
-  test('a value that looks like a command or an option is a value', () => {
-    expect(offered('--base-url', 'keys', 'li')).toEqual(['list']);
-    expect(offered('add', '--idempotency-key', '--status', '--sta')).toEqual(['--status']);
-  });
-
-  test('an option may follow instead of an optional value', () => {
-    expect(offered('serve', '--seed', '--po')).toEqual(['--port']);
-    expect(offered('serve', '--seed', '--plan', 'f')).toEqual(['free']);
-  });
-
-  test('for an empty word where only free text is allowed, options are offered', () => {
-    expect(offered('list', '')).toEqual(expect.arrayContaining(['--status', '--all', ...globals]));
-    expect(offered('get', '1', '')).toEqual(globals);
-    expect(offered('use', 'prod', '')).toEqual(globals);
-    expect(offered('add', 'Re')).toEqual([]);
-  });
-
-  test('a shell command is completed only after --, and options only before it', () => {
-    expect(offered('serve', 'n')).toEqual([]);
-    expect(offered('list', '--', '--st')).toEqual([]);
-    expect(offered('use', '--', 'l')).toEqual(['local']);
-  });
-
-  test('no words, or the quotes that PowerShell passes, count as an empty word', () => {
+  test('no words count as an empty word', () => {
     expect(offered()).toEqual(offered(''));
-    expect(offered('use', '""')).toEqual(profiles);
   });
 });

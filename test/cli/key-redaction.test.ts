@@ -5,10 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { maskKey } from '../../src/cli/profiles/profile.ts';
 import { runInTerminal, startInTerminal } from '../helpers/context.ts';
 import { snapshot } from '../helpers/failure.ts';
-import { closedPort } from '../helpers/listen.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
-import { tlsServer } from '../helpers/tls-server.ts';
-import { type Act, formatResponse, reset, wireServer } from '../helpers/wire-server.ts';
+import { type Act, formatResponse, wireServer } from '../helpers/wire-server.ts';
 
 // A service may send the API key back in any part of a response. The command never prints or stores it, not even with
 // --debug.
@@ -43,7 +41,7 @@ function stringsOf(ndjson: string): string {
 }
 
 /** Runs commands with and without --json. Checks that none prints or stores the key. */
-async function expectRedacted(baseUrl: string, key: string, flags: string[] = []): Promise<void> {
+async function expectRedacted(baseUrl: string, key: string): Promise<void> {
   const commands = key === PLAIN ? ALL_COMMANDS : FEW_COMMANDS;
   const runs = commands
     .flatMap((command) => [
@@ -54,7 +52,7 @@ async function expectRedacted(baseUrl: string, key: string, flags: string[] = []
       const file = join(await temporaryDirectory(), 'animals.csv');
       await writeFile(file, 'name,category\nRex,1\n');
       const args = command.map((word) => (word === 'animals.csv' ? file : word));
-      const { ended, home, ...program } = await startInTerminal([...args, ...flags], {
+      const { ended, home, ...program } = await startInTerminal(args, {
         env: { PETS_BASE_URL: baseUrl, PETS_API_KEY: key, PETS_MAX_WAIT: '5' },
       });
       await ended;
@@ -73,7 +71,6 @@ const error = (status: number, key: string): object => ({
   status,
 });
 const location = (key: string) => ({ Location: `https://other.example/?${encodeURIComponent(key)}#${key}` });
-const silent: Act = () => {};
 const respond =
   (status: number, headers: (key: string) => Record<string, string> = () => ({}), body = error) =>
   (key: string): Act =>
@@ -93,7 +90,7 @@ describe.each([
   ['a key with special characters', SPECIAL],
 ])('%s', (_name, key) => {
   test.each<[string, (key: string) => Act]>([
-    ...[201, 400, 404, 409, 410, 422, 500, 503].map((status): [string, (key: string) => Act] => [
+    ...[201, 404, 409, 410, 500].map((status): [string, (key: string) => Act] => [
       String(status),
       respond(status),
     ]),
@@ -118,23 +115,12 @@ describe.each([
       (sent) => (socket) =>
         socket.write(formatResponse(200, `{${JSON.stringify(sent)}:${JSON.stringify(sent)}`)),
     ],
-    ['a reset', () => reset],
     ['an incomplete header', (sent) => (socket) => socket.end(`HTTP/1.1 200 OK\r\nX-Key: ${sent}`)],
     ['text that is not HTTP', (sent) => (socket) => socket.end(`${sent}\r\n\r\n`)],
-    ['no response', () => silent],
   ])('%s', async (_kind, act) => {
     const server = await wireServer(act(key));
-    await expectRedacted(server.url, key, act(key) === silent ? ['--timeout', '0.1'] : []);
+    await expectRedacted(server.url, key);
     for (const { headers } of server.requests) expect(headers['authorization']).toBe(`Bearer ${key}`);
-  });
-
-  test('a port on which nothing listens', async () => {
-    await expectRedacted(`http://127.0.0.1:${await closedPort()}/v1`, key);
-  });
-
-  test('an invalid certificate', async () => {
-    const { port } = await tlsServer('self-signed');
-    await expectRedacted(`https://localhost:${port}/v1`, key);
   });
 });
 

@@ -35,18 +35,6 @@ test('a page is written before the next one arrives, and Ctrl-C exits while wait
   expect([await ended, stdout(), handlersLeft()]).toEqual([130, LINE, 0]);
 });
 
-test('an error of the next page is reported after the previous page', async () => {
-  const server = await scriptedServer((request, response, count) => {
-    if (count === 1) first(request, response, count);
-    else reply(response, 400, { code: 'bad', message: 'no such page', status: 400 });
-  });
-  const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_secret_key' };
-  const { ended, stdout, stderr } = await startInTerminal(ARGUMENTS, { env });
-  await ended;
-  expect(stdout()).toBe(LINE);
-  expect(stderr()).toContain('no such page');
-});
-
 test('if the reader closes the pipe, the command exits with 0 and prints no error', async () => {
   const server = await scriptedServer((request, response, count) => {
     if (count === 1) first(request, response, count);

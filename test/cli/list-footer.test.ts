@@ -16,40 +16,56 @@ const pages: Handler = (request, response) =>
 const list = (handler: Handler, flags: readonly string[], options: TerminalOptions = { columns: 200 }) =>
   runAgainst(handler, ['list', '--color', 'never', ...flags], options);
 
-test.each<[string, Handler, string[], string]>([
-  ['a complete list', respondWith(animals(3)), [], '3 animals'],
-  ['one animal', respondWith(animals(1)), [], '1 animal'],
-  ['a filtered list', respondWith(animals(3)), ['--status', 'sold'], '3 animals, status sold'],
-  ['a page', pages, [], '20 animals. More available: pets list --all'],
+const NO_LINK = 'There may be more animals; the service sends no link to a next page';
+const PAGE_IN_PIPE = '20 animals shown. For all animals, add --all';
+
+/** The notices on a terminal and in a pipe. */
+test.each<[string, Handler, string[], onTerminal: string, inPipe: string]>([
+  ['a complete list', respondWith(animals(3)), [], '3 animals', ''],
+  ['one animal', respondWith(animals(1)), [], '1 animal', ''],
+  ['a filtered list', respondWith(animals(3)), ['--status', 'sold'], '3 animals, status sold', ''],
+  [
+    'an empty page with a next page',
+    respondWith([], NEXT),
+    [],
+    '0 animals. More available: pets list --all',
+    '0 animals shown. For all animals, add --all',
+  ],
+  ['a page', pages, [], '20 animals. More available: pets list --all', PAGE_IN_PIPE],
   [
     'a page of a filtered list',
     pages,
     ['--limit', '20', '--status', 'sold'],
     '20 animals, status sold. More available: pets list --status sold --all',
+    PAGE_IN_PIPE,
   ],
-  ['all pages', pages, ['--all'], '40 animals'],
+  ['all pages', pages, ['--all'], '40 animals', ''],
   [
     'a page of a service without links',
     respondWith(animals(20)),
     ['--status', 'sold'],
-    '20 animals, status sold. There may be more animals; the service sends no link to a next page. For a larger page: pets list --status sold --limit 100',
+    `20 animals, status sold. ${NO_LINK}. For a larger page: pets list --status sold --limit 100`,
+    `20 animals shown. ${NO_LINK}`,
   ],
   [
     'the largest page of such a service',
     respondWith(animals(100)),
     ['--limit', '100'],
-    '100 animals. There may be more animals; the service sends no link to a next page',
+    `100 animals. ${NO_LINK}`,
+    `100 animals shown. ${NO_LINK}`,
   ],
   [
     'all pages of such a service',
     respondWith(animals(100)),
     ['--all'],
-    '100 animals. There may be more animals; the service sends no link to a next page',
+    `100 animals. ${NO_LINK}`,
+    `100 animals shown. ${NO_LINK}`,
   ],
-  ['an empty page with a next page', respondWith([], NEXT), [], '0 animals. More available: pets list --all'],
-])('the notice below %s on a terminal', async (_, handler, flags, footer) => {
-  const { code, stderr } = await list(handler, flags);
-  expect([code, stderr]).toEqual([0, `note: ${footer}\n`]);
+])('the notice below %s', async (_, handler, flags, onTerminal, inPipe) => {
+  const shown = await list(handler, flags);
+  expect([shown.code, shown.stderr]).toEqual([0, `note: ${onTerminal}\n`]);
+  const piped = await list(handler, flags, {});
+  expect([piped.code, piped.stderr]).toEqual([0, inPipe && `note: ${inPipe}\n`]);
 });
 
 test('the suggested command uses the same service and lists the rest', async () => {
@@ -79,27 +95,7 @@ test.each<[string[], string]>([
     '',
     `note: ${notice.replace('HOST', new URL(server.url).host)}\n`,
   ]);
-});
-
-test.each<[string, Handler, string[], string]>([
-  ['a complete list', respondWith(animals(3)), ['--status', 'sold'], ''],
-  ['an empty list', respondWith([]), [], ''],
-  ['a page', pages, [], 'note: 20 animals shown. For all animals, add --all\n'],
-  [
-    'a page of a service without links',
-    respondWith(animals(20)),
-    [],
-    'note: 20 animals shown. There may be more animals; the service sends no link to a next page\n',
-  ],
-  [
-    'all pages of such a service',
-    respondWith(animals(100)),
-    ['--all'],
-    'note: 100 animals shown. There may be more animals; the service sends no link to a next page\n',
-  ],
-])('the notice below %s in a pipe', async (_, handler, flags, notice) => {
-  const { code, stderr } = await list(handler, flags, {});
-  expect([code, stderr]).toEqual([0, notice]);
+  expect((await list(respondWith([]), flags, {})).stderr).toBe('');
 });
 
 test.each(['--csv', '--ndjson'])(
@@ -108,6 +104,6 @@ test.each(['--csv', '--ndjson'])(
     const { stderr } = await list(respondWith(animals(3)), [format]);
     expect(stderr).toBe('');
     const more = await list(pages, [format]);
-    expect(more.stderr).toBe('note: 20 animals shown. For all animals, add --all\n');
+    expect(more.stderr).toBe(`note: ${PAGE_IN_PIPE}\n`);
   },
 );

@@ -104,9 +104,8 @@ describe('orders on a terminal', () => {
 
   test('field names may have control characters or be longer than a line', async () => {
     const long = 'x'.repeat(500);
-    const body = [
-      { 'a\u001b[31m\u202e\r': 1, [long]: 2, [`${long}y`]: 'text', '': 3, 'last\u001b[2J': long },
-    ];
+    const fields = ['a\u001b[31m\u202e\r', long, `${long}y`, '', `last\u001b[2J${long}`];
+    const body = [Object.fromEntries(fields.map((field) => [field, long]))];
     for (const columns of [40, 80, 200]) {
       const { stdout, stderr } = await orders(body, columns);
       expect(stdout + stderr).not.toMatch(/[\u001b\u202e\r]/);
@@ -115,22 +114,6 @@ describe('orders on a terminal', () => {
       for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
       expect(stderr.length).toBeLessThan(400);
     }
-  });
-
-  test('ten thousand orders are printed as one table', async () => {
-    const body = Array.from({ length: 10_000 }, (_, i) => ({ id: i, note: '猫' }));
-    const { stdout, stderr } = await orders(body, 80);
-    const lines = stdout.split('\n');
-    expect([lines.length, lines[10_000]]).toEqual([10_002, '9999  猫']);
-    expect(stderr).toBe('note: 10000 orders\n');
-  });
-
-  test('orders may be nested deeply; if they are nested too deeply, the response is unexpected', async () => {
-    const nested = (depth: number) => `[{"a":${'['.repeat(depth)}${']'.repeat(depth)}}]`;
-    const shown = await orders(nested(490), 40);
-    expect([shown.code, displayWidth(shown.stdout.split('\n')[1] ?? '')]).toEqual([0, 40]);
-    const refused = await orders(nested(1_000), 40);
-    expect([refused.code, refused.stdout]).toEqual([7, '']);
   });
 });
 

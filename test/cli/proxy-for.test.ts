@@ -24,14 +24,6 @@ describe('proxyFor', () => {
   });
 
   test.each([
-    ...['localhost', '127.0.0.1', '127.1.2.3', '[::1]', 'LOCALHOST'].map((host) => [host, false] as const),
-    ...['localhost.example', '128.0.0.1', '10.0.0.1'].map((host) => [host, true] as const),
-  ])('is used for %s: %s', (host, isUsed) => {
-    const env = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy };
-    expect(proxyFor(`https://${host}:8443/v1`, env)).toEqual(isUsed ? { address: proxy } : undefined);
-  });
-
-  test.each([
     'socks5://user:hunter2@proxy',
     'ftp://user:hunter2@proxy',
     'http://user:hunter2@',

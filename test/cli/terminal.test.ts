@@ -83,22 +83,6 @@ test('--debug logs each attempt with its headers, but never the key, even if the
   expect(stdout + stderr).not.toContain('pets_secret_key');
 });
 
-test.each<[string, Handler]>([
-  ['a cut connection', (request) => request.socket.destroy()],
-  ['503', (_, response) => replyError(response, 503)],
-])(
-  'after %s, an animal is not sent again if the service has not shown that it supports idempotency keys',
-  async (_name, handler) => {
-    const args = ['add', 'Rex', '--category', '1', '--json'];
-    const { code, stderr, stdout, server } = await runAgainst(handler, args);
-    const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
-    expect([code, stdout, error.code, server.requests.length]).toEqual([6, '', 'outcome_unknown', 1]);
-    expect(error.hint).toMatch(
-      /^check whether the animal was added: pets list --all; add it again only if it is missing/,
-    );
-  },
-);
-
 test('a damaged settings file does not matter with --profile', async () => {
   const { code, stderr } = await runAgainst(respondWith([]), ['list', '--profile', 'prod'], {
     files: { 'settings.json': '{' },

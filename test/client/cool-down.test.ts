@@ -82,15 +82,6 @@ test.each([
   expect(await names()).toEqual([String(clock.now() + 1_000)]);
 });
 
-test('a directory in place of a flag is ignored', async () => {
-  const directory = await temporaryDirectory();
-  const clock = manualClock();
-  await mkdir(join(directory, 'group', 'garbage', 'more'), { recursive: true });
-  const coolDown = createCoolDown(createSharedFlags(directory, clock), 'group', clock);
-  coolDown.extend(clock.now() + 1_000);
-  expect(coolDown.until()).toBe(clock.now() + 1_000);
-});
-
 test('half a million deadlines are read without a stack overflow', () => {
   const clock = manualClock();
   const names = Array.from({ length: 500_000 }, (_, index) => String(clock.now() + index));

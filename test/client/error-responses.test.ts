@@ -37,25 +37,15 @@ const rows: Row[] = [
   ['599', 599, '', {}, ApiFailure, { isAmbiguous: true }],
 ];
 
-describe.each(rows)('%s', (_name, status, body, headers, kind, { sends = 1, isAmbiguous }) => {
-  const start = async () => {
-    const server = await scriptedServer((_, response) => reply(response, status, body, headers));
-    return { server, ...testClient(server.url) };
-  };
+test.each(rows)('%s', async (_name, status, body, headers, kind, { sends = 1, isAmbiguous }) => {
+  const server = await scriptedServer((_, response) => reply(response, status, body, headers));
+  expect(await rejection(list(testClient(server.url).client))).toBeInstanceOf(kind);
+  expect(server.requests).toHaveLength(sends);
 
-  test(`to a read: sent ${sends === 1 ? 'once' : `${sends} times`}`, async () => {
-    const { client, server } = await start();
-    expect(await rejection(list(client))).toBeInstanceOf(kind);
-    expect(server.requests).toHaveLength(sends);
-  });
-
-  test(`to a creation: ${isAmbiguous ? 'ambiguous' : 'not ambiguous'}`, async () => {
-    const { client, server } = await start();
-    const failure = await rejection(add(client));
-    expect(server.requests).toHaveLength(1);
-    expect(failure).toBeInstanceOf(isAmbiguous ? OutcomeUnknownError : kind);
-    if (isAmbiguous) expect((failure as Error).cause).toBeInstanceOf(kind);
-  });
+  const failure = await rejection(add(testClient(server.url).client));
+  expect(server.requests).toHaveLength(sends + 1);
+  expect(failure).toBeInstanceOf(isAmbiguous ? OutcomeUnknownError : kind);
+  if (isAmbiguous) expect((failure as Error).cause).toBeInstanceOf(kind);
 });
 
 describe('a success with an invalid body: a ContractError, and a creation is ambiguous', () => {
@@ -63,13 +53,9 @@ describe('a success with an invalid body: a ContractError, and a creation is amb
     ['HTML', HTML],
     ['an empty body', ''],
     ['incomplete JSON', '{"id":1,'],
-    ['text after the JSON', `${JSON.stringify(PET)} x`],
     ['JSON nested 100,000 levels deep', '['.repeat(100_000)],
     ['an animal without an id', { ...PET, id: undefined }],
-    ['an id that is a string', { ...PET, id: '1' }],
     ['an id beyond int64', '{"id":9223372036854775808,"name":"Rex","categoryId":3}'],
-    ['null', 'null'],
-    ['an array in an array', [[PET]]],
     ['an array with an animal without an id', [{ name: 'Rex', categoryId: 3 }]],
   ])('%s', async (_name, body) => {
     const server = await scriptedServer(({ method }, response) =>

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { ApiFailure, NetworkError, OutcomeUnknownError, TimeoutError } from '../../src/client/errors.ts';
+import { ApiFailure, NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { proxyServer } from '../helpers/proxy.ts';
-import { rawServer } from '../helpers/raw-server.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 const SHOP = 'http://shop.invalid/v1';
@@ -32,11 +31,8 @@ describe('a proxy for http', () => {
   });
 
   test.each<[string, boolean]>([
-    ['127.0.0.1', false],
     ['shop.example,127.0.0.1', false],
-    ['*', false],
     ['shop.example', true],
-    ['27.0.0.1', true],
     ['', true],
   ])('with NO_PROXY %j is used: %s', async (except, isUsed) => {
     const { server, proxy } = await serviceWithProxy();
@@ -94,21 +90,6 @@ test.each([SHOP, SECURE_SHOP])('a proxy that does not run: nothing was sent to %
   const { client, attempts } = testClient(baseUrl, { proxy: { address } });
   expect(await rejection(add(client))).toMatchObject({ code: 'ECONNREFUSED', sent: false });
   expect(attempts).toHaveLength(3);
-});
-
-test('a proxy that does not respond: the attempt expires and nothing was sent', async () => {
-  let expire = () => {};
-  const proxy = await rawServer(() => expire());
-  const { client } = testClient(SECURE_SHOP, {
-    proxy: { address: `http://127.0.0.1:${proxy.port}` },
-    startTimer: (callback) => {
-      expire = callback;
-      return undefined;
-    },
-  });
-  const failure = await rejection(add(client));
-  expect(failure).toBeInstanceOf(TimeoutError);
-  expect(failure).toMatchObject({ sent: false });
 });
 
 describe('the command', () => {

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import {
   type ClientError,
+  InterruptedError,
   NetworkError,
   OutcomeUnknownError,
   TimeoutError,
@@ -12,7 +13,7 @@ import { gate } from '../helpers/gate.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { type Act, formatResponse, reset, type WireServer, wireServer } from '../helpers/wire-server.ts';
 
-// Connections that are closed or stall: a creation is not sent twice, and its outcome is reported correctly.
+// Connections that end or stall: a creation is not sent twice, and its outcome is reported correctly.
 
 const LENGTH = 'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n';
 const CHUNKED = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -20,44 +21,54 @@ const UNFRAMED = 'Content-Type: application/json\r\n\r\n';
 const succeed: Act = (socket, _count, { line }) => {
   socket.write(line.startsWith('GET') ? formatResponse(200, [PET]) : formatResponse(201, PET));
 };
-/** Sends the start of a successful response; STATUS is replaced by its status line. */
+/** Sends the start of a successful response, and then calls `next`; STATUS is replaced by its status line. */
 const begin =
-  (text: string, end?: 'end' | 'reset'): Act =>
-  (socket, _count, { line }) => {
-    const status = `HTTP/1.1 ${line.startsWith('GET') ? '200 OK' : '201 Created'}\r\n`;
-    socket.write(text.replace('STATUS', status), () => {
-      if (end === 'end') socket.end();
-      // A reset discards what the peer has not read yet.
-      if (end === 'reset') setTimeout(reset, 10, socket);
-    });
+  (text: string, next: Act): Act =>
+  (socket, count, request) => {
+    const status = `HTTP/1.1 ${request.line.startsWith('GET') ? '200 OK' : '201 Created'}\r\n`;
+    socket.write(text.replace('STATUS', status), () => next(socket, count, request));
   };
+const close: Act = (socket) => socket.end();
 const keysOf = ({ requests }: WireServer) =>
   new Set(requests.map(({ headers }) => headers['idempotency-key']));
 
-const closings: [string, Act | undefined][] = [
-  ['before the request is read', undefined],
-  ['after the request, with a reset', reset],
-  ['after the request', (socket) => socket.end()],
-  ['in the status line', begin('HTTP/1.1 20', 'end')],
-  ['in the headers', begin('STATUSContent-Type: appl', 'end')],
-  ['in the headers, with a reset', begin('STATUSContent-Type: appl', 'reset')],
-  ['in a body with a length', begin(`STATUS${LENGTH}[{"id":1`, 'end')],
-  ['in a body with a length, with a reset', begin(`STATUS${LENGTH}[{"id":1`, 'reset')],
-  ['before a body with a length', begin(`STATUS${LENGTH}`, 'end')],
-  ['in a chunk', begin(`STATUS${CHUNKED}40\r\n[{"id":1`, 'end')],
-  ['between chunks', begin(`STATUS${CHUNKED}8\r\n[{"id":1\r\n`, 'end')],
-  ['in a body without a length or chunks', begin(`STATUS${UNFRAMED}[{"id":1`, 'end')],
-  ['in a body without a length or chunks, with a reset', begin(`STATUS${UNFRAMED}[{"id":1`, 'reset')],
-  ['after an early hint', begin('HTTP/1.1 103 Early Hints\r\n\r\n', 'end')],
-  ['after text that is not HTTP', begin('SSH-2.0-OpenSSH_9.6\r\n', 'end')],
-  ['by the client, because of an unexpected 100', begin('HTTP/1.1 100 Continue\r\n\r\n')],
+/** What the server sends before the connection ends or stalls. */
+const starts = {
+  nothing: '',
+  'a part of the status line': 'HTTP/1.1 20',
+  'an early hint': 'HTTP/1.1 103 Early Hints\r\n\r\n',
+  'a part of the headers': 'STATUSContent-Type: appl',
+  'the headers': `STATUS${LENGTH}`,
+  'a part of a body with a length': `STATUS${LENGTH}[{"id":1`,
+  'a part of a chunk': `STATUS${CHUNKED}40\r\n[{"id":1`,
+  'a chunk': `STATUS${CHUNKED}8\r\n[{"id":1\r\n`,
+  'a part of a body without a length or chunks': `STATUS${UNFRAMED}[{"id":1`,
+};
+
+/** Responses on which the client closes the connection, or which are not HTTP. */
+const unexpected: [string, Act][] = [
+  ['text that is not HTTP', begin('SSH-2.0-OpenSSH_9.6\r\n', close)],
+  ['an unexpected 100', begin('HTTP/1.1 100 Continue\r\n\r\n', () => {})],
   [
-    'by the client, because of an unexpected 101',
-    begin('HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n'),
+    'an unexpected 101',
+    begin('HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n', () => {}),
   ],
 ];
 
 describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
+  const start = async (act: Act, onConnect?: Parameters<typeof wireServer>[1], protocol = 'http:') => {
+    const server = await wireServer(act, onConnect);
+    let expire = () => {};
+    const tested = testClient(server.url.replace('http:', protocol), {
+      supportsIdempotency,
+      startTimer: (callback) => {
+        expire = callback;
+        return undefined;
+      },
+    });
+    return { ...tested, server, expire: () => expire() };
+  };
+
   /** Runs the call; checks that the error is ambiguous if it must be. Returns the error of the last attempt. */
   async function expectError(client: Parameters<typeof call>[0], wasSent: boolean): Promise<ClientError> {
     const error = await rejection(call(client));
@@ -67,78 +78,49 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     return (error as OutcomeUnknownError).cause as ClientError;
   }
 
-  describe('with a connection that is closed', () => {
-    const start = async (act: Act | undefined, times = Number.POSITIVE_INFINITY) => {
-      const server = await wireServer(
-        (socket, count, request) =>
-          (server.connections() > times ? succeed : (act ?? succeed))(socket, count, request),
-        (socket, count) => {
-          if (act === undefined && count <= times) socket.prependOnceListener('data', () => reset(socket));
-        },
-      );
-      return { ...testClient(server.url, { supportsIdempotency }), server };
-    };
-
-    test.each(closings)('%s', async (_name, act) => {
-      const { client, server, attempts } = await start(act);
+  describe.each(Object.entries(starts))('after the server has sent %s', (_name, text) => {
+    test.each<[string, Act | 'expire' | 'interrupt', new (...args: never[]) => ClientError]>([
+      ['a close', close, NetworkError],
+      // A reset discards what the peer has not read yet.
+      ['a reset', (socket) => setTimeout(reset, 10, socket), NetworkError],
+      ['a stall, until the attempt expires,', 'expire', TimeoutError],
+      ['a stall, until the user interrupts it,', 'interrupt', InterruptedError],
+    ])('%s: the request may have been applied', async (_ending, ending, kind) => {
+      const act: Act = typeof ending === 'function' ? ending : () => setTimeout(() => tested[ending](), 10);
+      const tested = await start(begin(text, act));
+      const { client, server, attempts } = tested;
       const error = await expectError(client, true);
-      expect(error).toBeInstanceOf(NetworkError);
+      expect(error).toBeInstanceOf(kind);
       expect(error).toMatchObject({ sent: true });
-      expect(attempts).toHaveLength(isRetried ? 3 : 1);
-      expect(server.connections()).toBe(attempts.length);
-      expect(server.requests).toHaveLength(act === undefined ? 0 : attempts.length);
-      expect(keysOf(server).size).toBe(act === undefined ? 0 : 1);
+      expect(attempts).toHaveLength(isRetried && ending !== 'interrupt' ? 3 : 1);
+      expect(server.requests).toHaveLength(attempts.length);
+      expect(keysOf(server).size).toBe(1);
     });
-
-    if (isRetried) {
-      test.each(closings)('%s: the retry succeeds, with the same key', async (_name, act) => {
-        const { client, attempts, server } = await start(act, 1);
-        await call(client);
-        expect(attempts).toHaveLength(2);
-        expect(keysOf(server).size).toBe(1);
-      });
-    }
   });
 
-  test.each<[string, { protocol?: string; text?: string; isSent: boolean }]>([
-    ['in the TLS handshake', { protocol: 'https', isSent: false }],
-    ['before the response', { text: '', isSent: true }],
-    ['in the status line', { text: 'HTTP/1.1 20', isSent: true }],
-    ['after an early hint', { text: 'HTTP/1.1 103 Early Hints\r\n\r\n', isSent: true }],
-    ['in the headers', { text: 'STATUSContent-Type: appl', isSent: true }],
-    ['after the headers', { text: 'STATUSContent-Length: 9\r\n\r\n', isSent: true }],
-    ['in a body', { text: 'STATUSContent-Length: 9\r\n\r\n[{', isSent: true }],
-    ['in a chunk', { text: 'STATUSTransfer-Encoding: chunked\r\n\r\n8\r\n[{', isSent: true }],
-    ['in a body without a length or chunks', { text: 'STATUS\r\n[{', isSent: true }],
-  ])(
-    'a server that stalls %s: the attempt expires',
-    async (_name, { protocol = 'http', text = '', isSent }) => {
-      let expire = () => {};
-      const server = await wireServer(
-        (socket, count, request) => {
-          begin(text)(socket, count, request);
-          setImmediate(() => expire());
-        },
-        () => {
-          if (!isSent) setImmediate(() => expire());
-        },
-      );
-      const { client, attempts } = testClient(server.url.replace('http:', `${protocol}:`), {
-        supportsIdempotency,
-        startTimer: (callback) => {
-          expire = callback;
-          return undefined;
-        },
-      });
-      const error = await expectError(client, isSent);
-      expect(error).toBeInstanceOf(TimeoutError);
-      expect(error).toMatchObject({ sent: isSent, message: 'no response within 15 s' });
-      // A request that was not sent is safe to retry.
-      expect(attempts).toHaveLength(isRetried || !isSent ? 3 : 1);
-      expect(server.requests).toHaveLength(isSent ? attempts.length : 0);
-      expect(keysOf(server).size).toBe(isSent ? 1 : 0);
-    },
-  );
+  test.each(unexpected)('%s: the request may have been applied', async (_name, act) => {
+    const { client, server, attempts } = await start(act);
+    expect(await expectError(client, true)).toMatchObject({ sent: true });
+    expect(attempts).toHaveLength(isRetried ? 3 : 1);
+    expect(server.connections()).toBe(attempts.length);
+  });
+
+  test('a reset before the request is read: it may have been applied', async () => {
+    const { client, server } = await start(succeed, (socket) =>
+      socket.prependOnceListener('data', () => reset(socket)),
+    );
+    expect(await expectError(client, true)).toMatchObject({ sent: true });
+    expect([server.requests.length, server.connections()]).toEqual([0, isRetried ? 3 : 1]);
+  });
+
+  test('a stall in the TLS handshake: nothing was sent, so it is safe to retry', async () => {
+    const expire = () => setImmediate(() => tested.expire());
+    const tested = await start(succeed, expire, 'https:');
+    const error = await expectError(tested.client, false);
+    expect(error).toBeInstanceOf(TimeoutError);
+    expect(error).toMatchObject({ sent: false, message: 'no response within 15 s' });
+    expect([tested.server.requests.length, tested.attempts.length]).toEqual([0, 3]);
+  });
 
   test('a port on which nothing listens: three attempts, nothing sent', async () => {
     const { client, attempts } = testClient(`http://127.0.0.1:${await closedPort()}/v1`);
@@ -180,21 +162,18 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     expect(server.connections()).toBe(isRetried ? 2 : 1);
   });
 
-  test('a response after early hints, or without a length or chunks, is a success', async () => {
-    const { client } = await testWith((socket, count, request) => {
-      socket.write('HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\nContent-Type: text/html\r\n\r\n');
-      succeed(socket, count, request);
-    });
+  test.each<[string, Act]>([
+    [
+      'after an early hint',
+      begin('HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\nContent-Type: text/html\r\n\r\n', succeed),
+    ],
+    [
+      'without a length or chunks',
+      begin(`STATUS${UNFRAMED}${JSON.stringify(call === add ? PET : [PET])}`, close),
+    ],
+  ])('a response %s is a success', async (_name, act) => {
+    const { client, server } = await start(act);
     expect(await call(client)).toMatchObject({ headers: { 'content-type': 'application/json' } });
-    const unframed = await testWith(
-      begin(`STATUS${UNFRAMED}${JSON.stringify(call === add ? PET : [PET])}`, 'end'),
-    );
-    await call(unframed.client);
-    expect(unframed.server.requests).toHaveLength(1);
+    expect(server.requests).toHaveLength(1);
   });
 });
-
-async function testWith(act: Act) {
-  const server = await wireServer(act);
-  return { server, ...testClient(server.url) };
-}

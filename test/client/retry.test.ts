@@ -18,19 +18,7 @@ describe('after 429', () => {
     ['waits for Retry-After', response(429, retryAfter(7)), {}, 7_000],
     ['a creation as well', response(429, retryAfter(7)), creation, 7_000],
     ['a creation with a supported key as well', response(429, retryAfter(7)), supported, 7_000],
-    [
-      'waits until the date in Retry-After',
-      response(429, retryAfter('Fri, 20 Nov 2026 12:00:30 GMT')),
-      {},
-      30_000,
-    ],
     ['waits for the end of the window', response(429, resetIn(30)), {}, 30_000],
-    [
-      'ignores Remaining if there is a Retry-After',
-      response(429, { ...retryAfter(7), 'x-ratelimit-remaining': '0' }),
-      {},
-      7_000,
-    ],
     ['waits at least the backoff', response(429, retryAfter(0)), {}, 1_000],
     ['waits at least the backoff of the attempt', response(429, retryAfter(1)), { attempt: 3 }, 4_000],
     ['waits for the backoff without a header', response(429), {}, 1_000],
@@ -137,7 +125,6 @@ describe('after an error', () => {
 
   test.each<[string, HttpHeaders, number]>([
     ['waits at least Retry-After', retryAfter(9), 9_000],
-    ['a date in Retry-After as well', retryAfter('Fri, 20 Nov 2026 12:00:09 GMT'), 9_000],
     ['an invalid Retry-After is ignored', retryAfter('-9'), 150],
     ['the end of a rate-limit window is ignored', resetIn(50), 150],
   ])('%s', (_name, headers, wait) => {
@@ -192,8 +179,6 @@ describe('coolDownAfter', () => {
     ['429: at most 60 s of backoff', 429, {}, 30, 60_000],
     ['429: two days', 429, retryAfter(172_800), 1, 172_800_000],
     ['Remaining 0: the end of the window', 200, exhausted('0'), 1, 45_000],
-    ['Remaining 00: the end of the window', 200, exhausted('00'), 1, 45_000],
-    ['Remaining -1: the end of the window', 200, exhausted('-1'), 1, 45_000],
     ['Remaining 0 in an error', 404, exhausted('0'), 1, 45_000],
     ['Remaining 0 without Reset: none', 200, { 'x-ratelimit-remaining': '0' }, 1, undefined],
     ['Remaining 1: none', 200, exhausted('1'), 1, undefined],

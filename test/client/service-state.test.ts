@@ -1,11 +1,10 @@
-import { readdir, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { createServiceState } from '../../src/client/service-state.ts';
-import { createMemoryFlags, createSharedFlags } from '../../src/client/shared-flags.ts';
-import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
+import { createSharedFlags } from '../../src/client/shared-flags.ts';
+import { KEY, list, testClient } from '../helpers/client.ts';
 import { manualClock } from '../helpers/clock.ts';
-import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const DAY = 86_400_000;
@@ -63,13 +62,6 @@ describe('support of Idempotency-Key', () => {
 
   const supported = { 'Idempotency-Supported': 'true' };
   const error = { code: 'a_code', message: 'no', status: 0 };
-  async function start(handler: Handler) {
-    const server = await scriptedServer(handler);
-    const flags = createMemoryFlags();
-    const clock = manualClock();
-    return { server, process: () => testClient(server.url, { clock, flags }) };
-  }
-
   const withValue = (value: string) => ({ 'Idempotency-Supported': value });
   test.each<[string, number, Record<string, string>, before: boolean, after: boolean]>([
     ['a success with the header', 200, supported, false, true],
@@ -84,45 +76,20 @@ describe('support of Idempotency-Key', () => {
     ['404 without the header', 404, {}, true, true],
     ['429 without the header', 429, {}, true, true],
   ])('after %s', async (_name, status, headers, before, after) => {
-    const { process } = await start((_, response) =>
+    const server = await scriptedServer((_, response) =>
       reply(response, status, status === 200 ? [] : [502, 511].includes(status) ? '<html>' : error, headers),
     );
-    process().service.recordIdempotencySupport(before);
-    await list(process().client).catch(() => {});
-    expect(process().service.supportsIdempotency()).toBe(after);
+    const { client, service } = testClient(server.url, { supportsIdempotency: before });
+    await list(client).catch(() => {});
+    expect(service.supportsIdempotency()).toBe(after);
   });
 
-  test('is reported and remembered after a creation to which a captive portal responds', async () => {
-    const { process } = await start((_, response) => reply(response, 511, '<html>'));
-    process().service.recordIdempotencySupport(true);
-    expect(await rejection(add(process().client))).toMatchObject({ supportsIdempotency: true });
-    expect(process().service.supportsIdempotency()).toBe(true);
-  });
-
-  test('lets a process retry a creation after another process has recorded it', async () => {
-    const { server, process } = await start((request, response, count) => {
-      if (count === 1) reply(response, 200, [], supported);
-      else if (count === 2) request.socket.destroy();
-      else reply(response, 201, PET, supported);
-    });
-    await list(process().client);
-    await add(process().client);
-    expect(server.requests).toHaveLength(3);
-    const [, first, second] = server.requests.map(({ headers }) => headers['idempotency-key']);
-    expect(second).toBe(first);
-  });
-
-  test('ends after a day, and groups of a month ago are deleted when another is created', async () => {
-    const { process, clock, directory } = await machine();
+  test('ends after a day', async () => {
+    const { process, clock } = await machine();
     process().recordIdempotencySupport(true);
     clock.set('2026-11-21T23:59:59Z');
     expect(process().supportsIdempotency()).toBe(true);
     clock.set('2026-11-22T00:00:00Z');
-    expect(process().supportsIdempotency()).toBe(false);
-    process().recordIdempotencySupport(true);
-    const old = new Date(clock.now() - 31 * DAY);
-    for (const group of await readdir(directory)) await utimes(join(directory, group), old, old);
-    process('https://other.example/v1').recordIdempotencySupport(true);
     expect(process().supportsIdempotency()).toBe(false);
   });
 });

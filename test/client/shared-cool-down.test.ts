@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { RateLimitError } from '../../src/client/errors.ts';
@@ -74,29 +73,12 @@ describe('a response delays the requests of other processes', () => {
   });
 
   test('with jitter, so that processes do not send at the same time', async () => {
-    const { listOnce, process, clock, start } = await machine({ status: 429, headers: retryAfter(30) });
+    const { listOnce, process, start } = await machine({ status: 429, headers: retryAfter(30) });
     await listOnce();
-    const ends = [];
-    for (const random of [0, 0.5, 0.99]) {
-      const { client, waits } = process({ random: () => random, sleep: async () => clock.advance(40_000) });
-      await list(client);
-      ends.push(...waits.map(({ until }) => until - start));
-      clock.set(new Date(start).toISOString());
-    }
-    expect(ends).toEqual([30_000, 31_500, 32_970]);
+    const { client, waits } = process({ random: () => 0.5 });
+    await list(client);
+    expect(waits.map(({ until }) => until - start)).toEqual([31_500]);
   });
-});
-
-test('a process waits two days after its own 429, other processes at most 25 hours', async () => {
-  const { process, start, arrivals } = await machine({ status: 429, headers: retryAfter(48 * 3_600) });
-  const deadlines: number[] = [];
-  const patient = process({
-    maxWaitMilliseconds: 1e9,
-    onSleep: () => deadlines.push(process().service.coolDown.until()),
-  });
-  await list(patient.client);
-  expect(arrivals).toEqual([start, start + 48 * HOUR]);
-  expect(deadlines).toEqual([start + 25 * HOUR]);
 });
 
 describe('a cool-down that another process starts while this one connects', () => {
@@ -121,17 +103,11 @@ describe('a cool-down that another process starts while this one connects', () =
   test.each([
     ['a read', list],
     ['a creation', add],
-  ])('defers %s, which does not count as an attempt', async (_name, call) => {
-    const { client, start, arrivals, attempts, slept } = await race(30_000);
+  ])('defers %s, which does not lengthen the backoff of a later 429', async (_name, call) => {
+    const { client, arrivals, attempts, slept } = await race(30_000, { status: 429 });
     await call(client);
-    expect(arrivals).toEqual([start + 30_000]);
-    expect([slept, attempts.length]).toEqual([[30_000], 1]);
-  });
-
-  test('does not lengthen the backoff of a later 429', async () => {
-    const { client, start, arrivals } = await race(30_000, { status: 429 });
-    await list(client);
-    expect(arrivals).toEqual([start + 30_000, start + 31_000]);
+    expect(slept).toEqual([30_000, 1_000]);
+    expect([arrivals.length, attempts.length]).toEqual([2, 2]);
   });
 
   test('longer than allowed: a creation fails and is not ambiguous', async () => {
@@ -147,17 +123,6 @@ describe('a request with ignoreCoolDown', () => {
   const probe = ({ client }: ReturnType<typeof testClient>) =>
     client.call('listPets', { query: {} }, { ignoreCoolDown: true });
 
-  test('is sent at once, and its success ends the cool-down for all processes', async () => {
-    const { listOnce, impatient, process, arrivals, start } = await machine({
-      status: 429,
-      headers: retryAfter(3_600),
-    });
-    await listOnce();
-    await probe(impatient());
-    await list(process().client);
-    expect(arrivals).toEqual([start, start, start]);
-  });
-
   test.each<[string, Step, number]>([
     ['429', { status: 429, headers: retryAfter(10) }, 3_600],
     ['429 with a longer delay', { status: 429, headers: retryAfter(7_200) }, 7_200],
@@ -172,29 +137,5 @@ describe('a request with ignoreCoolDown', () => {
     await listOnce();
     await probe(impatient()).catch(() => {});
     expect(process().service.coolDown.until()).toBe(start + seconds * SECOND);
-  });
-});
-
-describe('with a broken state directory', () => {
-  async function brokenMachine(...steps: Step[]) {
-    const broken = await machine(...steps);
-    await writeFile(broken.directory, 'not a directory');
-    return broken;
-  }
-
-  test('each process follows its own responses', async () => {
-    const { process, arrivals, start } = await brokenMachine({ status: 200, headers: window(30) });
-    const { client } = process();
-    await list(client);
-    await list(client);
-    await list(process().client);
-    expect(arrivals).toEqual([start, start + 30_000, start + 30_000]);
-  });
-
-  test('a process remembers the support of Idempotency-Key', async () => {
-    const headers = () => ({ 'Idempotency-Supported': 'true' });
-    const { process, arrivals } = await brokenMachine({ status: 503, headers });
-    await add(process().client);
-    expect(arrivals).toHaveLength(2);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { NetworkError } from '../../src/client/errors.ts';
-import { add, list, rejection, testClient } from '../helpers/client.ts';
+import { add, rejection, testClient } from '../helpers/client.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { proxyServer } from '../helpers/proxy.ts';
 import { rawServer } from '../helpers/raw-server.ts';
@@ -38,18 +38,6 @@ describe('an invalid certificate: nothing is sent, and there is no retry', () =>
     expect(error).toMatchObject({ code: 'network_error', message: expect.stringMatching(reason) });
     expect(server.requests).toEqual([]);
     expect(server.connections()).toBe(1);
-  });
-
-  test.each([
-    ['a read', list],
-    ['a creation', add],
-  ])('is a NetworkError of %s, with its code', async (_name, call) => {
-    const server = await tlsServer('self-signed');
-    const { client, attempts } = testClient(`https://localhost:${server.port}/v1`);
-    const failure = await rejection(call(client));
-    expect(failure).toBeInstanceOf(NetworkError);
-    expect(failure).toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT', sent: false });
-    expect([attempts.length, server.requests]).toEqual([1, []]);
   });
 });
 
