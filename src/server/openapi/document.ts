@@ -117,29 +117,21 @@ const idempotencyKey = {
 function response(name: OperationName, status: number) {
   const { success }: Operation = operations[name];
   const { success: successDescription, example } = operationDescriptions[name];
-  if (status === success.status) {
-    return {
-      description: successDescription,
-      headers: headersOf(name, status),
-      content: { [JSON_TYPE]: { schema: refOf(success.body), example } },
-    };
-  }
-  const codes = codesOf(status);
+  const isSuccess = status === success.status;
+  const codes = allCodes.filter((code) => errorCodes[code] === status);
+  const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
   return {
-    description: codes.map((code) => errorDescriptions[code]).join(' Or: '),
+    description: isSuccess ? successDescription : codes.map((code) => errorDescriptions[code]).join(' Or: '),
     headers: headersOf(name, status),
     content: {
-      [JSON_TYPE]: {
-        schema: refTo('Error'),
-        examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
-      },
+      [JSON_TYPE]: isSuccess
+        ? { schema: refOf(success.body), example }
+        : { schema: refTo('Error'), examples: Object.fromEntries(examples) },
     },
   };
 }
 
 const allCodes = Object.keys(errorCodes) as ErrorCode[];
-
-const codesOf = (status: number): ErrorCode[] => allCodes.filter((code) => errorCodes[code] === status);
 
 function errorExamples() {
   return Object.fromEntries(

@@ -11,44 +11,31 @@ const NEXT_LINK = 'NextLink';
 
 const count: JsonSchema = { type: 'integer', minimum: 0 };
 const alwaysTrue: JsonSchema = { type: 'boolean', const: true };
+const text = (pattern: string): JsonSchema => ({ type: 'string', pattern });
+
+/** A header that is in every response that refers to it. */
+const always = (description: string, schema: JsonSchema, example: unknown): HeaderObject => ({
+  description,
+  required: true,
+  schema,
+  example,
+});
 
 const commonHeaders: Record<string, HeaderObject> = {
-  [header.rateLimit]: {
-    description: 'The request limit that currently applies to the caller.',
-    required: true,
-    schema: count,
-    example: 60,
-  },
-  [header.rateLimitRemaining]: {
-    description: 'The requests left in the current window.',
-    required: true,
-    schema: count,
-    example: 59,
-  },
-  [header.rateLimitReset]: {
-    description: 'The Unix timestamp, in seconds, at which the limit resets.',
-    required: true,
-    schema: { ...INT64, minimum: 0 },
-    example: 1795176060,
-  },
-  [header.retryAfter]: {
-    description: 'The seconds to wait before the next request.',
-    required: true,
-    schema: { type: 'integer', minimum: 1 },
-    example: 17,
-  },
-  [header.wwwAuthenticate]: {
-    description: 'The required authentication scheme.',
-    required: true,
-    schema: { type: 'string', pattern: '^Bearer\\b' },
-    example: 'Bearer',
-  },
-  [header.allow]: {
-    description: 'The methods of the path.',
-    required: true,
-    schema: { type: 'string', pattern: '^[A-Z]+(, [A-Z]+)*$' },
-    example: 'GET, HEAD, POST, OPTIONS',
-  },
+  [header.rateLimit]: always('The request limit that currently applies to the caller.', count, 60),
+  [header.rateLimitRemaining]: always('The requests left in the current window.', count, 59),
+  [header.rateLimitReset]: always(
+    'The Unix timestamp, in seconds, at which the limit resets.',
+    { ...INT64, minimum: 0 },
+    1795176060,
+  ),
+  [header.retryAfter]: always(
+    'The seconds to wait before the next request.',
+    { type: 'integer', minimum: 1 },
+    17,
+  ),
+  [header.wwwAuthenticate]: always('The required authentication scheme.', text('^Bearer\\b'), 'Bearer'),
+  [header.allow]: always('The methods of the path.', text('^[A-Z]+(, [A-Z]+)*$'), 'GET, HEAD, POST, OPTIONS'),
   [header.idempotencySupported]: {
     description: `The service supports \`${header.idempotencyKey}\`.`,
     schema: alwaysTrue,
@@ -61,7 +48,7 @@ const commonHeaders: Record<string, HeaderObject> = {
   },
   [NEXT_LINK]: {
     description: 'The address of the next page (RFC 8288); absent on the last one.',
-    schema: { type: 'string', pattern: '^<[^<>]+>; rel="next"$' },
+    schema: text('^<[^<>]+>; rel="next"$'),
     example: `<${API_PREFIX}${operations.listPets.path}?limit=20&cursor=v10000000000000014>; rel="next"`,
   },
 };
