@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.ts';
@@ -26,7 +25,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     ...changes,
   };
   const makeKey = async (request: Partial<KeyRequest> & { name: string }) =>
-    (await createKey(options.directory, { plan: 'free', ...request }, { clock, random: randomBytes })).key;
+    (await createKey(options.directory, { plan: 'free', ...request }, clock)).key;
   const key = await makeKey({ name: 'till' });
   let service: Service = await startService(options);
   onTestFinished(() => service.stop(0));

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -11,8 +11,7 @@ import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-const create = (directory: string, request: KeyRequest) =>
-  createKey(directory, request, { clock: manualClock(), random: randomBytes });
+const create = (directory: string, request: KeyRequest) => createKey(directory, request, manualClock());
 
 describe('an API key', () => {
   it('is returned once and stored as a hash, in a private file', async () => {
@@ -269,11 +268,10 @@ describe('durability', () => {
     await work(directory, files);
     return calls.filter((call) => /^(datasync|link|syncDirectory keys|unlink .*json)/.test(call));
   };
-  const options = (files: FileSystem) => ({ clock: manualClock(), random: randomBytes, files });
 
   it('a key file is synced before it gets its name, and its name before the key is returned', async () => {
     const calls = await callsOf((directory, files) =>
-      createKey(directory, { name: 'a', plan: 'free' }, options(files)),
+      createKey(directory, { name: 'a', plan: 'free' }, manualClock(), files),
     );
     expect(calls).toEqual(['datasync a.new', 'link a.new', 'syncDirectory keys']);
   });
@@ -291,7 +289,9 @@ describe('durability', () => {
     const files = interceptFiles((name, path) => {
       if (name === 'syncDirectory' && basename(path) === 'keys') throw errno('EIO');
     });
-    await expect(createKey(directory, { name: 'a', plan: 'free' }, options(files))).rejects.toThrow(/EIO/);
+    await expect(createKey(directory, { name: 'a', plan: 'free' }, manualClock(), files)).rejects.toThrow(
+      /EIO/,
+    );
     expect(await readdir(join(directory, 'keys'))).toEqual([]);
     expect((await create(directory, { name: 'a', plan: 'free' })).key).toMatch(/^pets_/);
   });

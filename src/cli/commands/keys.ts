@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { MAX_QUOTA, type PlanName, planNames } from '../../contract/plans.ts';
 import { usageError } from '../errors/errors.ts';
 import { dataDirectory } from '../profiles/paths.ts';
@@ -54,7 +53,7 @@ const add: Command<AddOptions> = {
     const created = await createKey(
       directoryOf(options, context),
       { name, plan, quota: perMinute && perDay ? { perMinute, perDay } : undefined },
-      { clock: context.clock, random: randomBytes },
+      context.clock,
     );
     if (context.console.json) await context.console.writeJson(created);
     else {

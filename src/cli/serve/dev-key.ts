@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import type { PlanName } from '../../contract/plans.ts';
 import { createKey, generateKey, hashKey, keyNames, readKey } from '../../store/keys/keys.ts';
@@ -38,10 +37,10 @@ export async function ensureDevKey(
     return { plan: existing.plan, key: saved && hashKey(saved) === existing.sha256 ? saved : undefined };
   }
   if (names.length > 0) return undefined;
-  const key = generateKey(randomBytes);
+  const key = generateKey();
   // Save the key first. Otherwise a crash could leave the store with a key that is saved nowhere.
   await saveKey(context, store.id, key);
-  await createKey(store.directory, { name: DEV, plan, key }, { clock: context.clock, random: randomBytes });
+  await createKey(store.directory, { name: DEV, plan, key }, context.clock);
   return { plan, key };
 }
 

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { type PlanName, plans, type Quota } from '../../contract/plans.ts';
 import { type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
 import { StoreDamagedError } from '../errors.ts';
@@ -9,7 +8,6 @@ import {
   keyNames,
   keyPath,
   quotaOf,
-  type RandomBytes,
   readKey,
   type StoredKey,
 } from './keys.ts';
@@ -25,7 +23,6 @@ const UNKNOWN_KEY_MS = 100;
 export type RegistryOptions = {
   /** Called once for each file that is damaged or cannot be read. */
   onWarning?: (message: string) => void;
-  random?: RandomBytes;
   files?: FileSystem;
 };
 
@@ -36,7 +33,6 @@ type CachedFile = { version: string; key: StoredKey | undefined };
 export class KeyRegistry {
   #directory: string;
   #files: FileSystem;
-  #random: RandomBytes;
   #onWarning: (message: string) => void;
   #temporary = new Map<string, KnownKey>();
   #byHash = new Map<string, KnownKey>();
@@ -51,19 +47,15 @@ export class KeyRegistry {
   #completed = 0;
   #warned = new Set<string>();
 
-  constructor(
-    directory: string,
-    { onWarning = () => {}, random = randomBytes, files = realFileSystem }: RegistryOptions = {},
-  ) {
+  constructor(directory: string, { onWarning = () => {}, files = realFileSystem }: RegistryOptions = {}) {
     this.#directory = directory;
     this.#onWarning = onWarning;
-    this.#random = random;
     this.#files = files;
   }
 
   /** Creates a key that exists only in this process, without a file. */
   addTemporary(plan: PlanName): string {
-    const key = generateKey(this.#random);
+    const key = generateKey();
     const sha256 = hashKey(key);
     this.#temporary.set(sha256, { name: 'temporary', plan, sha256, quota: plans[plan] });
     return key;

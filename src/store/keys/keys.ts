@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import * as z from 'zod/mini';
 import type { Clock } from '../../contract/clock.ts';
@@ -57,11 +57,8 @@ export type KeyRequest = { name: string; plan: PlanName; quota?: Quota | undefin
 /** A new key. `key` cannot be recovered later. */
 export type CreatedKey = { name: string; plan: PlanName; quota: Quota; key: string };
 
-export type RandomBytes = (bytes: number) => Uint8Array;
-
 /** An API key with 256 random bits. The prefix lets secret scanners recognise it. */
-export const generateKey = (random: RandomBytes): string =>
-  `pets_${Buffer.from(random(32)).toString('base64url')}`;
+export const generateKey = (): string => `pets_${randomBytes(32).toString('base64url')}`;
 
 /** The SHA-256 of an API key in hexadecimal. */
 export const hashKey = (key: string): string => hash('sha256', key);
@@ -87,7 +84,8 @@ export function quotaOf(key: Pick<StoredKey, 'plan' | 'perMinute' | 'perDay'>): 
 export async function createKey(
   directory: string,
   { name, plan, quota: ownQuota, key: givenKey }: KeyRequest,
-  { clock, random, files = realFileSystem }: { clock: Clock; random: RandomBytes; files?: FileSystem },
+  clock: Clock,
+  files: FileSystem = realFileSystem,
 ): Promise<CreatedKey> {
   const parsed = NewKey.safeParse({ name, plan, ...ownQuota });
   if (!parsed.success) {
@@ -96,7 +94,7 @@ export async function createKey(
       'see: pets help keys add',
     );
   }
-  const key = givenKey ?? generateKey(random);
+  const key = givenKey ?? generateKey();
   const created = new Date(clock.now()).toISOString();
   const stored: StoredKey = { ...parsed.data, sha256: hashKey(key), created };
   const path = keyPath(directory, name);
