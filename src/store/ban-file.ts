@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import * as z from 'zod/mini';
-import { type FileSystem, realFileSystem } from '../system/file-system.ts';
+import { realFileSystem } from '../system/file-system.ts';
 import { readTextFile, replaceFile } from '../system/files.ts';
 import { StoreDamagedError, toStoreError } from './errors.ts';
 import { Instant, readStored, Sha256 } from './stored-json.ts';
@@ -12,40 +12,32 @@ const StoredBans = z.record(Sha256, Instant, {
 /** The end of each ban, in milliseconds since 1970, by the SHA-256 of the API key in hexadecimal. */
 export type Bans = ReadonlyMap<string, number>;
 
-/** Keeps bans across restarts of the server (docs/service.md, D9). */
-export interface BanFile {
-  /** @throws StoreError if the file cannot be read or is damaged */
-  load(): Promise<Bans>;
-  /** Resolves when the bans are durable. @throws StoreError */
-  save(bans: Bans): Promise<void>;
+const banFile = (directory: string): string => join(resolve(directory), 'bans.json');
+
+/**
+ * Loads the bans of earlier runs from the store in `directory` (docs/service.md, D9).
+ *
+ * @throws StoreError if the file cannot be read or is damaged
+ */
+export async function loadBans(directory: string): Promise<Bans> {
+  const path = banFile(directory);
+  const text = await readTextFile(realFileSystem, path).catch((error) => {
+    throw toStoreError(error, `read ${path}`);
+  });
+  if (text === undefined) return new Map();
+  const stored = readStored(StoredBans, text);
+  if ('why' in stored) {
+    throw new StoreDamagedError(`${path} is damaged: ${stored.why}`, 'delete the file; this lifts all bans');
+  }
+  return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
 }
 
-/** The ban file of the store in `directory`. Only the server that holds the store may use it. */
-export function openBanFile(directory: string, fileSystem: FileSystem = realFileSystem): BanFile {
-  const path = join(resolve(directory), 'bans.json');
-  return {
-    async load() {
-      const text = await readTextFile(fileSystem, path).catch((error) => {
-        throw toStoreError(error, `read ${path}`);
-      });
-      if (text === undefined) return new Map();
-      const stored = readStored(StoredBans, text);
-      if ('why' in stored) {
-        throw new StoreDamagedError(
-          `${path} is damaged: ${stored.why}`,
-          'delete the file; this lifts all bans',
-        );
-      }
-      return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
-    },
-    async save(bans) {
-      const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
-      const text = `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
-      try {
-        await replaceFile(fileSystem, path, [Buffer.from(text)]);
-      } catch (error) {
-        throw toStoreError(error, `write ${path}`);
-      }
-    },
-  };
+/** Resolves when the bans are durable. Only the server that holds the store may call this. @throws StoreError */
+export async function saveBans(directory: string, bans: Bans): Promise<void> {
+  const path = banFile(directory);
+  const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
+  const text = `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+  await replaceFile(realFileSystem, path, [Buffer.from(text)]).catch((error) => {
+    throw toStoreError(error, `write ${path}`);
+  });
 }

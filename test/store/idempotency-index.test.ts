@@ -42,8 +42,8 @@ class ModelIndex {
 
 const hashed = (key: string, bodyHash: string) => fingerprintOf(idempotency(key, { bodyHash }), SECRET).words;
 /** Fingerprints in three buckets that differ in one word only. */
-const colliding = (key: string, bodyHash: string): Uint32Array => {
-  const words = new Uint32Array(8).fill(2 ** 32 - 1);
+const colliding = (key: string, bodyHash: string): number[] => {
+  const words = Array<number>(8).fill(2 ** 32 - 1);
   words[0] = (Number(key) % 3) * 2 ** 20;
   words[1 + (Number(key) % 3)] = Number(key);
   return words.fill(bodyHash === BODY ? 1 : 0, 7);

@@ -8,7 +8,7 @@ import { Uint32Table } from './uint32-table.ts';
  * An idempotency key and its request body: the first 32 hexadecimal digits of the SHA-256 of each, and the same as words
  * of 32 bits.
  */
-export type Fingerprint = { hex: string; words: Uint32Array };
+export type Fingerprint = { hex: string; words: number[] };
 
 const KEY_WORDS = 4;
 export const FINGERPRINT_WORDS = 8;
@@ -21,10 +21,10 @@ export function fingerprintOf({ scope, key, bodyHash }: Idempotency, salt: strin
   return { hex, words: wordsOfHex(hex) };
 }
 
-export function wordsOfHex(hex: string): Uint32Array {
-  const words = new Uint32Array(FINGERPRINT_WORDS);
-  for (let i = 0; i < words.length; i++) words[i] = Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16);
-  return words;
+export function wordsOfHex(hex: string): number[] {
+  return Array.from({ length: FINGERPRINT_WORDS }, (_, i) =>
+    Number.parseInt(hex.slice(8 * i, 8 * i + 8), 16),
+  );
 }
 
 // The columns of an entry: the fingerprint, where the text of the response is, the next older entry in its bucket, and
@@ -58,7 +58,7 @@ export class IdempotencyIndex {
   }
 
   /** The response to the first request with this key, `mismatch` if that had another body. `now` is in milliseconds. */
-  find(words: Uint32Array, now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
+  find(words: number[], now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
     this.#evictExpired(now);
     this.#link();
     const entry = this.#newest(words);
@@ -72,7 +72,7 @@ export class IdempotencyIndex {
   }
 
   /** Adds a key in flight. Returns its entry for `complete`. The fingerprint is the words from `from` on. */
-  reserve(words: Uint32Array, from = 0): number {
+  reserve(words: number[], from = 0): number {
     const entry = this.#entries.add();
     const block = this.#entries.block(entry);
     const row = this.#entries.offset(entry);
@@ -93,7 +93,7 @@ export class IdempotencyIndex {
   }
 
   /** A key that was used again after it expired can have two entries. */
-  #newest(words: Uint32Array): number | undefined {
+  #newest(words: number[]): number | undefined {
     let entry = this.#buckets[(words[0] ?? 0) & (this.#buckets.length - 1)] ?? 0;
     while (entry >= this.#oldest) {
       if (this.#matches(entry, words, 0, KEY_WORDS)) return entry;
@@ -102,7 +102,7 @@ export class IdempotencyIndex {
     return undefined;
   }
 
-  #matches(entry: number, words: Uint32Array, from: number, to: number): boolean {
+  #matches(entry: number, words: number[], from: number, to: number): boolean {
     for (let i = from; i < to; i++) if (this.#entries.get(entry, i) !== words[i]) return false;
     return true;
   }

@@ -48,18 +48,17 @@ export class JournalReducer {
     const problem = this.#check(record.seq, record.pets, 0);
     if (problem) return problem;
     // The records before this one are copied, because the caller continues to use their buffer.
-    this.#commit(false);
+    this.commit(false);
     this.#append(record, false);
     if (record.order !== undefined) this.contents.orders.push(record.order);
     return undefined;
   }
 
-  /** Adds the animals of the records since the last call. Returns true if their buffer now belongs to the state. */
-  commit(): boolean {
-    return this.#commit(true);
-  }
-
-  #commit(mayTake: boolean): boolean {
+  /**
+   * Adds the animals of the records since the last call. With `mayTake`, their buffer can become part of the state;
+   * returns true if it did.
+   */
+  commit(mayTake: boolean): boolean {
     const isTaken = this.#append(this.#parser, mayTake);
     this.#parser.reset();
     return isTaken;

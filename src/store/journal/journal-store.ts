@@ -13,7 +13,7 @@ import type { Contents } from './journal-reducer.ts';
 import { JournalWriter } from './journal-writer.ts';
 import { JOURNAL, type Journal, loadJournal } from './load-journal.ts';
 import { encodeJournalHeader, newHeader, recordBytes } from './record-format.ts';
-import { type PreparedSeed, prepareSeed, seedJournal } from './seed-journal.ts';
+import { seedJournal } from './seed-journal.ts';
 
 export type JournalOptions = {
   /** Created if it does not exist. */
@@ -25,11 +25,6 @@ export type JournalOptions = {
   onWarning?: (message: string) => void;
   /** Called once when a write or sync fails. The store then accepts nothing more. */
   onFailure?: (error: StoreFailedError) => void;
-};
-
-export type JournalStore = Store & {
-  /** Publishes the server's URL to other servers that try to open the same directory. */
-  announce(url: string): void;
 };
 
 /**
@@ -71,16 +66,16 @@ async function openLocked(settings: Settings, lock: DirectoryLock): Promise<Jour
   }
   await fsyncAncestors(files, directory);
   const journal = await loadJournal(files, directory, clock.now(), onWarning);
-  return new OpenStore(settings, lock, journal);
+  return new JournalStore(settings, lock, journal);
 }
 
-class OpenStore implements JournalStore {
+/** Keeps a store in memory, and in a journal on the disk. */
+export class JournalStore implements Store {
   readonly id: string;
   #settings: Settings;
   #lock: DirectoryLock;
   #journal: Journal;
   #writer: JournalWriter;
-  #nextId: bigint;
   #seeding: Promise<unknown> | undefined;
   #failure: StoreFailedError | undefined;
   #closed: Promise<void> | undefined;
@@ -91,9 +86,9 @@ class OpenStore implements JournalStore {
     this.#lock = lock;
     this.#journal = journal;
     this.#writer = this.#createWriter(journal);
-    this.#nextId = nextIdOf(journal);
   }
 
+  /** Publishes the server's URL to other servers that try to open the same directory. */
   announce(url: string): void {
     this.#lock.announce(url);
   }
@@ -101,18 +96,19 @@ class OpenStore implements JournalStore {
   async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
     while (this.#seeding) await this.#seeding;
     const { keys, pets } = this.#contents();
-    const fingerprint = idempotency && fingerprintOf(idempotency, this.#journal.header.secret);
+    const journal = this.#journal;
+    const fingerprint = idempotency && fingerprintOf(idempotency, journal.header.secret);
     const known = fingerprint && keys.find(fingerprint.words, this.#settings.clock.now());
     if (typeof known === 'string') return { kind: known };
     if (known !== undefined) return { kind: 'replayed', pet: pets.texts.read(known) };
-    if (this.#nextId > INT64_MAX) {
+    if (journal.nextId > INT64_MAX) {
       throw new StoreError('the store has no ids left', 'create a new store with --data');
     }
     const { name, categoryId, status } = pet;
-    const id = this.#nextId;
+    const id = journal.nextId;
     const text = petJson({ id, name, categoryId, status });
     const bytes = recordBytes(text, fingerprint);
-    this.#nextId++;
+    journal.nextId++;
     await this.#writer.add({ id, status, text, bytes, fingerprint });
     return { kind: 'added', pet: text };
   }
@@ -145,7 +141,8 @@ class OpenStore implements JournalStore {
         'seed another directory with --data, or omit --seed',
       );
     }
-    const seeding = this.#replaceJournal(prepareSeed(seed));
+    const lines = seedJournal(this.#journal.header, seed, this.#settings.clock.now());
+    const seeding = this.#replaceJournal(lines);
     this.#seeding = seeding.catch(() => {});
     try {
       await seeding;
@@ -167,15 +164,14 @@ class OpenStore implements JournalStore {
     await this.#lock.release();
   }
 
-  async #replaceJournal(seed: PreparedSeed): Promise<void> {
+  async #replaceJournal(lines: Iterable<Buffer>): Promise<void> {
     const { files, directory, clock, onWarning } = this.#settings;
     const old = this.#journal;
     try {
-      await replaceFile(files, join(directory, JOURNAL), seedJournal(old.header, seed, clock.now()));
+      await replaceFile(files, join(directory, JOURNAL), lines);
       const journal = await loadJournal(files, directory, clock.now(), onWarning);
       this.#journal = journal;
       this.#writer = this.#createWriter(journal);
-      this.#nextId = nextIdOf(journal);
     } catch (error) {
       throw this.#fail(error);
     }
@@ -201,9 +197,4 @@ class OpenStore implements JournalStore {
     if (this.#closed) throw new StoreError('the store is closed', 'open it again');
     return this.#journal.contents;
   }
-}
-
-function nextIdOf({ contents }: Journal): bigint {
-  const last = contents.pets.lastId ?? 0n;
-  return last < 0n ? 1n : last + 1n;
 }

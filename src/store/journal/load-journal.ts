@@ -10,8 +10,8 @@ import { replayJournal } from './replay-journal.ts';
 /** The name of the journal in the store's directory. */
 export const JOURNAL = 'journal.ndjson';
 
-/** A journal that is open for appending. */
-export type Journal = { file: AppendFile; header: JournalHeader; contents: Contents };
+/** A journal that is open for appending. `nextId` is the id of the next animal. */
+export type Journal = { file: AppendFile; header: JournalHeader; contents: Contents; nextId: bigint };
 
 /**
  * Opens the journal and replays it. Everything returned is on the disk. `now` is in milliseconds since 1970.
@@ -40,13 +40,15 @@ export async function loadJournal(
         if (problem?.isNewer) throw newerVersionError(`${path}, byte ${offset}: ${problem.reason}`);
         if (problem) throw damagedAt(path, offset, problem.reason);
       },
-      commit: () => reducer.commit(),
+      commit: () => reducer.commit(true),
     });
     if (!header) throw damagedAt(path, 0, 'the first line is not a journal header');
     const warning = await truncateTornTail(fileSystem, path, file, replayed, size);
     const end = await resyncLast(file, replayed);
     if (warning) onWarning(warning);
-    return { file: new AppendFile(file, end), header, contents: reducer.contents };
+    const { contents } = reducer;
+    const lastId = contents.pets.lastId ?? 0n;
+    return { file: new AppendFile(file, end), header, contents, nextId: lastId < 0n ? 1n : lastId + 1n };
   } catch (error) {
     await file.close().catch(() => {});
     throw error;

@@ -53,7 +53,7 @@ export type PetEntry = {
 };
 
 /** Idempotency keys: for each the index of its animal, the time of its record, and the words of its fingerprint. */
-export type PackedKeys = { count: number; pets: number[]; times: number[]; words: Uint32Array };
+export type PackedKeys = { count: number; pets: number[]; times: number[]; words: number[] };
 
 /** Animals and their idempotency keys. */
 export type PackedBatch = { pets: PackedPets; keys: PackedKeys };

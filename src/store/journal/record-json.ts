@@ -44,7 +44,7 @@ export function parseRecordJson(text: string): JournalRecord | 'unknown_kind' | 
       count: keys.length,
       pets: keys.map(({ pet }) => pet),
       times: keys.map(() => at),
-      words: Uint32Array.from(keys.flatMap(({ key, body }) => [...wordsOfHex(key + body)])),
+      words: keys.flatMap(({ key, body }) => wordsOfHex(key + body)),
     },
     order: order === undefined ? undefined : stringifyJson(order),
   };

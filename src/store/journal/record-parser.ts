@@ -50,7 +50,7 @@ export class RecordParser {
    */
   readonly pets: PackedPets = { bytes: Buffer.alloc(0), start: 0, count: 0, ids: [], statuses: [], ends: [] };
   /** The idempotency keys of the same records. */
-  readonly keys: PackedKeys = { count: 0, pets: [], times: [], words: new Uint32Array(1024) };
+  readonly keys: PackedKeys = { count: 0, pets: [], times: [], words: [] };
   #bytes = this.pets.bytes;
   #view: DataView = new DataView(new ArrayBuffer(0));
   #next = 0;
@@ -116,7 +116,6 @@ export class RecordParser {
       const pet = this.#int64();
       if (typeof pet !== 'number' || pet < 0 || pet >= pets.count - petsBefore) return false;
       const first = keys.count * FINGERPRINT_WORDS;
-      if (first === keys.words.length) keys.words = grown(keys.words);
       if (!this.#skip(KEY) || !this.#words(first, 4) || !this.#skip(BODY) || !this.#words(first + 4, 4)) {
         return false;
       }
@@ -198,10 +197,4 @@ export class RecordParser {
     }
     return true;
   }
-}
-
-function grown(words: Uint32Array): Uint32Array {
-  const larger = new Uint32Array(2 * words.length);
-  larger.set(words);
-  return larger;
 }

@@ -12,11 +12,13 @@ import {
   recordBytes,
 } from './record-format.ts';
 
-/** A valid seed: animals in ascending order of id, and orders as JSON text. */
-export type PreparedSeed = { entries: NewEntry[]; orders: OrderJson[] };
-
-/** @throws StoreError if two animals have the same id, an id is not an int64, or a record is too long */
-export function prepareSeed(seed: Seed): PreparedSeed {
+/**
+ * The lines of a journal that contains only the seed, with the animals in ascending order of id. `at` is in milliseconds
+ * since 1970.
+ *
+ * @throws StoreError if two animals have the same id, an id is not an int64, or a record is too long
+ */
+export function seedJournal(header: JournalHeader, seed: Seed, at: number): Iterable<Buffer> {
   const pets = [...seed.pets].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
   const entries = pets.map((pet, i) => {
     const { id, status } = pet;
@@ -29,13 +31,13 @@ export function prepareSeed(seed: Seed): PreparedSeed {
   });
   const orders = seed.orders.map((order) => stringifyJson(order));
   for (const order of orders) recordBytes(order);
-  return { entries, orders };
+  return encodeLines(header, entries, orders, at);
 }
 
-/** The lines of a journal that contains only the seed. `at` is in milliseconds since 1970. */
-export function* seedJournal(
+function* encodeLines(
   header: JournalHeader,
-  { entries, orders }: PreparedSeed,
+  entries: readonly NewEntry[],
+  orders: readonly OrderJson[],
   at: number,
 ): Generator<Buffer> {
   yield encodeJournalHeader(header);
