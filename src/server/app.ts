@@ -35,17 +35,12 @@ export type AppOptions = AuthenticationOptions & {
   onAccess?: ((entry: AccessLogEntry) => void) | undefined;
 };
 
-/** The whole service as a request handler; it does not listen. */
-export type App = {
-  /** Responds to a request; never rejects. */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** The response to bytes that Node's HTTP parser rejected. */
-  errorResponse(error: ServiceError, socket: Socket): Promise<ServiceResponse>;
-};
+export type App = ReturnType<typeof createApp>;
 
 const NO_FAULT: InjectedFault = { latency: 0, fails: false };
 
-export function createApp(options: AppOptions): App {
+/** The whole service as a request handler; it does not listen. */
+export function createApp(options: AppOptions) {
   const { store, clock, faults, cors = [] } = options;
   const { authenticate, consumeQuota, peekQuota, anonymousWindow } = createAuthentication(options);
   const checkHost = createHostCheck(options.hosts);
@@ -54,6 +49,7 @@ export function createApp(options: AppOptions): App {
   const contexts = new WeakMap<Socket, RequestContext>();
   let requestCount = 0;
 
+  /** Responds to a request; never rejects. */
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = clock.now();
     const { socket, method = '', url = '' } = request;
@@ -142,7 +138,8 @@ export function createApp(options: AppOptions): App {
 
   return {
     handle,
-    async errorResponse({ status, headers, body }, socket) {
+    /** The response to bytes that Node's HTTP parser rejected. */
+    async errorResponse({ status, headers, body }: ServiceError, socket: Socket): Promise<ServiceResponse> {
       const latest = contexts.get(socket);
       const context = latest?.isFinished ? undefined : latest;
       const window = context?.window ?? (await anonymousWindow(socket));

@@ -24,6 +24,11 @@ type Handler<Name extends OperationName> = (
 
 const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
+const IDEMPOTENCY_ERRORS = {
+  mismatch: ['idempotency_mismatch', 'This Idempotency-Key was used with another body in the last 24 hours'],
+  in_flight: ['idempotency_in_flight', 'The first request with this Idempotency-Key is still running'],
+} as const;
+
 /** Implements each operation of the contract; the input is already validated. */
 export const handlers: { [Name in OperationName]: Handler<Name> } = {
   async listPets({ query: { limit = pageSize.default, status, cursor } }, { store }) {
@@ -47,24 +52,13 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
     const pet = { name, categoryId, status };
     const idempotency = readIdempotency(request, principal, pet);
     const result = await store.add(idempotency ? { pet, idempotency } : { pet });
-    switch (result.kind) {
-      case 'added':
-      case 'replayed': {
-        const headers: ResponseHeaders =
-          result.kind === 'replayed' ? { [header.idempotencyReplayed]: 'true' } : {};
-        return { status: operations.createPet.success.status, headers, body: result.pet };
-      }
-      case 'mismatch':
-        throw new ServiceError(
-          'idempotency_mismatch',
-          'This Idempotency-Key was used with another body in the last 24 hours',
-        );
-      case 'in_flight':
-        throw new ServiceError(
-          'idempotency_in_flight',
-          'The first request with this Idempotency-Key is still running',
-        );
+    if (!('pet' in result)) {
+      const [code, message] = IDEMPOTENCY_ERRORS[result.kind];
+      throw new ServiceError(code, message);
     }
+    const headers: ResponseHeaders =
+      result.kind === 'replayed' ? { [header.idempotencyReplayed]: 'true' } : {};
+    return { status: operations.createPet.success.status, headers, body: result.pet };
   },
 
   async getPet({ params: { petId } }, { store, now }) {

@@ -2,14 +2,14 @@ import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
-import { openBanFile } from '../store/ban-file.ts';
+import { loadBans, saveBans } from '../store/ban-file.ts';
 import { openJournalStore } from '../store/journal/journal-store.ts';
 import { KeyRegistry } from '../store/keys/key-registry.ts';
-import type { Seed, Store } from '../store/store.ts';
+import type { Seed } from '../store/store.ts';
 import { type AccessLogEntry, createApp } from './app.ts';
 import { listen } from './connection/listen.ts';
 import type { FaultOptions } from './faults/random-fault.ts';
-import { type BanRule, type BanTracker, createBanTracker, type SaveBans } from './rate-limit/bans.ts';
+import { type BanRule, createBanTracker } from './rate-limit/bans.ts';
 import { createMemoryRateLimiter } from './rate-limit/limiter.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 
@@ -37,24 +37,14 @@ export type ServiceOptions = {
 };
 
 /** A running service. */
-export type Service = {
-  store: Store;
-  keys: KeyRegistry;
-  /** Whether the seed was used; false if the store was not empty. */
-  seeded: boolean;
-  /** The base URL, including /v1. */
-  url: string;
-  port: number;
-  faults: FaultOptions | undefined;
-  stop(graceMilliseconds: number): Promise<void>;
-};
+export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**
  * Opens the store of a directory and serves it.
  *
  * @throws StoreError, or the system's error if the address is not available; nothing stays open then
  */
-export async function startService(options: ServiceOptions): Promise<Service> {
+export async function startService(options: ServiceOptions) {
   const { directory, host, port, clock, seed, cors, faults, onWarning, onFailure, onError, onAccess } =
     options;
   const stopping = new AbortController();
@@ -67,10 +57,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const keys = new KeyRegistry(directory, { onWarning });
     // Resolve the host to decide whether it is loopback: it may be a name, or 127.1.
     const { address } = await lookup(host);
+    // A ban that cannot be saved holds until the service stops.
+    const bans = createBanTracker(options.bans, clock, await loadBans(directory), (all) =>
+      saveBans(directory, all).catch((error: Error) => onWarning(error.message)),
+    );
     const app = createApp({
       store,
       keys,
-      limiter: createMemoryRateLimiter(clock, await restoreBans(options)),
+      limiter: createMemoryRateLimiter(clock, bans),
       anonymousLimiter: createMemoryRateLimiter(clock),
       limitFailedKeys: options.limitFailedKeys || !isLoopbackAddress(address),
       hosts: allowedHosts({ host, address }, options.allowHosts),
@@ -87,11 +81,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     return {
       store,
       keys,
+      /** Whether the seed was used; false if the store was not empty. */
       seeded,
+      /** The base URL, including /v1. */
       url,
       port: listening.port,
       faults,
-      async stop(graceMilliseconds) {
+      async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
         await listening.stop(graceMilliseconds);
         await store.close();
@@ -101,11 +97,4 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await store.close();
     throw error;
   }
-}
-
-/** Loads the bans of earlier runs; new ones are saved, and hold until the service stops if that fails. */
-async function restoreBans({ directory, bans, clock, onWarning }: ServiceOptions): Promise<BanTracker> {
-  const file = openBanFile(directory);
-  const save: SaveBans = (all) => file.save(all).catch((error: Error) => onWarning(error.message));
-  return createBanTracker(bans, clock, await file.load(), save);
 }

@@ -1,41 +1,9 @@
-import type { ChalkInstance } from 'chalk';
 import { stringifyJson } from '../../contract/json.ts';
-import type { Context, OutputStream } from '../context.ts';
+import type { Context } from '../context.ts';
 import { createRedactor } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { cutToWidth, displayWidth, wrapText } from './width.ts';
-
-/** Writes data to stdout and everything else to stderr. */
-export type Console = {
-  /** True with `--json`: stdout has one JSON document, and stderr one JSON object per line. */
-  readonly json: boolean;
-  /** Whether stdout is a terminal. */
-  readonly isTerminal: boolean;
-  /** The width of stdout in terminal columns. */
-  readonly columns: number;
-  readonly colours: ChalkInstance;
-  readonly errorColours: ChalkInstance;
-  /** Writes data unchanged. @throws OutputError */
-  write(text: string): Promise<void>;
-  /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
-  writeJson(value: unknown): Promise<void>;
-  /** Prints a note on stderr. Control characters in it are escaped. */
-  notice(text: string): void;
-  /**
-   * Prints an event on stderr: the object with `--json`, otherwise the text. With `indent`, the text is wrapped to the
-   * terminal, and further lines are indented by that many columns.
-   */
-  event(event: Record<string, unknown>, text: string, indent?: number): void;
-  /** Waits until stderr can take more output. */
-  drain(): Promise<void>;
-  /** Redacts an API key from all further output on stderr, because a service may send it back. */
-  redact(key: string): void;
-  /** Whether `status` prints anything: only if stderr is a terminal. */
-  readonly hasStatus: boolean;
-  /** Replaces the status line at the bottom of the terminal; undefined removes it. */
-  status(line: StatusLine | undefined): void;
-};
 
 /** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
 export type StatusLine = readonly [string, ...string[]];
@@ -62,54 +30,75 @@ function fitStatus(line: StatusLine, width: number): string {
   return texts.find((text) => displayWidth(text) <= width) ?? cutToWidth(texts.at(-1) ?? '', width);
 }
 
-export function createConsole(context: Context, options: { json: boolean; color: ColourMode }): Console {
+export type Console = ReturnType<typeof createConsole>;
+
+/** Writes data to stdout and everything else to stderr. */
+export function createConsole(context: Context, { json, color }: { json: boolean; color: ColourMode }) {
   const { stdout, stderr, env } = context;
-  const errorColours = coloursFor(stderr, env, options.color);
+  const errorColours = coloursFor(stderr, env, color);
   const isTerminal = stdout.isTTY === true;
-  const hasStatus = stderr.isTTY === true && !options.json && env['TERM'] !== 'dumb';
+  /** Whether `status` prints anything: only if stderr is a terminal. */
+  const hasStatus = stderr.isTTY === true && !json && env['TERM'] !== 'dumb';
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
+  const redactors = new Map<string, (text: string) => string>();
+  const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
   let isStatusShown = false;
-  const status: Console['status'] = (line) => {
+
+  /** Replaces the status line at the bottom of the terminal; undefined removes it. */
+  function status(line: StatusLine | undefined): void {
     if (!hasStatus || (line === undefined && !isStatusShown)) return;
     const shown = line === undefined ? '' : fitStatus(line, errorColumns() - ECHO_COLUMNS);
     stderr.write(`\r${ERASE_LINE}${shown}`);
     isStatusShown = line !== undefined;
-  };
-  const redactors = new Map<string, (text: string) => string>();
-  const redact = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
-  const event: Console['event'] = (value, text, indent) => {
+  }
+
+  /**
+   * Prints an event on stderr: the object with `--json`, otherwise the text. With `indent`, the text is wrapped to the
+   * terminal, and further lines are indented by that many columns.
+   */
+  function event(value: Record<string, unknown>, text: string, indent?: number): void {
     status(undefined);
-    if (options.json) {
-      const redacted = redactors.size === 0 ? value : mapStrings(value, redact);
+    if (json) {
+      const redacted = redactors.size === 0 ? value : mapStrings(value, redactAll);
       stderr.write(`${sanitizeJson(stringifyJson(redacted))}\n`);
       return;
     }
+    const redacted = redactAll(text);
     const isWrapped = indent !== undefined && stderr.isTTY === true;
-    stderr.write(`${isWrapped ? wrapText(redact(text), errorColumns(), indent) : redact(text)}\n`);
-  };
-  const write = (text: string) => {
+    stderr.write(`${isWrapped ? wrapText(redacted, errorColumns(), indent) : redacted}\n`);
+  }
+
+  /** Writes data unchanged. @throws OutputError */
+  function write(text: string): Promise<void> {
     status(undefined);
-    return writeTo(stdout, text);
-  };
+    return new Promise((resolve, reject) => {
+      stdout.write(text, (error) => (error ? reject(new OutputError(error)) : resolve()));
+    });
+  }
+
   return {
-    json: options.json,
+    /** True with `--json`: stdout has one JSON document, and stderr one JSON object per line. */
+    json,
+    /** Whether stdout is a terminal. */
     isTerminal,
-    // A terminal of unknown size reports 0 columns.
+    /** The width of stdout. A terminal of unknown size reports 0 columns. */
     columns: stdout.columns || DEFAULT_COLUMNS,
-    colours: coloursFor(stdout, env, options.color),
+    colours: coloursFor(stdout, env, color),
     errorColours,
     write,
-    writeJson: (value) =>
-      write(
-        isTerminal ? `${sanitizeJson(stringifyJson(value, { indent: 2 }))}\n` : `${stringifyJson(value)}\n`,
-      ),
-    drain: async () => {
+    /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
+    writeJson: (value: unknown) =>
+      write(`${isTerminal ? sanitizeJson(stringifyJson(value, { indent: 2 })) : stringifyJson(value)}\n`),
+    /** Waits until stderr can take more output. */
+    async drain(): Promise<void> {
       if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
     },
-    redact: (key) => redactors.set(key, createRedactor(key)),
+    /** Redacts an API key from all further output on stderr, because a service may send it back. */
+    redact: (key: string) => redactors.set(key, createRedactor(key)),
     hasStatus,
     status,
-    notice: (text) =>
+    /** Prints a note on stderr. Control characters in it are escaped. */
+    notice: (text: string) =>
       event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2),
     event,
   };
@@ -123,10 +112,4 @@ function mapStrings(value: unknown, change: (text: string) => string): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [change(name), mapStrings(member, change)]),
   );
-}
-
-function writeTo(stream: OutputStream, text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    stream.write(text, (error) => (error ? reject(new OutputError(error)) : resolve()));
-  });
 }

@@ -9,12 +9,6 @@ export type ColumnSize = {
   minWidth: number;
 };
 
-export type Layout = {
-  /** The widths of the columns that fit, from the first one on. */
-  widths: number[];
-  gap: number;
-};
-
 const GAP = 2;
 /** The gap if a cell of a column that is not flexible would otherwise be cut. */
 const NARROW_GAP = 1;
@@ -29,8 +23,10 @@ const HEAD_MIN = 4;
 /**
  * Fits columns to the terminal. If their natural widths are too much, flexible columns shrink first, then heads, then
  * the widest columns. If that is not enough, the last columns are dropped.
+ *
+ * @returns the widths of the columns that fit, from the first one on, and the gap between them
  */
-export function fitColumns(sizes: readonly ColumnSize[], terminal: number): Layout {
+export function fitColumns(sizes: readonly ColumnSize[], terminal: number) {
   let columns = sizes;
   while (columns.length > 1 && sum(columns.map(smallestWidth)) + GAP * (columns.length - 1) > terminal) {
     columns = columns.slice(0, -1);

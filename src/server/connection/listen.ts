@@ -13,14 +13,6 @@ import { allMethods } from '../route-match.ts';
 import { type ParserError, sendParserError, toServiceError } from './parser-errors.ts';
 import { createRequestQueue, endsConnection } from './pipelining.ts';
 
-export type Listening = {
-  /** `http://host:port`, without the version prefix. */
-  origin: string;
-  port: number;
-  /** Stops accepting connections, finishes the running requests, and closes the rest after `graceMilliseconds`. */
-  stop(graceMilliseconds: number): Promise<void>;
-};
-
 /** Limits against hostile clients (docs/service.md 8.5); times are in milliseconds. */
 export const CONNECTION_LIMITS = {
   /** This and `requestTimeout` start with the connection, or with the first byte of a later request. */
@@ -45,7 +37,7 @@ export type ListenOptions = {
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
-export async function listen(app: App, { host, port, limits = {} }: ListenOptions): Promise<Listening> {
+export async function listen(app: App, { host, port, limits = {} }: ListenOptions) {
   const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const queue = createRequestQueue(app.handle);
   let isStopping = false;
@@ -103,9 +95,11 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
   });
   const address = server.address() as AddressInfo;
   return {
+    /** Without the version prefix. */
     origin: `http://${urlHost(host)}:${address.port}`,
     port: address.port,
-    stop(graceMilliseconds) {
+    /** Stops accepting connections, finishes the running requests, and closes the rest after `graceMilliseconds`. */
+    stop(graceMilliseconds: number): Promise<void> {
       isStopping = true;
       queue.stop();
       return stop(server, sockets, graceMilliseconds);

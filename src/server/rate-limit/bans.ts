@@ -36,36 +36,32 @@ export function addRefusedRequest(
   return { ...before, counted: counts ? [...recent, now] : recent };
 }
 
-/** Bans callers that continue to send requests after a 429. */
-export interface BanTracker {
-  /** The end of the caller's ban; undefined if it is not banned. */
-  bannedUntil(caller: string): number | undefined;
-  /** Records a rejected request; returns the end of the ban if it causes one. */
-  recordRefusal(caller: string, resetAt: number): Promise<number | undefined>;
-}
+export type BanTracker = ReturnType<typeof createBanTracker>;
 
-/** Stores the bans, by caller: their ends in milliseconds since the epoch. Does not fail. */
-export type SaveBans = (bans: ReadonlyMap<string, number>) => Promise<void>;
-
-/** `stored` are the bans of an earlier run; `save` is called whenever a ban begins. */
+/**
+ * Bans callers that continue to send requests after a 429. `stored` are the bans of an earlier run, by caller: their ends
+ * in milliseconds since the epoch. `save` stores them whenever a ban begins, and does not fail.
+ */
 export function createBanTracker(
   { after, milliseconds }: BanRule,
   clock: Clock,
   stored: ReadonlyMap<string, number> = new Map(),
-  save: SaveBans = async () => {},
-): BanTracker {
+  save: (bans: ReadonlyMap<string, number>) => Promise<void> = async () => {},
+) {
   const banned = new Map(after === 0 ? [] : stored);
   const refused = new Map<string, RefusedRequests>();
   let lastSave = Promise.resolve();
 
   return {
-    bannedUntil(caller) {
+    /** The end of the caller's ban; undefined if it is not banned. */
+    bannedUntil(caller: string): number | undefined {
       const until = banned.get(caller);
       if (until === undefined || until > clock.now()) return until;
       banned.delete(caller);
       return undefined;
     },
-    async recordRefusal(caller, resetAt) {
+    /** Records a rejected request; returns the end of the ban if it causes one. */
+    async recordRefusal(caller: string, resetAt: number): Promise<number | undefined> {
       const now = clock.now();
       const requests = addRefusedRequest(refused.get(caller), resetAt, now);
       if (after === 0 || requests.counted.length < after) {

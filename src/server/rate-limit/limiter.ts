@@ -9,12 +9,7 @@ export type RateLimitWindow = { limit: number; remaining: number; resetAt: numbe
 export type RateLimitDecision = { window: RateLimitWindow; retryAt?: number; banned?: true };
 
 /** Counts requests per caller. Asynchronous, because several processes may share one. */
-export interface RateLimiter {
-  /** Counts one request or rejects it; a rejected request is not counted (D8). */
-  consume(caller: string, quota: Quota): Promise<RateLimitDecision>;
-  /** The decision that `consume` would return, without counting a request. */
-  peek(caller: string, quota: Quota): Promise<RateLimitDecision>;
-}
+export type RateLimiter = ReturnType<typeof createMemoryRateLimiter>;
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -23,7 +18,7 @@ type Counter = { start: number; used: number };
 type Counters = { minute: Counter; day: Counter };
 
 /** Fixed windows aligned to the UTC minute and day (D8), in memory: the counts restart with the process. */
-export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker): RateLimiter {
+export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker) {
   const callers = new Map<string, Counters>();
   let sweptAt = 0;
 
@@ -48,7 +43,8 @@ export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker): RateLi
   }
 
   return {
-    async consume(caller, quota) {
+    /** Counts one request or rejects it; a rejected request is not counted (D8). */
+    async consume(caller: string, quota: Quota): Promise<RateLimitDecision> {
       const counters = countersOf(caller);
       const decision = evaluate(counters, quota, bans?.bannedUntil(caller));
       if (decision.banned) return decision;
@@ -62,7 +58,8 @@ export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker): RateLi
       decision.window.remaining--;
       return decision;
     },
-    async peek(caller, quota) {
+    /** The decision that `consume` would return, without counting a request. */
+    async peek(caller: string, quota: Quota): Promise<RateLimitDecision> {
       return evaluate(countersOf(caller), quota, bans?.bannedUntil(caller));
     },
   };

@@ -7,16 +7,13 @@ const MAX_SOCKET_PATH = 103;
 /** The length of the longest file name of a claim. */
 const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
 
-/** An alias of a directory, short enough for the path of a socket in it. */
-export type ShortPath = { directory: string; remove(): Promise<void> };
-
 /**
- * Returns the directory itself if its path is short enough, otherwise a symbolic link to it in the directory
- * `temporary`.
+ * Returns an alias of a directory that is short enough for the path of a socket in it: the directory itself if its path
+ * is short enough, otherwise a symbolic link to it in the directory `temporary`.
  *
  * @throws LockError if the path of the link is too long as well
  */
-export async function shortPath(directory: string, temporary: string): Promise<ShortPath> {
+export async function shortPath(directory: string, temporary: string) {
   if (fits(directory)) return { directory, remove: async () => {} };
   // mkdtemp appends six characters.
   if (!fits(join(temporary, 'pets-xxxxxx', 'd'))) {
