@@ -23,24 +23,16 @@ const PROFILES = 'prod, staging, local';
 
 // test/cli/arguments.test.ts has more values that the parsers refuse.
 const wrongValues: Row[] = [
-  ...['0', '101', "''"].map((text): Row => [`list --limit ${text}`, '--limit', 'from 1 to 100', quote(text)]),
-  ...['1.5', "''", 'three'].map((text): Row => [`add Rex --category ${text}`, '--category', quote(text)]),
+  ["list --limit ''", '--limit', 'from 1 to 100', '""'],
   ['add Rex --category 9223372036854775808', 'from -9223372036854775808 to 9223372036854775807'],
   ['add Rex --category dogs', '--category must be a whole number, not "dogs"'],
-  ...['9223372036854775808', '7,8', "''"].map((text): Row => [`get ${text}`, 'id', quote(text)]),
   ['get 1 2 x', 'id', '"x"'],
   ['get Rex', 'id', '"Rex"', 'pets list --all'],
-  ...['lost', "''", 'available,sold'].flatMap((text): Row[] => [
-    [`list --status ${text}`, '--status', 'available, pending, sold', quote(text)],
-    [`add Rex --category 1 --status ${text}`, '--status', quote(text)],
-  ]),
-  ...['-1', '1000001', "''"].map(
-    (text): Row => [`list --max-wait ${text}`, '--max-wait', 'seconds', quote(text)],
-  ),
-  ...['0', 'soon', "''"].map((text): Row => [`list --timeout ${text}`, '--timeout', 'seconds', quote(text)]),
-  ...['65536', 'http', "''"].map(
-    (text): Row => [`serve --port ${text}`, '--port', '0 to 65535', quote(text)],
-  ),
+  ['list --status lost', '--status', 'available, pending, sold', '"lost"'],
+  ["add Rex --category 1 --status ''", '--status', 'available, pending, sold', '""'],
+  ['list --max-wait -1', '--max-wait', 'seconds', '"-1"'],
+  ['list --timeout 0', '--timeout', 'seconds', '"0"'],
+  ['serve --port 65536', '--port', '0 to 65535', '"65536"'],
   ['--profile production list', '--profile', PROFILES, '"production"'],
   ["list --profile ''", '--profile', PROFILES],
   ['use Prod', 'profile', PROFILES, '"Prod"'],
@@ -68,15 +60,9 @@ const wrongValues: Row[] = [
   ['keys add x --plan enterprise --per-minute 0 --per-day 1', '--per-minute', '"0"'],
   ['add Rex --category 1 --idempotency-key é', '--idempotency-key', 'ASCII'],
   ["add Rex --category 1 --idempotency-key ''", '--idempotency-key', '1 to 255'],
-  ...["''", 'api.example.com/v1', 'ftp://api.example.com/v1'].map(
-    (text): Row => [`--base-url ${text} list`, '--base-url', 'http(s) URL'],
-  ),
+  ["--base-url '' list", '--base-url', 'http(s) URL'],
+  ['--base-url ftp://api.example.com/v1 list', '--base-url', 'http(s) URL'],
 ];
-
-/** The value as an error shows it. */
-function quote(text: string): string {
-  return text === "''" ? '""' : `"${text}"`;
-}
 
 const wrongWords: Row[] = [
   ['lst', 'lst', 'list'],

@@ -161,6 +161,7 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
   });
 });
 
+// test/cli/resolve.test.ts has all combinations of profile, options and variables.
 describe('a key is sent only to the server that it belongs to', () => {
   test('a saved key is not sent to the origin in --base-url or PETS_BASE_URL', async () => {
     const machine = await freshMachine();
@@ -179,22 +180,6 @@ describe('a key is sent only to the server that it belongs to', () => {
     const localhost = home.replace('127.0.0.1', 'localhost');
     await expectFailure(machine, ['list', '--base-url', localhost], { exit: 2, contains: ['localhost'] });
     expect(other.requests).toEqual([]);
-  });
-
-  test('PETS_API_KEY is sent to PETS_BASE_URL or the base URL of the profile, not to another --base-url', async () => {
-    const machine = await freshMachine();
-    const [home, other] = [await anyServer(), await anyServer()];
-    const env = { PETS_API_KEY: CANARY, PETS_BASE_URL: home.url };
-    const refused = { exit: 2, contains: ['PETS_API_KEY', home.origin, other.origin] };
-    await expectFailure(machine, ['list', '--base-url', other.url], { env, ...refused });
-    await machine.saveProfile('prod', { baseUrl: home.url });
-    await expectFailure(machine, ['list', '--base-url', other.url], {
-      env: { PETS_API_KEY: CANARY },
-      ...refused,
-    });
-    expect([...home.requests, ...other.requests]).toEqual([]);
-    expect(await machine.pets(['list'], { env: { PETS_API_KEY: CANARY } })).toMatchObject({ code: 0 });
-    expect(home.requests.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${CANARY}`]);
   });
 
   test('--profile overrides PETS_API_KEY and PETS_BASE_URL, with a notice', async () => {

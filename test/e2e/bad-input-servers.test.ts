@@ -38,6 +38,7 @@ const petWith = (from: string, to: string): Reply => toList(`[${pet.replace(from
 
 type Row = [name: string, reply: Reply, exit: number, code: string | undefined, ...contains: string[]];
 
+// test/client/error-responses.test.ts has more responses that break the contract.
 const contractErrors: [name: string, reply: Reply, ...contains: string[]][] = [
   ['HTML with 200', html(200), 'not JSON', 'text/html'],
   ['HTML with 404', html(404), 'HTTP status 404', 'text/html', '/v1'],
@@ -49,17 +50,11 @@ const contractErrors: [name: string, reply: Reply, ...contains: string[]][] = [
     '/v1',
   ],
   ['a redirect', [302, '', { Location: 'http://other.invalid/v1' }], 'redirect', '302'],
-  ['an empty body with 200', toList(''), 'not JSON'],
-  ['truncated JSON', toList(`[${pet},{"id":2`), 'not JSON'],
   ['an object for a list', toList('{"pets":[]}'), 'unexpected response', 'JSON array'],
-  ['null for a list', toList('null'), 'unexpected response'],
   ['an animal without an id', toList('[{"name":"Rex","categoryId":1}]'), '0.id is required'],
-  ['an id beyond int64', petWith('1', '9223372036854775808'), '0.id must be an integer'],
   ['an id as text', petWith('1', '"1"'), '0.id must be an integer'],
   ['an unknown status', petWith('available', 'lost'), '0.status must be one of'],
   ['201 for a list', [201, '[]'], 'HTTP status 201'],
-  ['204 for a list', [204, ''], 'HTTP status 204'],
-  ['deep nesting', toList(`${'['.repeat(5_000)}${']'.repeat(5_000)}`), 'not JSON'],
   ['10 MB of [', toList('['.repeat(10_000_000)), 'not JSON'],
   ['the key as a content type', [200, 'x', { 'Content-Type': CANARY }], 'not JSON'],
 ];
@@ -130,9 +125,7 @@ test.each([
 
 describe('a creation and a single animal', () => {
   test.each([
-    ['200 for 201', [200, pet], 'HTTP status 200'],
     ['HTML', [201, '<html>'], 'not JSON'],
-    ['a list', [201, `[${pet}]`], 'unexpected response'],
     ['no id', [201, '{"name":"Rex","categoryId":1}'], 'id is required'],
   ] as [string, Reply, string][])('add: %s', async (_name, sent, contains) => {
     const { machine } = await withReply(sent);

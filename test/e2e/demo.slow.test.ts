@@ -3,15 +3,8 @@ import { readdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { readDocument, repository } from '../helpers/documents.ts';
+import { repository } from '../helpers/documents.ts';
 import { freshMachine } from '../helpers/pets.ts';
-
-test('the quick start in the README names npm scripts that exist', () => {
-  const { text } = readDocument('README.md');
-  const scripts = [...text.matchAll(/^npm ci && npm (?:run )?(\S+) /gm)].map(([, script]) => script);
-  expect(scripts).toEqual(['demo', 'test']);
-  expect(Object.keys(manifest.scripts)).toEqual(expect.arrayContaining(['demo', 'test']));
-});
 
 test('npm run demo lists, adds and shows animals on a new machine, and leaves nothing there', async () => {
   const machine = await freshMachine();

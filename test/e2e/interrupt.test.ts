@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { gate } from '../helpers/gate.ts';
-import { freshMachine } from '../helpers/pets.ts';
+import { freshMachine, outputOf } from '../helpers/pets.ts';
 import { replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 test.each([
@@ -19,19 +19,13 @@ test.each([
   const machine = await freshMachine();
   const env = { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_secret_key' };
   const child = machine.startCommand([...args, '--json'], { env });
-  let [stdout, stderr] = ['', ''];
-  child.stdout?.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk;
-    waiting.open();
-  });
+  const output = outputOf(child);
+  child.stderr?.once('data', waiting.open);
   await waiting.opened;
   child.kill(signal);
   const [code] = await once(child, 'close');
-  expect([code, stdout]).toEqual([130, '']);
-  const lines = stderr
+  expect([code, output.stdout]).toEqual([130, '']);
+  const lines = output.stderr
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));

@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectNoLeaks } from '../helpers/failure.ts';
-import { freshMachine, type Machine, makeMachine, serve, serveCommand } from '../helpers/pets.ts';
+import { freshMachine, type Machine, makeMachine, serve } from '../helpers/pets.ts';
 
 // Everyday commands against the service that `pets serve` runs.
 
@@ -137,34 +137,8 @@ test('login, profiles, use and logout', async () => {
   expect(await machine.pets(['list'])).toMatchObject({ code: 4 });
 });
 
+// test/e2e/crash.slow.test.ts kills the service with -9.
 describe('acknowledged animals are kept', () => {
-  test('through kill -9 and a restart', async () => {
-    const machine = await freshMachine();
-    const service = await serveCommand(machine, ['--data', storeOf(machine)]);
-    await machine.pets(['use', 'local']);
-    const added = await Promise.all(
-      Array.from({ length: 8 }, (_, i) =>
-        stdoutOf(machine, ['add', `Rex ${i}`, '--category', String(i), '--json']),
-      ),
-    );
-    await service.end('SIGKILL');
-    const again = await serve(machine, ['--data', storeOf(machine)]);
-    expect(again.key).toBe(service.key);
-    const list = linesOf(await stdoutOf(machine, ['list', '--all', '--ndjson']));
-    expect(list.toSorted()).toEqual(added.map((text) => text.trimEnd()).toSorted());
-  });
-
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s ends the service with 0 and a `stopped` event',
-    async (signal) => {
-      const machine = await freshMachine();
-      const service = await serve(machine, ['--data', storeOf(machine)]);
-      expect(await service.end(signal)).toBe(0);
-      expect(JSON.parse(linesOf(service.stdout()).at(-1) ?? '')).toEqual({ event: 'stopped' });
-      expect(service.stderr()).toBe('');
-    },
-  );
-
   test.each(['9223372036854775807', '-9223372036854775808', '9007199254740993'])(
     'with every digit of categoryId %s, through a restart and in every format',
     async (big) => {

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { expectNoLeaks } from '../helpers/failure.ts';
-import { freshMachine } from '../helpers/pets.ts';
+import { freshMachine, outputOf } from '../helpers/pets.ts';
 
 // `pets serve -- CMD`: its environment, streams, signals and exit code.
 
@@ -11,20 +11,9 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
   /** Starts `pets serve --ephemeral -- <command>`. */
   async function run(command: readonly string[], { quiet = true } = {}) {
     const machine = await freshMachine();
-    const child = machine.startCommand([
-      'serve',
-      '--ephemeral',
-      ...(quiet ? ['--quiet'] : []),
-      '--',
-      ...command,
-    ]);
-    child.stdin?.end();
-    const output = { stdout: '', stderr: '' };
-    for (const stream of ['stdout', 'stderr'] as const) {
-      child[stream]?.setEncoding('utf8').on('data', (text) => {
-        output[stream] += text;
-      });
-    }
+    const options = quiet ? ['--quiet'] : [];
+    const child = machine.startCommand(['serve', '--ephemeral', ...options, '--', ...command], { stdin: '' });
+    const output = outputOf(child);
     return {
       child,
       output,

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectNoLeaks, lastError } from '../helpers/failure.ts';
 import { freshMachine, type Machine, makeMachine, serve } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Standard streams that are full, closed, or read slowly or not at all.
+// What scripts rely on: the output in any environment, and standard streams that are full, closed or read slowly.
 
 let machine: Machine;
 let dispose: () => Promise<void>;
@@ -17,6 +17,35 @@ beforeAll(async () => {
 afterAll(() => dispose());
 
 const list = 'pets list --profile local --all';
+
+describe('the bytes on stdout are the same', () => {
+  test.each([[[]], [['--json']], [['--ndjson']], [['--csv']]])(
+    'in every locale, terminal and time zone: %j',
+    async (format) => {
+      const args = ['list', '--profile', 'local', '--all', ...format];
+      const plain = await machine.command(args);
+      expect(plain.stdout).toContain('Fürst Pückler');
+      expect(plain.stdout).not.toContain('\u001b');
+      const environments: Record<string, string>[] = [
+        { LANG: 'C', LC_ALL: 'C' },
+        { LANG: 'de_DE.UTF-8' },
+        { TERM: 'dumb' },
+        { COLUMNS: '20', LINES: '5' },
+        { CI: 'true', GITHUB_ACTIONS: 'true' },
+        { TZ: 'Pacific/Auckland' },
+      ];
+      for (const env of environments) expect(await machine.command(args, { env })).toEqual(plain);
+    },
+  );
+
+  test('with any standard streams', async () => {
+    const { stdout } = await machine.pets(['list', '--profile', 'local', '--json']);
+    for (const streams of ['', '< /dev/null', '<&-', '| cat', '2> /dev/null', '--no-input']) {
+      const ran = await machine.shell(`pets list --profile local --json ${streams}`);
+      expect([streams, ran.code, ran.stdout]).toEqual([streams, 0, stdout]);
+    }
+  });
+});
 
 test.each([list, `${list} --json`, `${list} --ndjson`, `${list} --csv`, 'pets --help', 'pets profiles'])(
   'a closed pipe ends the command with 0 and without a message: %s | true',

@@ -9,7 +9,7 @@ import { pendingRows } from '../../src/cli/bulk/send.ts';
 import type { PetFile, PetRow } from '../../src/cli/rows/read-pet-file.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
-import { type ManualClock, manualClock } from './clock.ts';
+import { manualClock } from './clock.ts';
 import { temporaryDirectory } from './temp.ts';
 
 export const BASE_URL = 'http://127.0.0.1:7387/v1';
@@ -83,24 +83,14 @@ export const RUN_OPTIONS: Omit<RunOptions, 'directory' | 'now'> = {
   skipCommand: 'pets add --from animals.csv --skip-added',
 };
 
-export type Bulk = {
-  clock: ManualClock;
-  options: RunOptions;
-  open(input: readonly NewPet[] | PetFile, options?: Partial<RunOptions>): Promise<BulkRun>;
-  /** Runs the input; with `count` only that many rows, as if interrupted. Returns the names that were sent. */
-  run(input: readonly NewPet[] | PetFile, options?: Partial<RunOptions>, count?: number): Promise<string[]>;
-  /** Sets the last use of each ledger and pointer to the time of the clock. */
-  setLastUse(): Promise<void>;
-  /** The paths of all files below the state directory with this name. */
-  find(name: string): Promise<string[]>;
-};
+export type Bulk = Awaited<ReturnType<typeof bulk>>;
 
 /** A state directory for runs of /animals.csv. */
-export async function bulk(): Promise<Bulk> {
+export async function bulk() {
   const clock = manualClock();
   const directory = join(await temporaryDirectory(), 'state', 'bulk');
   const options: RunOptions = { ...RUN_OPTIONS, directory, now: 0 };
-  const open: Bulk['open'] = async (input, more) => {
+  const open = async (input: readonly NewPet[] | PetFile, more: Partial<RunOptions> = {}) => {
     const run = await openRun('rows' in input ? input : inputOf(input), {
       ...options,
       now: clock.now(),
@@ -113,7 +103,8 @@ export async function bulk(): Promise<Bulk> {
     clock,
     options,
     open,
-    async run(input, more, count) {
+    /** Runs the input; with `count` only that many rows, as if interrupted. Returns the names that were sent. */
+    async run(input: readonly NewPet[] | PetFile, more?: Partial<RunOptions>, count?: number) {
       const run = await open(input, more);
       const names = pendingOf(run)
         .map(({ pet }) => pet.name)
@@ -124,11 +115,13 @@ export async function bulk(): Promise<Bulk> {
       await run.close();
       return names;
     },
+    /** Sets the last use of each ledger and pointer to the time of the clock. */
     async setLastUse() {
       for (const id of await readdir(join(directory, 'ledgers')))
         await utimes(join(directory, 'ledgers', id), clock.now() / 1_000, clock.now() / 1_000);
     },
-    async find(name) {
+    /** The paths of all files below the state directory with this name. */
+    async find(name: string) {
       const paths = await readdir(directory, { recursive: true }).catch(() => []);
       return paths.filter((path) => path.endsWith(name)).map((path) => join(directory, path));
     },

@@ -82,13 +82,16 @@ export function readConsole(text: string): ConsoleStep[] {
   return steps;
 }
 
+/** A text without its blocks, which become empty lines, so that line numbers stay the same. */
+export const withoutBlocks = (markdown: string): string =>
+  markdown.replace(/^( *)(`{3,})[\s\S]*?^ *\2$/gm, (block) => block.replace(/[^\n]/g, ''));
+
 /** A code span such as `pets list`, with the location of its first line. */
 export type CommandSpan = { at: string; command: string };
 
 /** The code spans outside of code blocks that are commands of pets, each command once. */
 export function readCommandSpans({ name, text }: Document): CommandSpan[] {
-  // Blocks become empty lines, so that line numbers stay the same.
-  const prose = text.replace(/^( *)(`{3,})[\s\S]*?^ *\2$/gm, (block) => block.replace(/[^\n]/g, ''));
+  const prose = withoutBlocks(text);
   const spans = new Map<string, CommandSpan>();
   for (const { 1: span = '', index } of prose.matchAll(/`(pets [^`]+)`/g)) {
     const command = span.replace(/\s+/g, ' ').replaceAll('\\|', '|');

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { withoutBlocks } from './document-blocks.ts';
 
 /** The links of a Markdown file to a missing file, to a missing heading, or to anything but an https address. */
 export function brokenLinks(root: string, name: string): string[] {
@@ -9,7 +10,7 @@ export function brokenLinks(root: string, name: string): string[] {
 
 /** The targets of all links and images outside of code. */
 function linksOf(markdown: string): string[] {
-  const text = withoutCode(markdown).replace(/`[^`]*`/g, '`code`');
+  const text = withoutBlocks(markdown).replace(/`[^`]*`/g, '`code`');
   const forms = [
     /\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)/g,
     /^ *\[[^\]]+\]:\s*(\S+)/gm,
@@ -32,7 +33,7 @@ function isValid(root: string, name: string, link: string): boolean {
 
 /** The anchors that GitHub generates for the headings of a file, and explicit ones. */
 export function anchorsOf(markdown: string): Set<string> {
-  const text = withoutCode(markdown);
+  const text = withoutBlocks(markdown);
   const anchors = new Set([...text.matchAll(/<a (?:id|name)="([^"]+)"/g)].map(([, id]) => id as string));
   for (const [, heading = ''] of text.matchAll(/^ {0,3}#{1,6} +(.*?)(?: +#+)?$/gm)) {
     const slug = heading
@@ -46,5 +47,3 @@ export function anchorsOf(markdown: string): Set<string> {
   }
   return anchors;
 }
-
-const withoutCode = (markdown: string): string => markdown.replace(/^( *)(`{3,})[\s\S]*?^ *\2$/gm, '');

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -30,7 +30,9 @@ export async function readerMachine(directives: readonly string[], text: string)
   const bin = join(machine.home, 'bin');
   const npmPrefix = join(machine.home, 'npm');
   await writePrograms(bin);
-  onTestFinished(() => killServers(machine.home));
+  onTestFinished(() => {
+    spawnSync('sh', ['-c', 'kill -KILL $(cat servers)'], { cwd: machine.home, stdio: 'ignore' });
+  });
   const inPackage = directives.includes('package');
   const directory = join(machine.home, inPackage ? 'pets' : 'shop');
   await mkdir(directory);
@@ -103,22 +105,6 @@ kill -0 $! 2> /dev/null || wait $!
 `;
   await writeFile(join(bin, 'pets'), pets, { mode: 0o755 });
   await writeFile(join(bin, 'pets-serve'), petsServe, { mode: 0o755 });
-}
-
-function killServers(home: string): void {
-  let pids: string[] = [];
-  try {
-    pids = readFileSync(join(home, 'servers'), 'utf8').trim().split('\n');
-  } catch {
-    return;
-  }
-  for (const pid of pids) {
-    try {
-      process.kill(Number(pid), 'SIGKILL');
-    } catch {
-      // The server has already stopped.
-    }
-  }
 }
 
 /** The files that the documents assume: a file of animals, a key, and a project with tests. */

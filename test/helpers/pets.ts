@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import type { Signal } from '../../src/cli/context.ts';
 import type { Clock } from '../../src/contract/clock.ts';
@@ -125,12 +124,20 @@ export async function makeMachine(): Promise<{ machine: Machine; dispose(): Prom
 }
 
 async function collect(child: ChildProcess): Promise<RunResult> {
-  const [stdout = '', stderr = '', [code]] = await Promise.all([
-    child.stdout ? text(child.stdout) : '',
-    child.stderr ? text(child.stderr) : '',
-    once(child, 'close'),
-  ]);
-  return { code, stdout, stderr };
+  const output = outputOf(child);
+  const [code] = await once(child, 'close');
+  return { code, ...output };
+}
+
+/** Everything that a process has written so far. */
+export function outputOf(child: ChildProcess): { stdout: string; stderr: string } {
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text) => {
+      output[name] += text;
+    });
+  }
+  return output;
 }
 
 /** The first line of `pets serve --json`. */
@@ -177,12 +184,7 @@ export async function serveCommand(
   ListeningEvent & { child: ChildProcess; stderr(): string; end(signal: NodeJS.Signals): Promise<ProcessEnd> }
 > {
   const child = machine.startCommand([...SERVE, ...args]);
-  const output = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name]?.setEncoding('utf8').on('data', (chunk) => {
-      output[name] += chunk;
-    });
-  }
+  const output = outputOf(child);
   const closed = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal }));
   const firstLine = async () => {
     while (!output.stdout.includes('\n')) {

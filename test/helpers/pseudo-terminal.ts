@@ -1,12 +1,11 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
 import xterm from '@xterm/headless';
 
-export type RecordOptions = {
-  cwd: string;
-  env: Record<string, string>;
-  columns: number;
-  rows: number;
+export type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
+
+export type RecordOptions = TerminalSize & {
   /** Text to type when the screen matches a pattern, in this order. */
   typed?: { after: RegExp; text: string }[];
   timeoutMilliseconds?: number;
@@ -16,18 +15,27 @@ export type RecordOptions = {
 export const hasTerminal = (): boolean =>
   spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux') ?? false;
 
-/** Runs a shell command in a pseudo-terminal until it exits; returns the screen with its scrollback. */
-export async function recordTerminal(line: string, options: RecordOptions): Promise<xterm.Terminal> {
-  const { cwd, env, columns, rows, typed = [], timeoutMilliseconds = 60_000 } = options;
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
+/** Starts a shell command in a pseudo-terminal. */
+export function spawnInTerminal(
+  line: string,
+  { cwd, env, columns, rows }: TerminalSize,
+): ChildProcessByStdio<Writable, Readable, null> {
   const sized = `stty cols ${columns} rows ${rows}; ${line}`;
   const child = spawn('script', ['--quiet', '--flush', '--return', '--command', sized, '/dev/null'], {
     cwd,
-    env: { ...env, TERM: 'xterm-256color', LANG: 'C.UTF-8', SHELL: '/bin/sh' },
+    env: { TERM: 'xterm-256color', LANG: 'C.UTF-8', SHELL: '/bin/sh', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  const pending = [...typed];
   child.stdin.on('error', () => {});
+  return child;
+}
+
+/** Runs a shell command in a pseudo-terminal until it exits; returns the screen with its scrollback. */
+export async function recordTerminal(line: string, options: RecordOptions): Promise<xterm.Terminal> {
+  const { columns, rows, typed = [], timeoutMilliseconds = 60_000 } = options;
+  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
+  const child = spawnInTerminal(line, options);
+  const pending = [...typed];
   child.stdout.on('data', (bytes: Buffer) => {
     terminal.write(bytes, () => {
       const [next] = pending;

@@ -1,11 +1,11 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { withDeadline } from './deadline.ts';
 import { type Machine, PETS } from './pets.ts';
-import { hasTerminal } from './pseudo-terminal.ts';
+import { hasTerminal, spawnInTerminal } from './pseudo-terminal.ts';
 
 export const TAB = '\t';
 export const LEFT = '\x02';
@@ -63,9 +63,11 @@ export async function startEditor(
   const file = join(machine.home, shell === 'bash' ? 'bashrc' : '.zshrc');
   await writeFile(file, startUp[shell](lines));
   const command = { bash: `bash --noprofile --rcfile ${file} -i`, zsh: 'zsh -d -i' }[shell];
-  const child = spawn('script', ['-qec', command, '/dev/null'], {
+  const child = spawnInTerminal(command, {
     cwd: machine.home,
     env: { ...(await environmentWithPets(machine)), ZDOTDIR: machine.home, HISTFILE: '' },
+    columns: 80,
+    rows: 24,
   });
   // Killing `script` closes the terminal, which ends the shell.
   onTestFinished(async () => {

@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
 import { withDeadline } from './deadline.ts';
 import { type Machine, PETS } from './pets.ts';
+import { spawnInTerminal } from './pseudo-terminal.ts';
 
 /** A command that runs in a pseudo-terminal. */
 export type Terminal = {
@@ -19,30 +19,18 @@ export type Terminal = {
   output(): string;
 };
 
-const COLUMNS = 80;
-const ROWS = 24;
-
 /** Runs the built command in a pseudo-terminal. */
-export function onTerminal(
-  machine: Machine,
-  args: readonly string[],
-  env: Record<string, string> = {},
-): Terminal {
+export function onTerminal({ home, env }: Machine, args: readonly string[]): Terminal {
   const line = [process.execPath, PETS, ...args].map((word) => `'${word}'`).join(' ');
-  const child = spawn(
-    'script',
-    ['-qec', `stty cols ${COLUMNS} rows ${ROWS}; echo "pid $$."; exec ${line}`, '/dev/null'],
-    {
-      env: { ...machine.env, TERM: 'xterm-256color', SHELL: '/bin/sh', ...env },
-      cwd: machine.home,
-      stdio: ['pipe', 'pipe', 'inherit'],
-    },
-  );
+  const child = spawnInTerminal(`echo "pid $$."; exec ${line}`, { cwd: home, env, columns: 80, rows: 24 });
   let hasClosed = false;
   const closed = once(child, 'close').finally(() => {
     hasClosed = true;
   });
-  onTestFinished(() => kill(child));
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await closed;
+  });
   let output = '';
   let matchedUntil = 0;
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
@@ -67,11 +55,4 @@ export function onTerminal(
     exitCode: async () => (await withDeadline(closed, () => describe('the end of the command')))[0],
     output: () => output,
   };
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
 }
