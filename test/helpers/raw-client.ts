@@ -1,5 +1,5 @@
-import { connect } from 'node:net';
-import { expect } from 'vitest';
+import { connect, type Socket } from 'node:net';
+import { expect, onTestFinished } from 'vitest';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { atLoopback } from './raw-requests.ts';
 import { type ServiceOptions, start } from './service.ts';
@@ -32,6 +32,16 @@ export function sendRaw(
     });
   }).then((received) => parseResponses(received as Buffer));
 }
+
+/** A connection that is closed after the test. */
+export function connectTo(port: number): Socket {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+export const nextData = (socket: Socket) => new Promise<Buffer>((resolve) => socket.once('data', resolve));
+export const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
 
 /**
  * Starts the service on loopback and sends bytes to it. Checks what holds for all bytes: every error response is

@@ -1,3 +1,4 @@
+import { plans } from '../../src/contract/plans.ts';
 import { allowedHosts } from '../../src/server/request/hosts.ts';
 import { KEY, type ServiceOptions } from './service.ts';
 
@@ -12,6 +13,9 @@ export const REX = '{"name":"Rex","categoryId":1}';
 /** A request after whose response the service closes the connection. */
 export const get = (target: string, headers = '') =>
   `GET ${target} HTTP/1.1\r\n${HOST}${AUTH}${headers}${CLOSE}\r\n`;
+/** A request after whose response the connection stays open. `rest` is what follows the headers that all have. */
+export const open = (method: string, target: string, rest = '\r\n') =>
+  `${method} ${target} HTTP/1.1\r\n${HOST}${AUTH}${rest}`;
 export const post = (body: string | Buffer, headers = JSON_TYPE) =>
   Buffer.concat([
     Buffer.from(`POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${headers}${CLOSE}`),
@@ -24,3 +28,5 @@ export const chunked = (rest: string) =>
 export const atLoopback: ServiceOptions = {
   hosts: allowedHosts({ host: '127.0.0.1', address: '127.0.0.1' }, []),
 };
+/** Options for a test that sends more requests than a free key allows. */
+export const rich: ServiceOptions = { ...atLoopback, quota: plans.enterprise };

@@ -1,35 +1,32 @@
-import { connect, type Socket } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { plans } from '../../src/contract/plans.ts';
-import { CONNECTION_LIMITS, listen } from '../../src/server/connection/listen.ts';
-import { expectError, parseResponses, sendRaw, sendToService } from '../helpers/raw-client.ts';
-import { AUTH, atLoopback, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
+import { describe, expect, test } from 'vitest';
+import {
+  closed,
+  connectTo,
+  expectError,
+  nextData,
+  parseResponses,
+  sendRaw,
+  sendToService,
+} from '../helpers/raw-client.ts';
+import {
+  AUTH,
+  atLoopback,
+  chunked,
+  get,
+  HOST,
+  JSON_TYPE,
+  open,
+  post,
+  REX,
+  rich,
+} from '../helpers/raw-requests.ts';
 import { start } from '../helpers/service.ts';
-import { memoryStore } from '../helpers/store-fixtures.ts';
 
-// Connections of hostile clients, and several requests on one connection.
+// Several requests on one connection, and bodies that the client may not need to send.
 
-const open = (method: string, target: string, rest = '\r\n') =>
-  `${method} ${target} HTTP/1.1\r\n${HOST}${AUTH}${rest}`;
 const add = (body = REX) =>
   open('POST', '/v1/pets', `${JSON_TYPE}Content-Length: ${body.length}\r\n\r\n${body}`);
 const CONNECT = `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`;
-const rich = { ...atLoopback, quota: plans.enterprise };
-/** Shorter than the real limits, for a fast test. */
-const shortLimits = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 };
-
-/** A connection that is closed after the test. */
-function connectTo(port: number): Socket {
-  const socket = connect(port, '127.0.0.1');
-  socket.on('error', () => {});
-  onTestFinished(() => void socket.destroy());
-  return socket;
-}
-const nextData = (socket: Socket) => new Promise<Buffer>((resolve) => socket.once('data', resolve));
-const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
-
 describe('the body', () => {
   const tooLong = post('', `${JSON_TYPE}X: `)
     .toString()
@@ -46,13 +43,6 @@ describe('the body', () => {
     if (response) expectError(response);
     expect(await store.size()).toBe(0);
     expect(accessLog.map(({ status }) => status)).toEqual([413]);
-  });
-
-  test('is not read without a valid key', async () => {
-    const bytes = `POST /v1/pets HTTP/1.1\r\n${HOST}${JSON_TYPE}Content-Length: 29\r\nExpect: 100-continue\r\n\r\n`;
-    const { statuses, accessLog } = await sendToService(bytes);
-    expect(statuses).toEqual([401]);
-    expect(accessLog).toHaveLength(1);
   });
 });
 
@@ -75,6 +65,7 @@ describe('Expect: 100-continue', () => {
   test.each([
     ['the wrong type', expecting('Content-Type: text/plain\r\n'), [415]],
     ['a length over the limit', expecting(JSON_TYPE, 70_000), [413]],
+    ['no key', expecting(JSON_TYPE).replace(AUTH, ''), [401]],
     [
       'the wrong type, its body, and a creation',
       expecting('Content-Type: text/plain\r\n') + REX + add(),
@@ -185,176 +176,6 @@ describe('nothing after the last request of a connection is executed', () => {
     expect(await store.size()).toBe(0);
     expect(accessLog.map(({ url }) => url)).toEqual(['/healthz']);
   });
-});
-
-describe('slow clients', () => {
-  test('the default limits are those of docs/service.md 8.5', () => {
-    expect(CONNECTION_LIMITS).toEqual({
-      headersTimeout: 5_000,
-      requestTimeout: 15_000,
-      idleTimeout: 30_000,
-      keepAliveTimeout: 5_000,
-      connectionsCheckingInterval: 1_000,
-      maxHeaderSize: 8_192,
-      maxConnections: 256,
-    });
-  });
-
-  test.each([
-    ['nothing', ''],
-    ['half a request line', 'GET /v1/pe'],
-    ['headers that do not end', `GET /v1/pets HTTP/1.1\r\n${HOST}${AUTH}`],
-    ['half a body', post(REX).subarray(0, -5)],
-  ])('a client that sends %s gets 408 and is disconnected', async (_about, bytes) => {
-    expect((await sendToService(bytes, { limits: shortLimits })).statuses).toEqual([408]);
-  });
-
-  test('the 408 of an unfinished body has the rate limit of its key', async () => {
-    const quota = { perMinute: 777, perDay: 10_000 };
-    const { responses } = await sendToService(add().slice(0, -5), { limits: shortLimits, quota });
-    expect(responses[0]).toMatchObject({
-      status: 408,
-      headers: { 'x-ratelimit-limit': '777', 'x-ratelimit-remaining': '776' },
-    });
-  });
-
-  test('a client that sends headers slowly gets 408', async () => {
-    const { listening } = await start({ ...atLoopback, limits: shortLimits });
-    const socket = connectTo(listening.port);
-    socket.write(`GET /v1/pets HTTP/1.1\r\n${HOST}`);
-    const drip = setInterval(() => socket.write('X: x\r\n'), 10);
-    const [response] = parseResponses(await nextData(socket));
-    clearInterval(drip);
-    expect(response?.status).toBe(408);
-  });
-
-  test('the idle timeout does not apply to a delayed response, but to the connection after it', async () => {
-    const { call, listening } = await start({
-      ...atLoopback,
-      limits: { idleTimeout: 100, keepAliveTimeout: 60_000 },
-      faults: { latency: { min: 300, max: 300 }, seed: 1 },
-      sleep: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)),
-    });
-    expect((await call('/v1/pets')).status).toBe(200);
-    // An incomplete request: the idle timeout closes the connection.
-    expect(await sendRaw(listening.port, open('GET', '/v1/pets', 'X: unread\r\n'))).toHaveLength(0);
-  });
-
-  test('200 of them do not block other requests', async () => {
-    const { listening, call } = await start(atLoopback);
-    const half = 'GET /v1/pets HTTP/1.1\r\nHo';
-    const sockets = Array.from({ length: 200 }, () => connectTo(listening.port));
-    await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.write(half, resolve))));
-    expect((await call('/v1/pets')).status).toBe(200);
-  });
-
-  test('the number of connections is limited', async () => {
-    const { listening, call } = await start({ ...atLoopback, limits: { maxConnections: 3 } });
-    const sockets = Array.from({ length: 10 }, () => connectTo(listening.port));
-    const allClosed = sockets.map(closed);
-    await Promise.race(allClosed);
-    for (const socket of sockets) socket.destroy();
-    await Promise.all(allClosed);
-    await expect.poll(async () => (await call('/v1/pets').catch(() => undefined))?.status).toBe(200);
-  });
-});
-
-describe('a client that sends requests without reading responses', () => {
-  test('gets no more responses than it reads, however many requests it has sent', async () => {
-    const store = await memoryStore();
-    let lists = 0;
-    const page = Buffer.from(`["${'x'.repeat(1_000_000)}"]`);
-    store.list = async () => {
-      lists++;
-      return { pets: page };
-    };
-    const { listening } = await start({ ...rich, store });
-    const socket = connectTo(listening.port).pause();
-    await new Promise((resolve) => socket.write(open('GET', '/v1/pets').repeat(500), resolve));
-    // Other clients still get responses.
-    for (let i = 0; i < 20; i++)
-      expect((await sendRaw(listening.port, get('/healthz')))[0]?.status).toBe(200);
-    expect(lists).toBeLessThan(30);
-    socket.resume();
-    await expect.poll(() => lists, { timeout: 60_000 }).toBe(500);
-  }, 90_000);
-
-  test('does not block others: requests of another connection are handled in between', async () => {
-    const { listening, accessLog } = await start(atLoopback);
-    const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}\r\n`.repeat(3_000);
-    const sockets = Array.from({ length: 4 }, () => connectTo(listening.port));
-    for (const socket of sockets) socket.resume().write(flood);
-    await expect.poll(() => accessLog.length).toBeGreaterThan(100);
-    const before = accessLog.length;
-    expect((await sendRaw(listening.port, get('/v1/pets?limit=7')))[0]?.status).toBe(200);
-    const at = accessLog.findIndex(({ url }) => url === '/v1/pets?limit=7');
-    // The response must not wait until all 12,000 requests of the other connections are handled.
-    expect(at - before).toBeLessThan(4_000);
-    expect(accessLog.length).toBeLessThan(11_000);
-  });
-});
-
-describe('a service that is stopped', () => {
-  test('stops although a CONNECT waits for responses that the client does not read', async () => {
-    const store = await memoryStore();
-    store.list = async () => ({ pets: Buffer.from(`["${'x'.repeat(8_000_000)}"]`) });
-    const { listening, accessLog } = await start({ ...rich, store });
-    const socket = connectTo(listening.port).pause();
-    socket.write(`${open('GET', '/v1/pets').repeat(3)}CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`);
-    await expect.poll(() => accessLog.length).toBeGreaterThan(0);
-    await listening.stop(100);
-  });
-
-  test('handles at most one more request of each connection that keeps sending', async () => {
-    const { listening, accessLog } = await start(atLoopback);
-    const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}\r\n`.repeat(2_000);
-    for (let i = 0; i < 4; i++) {
-      const socket = connectTo(listening.port).resume();
-      let left = 200;
-      const pour = () => void (socket.destroyed || left-- === 0 || socket.write(flood, pour));
-      pour();
-    }
-    await expect.poll(() => accessLog.length, { timeout: 60_000 }).toBeGreaterThan(500);
-    const before = accessLog.length;
-    // This must resolve long before the grace period ends, although the clients continue to send.
-    await listening.stop(60_000);
-    // Only requests that the service had already received are handled, not all 400,000 of each connection.
-    expect(accessLog.length - before).toBeLessThan(40_000);
-  });
-
-  test('is garbage-collected', async () => {
-    setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as () => void;
-    const runOnce = async () => {
-      const app = {
-        handle: async () => {},
-        errorResponse: async () => ({ status: 400, headers: {}, body: '' }),
-      };
-      const listening = await listen(app, { host: '127.0.0.1', port: 0 });
-      await listening.stop(0);
-      return new WeakRef(app);
-    };
-    const stopped: WeakRef<object>[] = [];
-    for (let i = 0; i < 10; i++) stopped.push(await runOnce());
-    const inMemory = () => {
-      collect();
-      return stopped.filter((each) => each.deref() !== undefined).length;
-    };
-    // V8 may still reference the most recent ones.
-    await expect.poll(inMemory).toBeLessThanOrEqual(2);
-  });
-});
-
-test('OPTIONS counts invalid keys too, so that it cannot be used to guess keys', async () => {
-  const { call, listening } = await start({ ...atLoopback, limitFailedKeys: true });
-  const options = (authorization: string) =>
-    call('/v1/pets', { method: 'OPTIONS', headers: { Authorization: authorization } });
-  for (let i = 0; i < 60; i++) expect((await options(`Bearer guess-${i}`)).status).toBe(401);
-  expect((await options('Bearer guess')).status).toBe(429);
-  expect((await options('')).status).toBe(204);
-  expect((await call('/v1/pets', { method: 'OPTIONS' })).headers.get('idempotency-supported')).toBe('true');
-  const twice = `OPTIONS /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${AUTH}Connection: close\r\n\r\n`;
-  expect((await sendRaw(listening.port, twice))[0]?.status).toBe(429);
 });
 
 test.each([

@@ -3,10 +3,10 @@ import { operations } from '../../src/contract/operations.ts';
 import { drawFault } from '../../src/server/faults/random-fault.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { gate } from '../helpers/gate.ts';
+import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, start } from '../helpers/service.ts';
 
-const REX = '{"name":"Rex","categoryId":1}';
 const prefer = (value: string, init: RequestInit = {}): RequestInit => ({
   ...init,
   headers: { ...(init.headers as Record<string, string>), Prefer: value },
@@ -36,13 +36,7 @@ describe('the fault of the nth request', () => {
     expect(Math.max(...latencies)).toBe(300);
     expect(latencies.reduce((sum, each) => sum + each, 0) / 10_000).toBeCloseTo(200, -1);
     expect(faults.filter(({ fails }) => fails).length / 10_000).toBeCloseTo(0.25, 1);
-  });
-
-  test.each([
-    [0, 0],
-    [1, 500],
-  ])('with a rate of %f: %i of 500 fail', (failRate, count) => {
-    expect(first(500, { failRate }).filter(({ fails }) => fails)).toHaveLength(count);
+    expect(first(500, { failRate: 0 }).filter(({ fails }) => fails)).toEqual([]);
   });
 });
 
@@ -149,27 +143,16 @@ describe('Prefer: code=NNN', () => {
         (status) => [name, method, path.replace('{petId}', '1'), status] as const,
       ),
     ),
-  )(
-    '%s %s %s: mocks a complete %i, which is not counted and stores nothing',
-    async (_name, method, path, status) => {
-      const { store, call } = await start();
-      const body = method === 'POST' ? { body: REX } : {};
-      const response = await call(`/v1${path}`, prefer(`code=${status}`, { method, ...body }));
-      expect(response.status).toBe(status);
-      expect(response.headers.get('preference-applied')).toBe(`code=${status}`);
-      const text = await response.text();
-      if (status >= 400) expect(JSON.parse(text)).toMatchObject({ status, code: expect.any(String) });
-      const { headers } = response;
-      expect(headers.get('x-ratelimit-remaining')).toBe(status === 429 ? '0' : '60');
-      expect(headers.has('idempotency-supported')).toBe(status !== 401);
-      expect(headers.has('retry-after')).toBe(status === 429);
-      expect(headers.has('www-authenticate')).toBe(status === 401);
-      expect(headers.has('allow')).toBe(status === 405);
-      expect(headers.has('sunset')).toBe(path === '/pets/1');
-      expect(await store.size()).toBe(0);
-      expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
-    },
-  );
+  )('%s %s %s: mocks a %i, which is not counted and stores nothing', async (_name, method, path, status) => {
+    const { store, call } = await start();
+    const body = method === 'POST' ? { body: REX } : {};
+    const response = await call(`/v1${path}`, prefer(`code=${status}`, { method, ...body }));
+    expect(response.status).toBe(status);
+    expect(response.headers.get('preference-applied')).toBe(`code=${status}`);
+    expect(response.headers.get('x-ratelimit-remaining')).toBe(status === 429 ? '0' : '60');
+    expect(await store.size()).toBe(0);
+    expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');
+  });
 
   test.each([
     'code=503',

@@ -8,7 +8,8 @@ import { conformance } from '../helpers/conformance.ts';
 import { document } from '../helpers/description.ts';
 import { type Exchange, Model } from '../helpers/fuzz/model.ts';
 import { cutRequestOf, type FuzzedRequest, requestOf } from '../helpers/fuzz/requests.ts';
-import { Connection, heap, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
+import { Connection, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
+import { heap } from '../helpers/heap.ts';
 import { expectRateLimit, type RawResponse } from '../helpers/raw-client.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 

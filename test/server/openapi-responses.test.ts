@@ -176,11 +176,6 @@ describe('responses conform to the document', () => {
       expect(violations(method, path, response)).toEqual([]);
     }
   });
-
-  test('a replay is marked', async () => {
-    const { response } = await play('createPet', { headers: key, before: { headers: key } });
-    expect(response.headers.get('idempotency-replayed')).toBe('true');
-  });
 });
 
 type Tampering = {
@@ -214,7 +209,6 @@ describe('responses that the document does not allow are found', () => {
 
   test.each<[string, () => Promise<Exchange>, Tampering, RegExp]>([
     ['a status', list, { status: 402 }, /status 402 is not documented/],
-    ['another success', creation, { status: 200 }, /status 200 is not documented/],
     ['a path', list, { path: '/v1/animals' }, /not documented/],
     ['a path without the version', list, { path: '/pets' }, /not documented/],
     ['a method that succeeds', single, { method: 'DELETE' }, /DELETE \/v1\/pets\/1 is not documented/],
@@ -239,36 +233,17 @@ describe('responses that the document does not allow are found', () => {
     ['no Deprecation', single, { headers: { Deprecation: null } }, /Deprecation is missing/],
     ['another Sunset', single, { headers: { Sunset: 'tomorrow' } }, /Sunset must be equal to constant/],
     ['no successor', single, { headers: { Link: null } }, /Link is missing/],
-    ['no successor of a 404', missing, { headers: { Link: null } }, /Link is missing/],
     ['Sunset elsewhere', list, { headers: { Sunset: 'tomorrow' } }, /sunset is .* not for this response/],
     ['another relation', list, { headers: { Link: '</v1/pets>; rel="last"' } }, /Link must match pattern/],
     ['no word of idempotency', list, { headers: { 'Idempotency-Supported': null } }, /Supported is missing/],
     ['a replay in other words', creation, { headers: { 'Idempotency-Replayed': 'no' } }, /must be boolean/],
     ['a replay of a list', list, { headers: { 'Idempotency-Replayed': 'true' } }, /not for this response/],
     ['HTML', list, { headers: { 'Content-Type': 'text/html' } }, /Content-Type text\/html is not/],
-    ['no type', list, { headers: { 'Content-Type': null } }, /Content-Type \(none\) is not documented/],
     ['invalid JSON', list, { text: '[' }, /the body is not JSON/],
-    ['no body', single, { text: '' }, /the body is not JSON/],
     ['a HEAD with a body', head, { text: '{}' }, /a HEAD has no body/],
     ['an animal for a list', list, { text: '{"id":1,"name":"Rex","categoryId":1}' }, /must be array/],
-    ['a list with a hole', list, { text: '[null]' }, /body\/0 must be object/],
-    ['an invalid id', single, { text: '{"name":"Rex","categoryId":1}' }, /must have required property 'id'/],
-    ['no name', single, { text: '{"id":1,"categoryId":1}' }, /must have required property 'name'/],
     ['an id in quotes', single, { text: '{"id":"1","name":"Rex","categoryId":1}' }, /id must be integer/],
-    ['half an id', single, { text: '{"id":1.5,"name":"Rex","categoryId":1}' }, /id must be integer/],
-    [
-      'another availability',
-      single,
-      { text: '{"id":1,"name":"","categoryId":1,"status":"x"}' },
-      /one of the allowed/,
-    ],
     ['an error without a code', missing, { text: '{"message":"","status":404}' }, /required property 'code'/],
-    [
-      'an error of no status',
-      missing,
-      { text: '{"code":"","message":"","status":"404"}' },
-      /must be integer/,
-    ],
   ])('%s', async (_about, ask, by, violation) => {
     const exchange = await ask();
     expect(tamper(exchange, {})).toEqual([]);

@@ -34,6 +34,11 @@ describe('the framing of a request', () => {
     ],
     ['an empty coding and a length', create('Transfer-Encoding:\r\nContent-Length: 29\r\n', REX), 400],
     ['an invalid chunk size', chunked('zz\r\n'), 400],
+    [
+      'an invalid chunk in the middle of a body that the next bytes complete',
+      chunked(`1\r\n{\r\nzz\r\n1c\r\n${REX.slice(1)}\r\n0\r\n\r\n`),
+      400,
+    ],
     ['a chunk extension of 20 KB', chunked(`1d;x=${'x'.repeat(20_000)}\r\n${REX}\r\n0\r\n\r\n`), 413],
     ['a space before the colon', list(`${HOST}Authorization : Bearer ${KEY}\r\n`), 400],
     ['a folded header', list(`${HOST}X-A: a\r\n Authorization: Bearer ${KEY}\r\n`), 400],
@@ -183,6 +188,11 @@ describe('the request target', () => {
         ['a repeated parameter, once encoded', '/v1/pets?limit=1&%6cimit=100', 400],
         ['a built-in name', '/v1/pets?__proto__=1&constructor=2', 200],
         ['a repeated built-in name', '/v1/pets?__proto__=1&__proto__=2', 400],
+        ['encoded letters', '/v1/p%65ts?%6cimit=%31', 200],
+        ['a plus, which is a space', '/v1/pets?limit=+1', 400],
+        ['an equals sign in a value', '/v1/pets?status=sold=sold', 400],
+        ['empty parts of a query', '/v1/pets?&x&&limit=1&', 200],
+        ['an empty segment', '/v1//pets', 404],
         ['a built-in name as path', '/__proto__', 404],
         ['a hash', '/v1/pets#x', 404],
       ] as const
@@ -199,6 +209,11 @@ describe('methods, protocols and keys', () => {
   respond(
     ['CONNECT, which opens no tunnel', `CONNECT evil.example:443 HTTP/1.1\r\n${HOST}\r\n`, 405],
     ...['websocket', 'h2c', 'TLS/1.0'].map(upgrade),
+    [
+      'a scheme in capitals, and spaces around the key',
+      list(`${HOST}Authorization: BEARER   ${KEY} \r\n${CLOSE}`),
+      200,
+    ],
   );
 
   test.each(['FOO', 'BREW', 'PROPFIND', 'TRACE', 'M-SEARCH'])('%s is 405 with Allow', async (method) => {

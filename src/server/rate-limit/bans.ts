@@ -9,7 +9,7 @@ export type BanRule = {
 };
 
 /** The rejected requests of one caller; times are in milliseconds since the epoch. */
-export type RefusedRequests = {
+type RefusedRequests = {
   /** The end of the rate-limit window in which the latest request was rejected. */
   resetAt: number;
   /** The time of the first rejected request in that window. */
@@ -25,7 +25,7 @@ const MINUTE = 60_000;
  * Adds a rejected request. Those within a second after the first one of their window do not count, because they may have
  * been sent before the client received the 429.
  */
-export function addRefusedRequest(
+function addRefusedRequest(
   before: RefusedRequests | undefined,
   resetAt: number,
   now: number,

@@ -1,6 +1,4 @@
 import { connect, type Socket } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { Quota } from '../../../src/contract/plans.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../../src/server/connection/listen.ts';
@@ -143,11 +141,4 @@ export const legible = (bytes: Buffer): string =>
 export function replayed(): { seed?: number; path?: string } {
   const { PETS_FUZZ_SEED: seed, PETS_FUZZ_PATH: path } = process.env;
   return { ...(seed && { seed: Number(seed) }), ...(path && { path }) };
-}
-
-/** The heap in use after a garbage collection, in bytes. */
-export function heap(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().heapUsed;
 }

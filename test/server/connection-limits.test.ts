@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'vitest';
+import { CONNECTION_LIMITS, listen } from '../../src/server/connection/listen.ts';
+import { heap } from '../helpers/heap.ts';
+import { closed, connectTo, sendRaw, sendToService } from '../helpers/raw-client.ts';
+import { AUTH, atLoopback, get, HOST, JSON_TYPE, open, rich } from '../helpers/raw-requests.ts';
+import { start } from '../helpers/service.ts';
+import { memoryStore } from '../helpers/store-fixtures.ts';
+
+// Clients that are slow, do not read responses, or stay connected while the service stops.
+
+/** Shorter than the real limits, for a fast test. */
+const shortLimits = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 };
+const halfBody = open('POST', '/v1/pets', `${JSON_TYPE}Content-Length: 29\r\n\r\n{"name":`);
+
+describe('slow clients', () => {
+  test('the default limits are those of docs/service.md 8.5', () => {
+    expect(CONNECTION_LIMITS).toEqual({
+      headersTimeout: 5_000,
+      requestTimeout: 15_000,
+      idleTimeout: 30_000,
+      keepAliveTimeout: 5_000,
+      connectionsCheckingInterval: 1_000,
+      maxHeaderSize: 8_192,
+      maxConnections: 256,
+    });
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['half a request line', 'GET /v1/pe'],
+    ['headers that do not end', `GET /v1/pets HTTP/1.1\r\n${HOST}${AUTH}`],
+    ['half a body', halfBody],
+  ])('a client that sends %s gets 408 and is disconnected', async (_about, bytes) => {
+    expect((await sendToService(bytes, { limits: shortLimits })).statuses).toEqual([408]);
+  });
+
+  test('the 408 of an unfinished body has the rate limit of its key', async () => {
+    const quota = { perMinute: 777, perDay: 10_000 };
+    const { responses } = await sendToService(halfBody, { limits: shortLimits, quota });
+    expect(responses[0]).toMatchObject({
+      status: 408,
+      headers: { 'x-ratelimit-limit': '777', 'x-ratelimit-remaining': '776' },
+    });
+  });
+
+  test('the idle timeout does not apply to a delayed response, but to the connection after it', async () => {
+    const { call, listening } = await start({
+      ...atLoopback,
+      limits: { idleTimeout: 100, keepAliveTimeout: 60_000 },
+      faults: { latency: { min: 300, max: 300 }, seed: 1 },
+      sleep: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)),
+    });
+    expect((await call('/v1/pets')).status).toBe(200);
+    // An incomplete request: the idle timeout closes the connection.
+    expect(await sendRaw(listening.port, open('GET', '/v1/pets', 'X: unread\r\n'))).toHaveLength(0);
+  });
+
+  test('the number of connections is limited', async () => {
+    const { listening, call } = await start({ ...atLoopback, limits: { maxConnections: 3 } });
+    const sockets = Array.from({ length: 10 }, () => connectTo(listening.port));
+    const allClosed = sockets.map(closed);
+    await Promise.race(allClosed);
+    for (const socket of sockets) socket.destroy();
+    await Promise.all(allClosed);
+    await expect.poll(async () => (await call('/v1/pets').catch(() => undefined))?.status).toBe(200);
+  });
+});
+
+describe('a client that sends requests without reading responses', () => {
+  test('gets no more responses than it reads, however many requests it has sent', async () => {
+    const store = await memoryStore();
+    let lists = 0;
+    const page = Buffer.from(`["${'x'.repeat(1_000_000)}"]`);
+    store.list = async () => {
+      lists++;
+      return { pets: page };
+    };
+    const { listening } = await start({ ...rich, store });
+    const socket = connectTo(listening.port).pause();
+    await new Promise((resolve) => socket.write(open('GET', '/v1/pets').repeat(500), resolve));
+    // Other clients still get responses.
+    for (let i = 0; i < 20; i++)
+      expect((await sendRaw(listening.port, get('/healthz')))[0]?.status).toBe(200);
+    expect(lists).toBeLessThan(30);
+    socket.resume();
+    await expect.poll(() => lists, { timeout: 60_000 }).toBe(500);
+  }, 90_000);
+
+  test('does not block others: requests of another connection are handled in between', async () => {
+    const { listening, accessLog } = await start(atLoopback);
+    const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}\r\n`.repeat(3_000);
+    const sockets = Array.from({ length: 4 }, () => connectTo(listening.port));
+    for (const socket of sockets) socket.resume().write(flood);
+    await expect.poll(() => accessLog.length).toBeGreaterThan(100);
+    const before = accessLog.length;
+    expect((await sendRaw(listening.port, get('/v1/pets?limit=7')))[0]?.status).toBe(200);
+    const at = accessLog.findIndex(({ url }) => url === '/v1/pets?limit=7');
+    // The response must not wait until all 12,000 requests of the other connections are handled.
+    expect(at - before).toBeLessThan(4_000);
+    expect(accessLog.length).toBeLessThan(11_000);
+  });
+});
+
+describe('a service that is stopped', () => {
+  test('stops although a CONNECT waits for responses that the client does not read', async () => {
+    const store = await memoryStore();
+    store.list = async () => ({ pets: Buffer.from(`["${'x'.repeat(8_000_000)}"]`) });
+    const { listening, accessLog } = await start({ ...rich, store });
+    const socket = connectTo(listening.port).pause();
+    socket.write(`${open('GET', '/v1/pets').repeat(3)}CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`);
+    await expect.poll(() => accessLog.length).toBeGreaterThan(0);
+    await listening.stop(100);
+  });
+
+  test('handles at most one more request of each connection that keeps sending', async () => {
+    const { listening, accessLog } = await start(atLoopback);
+    const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}\r\n`.repeat(2_000);
+    for (let i = 0; i < 4; i++) {
+      const socket = connectTo(listening.port).resume();
+      let left = 200;
+      const pour = () => void (socket.destroyed || left-- === 0 || socket.write(flood, pour));
+      pour();
+    }
+    await expect.poll(() => accessLog.length, { timeout: 60_000 }).toBeGreaterThan(500);
+    const before = accessLog.length;
+    // This must resolve long before the grace period ends, although the clients continue to send.
+    await listening.stop(60_000);
+    // Only requests that the service had already received are handled, not all 400,000 of each connection.
+    expect(accessLog.length - before).toBeLessThan(40_000);
+  });
+
+  test('is garbage-collected', async () => {
+    const runOnce = async () => {
+      const app = {
+        handle: async () => {},
+        errorResponse: async () => ({ status: 400, headers: {}, body: '' }),
+      };
+      const listening = await listen(app, { host: '127.0.0.1', port: 0 });
+      await listening.stop(0);
+      return new WeakRef(app);
+    };
+    const stopped: WeakRef<object>[] = [];
+    for (let i = 0; i < 10; i++) stopped.push(await runOnce());
+    const inMemory = () => {
+      heap();
+      return stopped.filter((each) => each.deref() !== undefined).length;
+    };
+    // V8 may still reference the most recent ones.
+    await expect.poll(inMemory).toBeLessThanOrEqual(2);
+  });
+});
