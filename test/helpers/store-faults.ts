@@ -3,18 +3,15 @@ import { type FileSystem, realFileSystem } from '../../src/system/file-system.ts
 /** Called before each file system call. If it throws, the call fails with that error. */
 export type Intercept = (name: string, path: string) => void | Promise<void>;
 
-/** The real file system with an interceptor. One write writes at most `maxWrite` bytes. */
-export function interceptFiles(intercept: Intercept, maxWrite = Number.POSITIVE_INFINITY): FileSystem {
+/** The real file system with an interceptor. */
+export function interceptFiles(intercept: Intercept): FileSystem {
   return {
     ...interceptMethods(realFileSystem, intercept),
     async open(path, mode) {
       await intercept(`open ${mode}`, path);
       const file = await realFileSystem.open(path, mode);
-      const intercepted = interceptMethods(file, (name) => intercept(name, path));
       return {
-        ...intercepted,
-        write: (buffer, offset, length, position) =>
-          intercepted.write(buffer, offset, Math.min(length, maxWrite), position),
+        ...interceptMethods(file, (name) => intercept(name, path)),
         // Close first: the file must be closed even if the interceptor throws.
         async close() {
           await file.close();

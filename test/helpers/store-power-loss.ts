@@ -4,7 +4,7 @@ import type { CreatePet } from '../../src/store/store.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
-import { animal, callsOf, idempotency, noLock, randomOf, textsOf } from './store-fixtures.ts';
+import { allTexts, animal, callsOf, idempotency, noLock, randomOf } from './store-fixtures.ts';
 
 /** How often each event happened in a simulation. */
 export type Counts = Record<'runs' | 'added' | 'replayed' | 'listed' | 'torn' | 'failed', number>;
@@ -153,14 +153,9 @@ class Simulation {
   /** Lists the animals. Everything promised must be there, and everything listed is promised from now on. */
   async #listAll(store: JournalStore): Promise<void> {
     const listed = new Map<string, string>();
-    for (let after: bigint | undefined; ; ) {
-      const page = await store.list({ limit: 50, after });
-      for (const text of textsOf(page)) {
-        if (listed.has(idOf(text))) throw new Error(`${text} is listed twice`);
-        listed.set(idOf(text), text);
-      }
-      if (page.next === undefined) break;
-      after = page.next;
+    for (const text of await allTexts(store, { limit: 50 })) {
+      if (listed.has(idOf(text))) throw new Error(`${text} is listed twice`);
+      listed.set(idOf(text), text);
     }
     for (const [id, text] of this.#promised) {
       if (listed.get(id) !== text) throw new Error(`${text} was promised, but found ${listed.get(id)}`);

@@ -29,24 +29,16 @@ describe('D12 deprecation', () => {
 });
 
 describe('D14 the body of a creation', () => {
-  test('unknown fields and a sent id are ignored', async () => {
+  test('unknown fields and a sent id are ignored, and every digit of the categoryId is kept', async () => {
     const { call } = await start();
-    const response = await call('/v1/pets', create('{"id":77,"name":"Rex","categoryId":1,"colour":"red"}'));
-    expect(await response.json()).toEqual({ id: 1, name: 'Rex', categoryId: 1, status: 'available' });
+    const sent = '{"id":77,"name":"Rex","categoryId":9007199254740993,"colour":"red"}';
+    expect(await (await call('/v1/pets', create(sent))).text()).toBe(
+      '{"id":1,"name":"Rex","categoryId":9007199254740993,"status":"available"}',
+    );
   });
 
   test.each([
-    ...[
-      '',
-      ' ',
-      '"\\"},{"id":9,',
-      'a\nb\r\u2028',
-      '\0\u001b[31m',
-      '🐶\ud800',
-      '\u202e',
-      '猫',
-      'x'.repeat(60_000),
-    ],
+    ...['', ' ', '"\\"},{"id":9,', 'a\nb\r\u2028', '\0\u001b[31m', '🐶\ud800', '\u202e', '猫'],
     '{"crc":"00000000","seq":1}\n{"crc":"',
   ])('the name may be %j', async (name) => {
     const { call } = await start();

@@ -44,7 +44,9 @@ describe('D1 pagination', () => {
           call(path),
           ...(seen.length < 50 ? [call('/v1/pets', late), call('/v1/pets', late)] : []),
         ]);
-        seen.push(...((await page.json()) as { id: number }[]).map(({ id }) => id));
+        const pets = (await page.json()) as { id: number; status: string }[];
+        expect(pets.filter((pet) => status !== '' && pet.status !== status)).toEqual([]);
+        seen.push(...pets.map(({ id }) => id));
         path = nextOf(page);
         // Animals that were added during the last request may be missing.
         if (path !== undefined) wanted.push(...(await Promise.all(added.map(idOf))));
@@ -72,8 +74,8 @@ describe('D2 invalid query', () => {
     ...[cursor.replace('v1', 'v2'), cursor.toUpperCase(), cursor.slice(0, -1), 'v1', ofFirstRelease].map(
       (changed) => `cursor=${changed}`,
     ),
-    ...['=', '%2B', 'A'.repeat(4_000)].map((suffix) => `cursor=${cursor}${suffix}`),
-  ])('%.40s is 400', async (query) => {
+    ...['=', '%2B', 'A'.repeat(100)].map((suffix) => `cursor=${cursor}${suffix}`),
+  ])('%s is 400', async (query) => {
     const { call } = await start();
     expect((await call(`/v1/pets?cursor=${cursor}`)).status).toBe(200);
     const response = await call(`/v1/pets?${query}`);

@@ -74,8 +74,8 @@ describe('D10 a repeated creation', () => {
     const service = await startReal({ time: '2026-11-20T12:00:00Z' });
     const add = async () => idOf(await service.call('/pets', create(REX, headers)));
     expect(await add()).toBe(1);
-    await service.restart();
     service.clock.set('2026-11-21T11:59:59.999Z');
+    await service.restart();
     expect(await add()).toBe(1);
     service.clock.set('2026-11-21T12:00:00Z');
     expect(await add()).toBe(2);

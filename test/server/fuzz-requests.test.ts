@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { operations } from '../../src/contract/operations.ts';
 import { plans } from '../../src/contract/plans.ts';
 import { cases } from '../helpers/cases.ts';
@@ -10,7 +9,7 @@ import { type Exchange, Model } from '../helpers/fuzz/model.ts';
 import { cutRequestOf, type FuzzedRequest, requestOf } from '../helpers/fuzz/requests.ts';
 import { Connection, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
 import { heap } from '../helpers/heap.ts';
-import { expectRateLimit, type RawResponse } from '../helpers/raw-client.ts';
+import { expectError, expectRateLimit, type RawResponse } from '../helpers/raw-client.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
 // Random requests on random connections: each gets one response, and the responses are consistent with each other.
@@ -165,12 +164,7 @@ function expectSound(request: FuzzedRequest, response: RawResponse, hasFaults: b
   const always = request.counts === undefined ? [] : hasFaults ? [429, 503] : [429];
   expect([...request.statuses, ...always]).toContain(status);
   expectRateLimit(headers);
-  if (status >= 400 && method !== 'HEAD') {
-    const error = JSON.parse(body);
-    expect(error).toEqual({ code: expect.any(String), message: expect.any(String), status });
-    expect(errorCodes[error.code as ErrorCode]).toBe(status);
-    expect(headers['content-type']).toBe('application/json');
-  }
+  if (status >= 400 && method !== 'HEAD') expectError(response);
   if (method === 'HEAD' && !request.mayEnd) expect(body).toBe('');
   if (status === 503 && !isPreferred && method !== 'HEAD') expect(body).toContain('"injected_fault"');
   // The response to a parser error has a body even for HEAD.

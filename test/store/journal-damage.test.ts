@@ -56,8 +56,8 @@ function flipBit(bytes: Buffer, at: number, bit = 0): Buffer {
 
 const cut = (bytes: Buffer, from: number, to: number) =>
   Buffer.concat([bytes.subarray(0, from), bytes.subarray(to)]);
-const insert = (bytes: Buffer, at: number, more: Buffer) =>
-  Buffer.concat([bytes.subarray(0, at), more, bytes.subarray(at)]);
+const insert = (bytes: Buffer, at: number, more: Buffer | string) =>
+  Buffer.concat([bytes.subarray(0, at), Buffer.from(more), bytes.subarray(at)]);
 
 describe('a torn write at the end', () => {
   it.each<[string, (bytes: Buffer, last: number) => Buffer]>([
@@ -69,15 +69,9 @@ describe('a torn write at the end', () => {
     ['zeros instead of the record', (bytes, last) => Buffer.from(bytes).fill(0, last)],
     ['zeros at its start', (bytes, last) => Buffer.from(bytes).fill(0, last, last + 30)],
     ['zeros at its end', (bytes) => Buffer.from(bytes).fill(0, bytes.length - 30)],
-    [
-      'megabytes of zeros',
-      (bytes, last) => Buffer.concat([bytes.subarray(0, last), Buffer.alloc(40_000_000)]),
-    ],
-    [
-      'two invalid lines',
-      (bytes, last) => Buffer.concat([flipBit(bytes, last + 40), Buffer.from('{"crc":"x\n')]),
-    ],
-    ['a newline', (bytes, last) => Buffer.concat([bytes.subarray(0, last), Buffer.from('\n')])],
+    ['megabytes of zeros', (bytes, last) => insert(bytes.subarray(0, last), last, Buffer.alloc(40_000_000))],
+    ['two invalid lines', (bytes, last) => insert(flipBit(bytes, last + 40), bytes.length, '{"crc":"x\n')],
+    ['a newline', (bytes, last) => insert(bytes.subarray(0, last), last, '\n')],
   ])('is truncated with a warning, and kept in a backup: %s', async (_, tear) => {
     const { bytes, starts } = await sampleJournal(3);
     const last = starts[3] ?? 0;
@@ -133,47 +127,39 @@ describe('a torn write at the end', () => {
 });
 
 describe('damage before the end', () => {
-  it.each<[string, damage: (bytes: Buffer, starts: number[]) => Buffer, record: number]>([
-    ['a byte of a record', (bytes, [, , two = 0]) => flipBit(bytes, two + 40), 2],
-    ['a byte of a checksum', (bytes, [, , two = 0]) => flipBit(bytes, two + 9), 2],
-    ['the first byte of a record', (bytes, [, , two = 0]) => flipBit(bytes, two), 2],
-    ['a newline', (bytes, [, , two = 0]) => flipBit(bytes, two - 1), 1],
-    ['a missing newline', (bytes, [, , two = 0]) => cut(bytes, two - 1, two), 1],
-    ['the newline before the last record', (bytes, [, , , , four = 0]) => flipBit(bytes, four - 1), 3],
-    ['an additional newline', (bytes, [, , two = 0]) => Buffer.from(bytes).fill('\n', two + 9, two + 10), 2],
-    ['zeros across two records', (bytes, [, , two = 0]) => Buffer.from(bytes).fill(0, two - 20, two + 20), 1],
-    ['half of a record missing', (bytes, [, , two = 0]) => cut(bytes, two + 30, two + 60), 2],
-    ['megabytes of zeros', (bytes, [, , two = 0]) => insert(bytes, two, Buffer.alloc(20_000_000)), 2],
+  /** The offsets of the records; the header is at 0. */
+  type Starts = Record<'one' | 'two' | 'three' | 'four', number>;
+  it.each<[string, damage: (bytes: Buffer, starts: Starts) => Buffer, record: number]>([
+    ['a byte of a record', (bytes, { two }) => flipBit(bytes, two + 40), 2],
+    ['a newline', (bytes, { two }) => flipBit(bytes, two - 1), 1],
+    ['a missing newline', (bytes, { two }) => cut(bytes, two - 1, two), 1],
+    ['an additional newline', (bytes, { two }) => Buffer.from(bytes).fill('\n', two + 9, two + 10), 2],
+    ['zeros across two records', (bytes, { two }) => Buffer.from(bytes).fill(0, two - 20, two + 20), 1],
+    ['half of a record missing', (bytes, { two }) => cut(bytes, two + 30, two + 60), 2],
+    ['megabytes of zeros', (bytes, { two }) => insert(bytes, two, Buffer.alloc(20_000_000)), 2],
     [
       'a byte, with the newline of the last record missing',
-      (bytes, [, , two = 0]) => flipBit(bytes, two + 40).subarray(0, -1),
+      (bytes, { two }) => flipBit(bytes, two + 40).subarray(0, -1),
       2,
     ],
-    ['a missing record', (bytes, [, , two = 0, three = 0]) => cut(bytes, two, three), 2],
-    [
-      'a duplicate record',
-      (bytes, [, , two = 0, three = 0]) => insert(bytes, three, bytes.subarray(two, three)),
-      3,
-    ],
-    [
-      'two records in a row',
-      (bytes, [, , two = 0, three = 0]) => flipBit(flipBit(bytes, two + 40), three + 40),
-      2,
-    ],
+    ['a missing record', (bytes, { two, three }) => cut(bytes, two, three), 2],
+    ['a duplicate record', (bytes, { two, three }) => insert(bytes, three, bytes.subarray(two, three)), 3],
+    ['two records in a row', (bytes, { two, three }) => flipBit(flipBit(bytes, two + 40), three + 40), 2],
     [
       'zeros up to a record that starts at the boundary of two reads',
-      (bytes, [, , two = 0, , four = 0]) =>
+      (bytes, { two, four }) =>
         Buffer.concat([bytes.subarray(0, two), Buffer.alloc(2 ** 20 - 2), bytes.subarray(four)]),
       2,
     ],
     ['the header', (bytes) => flipBit(bytes, 60), 0],
-    ['the newline after the header', (bytes, [, one = 0]) => flipBit(bytes, one - 1), 0],
+    ['the newline after the header', (bytes, { one }) => flipBit(bytes, one - 1), 0],
     ['an empty file', () => Buffer.alloc(0), 0],
     ['a file of another format', () => Buffer.from('id,name\n1,Rex\n'), 0],
     ['half of a header', (bytes) => bytes.subarray(0, 100), 0],
   ])('is refused without changing the file: %s', async (_, damage, record) => {
     const { bytes, starts } = await sampleJournal(4);
-    const damaged = damage(bytes, starts);
+    const [, one = 0, two = 0, three = 0, four = 0] = starts;
+    const damaged = damage(bytes, { one, two, three, four });
     const { path, error, directory } = await openJournal(damaged);
     expect(error).toBeInstanceOf(StoreDamagedError);
     expect(error?.message).toContain(path);
