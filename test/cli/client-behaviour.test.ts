@@ -36,6 +36,8 @@ test.each([
   [['list', '--all', '--no-retry'], 1],
   [['list', '--no-retry'], 1],
   [['list', '--all'], 2],
+  [['list', '--max-wait', '10'], 1],
+  [['list', '--max-wait', '10', '--all'], 2],
 ])('%j sends a request that gets 429 %i times', async (args, count) => {
   const { url, requests } = await scriptedServer((_, response, n) => {
     if (n > 1) return reply(response, 200, []);

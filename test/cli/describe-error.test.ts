@@ -25,6 +25,11 @@ const failure = (status: number, code = 'a_code') => new ApiFailure(status, { co
 const network = (code: string | undefined, message = 'odd') =>
   new NetworkError(message, { code, sent: true });
 const NOW = Date.parse('2026-11-20T12:00:00Z');
+const LOCAL = 'http://127.0.0.1:7387/v1';
+const at = (baseUrl: string) => ({ baseUrl });
+const START = 'is the local service running? Start it: ';
+const UNKNOWN_AUTHORITY = 'an unknown authority';
+const TRUST = 'NODE_EXTRA_CA_CERTS';
 const errno = (code: string) => Object.assign(new Error(`${code}: words`), { code });
 
 test.each([
@@ -42,6 +47,9 @@ test.each([
     'api.example.com rejected key …k2mX from profile staging: why',
     'pets login --profile staging',
   ],
+  [failure(401), 4, 'a_code', 'why', 'set PETS_API_KEY to a valid key', { keySource: 'PETS_API_KEY' }],
+  [failure(401), 4, 'a_code', 'why', 'nothing was saved', { keySource: 'this login' }],
+  [failure(401), 4, 'a_code', 'why', 'pets serve', { keySource: 'profile local', profile: 'local' }],
   [failure(403), 4, 'a_code', 'rejected key …k2mX', '--profile staging'],
   [failure(404), 3, 'a_code', 'why', connection.baseUrl],
   [failure(409), 1, 'a_code', 'why', '--debug'],
@@ -74,16 +82,47 @@ test.each([
   ],
   [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no response within 0.2 s', '--timeout'],
   [network('ECONNREFUSED'), 6, 'network_error', 'api.example.com: connection refused', 'check the network'],
+  [network('ECONNREFUSED'), 6, 'network_error', '127.0.0.1:7387', `${START}pets serve`, at(LOCAL)],
+  [
+    network('ECONNREFUSED'),
+    6,
+    'network_error',
+    'localhost:8080',
+    `${START}pets serve --port 8080`,
+    at('http://localhost:8080/v1'),
+  ],
+  [network('ECONNRESET'), 6, 'network_error', 'connection closed', 'check the network', at(LOCAL)],
+  [
+    network('ECONNREFUSED'),
+    6,
+    'network_error',
+    'refused',
+    'check the network',
+    at('https://127.0.0.1:7387/v1'),
+  ],
+  [
+    network('ECONNREFUSED'),
+    6,
+    'network_error',
+    'refused',
+    'check the network',
+    at('http://192.0.2.1:7387/v1'),
+  ],
+  [network('UNABLE_TO_GET_ISSUER_CERT_LOCALLY'), 6, 'network_error', UNKNOWN_AUTHORITY, TRUST],
+  [network('DEPTH_ZERO_SELF_SIGNED_CERT'), 6, 'network_error', UNKNOWN_AUTHORITY, TRUST],
+  [network('CERT_HAS_EXPIRED'), 6, 'network_error', 'certificate has expired', 'check the network'],
+  [network('ERR_TLS_CERT_ALTNAME_INVALID'), 6, 'network_error', 'for another host name', 'check the network'],
+  [network('ERR_SSL_WRONG_VERSION_NUMBER'), 6, 'network_error', 'not use https', 'check the network'],
   [network('ENOTFOUND'), 6, 'network_error', 'host not found', 'check the network'],
   [network(undefined), 6, 'network_error', 'odd', 'check the network'],
   [new ContractError(200, 'not JSON'), 7, 'contract_error', 'api.example.com: not JSON', connection.baseUrl],
   [new Error('oops'), 1, 'internal_error', 'unexpected error: oops', '--debug'],
   ['text', 1, 'internal_error', 'unexpected error: text', '--debug'],
   [undefined, 1, 'internal_error', 'unexpected', '--debug'],
-] as [unknown, number, string, string, string | undefined][])(
-  '%s: exit code %i, error code %s',
-  (error, exit, code, message, hint) => {
-    const described = describeError(new CallError(error, connection), NOW);
+] as [unknown, number, string, string, string | undefined, Partial<Connection>?][])(
+  '%s: exit code %i, error code %s, message %j, hint %j',
+  (error, exit, code, message, hint, change) => {
+    const described = describeError(new CallError(error, { ...connection, ...change }), NOW);
     expect(described).toMatchObject({ exitCode: exit, code, message: expect.stringContaining(message) });
     if (hint === undefined) expect(described.hint).toBeUndefined();
     else expect(described.hint).toContain(hint);
@@ -125,45 +164,9 @@ test.each([
   },
 );
 
-test.each([
-  ['http://127.0.0.1:7387/v1', 'ECONNREFUSED', 'is the local service running? Start it: pets serve'],
-  [
-    'http://localhost:8080/v1',
-    'ECONNREFUSED',
-    'is the local service running? Start it: pets serve --port 8080',
-  ],
-  ['http://127.0.0.1:7387/v1', 'ECONNRESET', 'check the network'],
-  ['https://127.0.0.1:7387/v1', 'ECONNREFUSED', 'check the network'],
-  ['http://192.0.2.1:7387/v1', 'ECONNREFUSED', 'check the network'],
-])('the hint for %s with %s: %s', (baseUrl, code, hint) => {
-  const described = describeError(new CallError(network(code), { ...connection, baseUrl }), NOW);
-  expect(described.hint?.startsWith(hint)).toBe(true);
-});
-
-test.each([
-  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'an unknown authority', 'NODE_EXTRA_CA_CERTS'],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'an unknown authority', 'NODE_EXTRA_CA_CERTS'],
-  ['CERT_HAS_EXPIRED', 'certificate has expired', 'check the network'],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', 'for another host name', 'check the network'],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not use https', 'check the network'],
-])('a certificate error, %s, is explained', (code, message, hint) => {
-  const described = describeError(new CallError(network(code), connection), NOW);
-  expect(described.message).toContain(message);
-  expect(described.hint).toContain(hint);
-});
-
 test('the hint names the proxy, which may be the cause of the error', () => {
   const error = new CallError(network('ECONNREFUSED'), connection, { proxy: 'proxy.example.com:3128' });
   expect(describeError(error, NOW).hint).toContain('the proxy proxy.example.com:3128');
-});
-
-test.each([
-  ['PETS_API_KEY', 'prod', 'set PETS_API_KEY to a valid key'],
-  ['this login', 'prod', 'nothing was saved'],
-  ['profile local', 'local', 'pets serve'],
-] as const)('the hint for a rejected key from %s', (keySource, profile, hint) => {
-  const described = describeError(new CallError(failure(401), { ...connection, keySource, profile }), NOW);
-  expect(described.hint).toContain(hint);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { ApiFailure, ContractError, InterruptedError } from '../../src/client/errors.ts';
+import { ApiFailure, ContractError } from '../../src/client/errors.ts';
 import { listPages } from '../../src/client/pages.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
 import { PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
@@ -135,41 +135,6 @@ describe('the prefetch', () => {
     await requested(2);
     await sleep(50);
     expect(await rejection(next())).toBeInstanceOf(kind);
-  });
-
-  test('waits for the rate limit while the current page is used', async () => {
-    const exhausted = {
-      ...link(2),
-      Date: 'Fri, 20 Nov 2026 12:00:00 GMT',
-      'X-RateLimit-Remaining': '0',
-      'X-RateLimit-Reset': `${Date.parse('2026-11-20T12:01:00Z') / 1_000}`,
-    };
-    const minute = gate();
-    const { next, server, waits, clock } = await start(
-      (_, response, count) => reply(response, 200, [{ ...PET, id: count }], count === 1 ? exhausted : {}),
-      {
-        async sleep(milliseconds) {
-          await minute.opened;
-          clock.advance(milliseconds);
-        },
-      },
-    );
-    expect(await next()).toEqual([1]);
-    await expect.poll(() => waits).toMatchObject([{ reason: 'rate limit' }]);
-    expect(server.requests).toHaveLength(1);
-    minute.open();
-    expect(await next()).toEqual([2]);
-    expect(server.requests).toHaveLength(2);
-  });
-
-  test('is ended by an interrupt, which surfaces when the page is consumed', async () => {
-    const { next, requested, interrupt } = await start((request, response, count) => {
-      if (count === 1) pagesTo(2)(request, response, count);
-    });
-    expect(await next()).toEqual([1]);
-    await requested(2);
-    interrupt();
-    expect(await rejection(next())).toBeInstanceOf(InterruptedError);
   });
 
   test('is ended without an error or a retry when the client is closed', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { ContractError, DeferredError, InterruptedError } from '../../src/client/errors.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
-import { coolDownAfter, decideRetry, type RetryState, withJitter } from '../../src/client/retry.ts';
+import { coolDownAfter, decideRetry, type RetryState } from '../../src/client/retry.ts';
 import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
 
 const inProgress = (headers: HttpHeaders = {}) => response(409, headers, 'idempotency_in_flight');
@@ -51,6 +51,7 @@ describe('after 429', () => {
       40_000,
     ],
     ['gives up with a maximum wait of 0', response(429, retryAfter(1)), { maxWait: 0 }, 1_000],
+    ['gives up if support is no longer known', response(429), { ...creation, ambiguous: true }, 1_000],
     ['gives up without retries', response(429, retryAfter(0)), { maxWait: -1 }, 1_000],
     ['gives up at 400 digits', response(429, retryAfter('9'.repeat(400))), { maxWait: 1e9 }, 1e14],
   ])('%s, and reports the wait', (_name, outcome, change, wait) => {
@@ -186,11 +187,4 @@ describe('coolDownAfter', () => {
   ])('%s', (_name, status, headers, attempt, coolDown) => {
     expect(coolDownAfter({ status, headers, body: '' }, attempt, NOW)).toBe(coolDown);
   });
-});
-
-test('jitter never shortens a wait', () => {
-  for (const wait of [0, 1, 1_000, 1e9]) {
-    for (const random of [0, 0.3, 0.999]) expect(withJitter(wait, random)).toBeGreaterThanOrEqual(wait);
-  }
-  expect(withJitter(0, 1)).toBe(250);
 });
