@@ -48,15 +48,20 @@ describe('the schemas', () => {
     ['9223372036854775807.000', INT64_MAX],
     ['9.223372036854775807e18', INT64_MAX],
     ['-922337203685477580.8e1', INT64_MIN],
-    [`1${'0'.repeat(60_000)}e-60000`, 1n],
-  ])('int64 accepts %.30s', (text, value) => expect(z.parse(int64, parseJson(text))).toBe(value));
+  ])('int64 accepts %s', (text, value) => expect(z.parse(int64, parseJson(text))).toBe(value));
 
   test.each([
     ...['1.5', '1e-1', '9.3e18', '9223372036854775808.0', '-9.223372036854775809e18', '1e19'],
     ...['1e999999999999999999999', '1e-999999999999999999999'],
-    `0.${'0'.repeat(60_000)}1`,
-    `1${'0'.repeat(60_000)}`,
-  ])('int64 refuses %.30s', (text) => expect(z.safeParse(int64, parseJson(text)).success).toBe(false));
+  ])('int64 refuses %s', (text) => expect(z.safeParse(int64, parseJson(text)).success).toBe(false));
+
+  test('int64 handles numbers of 60,000 digits', () => {
+    const zeros = '0'.repeat(60_000);
+    expect(z.parse(int64, parseJson(`1${zeros}e-60000`))).toBe(1n);
+    for (const text of [`0.${zeros}1`, `1${zeros}`]) {
+      expect(z.safeParse(int64, parseJson(text)).success).toBe(false);
+    }
+  });
 
   test('int64 accepts every integer in any notation', () => {
     const notations = (value: bigint, zeros: number) => [

@@ -22,11 +22,12 @@ import {
 } from '../helpers/raw-requests.ts';
 import { start } from '../helpers/service.ts';
 
-// Several requests on one connection, and bodies that the client may not need to send.
+// Several requests on one connection, and bodies that the service refuses or asks for.
 
 const add = (body = REX) =>
   open('POST', '/v1/pets', `${JSON_TYPE}Content-Length: ${body.length}\r\n\r\n${body}`);
 const CONNECT = `CONNECT a:1 HTTP/1.1\r\n${HOST}\r\n`;
+
 describe('the body', () => {
   const tooLong = post('', `${JSON_TYPE}X: `)
     .toString()
