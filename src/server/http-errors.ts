@@ -51,16 +51,8 @@ export function tooManyRequests(
   now: number,
 ): ServiceError {
   const seconds = retryAfterSeconds(retryAt - now);
-  const headers = { [header.retryAfter]: String(seconds) };
-  return banned
-    ? new ServiceError(
-        'key_banned',
-        `The API key is banned because requests continued after a 429. Retry in ${seconds} s`,
-        headers,
-      )
-    : new ServiceError(
-        'rate_limited',
-        `The limit of ${window.limit} requests is used up. Retry in ${seconds} s`,
-        headers,
-      );
+  const [code, reason] = banned
+    ? (['key_banned', 'The API key is banned because requests continued after a 429'] as const)
+    : (['rate_limited', `The limit of ${window.limit} requests is used up`] as const);
+  return new ServiceError(code, `${reason}. Retry in ${seconds} s`, { [header.retryAfter]: String(seconds) });
 }

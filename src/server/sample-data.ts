@@ -1,35 +1,18 @@
 import type { PetStatus } from '../contract/schemas.ts';
 import type { Seed } from '../store/store.ts';
 
-/** Sample animals by category, separated by `, `. A suffix is the status: `*` is sold, `~` is pending. */
-const samples: readonly [categoryId: bigint, animals: string][] = [
-  // Dogs
-  [
-    1n,
-    'Rex, Bella, Zoë ~, Bruno, Lady Barkington III, Fürst Pückler, Señor Guau *, Hachikō, Biscuit 🐶, Old Shep *',
-  ],
-  // Cats
-  [
-    2n,
-    'Minka, Chloé, Señorita Bigotes ~, Tom, Smudge, Łapka, 三毛 *, Pünktchen, Dr. Whiskers, Ångström 🐈, Duchess',
-  ],
-  // Rabbits
-  [3n, 'Klopfer, Clover, Poilu ~, Hazel, Fiver *, Mümmelmann'],
-  // Hamsters and guinea pigs
-  [4n, 'Hammy, Nibbles ~, Popcorn & Peanut, Krümel, Wheely McWheelface, Choupette *'],
-  // Birds
-  [5n, 'Tweety, Kakadu Karl, Papageno 🦜, Éclair, Pan Tadeusz ~, Blue, Nachtigall *, Coco'],
-  // Fish
-  [6n, 'Guppy (shoal of 12) 🐟, Neon tetra, Goldie *, Wanda, Discus, Señor Burbujas ~, Bubbles'],
-  // Reptiles
-  [7n, 'Schildi 🐢, Iggy, Kaa ~, Rango, Monty *, Gecko Gordon'],
-  // Frogs and newts
-  [8n, 'Quak, Freddo *, Axel Otl 🦎, Jeremy ~'],
-  // Horses and ponies
-  [9n, 'Fjörð, Polly, Black Beauty *, Pferdinand ~'],
-  // Others
-  [42n, `Schrödinger's cat, Hedgehog "Spike", Stick insects; a handful, Alpaca Beyoncé 🦙 *`],
-];
+/** Sample animals: a category with its name and its animals per line. A suffix is the status: `*` is sold, `~` is pending. */
+const SAMPLES = `
+1 dogs: Rex, Bella, Zoë ~, Bruno, Lady Barkington III, Fürst Pückler, Señor Guau *, Hachikō, Biscuit 🐶, Old Shep *
+2 cats: Minka, Chloé, Señorita Bigotes ~, Tom, Smudge, Łapka, 三毛 *, Pünktchen, Dr. Whiskers, Ångström 🐈, Duchess
+3 rabbits: Klopfer, Clover, Poilu ~, Hazel, Fiver *, Mümmelmann
+4 hamsters and guinea pigs: Hammy, Nibbles ~, Popcorn & Peanut, Krümel, Wheely McWheelface, Choupette *
+5 birds: Tweety, Kakadu Karl, Papageno 🦜, Éclair, Pan Tadeusz ~, Blue, Nachtigall *, Coco
+6 fish: Guppy (shoal of 12) 🐟, Neon tetra, Goldie *, Wanda, Discus, Señor Burbujas ~, Bubbles
+7 reptiles: Schildi 🐢, Iggy, Kaa ~, Rango, Monty *, Gecko Gordon
+8 frogs and newts: Quak, Freddo *, Axel Otl 🦎, Jeremy ~
+9 horses and ponies: Fjörð, Polly, Black Beauty *, Pferdinand ~
+42 others: Schrödinger's cat, Hedgehog "Spike", Stick insects; a handful, Alpaca Beyoncé 🦙 *`;
 
 const STATUS_BY_SUFFIX: Readonly<Record<string, PetStatus>> = { '*': 'sold', '~': 'pending' };
 
@@ -37,9 +20,9 @@ const customers = ['Ms Appleby', 'Familie Grünwald', 'D. Ó Súilleabháin', '�
 
 /** The sample data of `pets serve --seed`: animals of every status in several categories, and some orders. */
 export function sampleData(): Seed {
-  const pets = samples
-    .flatMap(([categoryId, animals]) =>
-      animals.split(', ').map((animal) => ({ categoryId, ...parseAnimal(animal) })),
+  const pets = [...SAMPLES.matchAll(/^(\d+) .*: (.*)$/gm)]
+    .flatMap(([, categoryId = '', animals = '']) =>
+      animals.split(', ').map((animal) => ({ categoryId: BigInt(categoryId), ...parseAnimal(animal) })),
     )
     .map((pet, i) => ({ id: BigInt(i + 1), ...pet }));
   const ordered = pets.filter(({ status }) => status !== 'available');

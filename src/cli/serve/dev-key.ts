@@ -28,36 +28,27 @@ export async function ensureDevKey(
   store: { id: string; directory: string },
   plan: PlanName,
 ): Promise<DevKey | undefined> {
+  const path = join(configDirectory(context), 'stores', `${store.id}.key`);
   // List the names instead of reading all keys, because the file of another key may be damaged.
   const names = await keyNames(store.directory);
   const existing = names.includes(DEV) && (await readKey(store.directory, DEV));
   if (existing) {
-    const saved = await readSavedKey(context, store.id);
+    const saved = await readTextFile(realFileSystem, path).catch((error) => {
+      throw fileError('read', path, error);
+    });
+    const key = saved?.trim();
     // The saved key is outdated if `dev` was revoked and added again with `pets keys`.
-    return { plan: existing.plan, key: saved && hashKey(saved) === existing.sha256 ? saved : undefined };
+    return { plan: existing.plan, key: key && hashKey(key) === existing.sha256 ? key : undefined };
   }
   if (names.length > 0) return undefined;
   const key = generateKey();
   // Save the key first. Otherwise a crash could leave the store with a key that is saved nowhere.
-  await saveKey(context, store.id, key);
+  await saveKey(context, path, key);
   await createKey(store.directory, { name: DEV, plan, key }, context.clock);
   return { plan, key };
 }
 
-const savedKeyPath = (context: Context, id: string): string =>
-  join(configDirectory(context), 'stores', `${id}.key`);
-
-async function readSavedKey(context: Context, id: string): Promise<string | undefined> {
-  const path = savedKeyPath(context, id);
-  try {
-    return (await readTextFile(realFileSystem, path))?.trim();
-  } catch (error) {
-    throw fileError('read', path, error);
-  }
-}
-
-async function saveKey(context: Context, id: string, key: string): Promise<void> {
-  const path = savedKeyPath(context, id);
+async function saveKey(context: Context, path: string, key: string): Promise<void> {
   try {
     await makePrivateDirectory(realFileSystem, configDirectory(context));
     await makePrivateDirectory(realFileSystem, dirname(path));

@@ -16,8 +16,6 @@ import { parameterSchemas, refOf, refTo, schemaComponents, tableEntries } from '
 const JSON_TYPE = 'application/json';
 const SECURITY_SCHEME = 'apiKey';
 
-export type OpenApiDocument = ReturnType<typeof openApiDocument>;
-
 /** The OpenAPI 3.1 description of the service, generated from the contract. */
 export function openApiDocument() {
   return {

@@ -38,15 +38,14 @@ export class LockError extends Error {
 /** Resolves after `ms` milliseconds, or earlier if the signal is aborted. */
 export type Sleep = (ms: number, signal?: AbortSignal) => Promise<unknown>;
 
-/** What a claim's socket sends to every client, as one line of JSON. */
-export type ClaimState = { state: 'claiming' | 'holding'; pid?: number; url?: string };
+/**
+ * The state of a claim. Its socket sends `claiming` or `holding` to every client, as one line of JSON. `dead`: its process
+ * has ended. `silent`: a process listens, but sent no valid state.
+ */
+type ClaimState = { state: 'claiming' | 'holding' | 'dead' | 'silent'; pid?: number; url?: string };
 
 /** A listening socket that represents this process's attempt to lock a directory, or its lock. */
-export type Claim = DirectoryLock & {
-  readonly name: string;
-  /** Changes the published state from `claiming` to `holding`. */
-  promote(): void;
-};
+export type Claim = Awaited<ReturnType<typeof serveClaim>>;
 
 /** How long a client waits for the state, and how long a server keeps a client that does not read it. */
 const PROBE_TIMEOUT_MS = 1_000;
@@ -63,7 +62,7 @@ export async function serveClaim(options: {
   name: string;
   socket: string;
   remove: () => Promise<void>;
-}): Promise<Claim> {
+}) {
   const state: ClaimState = { state: 'claiming', pid: process.pid };
   const clients = new Set<Socket>();
   const server = createServer((client) => {
@@ -84,13 +83,14 @@ export async function serveClaim(options: {
   server.on('error', () => {}).unref();
   return {
     name: options.name,
-    promote() {
+    /** Changes the published state from `claiming` to `holding`. */
+    promote(): void {
       state.state = 'holding';
     },
-    announce(url) {
+    announce(url: string): void {
       state.url = url;
     },
-    async release() {
+    async release(): Promise<void> {
       if (!server.listening) return;
       await options.remove().catch(() => {});
       for (const client of clients) client.destroy();
@@ -99,26 +99,21 @@ export async function serveClaim(options: {
   };
 }
 
-type ProbeResult = ClaimState | 'dead' | 'silent';
-
-/**
- * Asks for the state of the claim at a socket. `dead`: its process has ended. `silent`: a process listens, but sent no
- * valid state.
- */
-export async function probe(path: string, sleep: Sleep): Promise<ProbeResult> {
+/** Asks for the state of the claim at a socket. */
+export async function probe(path: string, sleep: Sleep): Promise<ClaimState> {
   // A claim that is being released disconnects waiting clients; the next attempt then finds it dead.
   for (let attempt = 1; attempt <= 3; attempt++) {
     const result = await probeOnce(path, sleep);
     if (result !== 'disconnected') return result;
   }
-  return 'silent';
+  return { state: 'silent' };
 }
 
-async function probeOnce(path: string, sleep: Sleep): Promise<ProbeResult | 'disconnected'> {
+async function probeOnce(path: string, sleep: Sleep): Promise<ClaimState | 'disconnected'> {
   const socket = connect(path);
   const done = new AbortController();
   try {
-    const timeout = sleep(PROBE_TIMEOUT_MS, done.signal).then(() => 'silent' as const);
+    const timeout = sleep(PROBE_TIMEOUT_MS, done.signal).then((): ClaimState => ({ state: 'silent' }));
     return await Promise.race([readState(socket), timeout]);
   } finally {
     done.abort();
@@ -126,7 +121,7 @@ async function probeOnce(path: string, sleep: Sleep): Promise<ProbeResult | 'dis
   }
 }
 
-async function readState(socket: Socket): Promise<ProbeResult | 'disconnected'> {
+async function readState(socket: Socket): Promise<ClaimState | 'disconnected'> {
   let text = '';
   try {
     for await (const part of socket.setEncoding('utf8')) {
@@ -135,37 +130,35 @@ async function readState(socket: Socket): Promise<ProbeResult | 'disconnected'> 
     }
   } catch (error) {
     const errno = errnoOf(error);
-    if (errno === 'ECONNREFUSED' || errno === 'ENOENT') return 'dead';
+    if (errno === 'ECONNREFUSED' || errno === 'ENOENT') return { state: 'dead' };
     // Any other error (no permission, full backlog) means that the owner is alive.
-    return errno === 'ECONNRESET' || errno === 'EPIPE' ? 'disconnected' : 'silent';
+    return errno === 'ECONNRESET' || errno === 'EPIPE' ? 'disconnected' : { state: 'silent' };
   }
   if (text === '') return 'disconnected';
-  return parseState(text.split('\n', 1)[0] ?? '') ?? 'silent';
+  return parseState(text.split('\n', 1)[0] ?? '');
 }
 
-function parseState(text: string): ClaimState | undefined {
+function parseState(text: string): ClaimState {
   try {
     const { state, pid, url } = JSON.parse(text);
-    if (state !== 'claiming' && state !== 'holding') return undefined;
+    if (state !== 'claiming' && state !== 'holding') return { state: 'silent' };
     return {
       state,
       ...(Number.isSafeInteger(pid) && pid > 0 && { pid }),
       ...(typeof url === 'string' && url.length <= 1000 && { url }),
     };
   } catch {
-    return undefined;
+    return { state: 'silent' };
   }
 }
 
 function listenError(cause: unknown, directory: string): LockError {
   const message = cause instanceof Error ? cause.message : String(cause);
-  return ['EACCES', 'EROFS', 'ENOSPC'].includes(errnoOf(cause) ?? '')
-    ? new LockError(`cannot create a socket in ${directory}: ${message}`, 'make the directory writable', {
-        cause,
-      })
-    : new LockError(
+  const [problem, hint] = ['EACCES', 'EROFS', 'ENOSPC'].includes(errnoOf(cause) ?? '')
+    ? [`cannot create a socket in ${directory}: ${message}`, 'make the directory writable']
+    : [
         `cannot lock ${directory}: its file system does not support sockets (${message})`,
         'use a directory on a local disk',
-        { cause },
-      );
+      ];
+  return new LockError(problem, hint, { cause });
 }

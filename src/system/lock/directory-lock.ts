@@ -27,8 +27,6 @@ export type LockOptions = {
   platform?: NodeJS.Platform;
 };
 
-type Settings = Required<LockOptions>;
-
 const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
 /** A claim whose process has not renamed it yet. */
 const PENDING = /^claim-\d+-[0-9a-f]{8}$/;
@@ -50,30 +48,28 @@ const RETRY_MS = 10;
  */
 export async function acquireDirectoryLock(
   directory: string,
-  options: LockOptions = {},
+  {
+    sleep = (ms, signal) => setTimeout(ms, undefined, signal && { signal }).catch(() => {}),
+    now = () => performance.now(),
+    temporary = tmpdir(),
+    platform = process.platform,
+  }: LockOptions = {},
 ): Promise<DirectoryLock> {
-  const settings: Settings = { ...defaults(), ...options };
-  if (settings.platform === 'win32') return acquirePipe(directory, settings.sleep);
-  const short = await shortPath(directory, settings.temporary);
+  if (platform === 'win32') return acquirePipe(directory, sleep);
+  const short = await shortPath(directory, temporary);
   try {
     await removePending(directory);
-    return await acquireLoop(directory, short.directory, settings);
+    return await acquireLoop(directory, short.directory, sleep, now);
   } finally {
     await short.remove();
   }
 }
 
-const defaults = (): Settings => ({
-  sleep: (ms, signal) => setTimeout(ms, undefined, signal && { signal }).catch(() => {}),
-  now: () => performance.now(),
-  temporary: tmpdir(),
-  platform: process.platform,
-});
-
 async function acquireLoop(
   directory: string,
   short: string,
-  { sleep, now }: Settings,
+  sleep: Sleep,
+  now: () => number,
 ): Promise<DirectoryLock> {
   const deadline = now() + TIMEOUT_MS;
   let claim: Claim | undefined;
@@ -132,19 +128,15 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
  */
 async function livingClaims(directory: string, short: string, own: string | undefined, sleep: Sleep) {
   const names = (await fs.readdir(directory)).filter((name) => CLAIM.test(name) && name !== own);
-  const states = await Promise.all(names.map((name) => probe(join(short, name), sleep)));
+  const claims = await Promise.all(
+    names.map(async (name) => ({ name, ...(await probe(join(short, name), sleep)) })),
+  );
   const living: string[] = [];
-  for (const [i, name] of names.entries()) {
-    const state = states[i];
-    if (state === 'dead') {
-      await removeFile(realFileSystem, join(directory, name));
-    } else if (typeof state === 'object' && state.state === 'claiming') {
-      living.push(name);
-    } else {
-      // A process that listens without sending a state is busy or stopped, and may hold the lock.
-      const owner = typeof state === 'object' ? state : {};
-      throw new DirectoryInUseError(directory, { pid: Number(CLAIM.exec(name)?.[1]), ...owner });
-    }
+  for (const { name, state, ...owner } of claims) {
+    if (state === 'dead') await removeFile(realFileSystem, join(directory, name));
+    else if (state === 'claiming') living.push(name);
+    // A process that listens without sending a state is busy or stopped, and may hold the lock.
+    else throw new DirectoryInUseError(directory, { pid: Number(CLAIM.exec(name)?.[1]), ...owner });
   }
   return living;
 }
@@ -170,7 +162,6 @@ async function acquirePipe(directory: string, sleep: Sleep): Promise<DirectoryLo
     return claim;
   } catch (error) {
     if (!(error instanceof Error) || errnoOf(error.cause) !== 'EADDRINUSE') throw error;
-    const state = await probe(socket, sleep);
-    throw new DirectoryInUseError(directory, typeof state === 'object' ? state : {});
+    throw new DirectoryInUseError(directory, await probe(socket, sleep));
   }
 }
