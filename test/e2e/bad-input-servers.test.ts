@@ -51,6 +51,7 @@ const contractErrors: [name: string, reply: Reply, ...contains: string[]][] = [
   ],
   ['a redirect', [302, '', { Location: 'http://other.invalid/v1' }], 'redirect', '302'],
   ['an object for a list', toList('{"pets":[]}'), 'unexpected response', 'JSON array'],
+  ['null for a list', toList('null'), 'unexpected response'],
   ['an animal without an id', toList('[{"name":"Rex","categoryId":1}]'), '0.id is required'],
   ['an id as text', petWith('1', '"1"'), '0.id must be an integer'],
   ['an unknown status', petWith('available', 'lost'), '0.status must be one of'],
