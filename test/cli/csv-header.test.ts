@@ -52,10 +52,10 @@ describe('a header below other lines is found, with any delimiter, and refused w
     ],
   ]);
 
-  test('it is searched for in the next ten rows', async () => {
+  test('it is searched for in the next ten rows', () => {
     const below = (rows: number) => rowsOf('csv', `Animals\n${'x,y\n'.repeat(rows)}name,category\nRex,1\n`);
-    expect(inShort(await below(9))).toEqual([[1, expect.stringContaining('is on line 11')]]);
-    expect(inShort(await below(10))).toEqual([[1, expect.stringContaining('unknown columns')]]);
+    expect(inShort(below(9))).toEqual([[1, expect.stringContaining('is on line 11')]]);
+    expect(inShort(below(10))).toEqual([[1, expect.stringContaining('unknown columns')]]);
   });
 });
 
@@ -93,7 +93,7 @@ describe('a first line sep= sets the delimiter and counts as a line', () => {
   ]);
 });
 
-test('a long header is cut, and control characters are escaped', async () => {
-  const [row] = inShort(await rowsOf('csv', `name,\x1b[31m${'x'.repeat(200)}\n`));
+test('a long header is cut, and control characters are escaped', () => {
+  const [row] = inShort(rowsOf('csv', `name,\x1b[31m${'x'.repeat(200)}\n`));
   expect(row?.[1]).toMatch(/^missing column category; found: name, \\x1b\[31mx{70,90}… \(required/);
 });

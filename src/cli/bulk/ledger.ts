@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { type NewPet, Pet } from '../../contract/schemas.ts';
 import { Instant, Sha256 } from '../../store/stored-json.ts';
@@ -146,5 +146,5 @@ export function idempotencyKeyOf(
 /** Equal for animals that are equal at the service: a missing status means available. 128 bits, as base64url. */
 export function animalHash({ name, categoryId, status = 'available' }: NewPet): string {
   const text = `{"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
-  return createHash('sha256').update(text).digest().toString('base64url', 0, 16);
+  return hash('sha256', text, 'buffer').toString('base64url', 0, 16);
 }

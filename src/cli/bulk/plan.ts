@@ -46,33 +46,41 @@ export function plan(
 ): Plan {
   const rank = (entry: LedgerEntry) => RANKS[classify(entry, circumstances)];
   const counts: Plan['counts'] = { new: 0, added: 0, failed: 0, ambiguous: 0, unknown: 0 };
-  const planned = rows.map(
-    (row): PlannedRow => ({ ...row, hash: animalHash(row.pet), n: 1, status: 'new', entry: undefined }),
-  );
+  /** How many rows have this hash. */
+  const copies = new Map<string, number>();
+  const planned = rows.map(({ line, pet }): PlannedRow => {
+    const hash = animalHash(pet);
+    const n = (copies.get(hash) ?? 0) + 1;
+    copies.set(hash, n);
+    return { line, pet, hash, n, status: 'new', entry: undefined };
+  });
   const unmatched = groupByHash(entries);
-  for (const [hash, equal] of groupByHash(planned)) {
-    const known = unmatched.get(hash)?.sort((a, b) => rank(a) - rank(b) || a.n - b.n) ?? [];
+  /** The numbers and entries of equal rows, in the order of the rows. */
+  const matches = new Map<string, Pick<PlannedRow, 'n' | 'entry'>[]>();
+  for (const [hash, known] of unmatched) {
+    const count = copies.get(hash) ?? 0;
     const taken = new Set(known.map(({ n }) => n));
+    known.sort((a, b) => rank(a) - rank(b) || a.n - b.n);
     // In the order of their numbers, so that each row of an unchanged file gets its own entry.
-    const matched = known.splice(0, equal.length).sort((a, b) => a.n - b.n);
-    let free = 1;
-    for (const [i, row] of equal.entries()) {
-      while (taken.has(free)) free++;
-      row.entry = matched[i];
-      row.n = row.entry?.n ?? free++;
-      row.status = classify(row.entry, circumstances);
-      counts[row.status]++;
-    }
+    const matched = known.splice(0, count).sort((a, b) => a.n - b.n);
+    const equal: Pick<PlannedRow, 'n' | 'entry'>[] = matched.map((entry) => ({ n: entry.n, entry }));
+    for (let n = 1; equal.length < count; n++) if (!taken.has(n)) equal.push({ n, entry: undefined });
+    matches.set(hash, equal);
+  }
+  for (const row of planned) {
+    Object.assign(row, matches.get(row.hash)?.[row.n - 1]);
+    row.status = classify(row.entry, circumstances);
+    counts[row.status]++;
   }
   return { rows: planned, counts, gone: [...unmatched.values()].flat() };
 }
 
-function groupByHash<Item extends { hash: string }>(items: Iterable<Item>): Map<string, Item[]> {
-  const groups = new Map<string, Item[]>();
-  for (const item of items) {
-    const equal = groups.get(item.hash);
-    if (equal) equal.push(item);
-    else groups.set(item.hash, [item]);
+function groupByHash(entries: Iterable<LedgerEntry>): Map<string, LedgerEntry[]> {
+  const groups = new Map<string, LedgerEntry[]>();
+  for (const entry of entries) {
+    const equal = groups.get(entry.hash);
+    if (equal) equal.push(entry);
+    else groups.set(entry.hash, [entry]);
   }
   return groups;
 }

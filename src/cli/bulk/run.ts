@@ -21,7 +21,7 @@ import { pendingRows, sendRows } from './send.ts';
 
 export type BulkRequest = InputOptions & { dryRun?: boolean; restart?: boolean; skipAdded?: boolean };
 
-/** All rows are kept in memory: a million take about 0.8 GB, and 1.7 GB if the ledger has an entry for each. */
+/** All rows are kept in memory: a million take about 0.6 GB, and 1.2 GB if the ledger has an entry for each. */
 const MAX_ROWS = 1_000_000;
 
 /** `pets add --from`: checks every row, adds those that are not added yet, and reports the result of each. */

@@ -13,7 +13,7 @@ import { OutputError } from '../output/console.ts';
 import { renderPets } from '../output/pets.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { parseInt64Argument, parseWith } from '../program/parsers.ts';
-import { type RowFormat, rowFormats } from '../rows/formats.ts';
+import { type RowFormat, rowFormats } from '../rows/row.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };
 type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };

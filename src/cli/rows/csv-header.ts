@@ -21,16 +21,16 @@ const MAX_LIST_WIDTH = 100;
  * required, and no column may appear twice. If the record is not a header, takes records from `rest` to find the line
  * of the header for the error message.
  */
-export async function parseCsvHeader(
+export function parseCsvHeader(
   { cells, delimiter }: CsvRecord,
-  rest: AsyncIterator<CsvRecord | RowError>,
-): Promise<CsvHeader> {
+  rest: Iterator<CsvRecord | RowError>,
+): CsvHeader {
   const columns = cells.map(fieldName);
   const duplicate = findDuplicate(cells, columns);
   if (duplicate !== undefined) return { error: duplicate };
   const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
   if (missing.length === 0) return { columns };
-  const headerLine = await findHeaderLine(rest);
+  const headerLine = findHeaderLine(rest);
   if (headerLine !== undefined) {
     return {
       error: `this line is not a header; the header is on line ${headerLine}, so remove the lines above it`,
@@ -67,9 +67,9 @@ function joinNames(cells: readonly string[]): string {
 }
 
 /** The line of the first record that looks like a header with any delimiter. */
-async function findHeaderLine(rest: AsyncIterator<CsvRecord | RowError>): Promise<number | undefined> {
+function findHeaderLine(rest: Iterator<CsvRecord | RowError>): number | undefined {
   for (let i = 0; i < MAX_RECORDS_ABOVE; i++) {
-    const { value: record, done } = await rest.next();
+    const { value: record, done } = rest.next();
     if (done || 'error' in record) return undefined;
     const columns = record.cells.join(',').split(/[,;\t]/);
     const fields = columns.map(fieldName);

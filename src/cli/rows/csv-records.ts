@@ -1,12 +1,8 @@
-import { type CsvError, parse } from 'csv-parse';
+import { type CsvError, parse } from 'csv-parse/sync';
 import { MAX_ROW_BYTES, type RowError, TOO_LONG } from './row.ts';
-import { prepend, readUntil } from './utf8-text.ts';
 
 /** A record and the line (1-based) on which it starts. */
 export type CsvRecord = { line: number; cells: string[]; delimiter: string };
-
-/** The first line that is not blank, after any blank lines. */
-const FIRST_LINE = /^\s*\S[^\r\n]*[\r\n]/;
 
 /** The line with which Excel declares the delimiter. */
 const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
@@ -17,58 +13,51 @@ const BLANK = /^(?:\s*[\r\n])?[^\S\t]*/;
 /** Spreadsheets write semicolons in locales with a decimal comma. */
 const DELIMITERS = [',', ';', '\t'];
 
-/** csv-parse emits a record only after reading a few bytes beyond its end. */
-const LOOK_AHEAD = 64;
+/** Records are parsed in groups, so that the caller can handle signals between them. */
+const RECORDS_AT_ONCE = 500;
+
+const [LF, CR] = [0x0a, 0x0d];
 
 /**
  * The records of a CSV file that are not empty, the header included. Reading stops after the first syntax error or
  * record over 1 MiB, because the start of the next record is then unknown.
  */
-export async function* csvRecords(
-  texts: AsyncGenerator<string>,
-): AsyncGenerator<CsvRecord | ({ line: number } & RowError)> {
-  const { skipped, header, rest, delimiter } = await findHeader(texts);
-  let line = 1 + countLineEnds([skipped]);
-  let start = 0;
-  let blankLines = 0;
-  const skipBlankLines = (count: number) => {
-    line += count - blankLines;
-    // Blank lines do not count towards the size of the next record. A line end has at most two bytes.
-    start += 2 * (count - blankLines);
-    blankLines = count;
+export function* csvRecords(text: Buffer): Generator<CsvRecord | ({ line: number } & RowError)> {
+  const { headerStart, delimiter } = findHeader(text);
+  let [at, line] = [0, 1];
+  /** Moves to a position, and over the blank lines that follow. */
+  const moveTo = (position: number) => {
+    for (; at < position || text[at] === LF || text[at] === CR; at++)
+      if (text[at] === LF || (text[at] === CR && text[at + 1] !== LF)) line++;
   };
-  for await (const chunk of parseChunks(prepend(header, rest), delimiter)) {
-    const { records, error } = chunk;
-    for (const { cells, end, blankBefore } of records) {
-      skipBlankLines(blankBefore);
-      if (end - start > MAX_ROW_BYTES) return yield { line, error: TOO_LONG };
+  moveTo(headerStart);
+  while (at < text.length) {
+    const start = at;
+    const part = text.subarray(start, start + MAX_ROW_BYTES + 1);
+    const isCut = start + part.length < text.length;
+    const { records, error } = parsePart(part, delimiter);
+    for (const { cells, end } of records) {
+      if (start + end - at > MAX_ROW_BYTES) return yield { line, error: TOO_LONG };
+      // A record that may be cut is parsed again, as the first one of the next part.
+      if (isCut && end === part.length) break;
       if (cells.some((cell) => cell.trim() !== '')) yield { line, cells, delimiter };
-      line += 1 + countLineEnds(cells);
-      start = end;
+      moveTo(start + end);
     }
-    skipBlankLines(chunk.blankLines);
-    if (error !== undefined)
+    if (error === undefined) continue;
+    if (!isCut || error.code !== 'CSV_QUOTE_NOT_CLOSED')
       return yield { line, error: `invalid CSV: ${SYNTAX_ERRORS[error.code] ?? error.message}` };
-    if (chunk.end - start > MAX_ROW_BYTES + LOOK_AHEAD)
-      return yield { line, error: `${TOO_LONG}; check for an unclosed quote` };
+    if (at === start) return yield { line, error: `${TOO_LONG}; check for an unclosed quote` };
   }
 }
 
-/**
- * Skips everything above the header and detects the delimiter. Blank lines must not reach csv-parse: it is slow on
- * records that are longer than the first one.
- */
-async function findHeader(texts: AsyncGenerator<string>) {
-  let head = await readUntil(texts, FIRST_LINE);
-  let rest = texts;
+/** Skips everything above the header and detects the delimiter. */
+function findHeader(text: Buffer): { headerStart: number; delimiter: string } {
+  const head = text.toString('utf8', 0, MAX_ROW_BYTES);
   const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
-  if (separator !== undefined) {
-    rest = prepend(head.slice(separatorLine.length), texts);
-    head = await readUntil(rest, FIRST_LINE);
-  }
-  const [blank = ''] = BLANK.exec(head) ?? [];
-  const header = head.slice(blank.length);
-  return { skipped: separatorLine + blank, header, rest, delimiter: separator ?? guessDelimiter(header) };
+  const below = head.slice(separatorLine.length);
+  const [blank = ''] = BLANK.exec(below) ?? [];
+  const headerStart = Buffer.byteLength(separatorLine + blank);
+  return { headerStart, delimiter: separator ?? guessDelimiter(below.slice(blank.length)) };
 }
 
 /** The delimiter that occurs most often in the header, outside quotes. */
@@ -85,47 +74,25 @@ const SYNTAX_ERRORS: Partial<Record<CsvError['code'], string>> = {
   INVALID_OPENING_QUOTE: 'a quote inside an unquoted cell',
 };
 
-/** What csv-parse found in one chunk. Offsets (in bytes) and `blankLines` count from the start of the whole text. */
-type ParsedChunk = {
-  records: { cells: string[]; end: number; blankBefore: number }[];
-  error: CsvError | undefined;
-  end: number;
-  blankLines: number;
-};
-
-async function* parseChunks(texts: AsyncIterable<string>, delimiter: string): AsyncGenerator<ParsedChunk> {
-  let records: ParsedChunk['records'] = [];
-  let end = 0;
-  const parser = parse({
-    delimiter,
-    record_delimiter: ['\r\n', '\n', '\r'],
-    relax_column_count: true,
-    // csv-parse is slow on records that are longer than the first one, as blank lines in a long file would be.
-    skip_empty_lines: true,
-    on_record: (cells: string[], info) => {
-      records.push({ cells, end: info.bytes, blankBefore: info.empty_lines });
-      return null;
-    },
-  });
-  // Errors also arrive in the callbacks below.
-  parser.on('error', () => {});
-  const flush = (error: unknown): ParsedChunk => {
-    const { empty_lines: blankLines } = parser.info;
-    const chunk = { records, error: (error ?? undefined) as CsvError | undefined, end, blankLines };
-    records = [];
-    return chunk;
+/** The first records of a text, where each ends (in bytes), and the syntax error after them. */
+function parsePart(text: Buffer, delimiter: string) {
+  const records: { cells: string[]; end: number }[] = [];
+  const on_record = (cells: string[], info: { bytes: number }) => {
+    records.push({ cells, end: info.bytes });
+    return null;
   };
-  for await (const text of texts) {
-    end += Buffer.byteLength(text);
-    yield flush(await new Promise((resolve) => parser.write(text, resolve)));
+  try {
+    parse(text, {
+      delimiter,
+      record_delimiter: ['\r\n', '\n', '\r'],
+      relax_column_count: true,
+      // csv-parse is slow on records that are longer than the first one, as blank lines in a long file would be.
+      skip_empty_lines: true,
+      to: RECORDS_AT_ONCE,
+      on_record,
+    });
+    return { records, error: undefined };
+  } catch (error) {
+    return { records, error: error as CsvError };
   }
-  yield flush(await new Promise((resolve) => parser.end(resolve)));
-}
-
-/** Counts the line ends in quoted cells. csv-parse counts a quoted CRLF as two. */
-function countLineEnds(cells: readonly string[]): number {
-  let count = 0;
-  for (const cell of cells)
-    if (cell.includes('\n') || cell.includes('\r')) count += cell.match(/\r\n|\n|\r/g)?.length ?? 0;
-  return count;
 }

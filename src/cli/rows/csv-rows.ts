@@ -7,14 +7,14 @@ import type { RawRow } from './row.ts';
 import { excerpt } from './row-errors.ts';
 
 /** The rows below the header. An error in the header ends the reading. */
-export async function* csvRows(texts: AsyncGenerator<string>): AsyncGenerator<RawRow> {
+export function* csvRows(text: Buffer): Generator<RawRow> {
   let columns: string[] | undefined;
-  const records = csvRecords(texts);
-  for await (const record of records) {
+  const records = csvRecords(text);
+  for (const record of records) {
     if ('error' in record) yield record;
     else if (columns !== undefined) yield toRow(columns, record);
     else {
-      const header = await parseCsvHeader(record, records);
+      const header = parseCsvHeader(record, records);
       if ('error' in header) return yield { line: record.line, ...header };
       columns = header.columns;
     }

@@ -1,37 +1,74 @@
+import { isUtf8 } from 'node:buffer';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { type CliError, fileError, usageError } from '../errors/errors.ts';
-import type { RowFormat } from './formats.ts';
-import { formatOfPath } from './read-rows.ts';
-import { NotTextError } from './utf8-text.ts';
+import { type RowFormat, rowFormats } from './row.ts';
 
 const SAVE_AS_CSV = 'in Excel: Save As → CSV UTF-8 (comma delimited)';
 
 const WORKBOOKS = new Set(['.xlsx', '.xlsm', '.xlsb', '.xls', '.ods']);
 
-/** @throws CliError if the extension is that of a spreadsheet */
-export function refuseWorkbook(path: string): void {
-  if (WORKBOOKS.has(extname(path).toLowerCase()))
-    throw usageError(`${path} is a workbook, not text`, SAVE_AS_CSV);
+/** Limits the memory for an endless input. The text of a million rows takes about 60 MB. */
+const MAX_INPUT_BYTES = 256 * 1024 * 1024;
+
+/** The format for a file extension (.csv, .ndjson, .jsonl or .json, in any case), or undefined. */
+export function formatOfPath(path: string): RowFormat | undefined {
+  const name = extname(path).slice(1).toLowerCase();
+  return name === 'jsonl' ? 'ndjson' : rowFormats.find((format) => format === name);
 }
 
 /**
- * The format of a file by its extension.
+ * The format of a file, by its extension if it is not given.
  *
  * @throws CliError with the hint if the extension is unknown, or that of a spreadsheet
  */
-export function requireFormat(path: string, hint: string): RowFormat {
-  refuseWorkbook(path);
-  const format = formatOfPath(path);
+export function requireFormat(path: string, hint: string, format = formatOfPath(path)): RowFormat {
+  if (WORKBOOKS.has(extname(path).toLowerCase()))
+    throw usageError(`${path} is a workbook, not text`, SAVE_AS_CSV);
   if (format === undefined) throw usageError(`cannot detect the format of ${path}`, hint);
   return format;
 }
 
-/** Turns a NotTextError into a CliError with a hint; returns any other error unchanged. */
-export function describeNotText(error: unknown, name: string, format: RowFormat | undefined): unknown {
-  if (!(error instanceof NotTextError)) return error;
-  const isTable = error.isWorkbook || format === undefined || format === 'csv';
-  return usageError(`${name} ${error.message}`, isTable ? SAVE_AS_CSV : 'save it as UTF-8');
+/** Reads an input to its end. @throws CliError if it cannot be read, or is larger than 256 MiB */
+export async function readInput(input: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of input) {
+      size += chunk.length;
+      if (size > MAX_INPUT_BYTES) throw usageError(`${name} is larger than 256 MiB`, 'split the file');
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).syscall ? await unreadableFile(name, error) : error;
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The text of an input in UTF-8, without its byte order mark. @throws CliError if the input is not UTF-8 text */
+export function utf8Text(bytes: Buffer, name: string, format: RowFormat | undefined): Buffer {
+  const start = bytes.toString('latin1', 0, 8);
+  // The ZIP signature of .xlsx and .ods, and the compound-file signature of .xls.
+  if (/^(?:PK\x03\x04|\xd0\xcf\x11\xe0)/.test(start))
+    throw usageError(`${name} is a workbook or an archive, not text`, SAVE_AS_CSV);
+  // UTF-16 is refused by its first bytes, because it may be valid UTF-8: with a byte order mark, or with every other
+  // byte null.
+  const isUtf16 = /^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0)+$|(?:\0[^\0])+$)/.test(start);
+  if (!isUtf16 && isUtf8(bytes)) return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
+  const details = isUtf16 ? ' (it looks like UTF-16)' : guessEncoding(bytes);
+  const isTable = format === undefined || format === 'csv';
+  throw usageError(`${name} is not UTF-8 text${details}`, isTable ? SAVE_AS_CSV : 'save it as UTF-8');
+}
+
+function guessEncoding(bytes: Buffer): string {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true });
+    return ' (it ends in the middle of a character)';
+  } catch {
+    // Text in an old encoding has no control characters.
+    const isText = !/[\x00-\x08\x0e-\x1f]/.test(bytes.toString('latin1'));
+    return isText ? ' (it looks like Windows-1252)' : '';
+  }
 }
 
 /** The error for a file that cannot be read. If it does not exist, suggests a file with a similar name. */

@@ -1,15 +1,14 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
-import * as z from 'zod/mini';
 import { InterruptedError } from '../../client/errors.ts';
 import { NewPet } from '../../contract/schemas.ts';
-import { fileError, usageError } from '../errors/errors.ts';
+import { usageError } from '../errors/errors.ts';
 import type { CommandContext } from '../program/command.ts';
-import type { RowFormat } from './formats.ts';
-import { describeNotText, refuseWorkbook, unreadableFile } from './input-file.ts';
-import { formatOfPath, readRows } from './read-rows.ts';
-import { describeInvalidRow, EmptyNames, RowErrorReporter } from './row-errors.ts';
+import { readInput, requireFormat, unreadableFile, utf8Text } from './input-file.ts';
+import { readRows } from './read-rows.ts';
+import type { RowFormat, RowValue } from './row.ts';
+import { checkRow, RowErrorReporter } from './row-errors.ts';
 
 export type InputOptions = { from: string; format?: RowFormat | undefined };
 
@@ -29,6 +28,12 @@ export type PetFile = {
 
 /** The maximum number of ignored fields that a notice names. */
 const FIELDS_SHOWN = 10;
+/** The maximum number of rows with an empty name that a notice names. */
+const LINES_SHOWN = 10;
+
+/** A name that is invisible in a list. U+2800 is the blank Braille pattern. */
+const EMPTY = /^[\s\u2800]*$/;
+
 const ROWS_BETWEEN_SIGNALS = 500;
 
 /**
@@ -44,58 +49,47 @@ export async function readPetFile(
   const isPiped = from === '-';
   const name = isPiped ? 'standard input' : from;
   const path = isPiped ? undefined : await realPathOf(from);
-  refuseWorkbook(name);
-  const form = format ?? (path === undefined ? undefined : formatOfPath(from));
-  if (path !== undefined && form === undefined)
-    throw usageError(`cannot detect the format of ${name}`, 'use --format csv, ndjson or json');
+  const isFile = path !== undefined;
+  const form = isFile ? requireFormat(from, 'use --format csv, ndjson or json', format) : format;
   const input = isPiped ? stdin : createReadStream(from);
   // Opening a named pipe blocks until it has a writer. This cannot be aborted, so the signal must end the process.
-  const canAbort = isPiped || path !== undefined;
+  const canAbort = isPiped || isFile;
   const interrupt = new AbortController();
   const stop = () => {
     interrupt.abort(new InterruptedError());
     input.destroy(interrupt.signal.reason);
   };
   const unsubscribe = canAbort ? onSignal(['SIGINT'], stop) : () => {};
-  const hash = createHash('sha256');
   const rows: PetRow[] = [];
   const fields = new Set<string>();
-  const emptyNames = new EmptyNames();
   const errors = new RowErrorReporter(console, name);
   let read = 0;
   try {
-    for await (const row of readRows(hashed(input, hash), form)) {
+    const bytes = await readInput(input, name);
+    for (const row of readRows(utf8Text(bytes, name, form), form)) {
       if (read++ === maxRows)
         throw usageError(`${name} has more than ${maxRows} rows; nothing was sent`, 'split the file');
-      // Many rows are parsed at a time, but signals are handled only between turns of the event loop.
+      // Signals are handled only between turns of the event loop.
       if (read % ROWS_BETWEEN_SIGNALS === 1) {
         await new Promise((resolve) => setImmediate(resolve));
         interrupt.signal.throwIfAborted();
       }
-      if ('error' in row) {
-        await errors.report(row.line, row);
+      const checked = checkRow(row, NewPet);
+      if ('error' in checked) {
+        await errors.report(row.line, checked);
         continue;
       }
-      const parsed = z.safeParse(NewPet, row.value);
-      if (!parsed.success) {
-        await errors.report(row.line, describeInvalidRow(parsed.error, row));
-        continue;
-      }
-      for (const field of Object.keys(row.value as object)) fields.add(field);
-      emptyNames.check(row.line, parsed.data.name);
-      rows.push({ line: row.line, pet: parsed.data });
+      for (const field of Object.keys((row as RowValue).value as object)) fields.add(field);
+      rows.push({ line: row.line, pet: checked.pet });
     }
     interrupt.signal.throwIfAborted();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).syscall) throw fileError('read', name, error);
-    throw describeNotText(error, name, form);
+    errors.throwIfAny();
+    for (const notice of [...describeIgnoredFields(fields, rows), ...describeEmptyNames(rows)])
+      console.notice(notice);
+    return { name, path, sha256: createHash('sha256').update(bytes).digest('hex'), rows };
   } finally {
     unsubscribe();
   }
-  errors.throwIfAny();
-  for (const notice of [describeIgnoredFields(fields, rows), emptyNames.describe()].flat())
-    if (notice !== undefined) console.notice(notice);
-  return { name, path, sha256: hash.digest('hex'), rows };
 }
 
 function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRow[]): string[] {
@@ -108,18 +102,19 @@ function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRo
   return [...ids, `fields not sent, because the service does not have them: ${names}${lost}`];
 }
 
+/** Rows with an empty name are valid, but probably a mistake: `2 rows have an empty name: lines 43, 51`. */
+function describeEmptyNames(rows: readonly PetRow[]): string[] {
+  const lines = rows.filter(({ pet }) => EMPTY.test(pet.name)).map(({ line }) => line);
+  if (lines.length < 2) return lines.map((line) => `1 row has an empty name: line ${line}`);
+  const more = lines.length > LINES_SHOWN ? ` and ${lines.length - LINES_SHOWN} more` : '';
+  return [`${lines.length} rows have an empty name: lines ${lines.slice(0, LINES_SHOWN).join(', ')}${more}`];
+}
+
 /** The real path of a file. Pipes have none, because a later run could not find its ledger by their path. */
 async function realPathOf(from: string): Promise<string | undefined> {
   try {
     return (await stat(from)).isFile() ? await realpath(from) : undefined;
   } catch (error) {
     throw await unreadableFile(from, error);
-  }
-}
-
-async function* hashed(input: AsyncIterable<Uint8Array>, hash: Hash): AsyncGenerator<Uint8Array> {
-  for await (const chunk of input) {
-    hash.update(chunk);
-    yield chunk;
   }
 }

@@ -1,3 +1,9 @@
+// This file imports nothing, so that declaring the option --format does not load the readers.
+
+/** The formats of input files. */
+export const rowFormats = ['csv', 'ndjson', 'json'] as const;
+export type RowFormat = (typeof rowFormats)[number];
+
 /** Why a row cannot be used. `kind` is the message without details of this row, by which errors are grouped. */
 export type RowError = { error: string; kind?: string };
 
@@ -7,7 +13,6 @@ export type RowValue = { value: unknown; format: 'csv' | 'json' };
 /** A row, or why it cannot be parsed, and the line (1-based) on which it starts. */
 export type RawRow = { line: number } & (RowValue | RowError);
 
-/** Limits the memory for one row of a file without line ends. */
 export const MAX_ROW_BYTES = 1_048_576;
 
 export const TOO_LONG = 'the row is longer than 1 MiB';

@@ -1,16 +1,14 @@
-import { readFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import * as z from 'zod/mini';
 import { INT64_MAX, int64 } from '../../contract/int64.ts';
 import { parseJson } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
 import { usageError } from '../errors/errors.ts';
-import type { RowFormat } from './formats.ts';
-import { describeNotText, requireFormat, unreadableFile } from './input-file.ts';
-import { readRows } from './read-rows.ts';
-import type { RowError, RowValue } from './row.ts';
+import { readInput, requireFormat, utf8Text } from './input-file.ts';
+import { detectFormat, readRows } from './read-rows.ts';
+import type { RowError, RowFormat, RowValue } from './row.ts';
 import { checkRow, MAX_ROW_ERRORS_SHOWN, RowErrorSummary } from './row-errors.ts';
-import { utf8Text } from './utf8-text.ts';
 
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
 type SeedPet = z.infer<typeof SeedPet>;
@@ -26,61 +24,43 @@ type Row = { position: string } & (RowValue | RowError);
  */
 export async function readSeedFile(path: string): Promise<Seed> {
   const format = requireFormat(path, 'use the extension .json, .ndjson, .jsonl or .csv');
-  const bytes = await readFile(path).catch(async (error) =>
-    Promise.reject(await unreadableFile(path, error)),
-  );
-  try {
-    const isDocument = format === 'json' && !isArray(bytes);
-    const { rows, orders } = isDocument
-      ? await readDocument(bytes, path)
-      : { rows: rowsOf(bytes, format), orders: [] };
-    return { pets: assignIds(await checkRows(rows, path)), orders };
-  } catch (error) {
-    throw describeNotText(error, path, format);
-  }
+  const text = utf8Text(await readInput(createReadStream(path), path), path, format);
+  const isDocument = format === 'json' && detectFormat(text) !== 'json';
+  const { rows, orders } = isDocument
+    ? readDocument(text.toString(), path)
+    : { rows: rowsOf(text, format), orders: [] };
+  return { pets: assignIds(checkRows(rows, path)), orders };
 }
 
-/** Skips whitespace and the byte order mark, whose bytes are not ASCII. */
-const isArray = (bytes: Uint8Array): boolean =>
-  bytes.find((byte) => byte > 0x20 && byte < 0x80) === '['.charCodeAt(0);
-
 /** Reads `{"pets": […], "orders": […]}`. */
-async function readDocument(bytes: Uint8Array, path: string): Promise<{ rows: Row[]; orders: unknown[] }> {
-  let text = '';
-  for await (const piece of utf8Text(once(bytes))) text += piece;
-  const { pets, orders = [] } = (parseDocument(text, path) ?? {}) as Record<string, unknown>;
+function readDocument(text: string, path: string): { rows: Row[]; orders: unknown[] } {
+  let document: unknown;
+  try {
+    document = parseJson(text);
+  } catch (error) {
+    throw usageError(`${path}: invalid JSON: ${(error as Error).message}`);
+  }
+  const { pets, orders = [] } = (document ?? {}) as Record<string, unknown>;
   if (!Array.isArray(pets) || !Array.isArray(orders)) {
     throw usageError(`${path} must be an array of animals, or an object with the arrays "pets" and "orders"`);
   }
   return { rows: pets.map((value, i) => ({ position: `animal ${i + 1}`, value, format: 'json' })), orders };
 }
 
-function parseDocument(text: string, path: string): unknown {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    throw usageError(`${path}: invalid JSON: ${(error as Error).message}`);
-  }
-}
-
-async function* rowsOf(bytes: Uint8Array, format: RowFormat): AsyncGenerator<Row> {
+function* rowsOf(text: Buffer, format: RowFormat): Generator<Row> {
   let count = 0;
-  for await (const row of readRows(once(bytes), format)) {
+  for (const row of readRows(text, format)) {
     const animal = format === 'json' && 'value' in row ? `, animal ${++count}` : '';
     yield { ...row, position: `line ${row.line}${animal}` };
   }
 }
 
-async function* once(bytes: Uint8Array) {
-  yield bytes;
-}
-
-async function checkRows(rows: Iterable<Row> | AsyncIterable<Row>, path: string): Promise<SeedPet[]> {
+function checkRows(rows: Iterable<Row>, path: string): SeedPet[] {
   const errors: string[] = [];
   const more = new RowErrorSummary();
   const positions = new Map<bigint, string>();
   const pets: SeedPet[] = [];
-  for await (const row of rows) {
+  for (const row of rows) {
     const checked = checkRow(row, SeedPet);
     const result = 'pet' in checked ? checkId(checked.pet, row.position, positions) : checked;
     if ('pet' in result) pets.push(result.pet);
