@@ -24,6 +24,6 @@ export type Context = {
   random(): number;
   /** Calls the handler for each of these signals. Returns a function that removes the handler. */
   onSignal(signals: readonly Signal[], handler: (signal: Signal) => void): () => void;
-  /** Exits the process immediately. Used only after a second signal, or if the reader of the output is gone. */
+  /** Exits the process immediately. Used only after a second signal, or if nothing reads the remaining output. */
   exitNow(code: number): void;
 };

@@ -82,7 +82,7 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
       const job = unlessDamaged(path, () => toJob(id, progress, rows));
       if (job && !isForgotten(job.finishedAt, now)) jobs.set(id, job);
     }
-    // A path has an index for each service.
+    // A list and not a Map, because a path occurs once for each service to which its rows were sent.
     const paths: [path: string, own: Job[]][] = [];
     const links = new Map<string, Job[]>();
     for (const name of (await files.readdir(join(directory, 'paths'))).filter((each) => ID.test(each))) {

@@ -46,7 +46,11 @@ export type BulkRun = Outlook & {
   close(): Promise<void>;
 };
 
-/** Plans a run without locking anything. @throws CliError if the run would be refused */
+/**
+ * Plans a run without locking its ledgers. Migrates the files of version 0.1 first, which locks and writes.
+ *
+ * @throws CliError if the run would be refused, or the migration fails
+ */
 export async function previewRun(input: PetFile, options: RunOptions): Promise<Outlook> {
   try {
     await migrateOldFormat(options);

@@ -86,7 +86,7 @@ export const serve: Command<ServeOptions> = {
     },
     {
       flags: '--cors <origin>',
-      description: 'allow web pages from this origin (repeatable)',
+      description: 'let web pages from this origin call the service (repeatable)',
       parse: parseOrigin,
       repeatable: true,
     },
@@ -108,7 +108,10 @@ export const serve: Command<ServeOptions> = {
   },
 };
 
-/** Refuses a command before `--`, and a missing one after it, because a script would wait forever for its exit. */
+/**
+ * Refuses `serve npm test` (no `--`) and `serve --` (no command). Otherwise the server would run without a command, and a
+ * script would wait for it forever.
+ */
 function checkCommand(command: readonly string[], argv: readonly string[]): void {
   const separator = argv.indexOf('--');
   const count = separator === -1 ? 0 : argv.length - separator - 1;

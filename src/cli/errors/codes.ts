@@ -1,4 +1,4 @@
-/** The exit codes, with and without `--json`. */
+/** The exit codes. They are the same with and without `--json`. */
 export const exitCodes = {
   ok: 0,
   other: 1,

@@ -141,7 +141,8 @@ function otherOrigin(
 ): CliError {
   let hint = `log in to it: pets login --profile ${profile} --base-url ${baseUrl}`;
   if (isEnvironment) hint = 'set PETS_API_KEY to the key for PETS_BASE_URL, or unset PETS_BASE_URL';
-  if (keySource === 'PETS_API_KEY') hint = `if the key is for ${baseUrl}, set PETS_BASE_URL to this URL`;
+  if (keySource === 'PETS_API_KEY')
+    hint = `if PETS_API_KEY is a key for ${baseUrl}, set PETS_BASE_URL=${baseUrl}`;
   const [own, asked] = [new URL(home).origin, new URL(baseUrl).origin];
   return usageError(`the key in ${keySource} is for ${own} and cannot be used for ${asked}`, hint);
 }

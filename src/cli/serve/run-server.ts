@@ -40,7 +40,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   return code;
 }
 
-/** Waits for buffered output. If nothing reads it within a second, exits, because it would keep the process alive. */
+/** If output is still buffered, waits a second for its reader, and then exits: unread output keeps a process alive. */
 async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Promise<void> {
   if (stderr.writableLength === 0) return;
   await sleep(FLUSH_TIMEOUT, new AbortController().signal);

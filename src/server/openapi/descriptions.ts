@@ -53,7 +53,7 @@ export const operationDescriptions: Record<OperationName, OperationDescription> 
     tag: 'orders',
     description:
       'Returns the orders of the store. The specification of the service does not define their form.',
-    success: 'The orders, in any form.',
+    success: 'The orders. Their form is not specified.',
     example: [{ orderId: 'A-1', petId: pet.id, quantity: 1 }],
   },
 };

@@ -73,7 +73,7 @@ function toJsonSchemas(schemas: Record<string, z.ZodMiniType>): Record<string, J
     uri: (id) => `#/components/schemas/${id}`,
     unrepresentable: ({ zodSchema }) => checkedByFunction.get(zodSchema) ?? 'throw',
     override: ({ jsonSchema }) => {
-      // zod adds the bounds of exact doubles to every integer.
+      // zod gives every integer the bounds MIN_SAFE_INTEGER and MAX_SAFE_INTEGER: remove them.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },

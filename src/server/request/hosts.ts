@@ -11,7 +11,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8);
 loopback.addAddress('::1', 'ipv6');
 
-/** Whether an IP address, in any notation, is a loopback address. */
+/** Whether an IP address is a loopback address. Accepts any notation of IPv6, but IPv4 only as four numbers. */
 export const isLoopbackAddress = (address: string): boolean =>
   loopback.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 
