@@ -6,10 +6,7 @@ export const fieldError = (message: string) => ({
 });
 
 /** Formats validation errors on one line: `categoryId is required; status must be one of …`. */
-export function describeIssues(error: z.core.$ZodError): string {
-  return error.issues.map((issue) => [...pathOf(issue.path), issue.message].join(' ')).join('; ');
-}
-
-function pathOf(path: PropertyKey[]): string[] {
-  return path.length === 0 ? [] : [path.map(String).join('.')];
-}
+export const describeIssues = ({ issues }: z.core.$ZodError): string =>
+  issues
+    .map(({ path, message }) => (path.length === 0 ? message : `${path.map(String).join('.')} ${message}`))
+    .join('; ');

@@ -106,10 +106,9 @@ function matchSegments(
 
 /** HEAD comes with GET, and OPTIONS is allowed everywhere. */
 function allowHeader(methods: Iterable<string>): string {
-  return [
-    ...[...methods].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])),
-    'OPTIONS',
-  ].join(', ');
+  return [...methods, 'OPTIONS']
+    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method))
+    .join(', ');
 }
 
 function isParameter(segment: string): boolean {

@@ -36,13 +36,9 @@ export const get: Command<Options> = {
     else if (console.json && pets.length > 0) await console.writeJson(pets[0]);
     else if (pets.length > 0) await console.write(await renderPets(console, pets));
     if (missing.length === 0) return;
-    throw new CliError(
-      `no ${missing.length === 1 ? 'animal with id' : 'animals with ids'} ${missing.join(', ')}`,
-      {
-        code: 'not_found',
-        hint: `to list all animals: ${followUpCommand(context, 'list')} --all`,
-      },
-    );
+    const what = missing.length === 1 ? 'animal with id' : 'animals with ids';
+    const hint = `to list all animals: ${followUpCommand(context, 'list')} --all`;
+    throw new CliError(`no ${what} ${missing.join(', ')}`, { code: 'not_found', hint });
   },
 };
 

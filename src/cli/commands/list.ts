@@ -55,10 +55,8 @@ export const list: Command<Options> = {
 };
 
 function chooseFormat({ ndjson, csv }: Options, { globals: { json } }: CommandContext): PetFormat {
-  const formats: PetFormat[] = [];
-  if (json) formats.push('json');
-  if (ndjson) formats.push('ndjson');
-  if (csv) formats.push('csv');
+  const chosen = { json, ndjson, csv };
+  const formats = (['json', 'ndjson', 'csv'] as const).filter((format) => chosen[format]);
   if (formats.length > 1) throw usageError(`--${formats.join(' and --')} cannot be combined`, 'use only one');
   return formats[0] ?? 'rows';
 }

@@ -3,10 +3,7 @@ import type { Console } from './console.ts';
 import { quoteIfBlank } from './sanitize.ts';
 import type { Column } from './table.ts';
 
-const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as const satisfies Record<
-  PetStatus,
-  string
->;
+const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as const;
 
 /** Animals as rows: a table on a terminal, tab-separated elsewhere. */
 export async function renderPets(console: Console, pets: readonly Pet[]): Promise<string> {

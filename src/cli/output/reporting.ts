@@ -48,23 +48,6 @@ export function createWaitReporter(
 ): { onWait(wait: WaitEvent): void; sleep: Context['sleep'] } {
   let current: WaitEvent | undefined;
 
-  async function countDown(
-    { reason, until }: WaitEvent,
-    milliseconds: number,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const end = clock.now() + milliseconds;
-    try {
-      for (let left = milliseconds; left > 0; left = end - clock.now()) {
-        show(waitLine(reason, left, until, clock.now()));
-        // Sleep until the next full second, so that the countdown shows every second.
-        await sleep(left % SECOND || SECOND, signal);
-      }
-    } finally {
-      show(undefined);
-    }
-  }
-
   return {
     onWait(wait) {
       current = wait;
@@ -78,10 +61,22 @@ export function createWaitReporter(
       const [text] = waitLine(reason, milliseconds, until, clock.now());
       console.event({ wait: event }, console.errorColours.dim(text), 2);
     },
-    sleep: (milliseconds, signal) =>
-      console.hasStatus && current !== undefined && milliseconds >= SECOND
-        ? countDown(current, milliseconds, signal)
-        : sleep(milliseconds, signal),
+    async sleep(milliseconds, signal) {
+      if (!console.hasStatus || current === undefined || milliseconds < SECOND) {
+        return sleep(milliseconds, signal);
+      }
+      const { reason, until } = current;
+      const end = clock.now() + milliseconds;
+      try {
+        for (let left = milliseconds; left > 0; left = end - clock.now()) {
+          show(waitLine(reason, left, until, clock.now()));
+          // Sleep until the next full second, so that the countdown shows every second.
+          await sleep(left % SECOND || SECOND, signal);
+        }
+      } finally {
+        show(undefined);
+      }
+    },
   };
 }
 

@@ -47,12 +47,6 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   const warnIfNotSeeded = ({ seeded }: Service) => {
     if (options.seed !== undefined && !seeded) console.notice('store is not empty; --seed ignored');
   };
-  const nextCommand = (url: string, key: string | undefined, otherService: string | undefined) => {
-    if (options.profile && key !== undefined && otherService === undefined)
-      return 'pets --profile local list';
-    const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
-    return withEnvironment(variables, 'pets list', context.platform);
-  };
 
   return {
     async listening(service: Service, { directory, devKey, otherService }: Started) {
@@ -73,6 +67,11 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         ...(devKey && { plan: devKey.plan }),
       };
       const path = sanitizeForTerminal(directory);
+      const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
+      const isInProfile = options.profile && key !== undefined && otherService === undefined;
+      const next = isInProfile
+        ? 'pets --profile local list'
+        : withEnvironment(variables, 'pets list', context.platform);
       const lines = [
         `${bold('pets serve')} ${cyan(url)}`,
         `  ${animals} ${animals === 1 ? 'animal' : 'animals'} in ${path}${options.ephemeral ? ' (deleted on exit)' : ''}`,
@@ -80,7 +79,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
           ? `  no API key of this store is saved; create one: pets keys add <name> --plan pro --data ${path}`
           : `  API key ${key} (plan ${devKey.plan})`,
         ...(faults ? [`  ${describeFaults(faults)}`] : []),
-        `  ${dim('try:')} ${nextCommand(url, key, otherService)}`,
+        `  ${dim('try:')} ${next}`,
       ];
       await print(event, lines.join('\n'));
       warnIfNotSeeded(service);

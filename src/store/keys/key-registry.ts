@@ -129,12 +129,8 @@ export class KeyRegistry {
   }
 
   /** Changes when a key file is created or deleted. */
-  async #readDirectoryVersion(): Promise<string | undefined> {
-    try {
-      return await this.#files.version(keyDirectory(this.#directory));
-    } catch {
-      return undefined;
-    }
+  #readDirectoryVersion(): Promise<string | undefined> {
+    return this.#files.version(keyDirectory(this.#directory)).catch(() => undefined);
   }
 
   #warnOnce(name: string, error: unknown): void {
