@@ -11,7 +11,7 @@ import {
 import { corsHeaders, preflightHeaders } from './cors.ts';
 import { mockResponse, preferredStatus } from './faults/mock-response.ts';
 import { drawFault, type FaultOptions, type InjectedFault } from './faults/random-fault.ts';
-import { runOperation } from './handlers.ts';
+import { handlerOf } from './handlers.ts';
 import { notFound, ServiceError } from './http-errors.ts';
 import { createHostCheck } from './request/hosts.ts';
 import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
@@ -110,7 +110,7 @@ export function createApp(options: AppOptions) {
     if (route instanceof ServiceError) throw route;
     checkExpectation(request);
     const input = await readOperationInput(route, request);
-    return runOperation(route.operation, input, { store, principal, request, now: clock.now() });
+    return handlerOf(route.operation)(input, { store, principal, request, now: clock.now() });
   }
 
   function toErrorResponse(error: unknown): ServiceResponse {

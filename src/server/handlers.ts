@@ -30,7 +30,7 @@ const IDEMPOTENCY_ERRORS = {
 } as const;
 
 /** Implements each operation of the contract; the input is already validated. */
-export const handlers: { [Name in OperationName]: Handler<Name> } = {
+const handlers: { [Name in OperationName]: Handler<Name> } = {
   async listPets({ query: { limit = pageSize.default, status, cursor } }, { store }) {
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
     if (cursor !== undefined && after === undefined) {
@@ -80,15 +80,8 @@ export const handlers: { [Name in OperationName]: Handler<Name> } = {
   },
 };
 
-/** Runs the handler of an operation; generic, because TypeScript cannot relate `name` and `input` otherwise. */
-export function runOperation<Name extends OperationName>(
-  name: Name,
-  input: OperationInput<Name>,
-  context: HandlerContext,
-): Promise<ServiceResponse> {
-  const handler: Handler<Name> = handlers[name];
-  return handler(input, context);
-}
+/** The handler of an operation, whose input is that of the same operation. TypeScript cannot relate the two. */
+export const handlerOf = (name: OperationName) => handlers[name] as Handler<OperationName>;
 
 /** The Idempotency-Key of a creation, with a hash of its content (D10). @throws ServiceError `invalid_request` */
 function readIdempotency(

@@ -12,19 +12,14 @@ export class StoreError extends Error {
   }
 }
 
-/** Another server has the directory open. `pid` and `url` are that server's, if known. */
+/** Another server has the directory open. */
 export class StoreInUseError extends StoreError {
-  readonly pid: number | undefined;
-  readonly url: string | undefined;
-
   constructor({ directory, pid, url }: DirectoryInUseError) {
     const owner = [pid && `pid ${pid}`, url && `at ${url}`].filter(Boolean).join(' ');
     super(
       `${directory} is in use by another server${owner && ` (${owner})`}`,
       'use that server, stop it, or choose another directory with --data',
     );
-    this.pid = pid;
-    this.url = url;
   }
 }
 

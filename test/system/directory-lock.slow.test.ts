@@ -95,8 +95,7 @@ describe('acquireDirectoryLock', () => {
     const { child } = await openInChild(directory, 'http://127.0.0.1:7387/v1');
     const error = await errorOf(openJournalStore({ directory }));
     expect(error).toBeInstanceOf(StoreInUseError);
-    expect(error).toMatchObject({ pid: child.pid, url: 'http://127.0.0.1:7387/v1' });
-    expect(error.message).toContain(`pid ${child.pid}`);
+    expect(error.message).toContain(`(pid ${child.pid} at http://127.0.0.1:7387/v1)`);
   });
 
   it('succeeds immediately after kill -9', async () => {

@@ -71,11 +71,7 @@ async function profileRow(
 }
 
 /** Sends one request, even during a cool-down. */
-async function checkKey(
-  context: CommandContext,
-  connection: Connection,
-  allowHttp: boolean | undefined,
-): Promise<Check> {
+async function checkKey(context: CommandContext, connection: Connection, allowHttp = false): Promise<Check> {
   try {
     checkProtocol(connection.baseUrl, { profile: connection.profile, allowHttp, env: context.env });
     const { headers } = await withClient(

@@ -31,7 +31,6 @@ export type Check = {
 const NARROW = 64;
 
 const NO_KEY = 'no key';
-const NO_CHECK: Partial<Check> = {};
 
 /** Prints profiles as a table on a terminal, and tab-separated elsewhere. `now` is in milliseconds since the epoch. */
 export async function showProfiles(
@@ -75,8 +74,8 @@ function terminalFields(withCheck: boolean, columns: number, now: number): Field
     { head: 'CHECK', cell: ({ check }) => (check === undefined ? NO_KEY : summarize(check)) },
     {
       head: 'REMAINING',
-      cell: ({ check: { remaining, limit } = NO_CHECK }) =>
-        [remaining, limit].filter((number) => number !== undefined).join('/'),
+      cell: ({ check }) =>
+        [check?.remaining, check?.limit].filter((number) => number !== undefined).join('/'),
     },
     {
       head: 'RESETS',

@@ -46,10 +46,11 @@ function planTable(): string {
   const rows = planNames.map((name) => {
     const { perMinute, perDay } = plans[name];
     // Enterprise quotas are agreed for each key; those of the contract are only defaults.
-    const quota = name === 'enterprise' ? ['custom', 'custom'] : [perMinute, perDay].map(withSeparators);
+    const quota =
+      name === 'enterprise'
+        ? ['custom', 'custom']
+        : [perMinute, perDay].map((count) => count.toLocaleString('en-US'));
     return `| ${[`${name.charAt(0).toUpperCase()}${name.slice(1)}`, ...quota].join(' | ')} |`;
   });
   return ['| Plan | Requests per minute | Requests per day |', '|---|---|---|', ...rows].join('\n');
 }
-
-const withSeparators = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ',');
