@@ -184,8 +184,7 @@ export class JournalStore implements Store {
 
   #fail(error: unknown): StoreFailedError {
     if (this.#failure) return this.#failure;
-    const path = join(this.#settings.directory, JOURNAL);
-    const { message, hint } = toStoreError(error, `write ${path}`);
+    const { message, hint } = toStoreError(error, `write ${join(this.#settings.directory, JOURNAL)}`);
     this.#failure = new StoreFailedError(message, hint, { cause: error });
     this.#settings.onFailure(this.#failure);
     return this.#failure;

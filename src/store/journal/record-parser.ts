@@ -9,12 +9,11 @@ type Token = { length: number; words: { offset: number; value: number }[] };
 
 function token(text: string): Token {
   const bytes = Buffer.from(text);
-  const { length } = bytes;
-  const words = Array.from({ length: Math.ceil(length / 4) }, (_, i) => {
-    const offset = Math.min(4 * i, length - 4);
+  const words = Array.from({ length: Math.ceil(bytes.length / 4) }, (_, i) => {
+    const offset = Math.min(4 * i, bytes.length - 4);
     return { offset, value: bytes.readUInt32LE(offset) };
   });
-  return { length, words };
+  return { length: bytes.length, words };
 }
 
 const SEQ = token('"seq":');
