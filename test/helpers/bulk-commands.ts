@@ -11,59 +11,59 @@ import { temporaryDirectory } from './temp.ts';
 
 export const CSV = 'name,category\nRex,1\nBella,2\nLola,3\n';
 export const ALL = '2 added 1 Rex, 3 added 2 Bella, 4 added 3 Lola';
-/** Rows `animal 0`, `animal 1`, … */
+/** A CSV file with `count` animals, named `animal 0`, `animal 1`, and so on. */
 export const manyRows = (count: number) =>
   `name,category\n${Array.from({ length: count }, (_, i) => `animal ${i},1\n`).join('')}`;
 
 /**
- * How the service responds to a creation. `lost`: the connection is cut after the animal was added; `interrupt`: Ctrl-C
- * while the command waits for the response; a number: an error with this status.
+ * How the service responds to a creation. With `lost`, it adds the animal and cuts the connection. With `interrupt`, the
+ * command gets Ctrl-C while it waits for the response. A number is the status of an error response.
  */
 export type Reply = 'lost' | 'interrupt' | number | ((response: ServerResponse) => void);
-/** Replies by the name of the animal; `*` is for any name. Each attempt takes the next reply of a list. */
+/** Replies by the name of the animal. `*` is for all other names. Each attempt takes the next reply of a list. */
 export type Replies = Record<string, Reply | Reply[]>;
 
 export type Options = {
   text?: string;
   file?: string;
-  /** Whether the service supports idempotency keys. */
+  /** Whether the scripted service reports that it supports idempotency keys. */
   supportsKeys?: boolean;
-  /** Uses the real service with this quota; its clock advances with the waits of the command. */
+  /** Replaces the scripted service with the real one and this quota. Waits of the command advance the service's clock. */
   quota?: Quota;
 };
 
 /** What to do before a command, and what to expect of it. */
 export type Step = Omit<TerminalOptions, 'files'> & {
-  /** The new content of the file. */
+  /** The content that the file gets before the command. */
   text?: string;
   replies?: Replies;
-  /** Moves the records of earlier commands so many hours into the past, and deletes the shared flags of the service. */
+  /** Before the command, moves the times in the ledger this many hours back, and deletes the service's shared flags. */
   hoursLater?: number;
   /** Arguments after `pets add --from FILE`, separated by spaces. */
   args?: string;
   /** The exit code; 0 by default. */
   code?: number;
-  /** The names of the animals that the service received, with spaces between them. */
+  /** The names of the animals that the service received from this command, separated by spaces. */
   sends?: string;
   /** How many idempotency keys the service has received in all steps. */
   keys?: number;
-  /** No request at all. */
+  /** The command sends no request. */
   isOffline?: true;
   leavesNoFiles?: true;
   /** The command does not even create the state directory. */
   createsNothing?: true;
-  /** `same`: equal to stdout of the previous step, byte by byte. */
+  /** `same` means equal to the stdout of the previous step. */
   stdout?: string | RegExp | 'same';
-  /** The first four columns of stdout in a pipe. */
+  /** The first four columns of stdout in a pipe. Spaces separate the columns, and commas separate the lines. */
   results?: string;
-  /** In stderr, the path of the file is replaced by FILE. */
+  /** In stderr, FILE and DIRECTORY replace the paths of the file and of its directory. */
   stderr?: string | RegExp | (string | RegExp)[];
   lacks?: string;
-  /** The error with --json. */
+  /** Fields of the error on stderr, if `args` has --json. */
   error?: object;
 };
 
-/** A file to add, a state directory that all commands share, and a service whose ids start at 1. */
+/** Creates a file to add, a state directory that all commands share, and a service without animals. */
 export async function bulkAdd({
   text = CSV,
   file: name = 'animals.csv',
@@ -104,7 +104,7 @@ export async function bulkAdd({
     return { code, stdout: stdout(), stderr: shown };
   }
 
-  /** Runs commands one after the other, and checks each. */
+  /** Runs the commands of the steps one after the other, and checks each. */
   async function run(...steps: Step[]): Promise<void> {
     let previous = '';
     for (const [i, step] of steps.entries()) {
@@ -141,7 +141,7 @@ export async function bulkAdd({
   return { service, directory, file, env, stateFiles, ledgerPath, ledger, startAdd, add, run };
 }
 
-/** A test of commands that run one after the other. */
+/** Declares a test that runs the steps one after the other. */
 export const scenario = (name: string, options: Options, ...steps: Step[]): void =>
   test(name, async () => (await bulkAdd(options)).run(...steps));
 
@@ -178,7 +178,7 @@ async function scriptedService(supportsKeys: boolean) {
     else if (kind === 'lost') response.destroy();
     else if (kind === 'interrupt') service.interrupt();
     else if (typeof kind === 'function') kind(response);
-    // The service repeats the API key in its message, which must be shown and stored nowhere.
+    // The error contains the API key, to test that the command neither shows nor stores it.
     else
       reply(
         response,
@@ -193,7 +193,7 @@ async function scriptedService(supportsKeys: boolean) {
     interrupt: () => {},
     advance: (_milliseconds: number) => {},
     names: () => names,
-    /** The animals by idempotency key, with those that were rejected. */
+    /** All animals that were sent, by idempotency key. Rejected animals are included. */
     animals,
     keyCount: () => animals.size,
     requestCount: () => server.requests.length,
@@ -216,7 +216,7 @@ async function realService(quota: Quota): ReturnType<typeof scriptedService> {
   };
 }
 
-/** The rate limit is used up. */
+/** The service responds with 429, and asks to wait for `seconds`. */
 export const limited =
   (seconds: number, code = 'rate_limited'): Reply =>
   (response) =>
@@ -228,7 +228,7 @@ export const rejection =
   (response) =>
     reply(response, 422, { code: 'unwanted', message, status: 422 });
 
-/** Ctrl-C instead of the first wait. */
+/** Sends Ctrl-C when the command starts to wait. */
 export const interruptWait = {
   onSleep: (_milliseconds: number, raise: (signal: Signal) => void) => raise('SIGINT'),
 };

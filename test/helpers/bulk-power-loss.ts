@@ -11,7 +11,7 @@ import { randomOf } from './store-fixtures.ts';
 const HOUR = 3_600_000;
 const LIVES = 8;
 
-/** How often each event happened: the test checks that the simulation covers all of them. */
+/** How often each event happened. The test checks that the simulation covers all events. */
 export type BulkFigures = {
   crashes: number;
   lost: number;
@@ -21,8 +21,9 @@ export type BulkFigures = {
 };
 
 /**
- * Adds a file again and again, with processes that are killed or lose their power, on a disk that fails, over a network
- * that loses responses, while equal rows are inserted, deleted and moved. Throws if a row was added twice or left out.
+ * Adds a file in several runs. Processes are killed, the power fails, the disk reports errors, the network loses
+ * responses, and rows are inserted, deleted and moved between the runs. Throws if an animal was added more often than any
+ * version of the file has it, or if a row of the last version is missing.
  */
 export async function simulateBulkAdd(seed: number): Promise<BulkFigures> {
   const random = randomOf(seed);
@@ -37,7 +38,7 @@ export async function simulateBulkAdd(seed: number): Promise<BulkFigures> {
   let now = Date.parse('2026-11-20T12:00:00Z');
   const usesManyKeys = chance(0.2);
   const isQuick = chance(0.5);
-  /** How many rows with a name have an unknown outcome after the latest complete run. */
+  /** How many rows with this name have an unknown outcome after the latest complete run. */
   let unknown = (_name: string) => 0;
 
   for (let life = 1; ; life++) {
@@ -132,7 +133,7 @@ async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, r
   }));
 }
 
-/** A service that loses responses and rejects rows until it is reliable; 70 % of them support idempotency keys. */
+/** A service that loses requests and responses until `isReliable` is set. 70 % of services support idempotency keys. */
 function createService(random: () => number, figures: BulkFigures) {
   const supportsIdempotency = random() < 0.7;
   const rejectsRows = random() < 0.5;
@@ -160,7 +161,7 @@ function createService(random: () => number, figures: BulkFigures) {
     if (seenKeys.has(idempotencyKey)) figures.repeated++;
     seenKeys.add(idempotencyKey);
     const pet = known ?? { ...input.body, id: BigInt(byKey.size + 1) };
-    // A request may be lost as well as its response.
+    // From 0.2 to 0.25, the request itself is lost, not only its response.
     if (!known && kind > 0.25) {
       byKey.set(idempotencyKey, pet);
       service.added.push(input.body);

@@ -1,5 +1,5 @@
-// A process that adds animals from /animals.csv: appends each row and its idempotency key to the file `sent` instead of
-// calling a service. With the mode `hold` it keeps the locks until it is killed.
+// This process adds `count` animals of /animals.csv. Instead of calling a service, it appends the line number and the
+// idempotency key of each row to the file `sent`. With the mode `hold`, it keeps the locks until it is killed.
 import { appendFileSync } from 'node:fs';
 import { idempotencyKeyOf } from '../../src/cli/bulk/ledger.ts';
 import { openRun } from '../../src/cli/bulk/open-run.ts';
@@ -11,7 +11,8 @@ const print = (event: object) => process.stdout.write(`${JSON.stringify(event)}\
 try {
   const run = await openRun(inputOf(animals(Number(count))), { ...RUN_OPTIONS, directory, now: Date.now() });
   print({ isOpen: true, isResumed: run.known !== undefined });
-  // The reference also keeps the file from being garbage-collected, which Node 26 reports as an error.
+  // The timer keeps the process running. Its reference keeps the open file from being garbage-collected, because Node 26
+  // reports that as an error.
   if (mode === 'hold') setInterval(() => run.file.header, 1_000);
   else {
     for (const row of pendingOf(run)) {

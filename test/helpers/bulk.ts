@@ -17,14 +17,14 @@ export const sha256 = (text: string) => createHash('sha256').update(text).digest
 export const API_KEY_HASH = sha256('key');
 export const SKIP = { skipAdded: true };
 
-/** `Animal 1`, `Animal 2`, …: the first one has the number after `skipped`. */
+/** Animals that are named `Animal 1`, `Animal 2`, and so on. The first number is `skipped + 1`. */
 export const animals = (count: number, skipped = 0): NewPet[] =>
   Array.from({ length: count }, (_, i) => ({
     name: `Animal ${skipped + i + 1}`,
     categoryId: 2n ** 53n + 1n,
   }));
 
-/** The animals as rows of a CSV file: the header is on line 1. */
+/** The animals as rows of a CSV file, from line 2, because line 1 is the header. */
 export const rowsOf = (pets: readonly NewPet[]): PetRow[] => pets.map((pet, i) => ({ line: i + 2, pet }));
 
 export const contentOf = (pets: readonly NewPet[]): string =>
@@ -65,7 +65,7 @@ export const notSent = (row: RowId): LedgerEntry => ({ kind: 'notSent', ...base(
 /** The rows that a run has to send. */
 export const pendingOf = ({ plan }: BulkRun): PlannedRow[] => pendingRows(plan.rows);
 
-/** Adds the first rows that a run has to send, but does not write the record `finished`. */
+/** Records the first rows that a run has to send as added, but does not write the record `finished`. */
 export async function addRows(run: BulkRun, count = Number.POSITIVE_INFINITY): Promise<void> {
   for (const row of pendingOf(run).slice(0, count)) {
     await run.file.append(intent(row));
@@ -85,7 +85,7 @@ export const RUN_OPTIONS: Omit<RunOptions, 'directory' | 'now'> = {
 
 export type Bulk = Awaited<ReturnType<typeof bulk>>;
 
-/** A state directory for runs of /animals.csv. */
+/** Creates a state directory and a manual clock, and returns functions that run /animals.csv with them. */
 export async function bulk() {
   const clock = manualClock();
   const directory = join(await temporaryDirectory(), 'state', 'bulk');
@@ -103,7 +103,7 @@ export async function bulk() {
     clock,
     options,
     open,
-    /** Runs the input; with `count` only that many rows, as if interrupted. Returns the names that were sent. */
+    /** Adds the rows of the input, and returns their names. With `count`, stops after that many, as if interrupted. */
     async run(input: readonly NewPet[] | PetFile, more?: Partial<RunOptions>, count?: number) {
       const run = await open(input, more);
       const names = pendingOf(run)
@@ -115,12 +115,12 @@ export async function bulk() {
       await run.close();
       return names;
     },
-    /** Sets the last use of each ledger and pointer to the time of the clock. */
+    /** Sets the last use of each directory in `ledgers`, which is its modification time, to the time of the clock. */
     async setLastUse() {
       for (const id of await readdir(join(directory, 'ledgers')))
         await utimes(join(directory, 'ledgers', id), clock.now() / 1_000, clock.now() / 1_000);
     },
-    /** The paths of all files below the state directory with this name. */
+    /** The files below the state directory whose paths end with `name`. */
     async find(name: string) {
       const paths = await readdir(directory, { recursive: true }).catch(() => []);
       return paths.filter((path) => path.endsWith(name)).map((path) => join(directory, path));
@@ -128,7 +128,7 @@ export async function bulk() {
   };
 }
 
-/** The error code, message and hint of a refused run; undefined if the run was not refused. */
+/** The code, message and hint of the error with which a run is refused; undefined if the run is not refused. */
 export const refusalOf = (work: Promise<unknown>) =>
   work.then(
     () => undefined,

@@ -16,7 +16,7 @@ export type TestClientOptions = Partial<ClientOptions> & {
   clock?: ManualClock;
   /** Whether earlier responses have shown that the service supports Idempotency-Key; unknown by default. */
   supportsIdempotency?: boolean;
-  /** Called instead of waiting; the clock is advanced by the wait. */
+  /** Called at each wait. A wait takes no time, but then advances the clock. */
   onSleep?: (milliseconds: number) => void;
 };
 
@@ -77,7 +77,7 @@ export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** A read, and a creation at a service without and with known support for Idempotency-Key. */
+/** A read, a creation, and a creation at a service that is known to support Idempotency-Key. */
 export const calls = [
   { name: 'a read', call: list, supportsIdempotency: false, isRetried: true },
   { name: 'a creation', call: add, supportsIdempotency: false, isRetried: false },

@@ -1,13 +1,13 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
-/** Any JSON object of the document. */
+/** Any JSON object of the OpenAPI document. Values that are not objects are cast where they are read. */
 type Node = { [key: string]: Node };
 
 /** A received response. */
 export type Observed = { status: number; headers: Headers; text: string };
 
-/** A value in the document, with the schema that it must match. */
+/** A value, its location for messages, and the schema that it must match. */
 export type Sample = { where: string; schema: unknown; value: unknown };
 
 /**
@@ -19,7 +19,7 @@ export function conformance(document: unknown) {
   const root = document as Node;
   const ajv = new Ajv2020({ allErrors: true });
   addFormats.default(ajv);
-  // Schemas refer to the components of the document, so they are compiled together with them.
+  // Each schema is compiled together with the document's `components`, because schemas refer to them.
   ajv.addVocabulary(['components']);
   const compiled = new Map<unknown, ValidateFunction>();
 
@@ -45,7 +45,7 @@ export function conformance(document: unknown) {
     return (validate.errors ?? []).map(({ instancePath, message }) => `${where}${instancePath} ${message}`);
   }
 
-  /** The operations that the document has for a path, by method in lower case. */
+  /** The operations that the document has for a path. The keys are methods in lower case. */
   function itemAt(path: string): Node | undefined {
     const base = String(root['servers']?.[0]?.['url']);
     const target = path.replace(/[?#].*/, '');
@@ -59,7 +59,7 @@ export function conformance(document: unknown) {
     const item = itemAt(path);
     if (item === undefined) return [`${path} is not documented`];
     const operation = item[(method === 'HEAD' ? 'GET' : method).toLowerCase()];
-    // The error for an undocumented method must be documented for another operation of the path.
+    // An undocumented method gets an error, whose status must be documented for another method of the path.
     if (!operation && response.status < 400) return [`${method} ${path} is not documented`];
     const found = (operation ? [operation] : Object.values(item))
       .map((each) => each['responses']?.[response.status])
@@ -138,7 +138,7 @@ function matchesTemplate(template: string, path: string): boolean {
   );
 }
 
-/** Converts a header's text to the type in its schema, if it has that form. */
+/** Converts a header to the type in its schema. Returns other text unchanged, so that the validation fails. */
 function decodeHeader(text: string, { type }: Node): unknown {
   const kind: unknown = type;
   if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);

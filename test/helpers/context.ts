@@ -8,7 +8,7 @@ import { manualClock } from './clock.ts';
 import { withDeadline } from './deadline.ts';
 import { temporaryDirectory } from './temp.ts';
 
-/** The program while it runs in this process. */
+/** A run of `main()` in this process. */
 export type Program = {
   /** Resolves with the exit code. */
   ended: Promise<number>;
@@ -77,7 +77,7 @@ function collector(columns: number | undefined) {
   });
   const stream: OutputStream = new Writable({
     write(chunk, _encoding, done) {
-      // Like a real stream, replaces a lone surrogate by U+FFFD.
+      // The conversion to bytes replaces a lone surrogate with U+FFFD, as on a real stream.
       text += Buffer.from(chunk).toString();
       if (text.includes('\n')) onLine(text.slice(0, text.indexOf('\n')));
       done();
@@ -91,9 +91,9 @@ export type TerminalOptions = {
   /** The width of the terminal; undefined if stdout and stderr are pipes. */
   columns?: number;
   env?: Record<string, string>;
-  /** Files in the configuration directory: name → content. */
+  /** The content of files that are created in the configuration directory, by name. */
   files?: Record<string, string>;
-  /** Called instead of waiting. */
+  /** Called instead of waiting. `raise` sends a signal to the program. */
   onSleep?: (milliseconds: number, raise: (signal: Signal) => void) => void;
 };
 

@@ -1,7 +1,7 @@
-/** Long enough for a busy machine, and shorter than the timeout of a test. */
+/** This time is long enough on a busy machine, and shorter than the timeout of a test. */
 const DEADLINE_MILLISECONDS = 60_000;
 
-/** Waits for a promise. Rejects after 60 s with the message that `describe` returns then. */
+/** Waits for a promise. After 60 s, calls `describe` and rejects with the message that it returns. */
 export async function withDeadline<T>(promise: Promise<T>, describe: () => string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {

@@ -7,9 +7,9 @@ export type Block = {
   line: number;
   language: string;
   text: string;
-  /** The words after `run:`, if the block has such a directive. */
+  /** The directives after `run:`, such as `new machine`. */
   directives: readonly string[];
-  /** The text after `not run:`. */
+  /** The text after `not run:`; undefined if the block runs. */
   skipReason: string | undefined;
 };
 
@@ -25,7 +25,7 @@ export type Session = { blocks: Block[]; directives: readonly string[] };
  *     <!-- run: continue -->      on the machine of the previous block, in the state that it left
  *     <!-- not run: reason -->    not at all
  *
- * Without a directive, profile prod of the machine is logged in to a service with the sample animals.
+ * Without a directive, the machine's profile prod is logged in to a service with the sample animals.
  */
 export const knownDirectives = ['new machine', 'package', 'continue'];
 
@@ -68,7 +68,7 @@ export function groupSessions(blocks: readonly Block[]): Session[] {
 /** A command after a `$ ` prompt with the output below it; `line` is its line within the block, from 1. */
 export type ConsoleStep = { line: number; command: string; output: string[] };
 
-/** The commands of a `console` block; `> ` continues a command. */
+/** The commands of a `console` block. A line that starts with `> ` continues a command. */
 export function readConsole(text: string): ConsoleStep[] {
   const steps: ConsoleStep[] = [];
   for (const [i, line] of text.trimEnd().split('\n').entries()) {
@@ -82,14 +82,14 @@ export function readConsole(text: string): ConsoleStep[] {
   return steps;
 }
 
-/** A text without its blocks, which become empty lines, so that line numbers stay the same. */
+/** Replaces the lines of code blocks with empty lines, so that line numbers stay the same. */
 export const withoutBlocks = (markdown: string): string =>
   markdown.replace(/^( *)(`{3,})[\s\S]*?^ *\2$/gm, (block) => block.replace(/[^\n]/g, ''));
 
 /** A code span such as `pets list`, with the location of its first line. */
 export type CommandSpan = { at: string; command: string };
 
-/** The code spans outside of code blocks that are commands of pets, each command once. */
+/** The code spans outside of code blocks that are `pets` commands, without repetitions. */
 export function readCommandSpans({ name, text }: Document): CommandSpan[] {
   const prose = withoutBlocks(text);
   const spans = new Map<string, CommandSpan>();
@@ -101,6 +101,6 @@ export function readCommandSpans({ name, text }: Document): CommandSpan[] {
   return [...spans.values()];
 }
 
-/** Whether a command contains a placeholder: `<name>`, `[file]`, `a|b`, `…`, `--plan P`. */
+/** Whether a command contains a placeholder, such as `<name>`, `[file]`, `a|b`, `…` or the P in `--plan P`. */
 export const hasPlaceholder = (command: string): boolean =>
   /<[\w|]+>|[[\]…]|\w\||\.\.\.|(^|[\s=])[A-Z][A-Z_]*(\s|$)/.test(command);

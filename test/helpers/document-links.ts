@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { withoutBlocks } from './document-blocks.ts';
 
-/** The links of a Markdown file to a missing file, to a missing heading, or to anything but an https address. */
+/** The links of a Markdown file whose target file or heading is missing, and external links without https. */
 export function brokenLinks(root: string, name: string): string[] {
   const markdown = readFileSync(join(root, name), 'utf8');
   return linksOf(markdown).filter((link) => !isValid(root, name, link));
@@ -23,7 +23,7 @@ function linksOf(markdown: string): string[] {
 }
 
 function isValid(root: string, name: string, link: string): boolean {
-  // Tests do not use the network: of an external link only the form is checked.
+  // Tests do not use the network, so only the form of an external link is checked.
   if (/^[a-z][a-z+.-]*:/.test(link)) return link.startsWith('https://') && URL.canParse(link);
   const [path = '', anchor] = link.split('#');
   const target = path === '' ? name : join(dirname(name), decodeURIComponent(path));
@@ -31,7 +31,7 @@ function isValid(root: string, name: string, link: string): boolean {
   return anchor === undefined || anchorsOf(readFileSync(join(root, target), 'utf8')).has(anchor);
 }
 
-/** The anchors that GitHub generates for the headings of a file, and explicit ones. */
+/** The anchors that GitHub generates for the headings of a file, and the anchors in its `<a>` elements. */
 export function anchorsOf(markdown: string): Set<string> {
   const text = withoutBlocks(markdown);
   const anchors = new Set([...text.matchAll(/<a (?:id|name)="([^"]+)"/g)].map(([, id]) => id as string));

@@ -17,11 +17,11 @@ export type ReaderMachine = {
   key: string;
   /** Replaces the documents' URL and port with those of this test. */
   localize(command: string): string;
-  /** Replaces everything that differs between runs, in a document and in the output of a command alike. */
+  /** Replaces everything that differs between runs. Works on documents and on the output of commands. */
   normalize(text: string): string;
 };
 
-/** `text` is everything that will run on the machine. PETS_API_KEY and PETS_BASE_URL are set only if it uses them. */
+/** `text` is everything that will run. PETS_API_KEY and PETS_BASE_URL are set if `text` reads but does not set them. */
 export async function readerMachine(directives: readonly string[], text: string): Promise<ReaderMachine> {
   const machine = await freshMachine();
   const { url, key } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
@@ -80,8 +80,8 @@ export async function readerMachine(directives: readonly string[], text: string)
 }
 
 /**
- * `pets` is the built command. `pets-serve` starts `pets serve` in the background, as in a second terminal, and prints
- * its first output.
+ * `pets` runs the built command; `pets serve` uses the port of the test by default. `pets-serve` starts `pets serve` in
+ * the background, as in a second terminal, and prints its first output.
  */
 async function writePrograms(bin: string): Promise<void> {
   await mkdir(bin);
@@ -97,7 +97,7 @@ exec "$NODE" "$PETS" "$@"
 `;
   const petsServe = `#!/bin/sh
 output="$HOME/output-$$"
-# A session of its own: the end of this terminal must not end the server.
+# setsid starts a new session, so that the server continues when this terminal is closed.
 $(command -v setsid) pets serve "$@" > "$output" 2>&1 < /dev/null &
 until [ -s "$output" ] || ! kill -0 $! 2> /dev/null; do sleep 0.02; done
 cat "$output"
@@ -107,7 +107,7 @@ kill -0 $! 2> /dev/null || wait $!
   await writeFile(join(bin, 'pets-serve'), petsServe, { mode: 0o755 });
 }
 
-/** The files that the documents assume: a file of animals, a key, and a project with tests. */
+/** Writes the files that the documents assume: a file of animals, a key, and a project with tests. */
 async function writeProject(directory: string, key: string): Promise<void> {
   const check = `const { PETS_BASE_URL: url, PETS_API_KEY: key } = process.env;
 const { status } = await fetch(url + '/pets', { headers: { Authorization: 'Bearer ' + key } });
@@ -122,7 +122,7 @@ process.exitCode = status === 200 || status === 503 ? 0 : 1;
   for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
 }
 
-/** The files of the published package. */
+/** Copies the files of the published package. */
 async function copyPackage(directory: string): Promise<void> {
   for (const name of ['package.json', 'dist', 'docs', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
     await cp(join(repository, name), join(directory, name), { recursive: true });

@@ -7,11 +7,11 @@ import { type Block, type ConsoleStep, locationOf, readConsole, type Session } f
 import { type ReaderMachine, readerMachine } from './document-machine.ts';
 import { hasTerminal, recordTerminal, screenLines } from './pseudo-terminal.ts';
 
-/** Wide enough that line breaks do not depend on the length of a URL. */
+/** The width of the terminal. It is large, so that line breaks do not depend on the length of a URL. */
 const COLUMNS = 120;
 const TIMEOUT = 60_000;
 
-/** How a block of each language runs; `console` blocks run in a terminal. Each stops at the first failure. */
+/** The program that runs the blocks of each language. `console` blocks run in a pseudo-terminal instead. */
 const interpreters: Record<string, readonly string[]> = {
   sh: ['sh', '-euv'],
   bash: ['bash', '-eu'],
@@ -62,7 +62,7 @@ async function runScript(block: Block, machine: ReaderMachine): Promise<string[]
   return [`${locationOf(block, line)}: the ${language} block ended with ${end}\n${output}`];
 }
 
-/** How many lines of a script the shell had read when it stopped: `-v` prints each line before it runs. */
+/** How many lines of a script sh had read when it stopped. With `-v`, sh prints each line before it runs. */
 function linesRead(script: string, output: string): number {
   const lines = script.split('\n');
   let count = 0;
@@ -96,7 +96,7 @@ async function runProgram([program = '', ...args]: readonly string[], { director
   }
   const closed = once(child, 'close');
   const [code, signal] = await once(child, 'exit');
-  // A server in the background may keep the streams open.
+  // A server in the background may keep the streams open, so do not wait for `close` for long.
   await Promise.race([closed, setTimeout(200)]);
   return { end: code ?? signal, output };
 }
@@ -109,7 +109,7 @@ function extractCommands(language: string, text: string): string {
   return text.replace(/^#.*$/gm, '').replace(time, '').replaceAll('\\%', '%');
 }
 
-/** The commands after each `run:`, on the same line or indented below it. */
+/** The commands of all `run:` steps of a workflow. They are on the line of `run:`, or indented below it. */
 function workflowSteps(lines: readonly string[]): string {
   const indentOf = (line: string) => (line.trim() === '' ? Number.POSITIVE_INFINITY : line.search(/[^ -]/));
   const steps = lines.flatMap((line, i) => {
@@ -122,11 +122,11 @@ function workflowSteps(lines: readonly string[]): string {
   return steps.join('\n');
 }
 
-/** Replaces each `pets serve` that would run in the foreground, so that later commands can use the service. */
+/** Replaces `pets serve` with `pets-serve`, which runs in the background, so that later commands can use the service. */
 const withServers = (script: string): string =>
   script.replace(/^(\s*)pets serve\b(.*)$/gm, (line, indent, rest) => {
     const args = rest.replace(/\s+#.*$/, '');
-    // A script that reads $! stops the server itself.
+    // A script that reads $!, the id of its last background process, stops the server itself.
     if (/ -- |--help|\\$/.test(args) || script.includes('$!')) return line;
     return `${indent}pets-serve${args.replace(/\s*&$/, '')}`;
   });
@@ -157,8 +157,9 @@ async function runConsole(block: Block, machine: ReaderMachine): Promise<string[
 }
 
 /**
- * In a document `…` stands for any text within a line, and alone on a line for any number of lines. Column widths
- * are ignored, because they depend on the length of the URL. A command without output in the document must succeed.
+ * Compares a command's output with the document, and returns the difference. In the document, `…` stands for any text
+ * within a line. A line that is only `…` stands for any number of lines. Column widths are ignored, because they depend
+ * on the length of the URL. If the document shows no output, the command only has to succeed.
  */
 function compare(
   { output }: ConsoleStep,

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Machine, RunOptions, RunResult } from './pets.ts';
 
-/** A key that no output may show. */
+/** An API key that no output may show. */
 export const CANARY = 'pets_canary-Zq7wK2mX';
 
 export type Failure = RunOptions & {
   /** The exit code. */
   exit: number;
-  /** The error's code in JSON. */
+  /** The `code` of the JSON error. */
   code?: string;
-  /** The status of the response, in JSON. */
+  /** The `status` of the JSON error, which is the HTTP status of the response. */
   status?: number;
   /** Texts that the message or its hint must contain. */
   contains: readonly string[];
@@ -42,8 +42,8 @@ export async function expectFailure(
 }
 
 /**
- * The files that a refused command must not change. Removes the stored state of services: a cool-down in it would keep
- * the next command from sending a request.
+ * The files outside of the state directory, which a failed command must not change. Removes the stored state of services,
+ * because a stored cool-down would keep the next command from sending a request.
  */
 async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
   const state = join('.local', 'state');
@@ -53,7 +53,7 @@ async function keptFiles({ home }: Machine): Promise<Record<string, string>> {
   return Object.fromEntries(entries.filter(([name]) => !state.startsWith(name) && !name.startsWith(state)));
 }
 
-/** Checks that an output has no stack, no path into the program and no key. */
+/** Checks that the output shows no stack trace, no path of the program's own files, no API key and no `undefined`. */
 export function expectNoLeaks({ stdout, stderr }: Pick<RunResult, 'stdout' | 'stderr'>): void {
   const output = stdout + stderr;
   expect(output).not.toMatch(/^\s+at /m);
@@ -62,7 +62,7 @@ export function expectNoLeaks({ stdout, stderr }: Pick<RunResult, 'stdout' | 'st
   expect(output).not.toMatch(/Invalid input|undefined|\[object /);
 }
 
-/** The object on the last line of a `--json` run's stderr. */
+/** The error on the last line of stderr of a command with `--json`. */
 export function lastError({ stderr }: Pick<RunResult, 'stderr'>): {
   code: string;
   message: string;
@@ -73,7 +73,7 @@ export function lastError({ stderr }: Pick<RunResult, 'stderr'>): {
   return JSON.parse(line).error;
 }
 
-/** Mode and content of every file below a directory; of sockets and directories only the mode. */
+/** The mode and content of every file below a directory, by path. Sockets and directories have only a mode. */
 export async function snapshot(directory: string): Promise<Record<string, string>> {
   const entries: Record<string, string> = {};
   for (const name of (await readdir(directory, { recursive: true })).sort()) {

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** The heap in use after a garbage collection, in bytes. */
+/** Collects garbage, and returns the size of the heap in use, in bytes. */
 export function heap(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

@@ -24,12 +24,12 @@ export const graphemes = {
   'a space': ' ',
 } as const;
 
-/** Texts of these graphemes in any order. */
+/** Texts that consist of these graphemes in any order. */
 export const graphemeTexts = fc
   .array(fc.constantFrom(...Object.values(graphemes)), { maxLength: 40 })
   .map((each) => each.join(''));
 
-/** Arbitrary text: these graphemes and any UTF-16 unit, including lone surrogates. */
+/** Texts of these graphemes, any code points, escape sequences, invisible characters and lone surrogates. */
 export const hostileTexts = fc
   .array(
     fc.oneof(

@@ -8,7 +8,7 @@ export async function runAgainst(handler: Handler, argv: readonly string[], opti
   return { ...(await runInTerminal(argv, { ...options, env })), server };
 }
 
-/** Responds to every request with this JSON; a string is sent unchanged. */
+/** Responds to every request with status 200 and this body as JSON. A string is sent unchanged. */
 export const respondWith =
   (body: unknown, headers?: Record<string, string>): Handler =>
   (_, response) =>

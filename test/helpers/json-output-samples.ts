@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { Sample } from './json-output-types.ts';
 import { type Machine, type ProgramOptions, serve } from './pets.ts';
 
-/** The outputs with one JSON value per line. */
+/** The fields of `Output` whose output has one JSON value per line. */
 const LINE_OUTPUTS = ['list --ndjson', 'serve'];
 
 /** Runs commands with `--json` and collects their output as samples of `Output` and `Message`. */
@@ -26,7 +26,7 @@ export function collectSamples() {
   return {
     samples,
 
-    /** `field` names the type of stdout in `Output`; without it stdout must be empty. */
+    /** `field` names the type of stdout in `Output`. Without `field`, stdout must be empty. */
     async run(
       machine: Machine,
       field: string | undefined,
@@ -43,7 +43,7 @@ export function collectSamples() {
       if (flags.length > 0) addMessages(stderr);
     },
 
-    /** Starts a service; `end` stops it and keeps its events. */
+    /** Starts a service. `end` stops the service and adds its events to the samples. */
     async serve(machine: Machine, args: readonly string[]): Promise<{ url: string; end(): Promise<void> }> {
       const service = await serve(machine, args);
       return {

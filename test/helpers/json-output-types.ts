@@ -1,20 +1,20 @@
 import ts from 'typescript';
 
-/** JSON that the program wrote. A field of a root type (`Output` or `Message`) declares its type. */
+/** JSON that the program wrote. The type of `field` in the type `root` (`Output` or `Message`) must match the JSON. */
 export type Sample = { root: string; field: string; json: string };
 
 export type CheckResult = {
-  /** Samples that do not have their declared type: an extra field, a missing field, a wrong type. */
+  /** Compiler errors of samples that have an extra field, a missing field or a wrong type. */
   errors: string[];
-  /** Declarations without a sample: a field, the absence of an optional field, a value of a union. */
+  /** Fields and values that no sample has, and optional fields that every sample has. */
   unseen: string[];
 };
 
 const FILE = 'json-output.ts';
 
 /**
- * `Exact` makes an object invalid that mixes the fields of several members of a union, which the compiler accepts. The
- * interfaces are those that the compiler needs if it does not load its library, which takes long.
+ * `Exact` rejects an object that mixes the fields of several members of a union, because the compiler alone accepts it.
+ * The interfaces replace the compiler's own library, which takes long to load.
  */
 const PRELUDE = `
 type KeysOf<T> = T extends unknown ? keyof T : never;

@@ -5,7 +5,7 @@ import type { RetryState } from '../../src/client/retry.ts';
 
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
 
-/** The state of the first attempt of a read that may wait 75 s; `random` is 0, so there is no jitter. */
+/** The state of the first attempt of a read that may wait 75 s. There is no jitter, because `random` is 0. */
 export const state: RetryState = {
   idempotent: true,
   supportsIdempotency: false,
@@ -18,7 +18,7 @@ export const state: RetryState = {
   random: 0,
 };
 
-/** A response. Its body is an Error if there is a code, otherwise it is empty. */
+/** A response. With `code`, the body is an Error of the API. Without `code`, the body is empty. */
 export const response = (status: number, headers: HttpHeaders = {}, code?: string): AttemptOutcome => ({
   response: {
     status,

@@ -10,7 +10,7 @@ import { type Program, startProgram } from './context.ts';
 import { withDeadline } from './deadline.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
-/** The built command. */
+/** The path of the built command. */
 export const PETS = join(import.meta.dirname, '..', '..', 'dist', 'pets.js');
 
 export type RunResult = { code: number | null; stdout: string; stderr: string };
@@ -129,7 +129,7 @@ async function collect(child: ChildProcess): Promise<RunResult> {
   return { code, ...output };
 }
 
-/** Everything that a process has written so far. */
+/** Returns an object to which everything that the process writes is appended. */
 export function outputOf(child: ChildProcess): { stdout: string; stderr: string } {
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {

@@ -5,14 +5,14 @@ import { listenOnLoopback } from './listen.ts';
 export type Proxy = {
   url: string;
   port: number;
-  /** The requests in order, `GET http://…` or `CONNECT host:port`, and the headers of each. */
+  /** The requests in order, such as `GET http://…` or `CONNECT host:port`. `headers` has the headers of each request. */
   requests: string[];
   headers: NodeJS.Dict<string | string[]>[];
   /** All bytes that clients sent through tunnels. */
   tunnelled(): string;
 };
 
-/** A proxy on a free loopback port that forwards every host to one local port, or refuses every request with a status. */
+/** A proxy on a free loopback port. It forwards all requests to the local port `upstream`, or refuses all requests. */
 export async function proxyServer(upstream: number, { refuse }: { refuse?: number } = {}): Promise<Proxy> {
   const requests: string[] = [];
   const headers: Proxy['headers'] = [];

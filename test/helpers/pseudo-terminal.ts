@@ -6,7 +6,7 @@ import xterm from '@xterm/headless';
 export type TerminalSize = { cwd: string; env: Record<string, string>; columns: number; rows: number };
 
 export type RecordOptions = TerminalSize & {
-  /** Text to type when the screen matches a pattern, in this order. */
+  /** Texts to type, in order. Each text is typed when the screen matches `after`. */
   typed?: { after: RegExp; text: string }[];
   timeoutMilliseconds?: number;
 };

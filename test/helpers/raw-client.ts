@@ -44,8 +44,8 @@ export const nextData = (socket: Socket) => new Promise<Buffer>((resolve) => soc
 export const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
 
 /**
- * Starts the service on loopback and sends bytes to it. Checks what holds for all bytes: every error response is
- * complete, each 201 added an animal, and no internal error occurred.
+ * Starts the service on loopback and sends bytes to it. Checks that every error response is complete, that the store has
+ * one animal for each 201, and that no internal error occurred.
  */
 export async function sendToService(bytes: string | Buffer, options: ServiceOptions & RawOptions = {}) {
   const service = await start({ ...atLoopback, ...options });
@@ -61,7 +61,7 @@ export async function sendToService(bytes: string | Buffer, options: ServiceOpti
 export function parseResponses(bytes: Buffer): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let rest = bytes; rest.length > 0; ) {
-    // A response without a body may belong to a HEAD request; the next response, or nothing, follows.
+    // If no JSON follows the headers, the response is to HEAD, and has no body despite its Content-Length.
     const taken = takeResponse(rest, (next) => !/^[{[]/.test(next.toString('latin1', 0, 1)));
     if (!taken) throw new Error(`incomplete response: ${rest.toString('latin1', 0, 1_000)}`);
     responses.push(taken.response);
@@ -70,16 +70,16 @@ export function parseResponses(bytes: Buffer): RawResponse[] {
   return responses;
 }
 
-/** Decides by the bytes after the headers whether a response has no body, whatever its Content-Length. */
+/** Whether a response has no body, whatever its Content-Length. `rest` are the bytes after the headers. */
 export type IsBodiless = (rest: Buffer) => boolean;
 
 const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d) [A-Z][A-Za-z '-]+$/;
 const FIELD = /^([A-Za-z-]+): ([\x20-\x7e]*)$/;
 
 /**
- * Takes the first response from the received bytes; undefined if it is not complete.
+ * Takes the first response from the received bytes. Returns undefined if the response is not complete yet.
  *
- * @throws Error if it is not a valid HTTP/1.1 response, or has a header twice
+ * @throws Error if the bytes are not a valid HTTP/1.1 response, or if a header occurs twice
  */
 export function takeResponse(
   bytes: Buffer,

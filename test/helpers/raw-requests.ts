@@ -2,7 +2,7 @@ import { plans } from '../../src/contract/plans.ts';
 import { allowedHosts } from '../../src/server/request/hosts.ts';
 import { KEY, type ServiceOptions } from './service.ts';
 
-// Requests as text or bytes, which tests modify.
+// Raw HTTP requests and their parts, which tests combine and damage.
 
 export const HOST = 'Host: 127.0.0.1\r\n';
 export const AUTH = `Authorization: Bearer ${KEY}\r\n`;
@@ -10,10 +10,10 @@ export const CLOSE = 'Connection: close\r\n';
 export const JSON_TYPE = 'Content-Type: application/json\r\n';
 export const REX = '{"name":"Rex","categoryId":1}';
 
-/** A request after whose response the service closes the connection. */
+/** A GET request that asks the service to close the connection after the response. */
 export const get = (target: string, headers = '') =>
   `GET ${target} HTTP/1.1\r\n${HOST}${AUTH}${headers}${CLOSE}\r\n`;
-/** A request after whose response the connection stays open. `rest` is what follows the headers that all have. */
+/** A request that keeps the connection open. `rest` follows the Host and Authorization headers. */
 export const open = (method: string, target: string, rest = '\r\n') =>
   `${method} ${target} HTTP/1.1\r\n${HOST}${AUTH}${rest}`;
 export const post = (body: string | Buffer, headers = JSON_TYPE) =>

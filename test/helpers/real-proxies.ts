@@ -24,10 +24,10 @@ export const PROXY_NAMES = Object.keys(PROGRAMS) as ProxyName[];
 export const hasProxy = (name: ProxyName): boolean =>
   spawnSync(name, [PROGRAMS[name].version]).error === undefined;
 
-/** Writes the configuration for a proxy that listens at this loopback port and keeps its files in this directory. */
+/** Returns the configuration of a proxy that listens on this loopback port and keeps its files in this directory. */
 export type Configure = (port: number, directory: string) => string;
 
-/** These proxies cannot choose a free port themselves, so another process may take the port before the proxy does. */
+/** How many ports to try. A proxy cannot choose a free port itself, so another process may take the port first. */
 const MAX_PORTS = 5;
 
 /**
@@ -39,7 +39,7 @@ export async function startProxy(name: ProxyName, configure: Configure): Promise
   let output = '';
   for (let i = 0; i < MAX_PORTS; i++) {
     const directory = await temporaryDirectory();
-    // A proxy that is started by root works as another user.
+    // A proxy that root starts switches to another user, who must be able to write here.
     await chmod(directory, 0o777);
     const port = await freePort();
     const file = join(directory, 'configuration');
@@ -64,7 +64,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Waits until the port accepts a connection; false if the proxy has ended before. */
+/** Waits until the proxy accepts connections on the port. Returns false if the proxy ends instead. */
 async function accepts(port: number, child: ChildProcess): Promise<boolean> {
   let hasEnded = false;
   const ended = new Promise<void>((resolve) => {
@@ -78,7 +78,7 @@ async function accepts(port: number, child: ChildProcess): Promise<boolean> {
       socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
     });
     socket.destroy();
-    // Another process may have taken the port: then the proxy ends, although the port accepts connections.
+    // If another process has taken the port, the port accepts connections, but the proxy ends soon.
     if (connected) await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 50))]);
     if (connected && !hasEnded) return true;
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 10))]);
@@ -93,7 +93,7 @@ async function end(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** A reverse proxy in front of the service at `upstream` (host and port). `location` is added to nginx's location. */
+/** A reverse proxy for the service at `upstream` (host:port). `location` has more directives for `location /`. */
 export const nginxInFront =
   (upstream: string, location = ''): Configure =>
   (port, directory) =>
@@ -121,7 +121,7 @@ http {
 }
 `;
 
-/** A reverse proxy in front of the service at `upstream` (host and port). `backend` is added to the backend. */
+/** A reverse proxy for the service at `upstream` (host:port). `backend` has more directives for the section `backend`. */
 export const haproxyInFront =
   (upstream: string, backend = ''): Configure =>
   (port) =>
@@ -139,7 +139,7 @@ backend back
   server service ${upstream}
 `;
 
-/** A forward proxy. `rules` replaces the rule that everything is allowed. */
+/** A forward proxy. By default, `rules` allows all requests. */
 export const squid =
   (rules = 'http_access allow all'): Configure =>
   (port, directory) =>
@@ -154,7 +154,7 @@ shutdown_lifetime 0 seconds
 ${rules}
 `;
 
-/** A forward proxy. `rules` is added to the configuration. */
+/** A forward proxy. `rules` has more lines for the configuration. */
 export const tinyproxy =
   (rules = ''): Configure =>
   (port, directory) =>

@@ -3,7 +3,7 @@ import { utf8Text } from '../../src/cli/rows/input-file.ts';
 import { readRows } from '../../src/cli/rows/read-rows.ts';
 import type { RawRow, RowFormat } from '../../src/cli/rows/row.ts';
 
-/** An input, and its expected rows: the line of each row, and its value or error. */
+/** An input text, and the line and the value or error of each expected row. */
 export type RowsCase = [text: string, ...rows: [line: number, row: unknown][]];
 
 /** All rows of a text. */
@@ -15,7 +15,7 @@ export const rowsOf = (format: RowFormat | undefined, text: string): RawRow[] =>
 export const inShort = (rows: RawRow[]) =>
   rows.map((row) => [row.line, 'error' in row ? row.error : row.value]);
 
-/** Tests that each text has these rows. */
+/** Declares a test for each text, which checks its rows. */
 export function testRows(format: RowFormat, cases: RowsCase[]): void {
   test.each(cases)(`${format} %j`, (text, ...rows) => {
     expect(inShort(rowsOf(format, text))).toEqual(rows);

@@ -41,7 +41,7 @@ export function reply(
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** Sends an Error body. */
+/** Sends an error response, with an Error of the API as its body. */
 export function replyError(
   response: ServerResponse,
   status: number,

@@ -18,7 +18,7 @@ export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onErro
   limits?: ListenOptions['limits'];
 };
 
-/** Starts the service on a free loopback port, with two keys and a manual clock. It is stopped after the test. */
+/** Starts the service on a free loopback port, with two keys and a manual clock. Stops the service after the test. */
 export async function start({ quota = plans.free, time, limits, ...options }: ServiceOptions = {}) {
   const clock = manualClock(time);
   const store = options.store ?? (await memoryStore(clock));

@@ -2,15 +2,15 @@ import { basename, dirname } from 'node:path';
 import type { FileSystem, OpenFile } from '../../src/system/file-system.ts';
 
 type Change = { position: number; bytes: Buffer } | { length: number };
-/** Changes of names in a directory by one call. A name without a node is removed. */
+/** The names that one call changes in a directory. A name without a node is removed. */
 type Naming = [string, Node | undefined][];
 
-/** The contents as programs see them, the contents on the disk, and the changes between the two. */
+/** `cached` is what programs read, `durable` is what the disk has, and `pending` are the changes that are not synced. */
 type FileNode = { cached: Buffer; durable: Buffer; pending: Change[] };
 type DirectoryNode = { cached: Map<string, Node>; durable: Map<string, Node>; pending: Naming[] };
 type Node = FileNode | DirectoryNode;
 
-/** What happens in a call: it fails with `errno`, the process ends (`halt`), or the call succeeds (undefined). */
+/** What happens in a call. It fails with `errno`, ends the process (`halt`), or succeeds (undefined). */
 export type Fate = { errno: 'EIO' | 'ENOSPC' } | 'halt' | undefined;
 
 /**
@@ -158,7 +158,7 @@ export class SimulatedDisk implements FileSystem {
     };
   }
 
-  /** After a failed sync, a system can drop changes as if they were synced: they are readable, but never reach the disk. */
+  /** After a failed sync, a system can write, keep or drop changes. Dropped changes are readable until a power loss. */
   #failSync(file: FileNode): void {
     const kind = this.#random();
     if (kind < 0.3) this.#flush(file);
@@ -176,7 +176,7 @@ export class SimulatedDisk implements FileSystem {
     if (typeof fate === 'object') throw errno(fate.errno);
   }
 
-  /** Most reads and writes process all bytes, some only a part. */
+  /** How many bytes a read or write processes. Most process all bytes, some only a part. */
   #some(length: number): number {
     return this.#random() < 0.9 ? length : 1 + Math.floor(this.#random() * length);
   }

@@ -1,6 +1,6 @@
 import { type FileSystem, realFileSystem } from '../../src/system/file-system.ts';
 
-/** Called before each file system call. If it throws, the call fails with that error. */
+/** Called before each call of the file system, but after `close`. If this function throws, the call fails. */
 export type Intercept = (name: string, path: string) => void | Promise<void>;
 
 /** The real file system with an interceptor. */
@@ -12,7 +12,7 @@ export function interceptFiles(intercept: Intercept): FileSystem {
       const file = await realFileSystem.open(path, mode);
       return {
         ...interceptMethods(file, (name) => intercept(name, path)),
-        // Close first: the file must be closed even if the interceptor throws.
+        // Close first, because the file must be closed even if the interceptor throws.
         async close() {
           await file.close();
           await intercept('close', path);

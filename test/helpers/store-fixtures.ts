@@ -42,7 +42,7 @@ export async function allTexts(store: Store, query: PageQuery = { limit: 100 }):
   }
 }
 
-/** A journal line with a valid checksum and any contents: `rest` is what follows the checksum. */
+/** A journal line with a valid checksum. `rest` is the text after the checksum, which need not be valid. */
 export function journalLine(rest: string): Buffer {
   const crc = crc32(Buffer.from(rest)).toString(16).padStart(8, '0');
   return Buffer.from(`{"crc":"${crc}",${rest}\n`);

@@ -1,9 +1,9 @@
-// A process that opens a store, adds an animal, and prints `{"isOpen":true}` or the error. Then it runs until it is
-// killed; with the mode `exit`, until nothing keeps it alive.
+// This process opens a store, adds an animal, and prints `{"isOpen":true}` or the error. Then it runs until it is killed.
+// With the mode `exit`, it ends as soon as nothing keeps it running.
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 
 const [directory = '', url, mode] = process.argv.slice(2);
-// Node 26 reports an error if an open file is garbage-collected.
+// Keep the store referenced, because Node 26 reports an error if an open file is garbage-collected.
 const references: unknown[] = [];
 
 openJournalStore({ directory }).then(

@@ -13,7 +13,7 @@ const idOf = (text: string) => /^\{"id":(-?\d+),/.exec(text)?.[1] ?? '';
 
 /**
  * Runs a store several times on a simulated disk, with failed calls, kills and power losses at random moments. The same
- * seed gives the same events. `wrap` can add a defect.
+ * seed gives the same events. `wrap` can add a defect to the file system.
  *
  * @throws if the store breaks a guarantee, for example if it loses an acknowledged animal
  */
@@ -40,7 +40,7 @@ class Simulation {
   #clock = manualClock();
   /** The acknowledged and listed animals by id. They must never be lost or changed. */
   #promised = new Map<string, string>();
-  /** The response to each idempotency key. */
+  /** The first response for each idempotency key. */
   #responses = new Map<string, string>();
   #names = new Set<string>();
   #seeds: string[][] = [];
@@ -150,7 +150,7 @@ class Simulation {
     if ((await store.size()) < names.length) throw new Error('the seed is incomplete');
   }
 
-  /** Lists the animals. Everything promised must be there, and everything listed is promised from now on. */
+  /** Lists the animals. All promised animals must be listed, and from now on all listed animals are promised. */
   async #listAll(store: JournalStore): Promise<void> {
     const listed = new Map<string, string>();
     for (const text of await allTexts(store, { limit: 50 })) {
@@ -171,7 +171,7 @@ class Simulation {
     this.counts.listed += listed.size;
   }
 
-  /** Repeats every request with an idempotency key. */
+  /** Repeats every request that had an idempotency key, and checks that the response is the first one. */
   async #replayAll(store: JournalStore): Promise<void> {
     for (const [key, text] of this.#responses) {
       const result = await store.add({ pet: animal(), idempotency: idempotency(key) });

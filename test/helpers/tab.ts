@@ -9,11 +9,11 @@ import { hasTerminal, spawnInTerminal } from './pseudo-terminal.ts';
 
 export const TAB = '\t';
 export const LEFT = '\x02';
-/** Keys that the start-up files below bind: insert all candidates, and print the line and clear it. */
+/** Keys that the start-up files below bind. One inserts all candidates, the other prints the line and clears it. */
 const INSERT_ALL = '\x1b*';
 const PRINT_LINE = '\x14';
 
-/** Whether a shell can be tested here: it is installed, and there are pseudo-terminals if it needs one. */
+/** Whether a shell is installed, and this machine has pseudo-terminals if the shell needs one. */
 export function canTestShell(shell: string): boolean {
   const isInstalled = spawnSync(shell, ['--version'], { stdio: 'ignore' }).status === 0;
   return isInstalled && (shell === 'fish' || hasTerminal());
@@ -28,7 +28,7 @@ export async function environmentWithPets({ home, env }: Machine): Promise<Recor
   return { ...env, PATH: `${bin}${delimiter}${env['PATH']}`, TERM: 'dumb', LC_ALL: 'C.UTF-8' };
 }
 
-/** The start-up files of the shells. A shell prints two bytes \x1e when it is ready, and a line between two of them. */
+/** The start-up files of the shells. When a shell is ready, it prints \x1e\x1e. It prints a line between two \x1e. */
 const startUp = {
   bash: (lines: string) => `${lines}
 bind 'set bell-style none'
@@ -97,7 +97,7 @@ export async function startEditor(
 const printedLines = (shown: string): string[] =>
   [...shown.matchAll(/\x1e([^\x1e]*)\x1e/g)].map(([, line]) => line ?? '');
 
-/** Returns a function that completes a typed line in a shell: it returns the candidates, sorted, without quotes and `--name=`. */
+/** Returns a function that completes a typed line in a shell. The candidates are sorted, without quotes and `--name=`. */
 export async function completerOf(
   shell: keyof typeof startUp | 'fish',
   machine: Machine,

@@ -6,14 +6,14 @@ import type { CreatePet } from '../../../src/store/store.ts';
 /** A request body with the expected animal, or the expected error status. */
 export type Body = { bytes: Buffer; pet?: CreatePet['pet']; refused?: 400 | 413 };
 
-/** A JSON text and its value; without a value it is invalid. */
+/** A JSON text and its value. Invalid text has no value. An empty `text` means that a field is left out. */
 type Text<Value> = { text: string; value?: Value };
 
 const MAX_BYTES = 65_536;
 /** The maximum depth of arrays in a field: the service accepts 32 levels, and the animal itself is the first. */
 const MAX_NESTED = 31;
 
-/** Values of `good`, and a few of `bad`. */
+/** Generates values of `good`, and one in 13 of `bad`. */
 export const mostly = <Good, Bad = Good>(good: fc.Arbitrary<Good>, bad: fc.Arbitrary<Bad>) =>
   fc.oneof({ arbitrary: good, weight: 12 }, { arbitrary: bad, weight: 1 });
 
@@ -64,7 +64,7 @@ const status: fc.Arbitrary<Text<CreatePet['pet']['status']>> = mostly(
   fc.constantFrom('"gone"', '"AVAILABLE"', '""', 'null', '1', '[]').map((text) => ({ text })),
 );
 
-/** Additional fields, ignored or invalid. They come first, because the last of two equal names wins. */
+/** Additional fields. They precede the animal's own fields, because the last of two fields with the same name wins. */
 const more: fc.Arbitrary<Text<true>> = mostly(
   fc
     .oneof(
@@ -107,14 +107,14 @@ const anyPet: fc.Arbitrary<Text<CreatePet['pet']>> = fc
       : { text };
   });
 
-/** Animals that differ only in their status. */
+/** Three animals that differ only in their status, so that many requests have equal bodies. */
 const rex: fc.Arbitrary<Text<CreatePet['pet']>> = fc.constantFrom(...petStatuses).map((status) => ({
   text: `{"name":"Rex","categoryId":1,"status":"${status}"}`,
   value: { name: 'Rex', categoryId: 1n, status },
 }));
 const newPet = fc.oneof({ arbitrary: anyPet, weight: 2 }, { arbitrary: rex, weight: 1 });
 
-/** How a text is encoded; with `refused`, the result is invalid. */
+/** How a text becomes bytes. `refused` is the status of the error if the bytes are invalid. */
 type Encoding = { bytes: (text: string) => Buffer; refused?: 400 | 413 };
 const padded = (length: number) => (text: string) => {
   const bytes = Buffer.from(text);

@@ -23,7 +23,7 @@ type Created = {
   response: RawResponse;
   flight: number;
   pet: CreatePet['pet'];
-  /** The caller and the idempotency key, in one string. */
+  /** The caller and the idempotency key in one string; undefined without an idempotency key. */
   name: string | undefined;
 };
 
@@ -32,8 +32,8 @@ const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
 
 /**
- * Derives what the service must have done from its responses. They come in waves: the requests of a wave run concurrently, so
- * only the order within a connection is checked.
+ * Derives from the responses what the service must have done. The requests of a wave run concurrently, so only the order
+ * within a connection is checked.
  */
 export class Model {
   /** Every acknowledged animal, by its id. */
@@ -48,7 +48,7 @@ export class Model {
     this.#banAfter = banAfter;
   }
 
-  /** Checks the responses of a wave, grouped by connection, against all earlier ones. */
+  /** Checks the responses of a wave, grouped by connection, against all earlier waves. */
   accept(flights: readonly (readonly Exchange[])[], now: number): void {
     const exchanges = flights.flat();
     for (const [caller, quota] of Object.entries(this.#quotas)) {
@@ -67,7 +67,7 @@ export class Model {
     for (const exchange of exchanges) this.#acceptRead(exchange, before, now);
   }
 
-  /** Checks that exactly the requests within the limit succeed, and that the rate-limit headers are correct. */
+  /** Checks that exactly the requests over the limit get 429, and that the rate-limit headers are correct. */
   #acceptCounted(caller: string, quota: Quota, responses: readonly RawResponse[], now: number): void {
     const account = this.#accountAt(caller, now);
     const left = Math.min(quota.perMinute - account.usedOfMinute, quota.perDay - account.usedOfDay);
@@ -85,7 +85,7 @@ export class Model {
     account.refusals.push(...refused.map(() => now));
     for (const { headers, body } of refused) {
       const retryAt = now + Number(headers['retry-after']) * SECOND;
-      // A HEAD has no body: a wait of more than a minute that does not end at midnight is a ban.
+      // Without a body (HEAD), a wait of more than a minute that does not end at midnight shows a ban.
       const isBan = body === '' ? retryAt - now > MINUTE && retryAt % DAY > 0 : body.includes('"key_banned"');
       if (isBan) {
         const recent = account.refusals.filter((at) => now - at < MINUTE || at < account.bannedUntil);
@@ -136,7 +136,7 @@ export class Model {
     this.#creations.set(name, { pet, body: response.body, at: now });
   }
 
-  /** Checks that a repetition gets the first animal, unless it has another body or runs at the same time. */
+  /** Checks a repeated creation. It gets the first animal, 422 for another animal, or 409 while the first one runs. */
   #acceptRepeated({ response, pet, name, flight }: Created, wave: readonly Created[]): void {
     const known = this.#creations.get(name ?? '');
     if (response.status === 409) {

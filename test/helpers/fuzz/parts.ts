@@ -5,7 +5,7 @@ import { encodeCursor } from '../../../src/server/cursor.ts';
 import { table } from '../description.ts';
 import { body, mostly } from './bodies.ts';
 
-/** A part of a request, and the error status that it causes if the service evaluates it. */
+/** A part of a request. `refused` is the status of the error that it causes if the service evaluates this part. */
 type Part = { text: string; refused?: number };
 
 const fine = (...texts: string[]): Part[] => texts.map((text) => ({ text }));
@@ -25,12 +25,12 @@ const method = mostly(
   ),
 );
 
-/** A path with the operation of each method, or an unversioned route. */
+/** A path, with the operation of each method. An unversioned route has `page` instead of an operation. */
 type Place = Part & {
   isApi: boolean;
   methods: Partial<Record<string, OperationName | 'page'>>;
   reads?: bigint;
-  /** The error status of the operation. */
+  /** The status of the operation's error for an invalid id in the path. */
   refusedByOperation?: number;
 };
 
@@ -214,7 +214,7 @@ const connection = mostly(
   fc.constantFrom(...lines('Connection', 'close', 'keep-alive', 'Upgrade\r\nUpgrade: websocket')),
 );
 
-/** How a body is sent: with its length, or in chunks of these sizes. */
+/** How a body is sent, with Content-Length or in chunks. The sizes of chunks repeat if there are more chunks. */
 export type Frame = 'length' | { sizes: readonly number[]; extension: string; trailer: string };
 const frame: fc.Arbitrary<Frame> = fc.oneof(
   { arbitrary: fc.constant<Frame>('length'), weight: 6 },
@@ -228,7 +228,7 @@ const frame: fc.Arbitrary<Frame> = fc.oneof(
   },
 );
 
-/** All parts of a request with one of these API keys. */
+/** Generates the parts of a request with one of these API keys. */
 export const partsOf = (keys: readonly string[]) =>
   fc.record({
     method,

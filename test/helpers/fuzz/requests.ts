@@ -5,22 +5,22 @@ import type { CreatePet } from '../../../src/store/store.ts';
 import { type Frame, type Parts, partsOf } from './parts.ts';
 import { legible } from './wire.ts';
 
-/** A request and its possible results, whatever came before. */
+/** A request, with the results that are possible whatever earlier requests did. */
 export type FuzzedRequest = {
   bytes: Buffer;
   method: string;
   path: string;
   operation?: OperationName;
-  /** The possible statuses, in addition to 429 and 503 if it counts. */
+  /** The possible statuses. 429 and 503 are possible too if `counts` is set. */
   statuses: readonly number[];
-  /** The API key whose limit it counts against. */
+  /** The API key whose quota the request consumes; undefined if the service does not count the request. */
   counts?: string;
   creates?: { pet: CreatePet['pet']; caller: string; key?: string };
   /** The id of the requested animal. */
   reads?: bigint;
   /** Whether the response is mocked with Prefer. */
   isPreferred: boolean;
-  /** Whether the connection may close after its response. */
+  /** Whether the service may close the connection after the response. */
   mayEnd: boolean;
 };
 
@@ -28,7 +28,7 @@ export type FuzzedRequest = {
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   partsOf(keys).map(assemble);
 
-/** Truncated requests, except those with an Upgrade header, because Node does not notice their end. */
+/** Truncated requests. Requests with an Upgrade header are left out, because Node does not notice that they end. */
 export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   fc
     .tuple(
@@ -39,7 +39,7 @@ export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedReques
       shown({
         ...request,
         bytes: request.bytes.subarray(0, 1 + (at % (request.bytes.length - 1))),
-        // Invalid headers get their error although the request is truncated.
+        // If the service has got all headers and they are invalid, it responds with their error instead of 400.
         statuses: [400, ...request.statuses.filter((status) => status !== 201 || request.isPreferred)],
         mayEnd: true,
       }),
@@ -76,7 +76,7 @@ function assemble(parts: Parts): FuzzedRequest {
   return shown(request);
 }
 
-/** The possible statuses of a request that Node's parser accepts: those of all its errors, or its success. */
+/** The possible statuses of a request that Node's parser accepts. If parts are wrong, only their errors are possible. */
 function possibleStatuses(parts: Parts): number[] {
   const { method, place, query, host, authorization, prefer } = parts;
   const name = place.methods[method.text];
@@ -106,7 +106,7 @@ function possibleStatuses(parts: Parts): number[] {
 
 const isStatus = (status: number | undefined): status is number => status !== undefined;
 
-/** The status of a preference, if it is a possible one. */
+/** The status that `Prefer: code=…` asks for; undefined if the operation cannot have it. */
 function preferred(operation: OperationName | undefined, code: string | undefined): number | undefined {
   const possible: number[] = Object.values(errorCodes);
   if (operation) possible.push(operations[operation].success.status);
@@ -118,7 +118,7 @@ function render({ method, place, query, version, hasBody, frame, body, ...parts 
   const head = [host, authorization, type, idempotency, prefer, expectation, rest]
     .map(({ text }) => text)
     .join('');
-  // HTTP/1.0 has neither chunks nor persistent connections.
+  // HTTP/1.0 has neither chunks nor persistent connections, so leave out both.
   const isOld = version === '1.0';
   const target = method.text === 'CONNECT' ? 'a.example:443' : place.text + query.text;
   return Buffer.concat([
@@ -132,7 +132,7 @@ function framed(bytes: Buffer, frame: Frame): Buffer {
     return Buffer.concat([Buffer.from(`Content-Length: ${bytes.length}\r\n\r\n`), bytes]);
   const pieces: Buffer[] = [Buffer.from('Transfer-Encoding: chunked\r\n\r\n')];
   for (let at = 0, i = 0; at < bytes.length; i++) {
-    // At most 128 chunks, for a fast test.
+    // Large bodies get larger chunks, so that the test stays fast.
     const size = Math.max(frame.sizes[i % frame.sizes.length] ?? 1, bytes.length >> 7);
     const chunk = bytes.subarray(at, at + size);
     pieces.push(

@@ -11,21 +11,21 @@ import { type ManualClock, manualClock } from '../clock.ts';
 import { type IsBodiless, type RawResponse, takeResponse } from '../raw-client.ts';
 import { atLoopback } from '../raw-requests.ts';
 
-/** How long to wait for a response, in milliseconds: long, because the machine may be busy. */
+/** How long to wait for a response, in milliseconds. The time is long, because the machine may be busy. */
 const TIMEOUT_MS = 10_000;
 
 export type FuzzedOptions = {
   /** The quota of each key that the service knows. */
   quotas: Readonly<Record<string, Quota>>;
   store: (clock: ManualClock) => Promise<Store>;
-  /** The time of the manual clock. */
+  /** The initial time of the manual clock. */
   time?: string;
   ban?: { after: number; milliseconds: number };
   faults?: FaultOptions | undefined;
   limits?: ListenOptions['limits'];
 };
 
-/** Starts the service on a free loopback port, with nothing that grows with the number of requests. The caller stops it. */
+/** Starts the service on a free loopback port, without an access log, which would grow the heap. The caller stops it. */
 export async function startFuzzed({
   quotas,
   time,
@@ -65,7 +65,7 @@ export class Connection {
       this.#received = Buffer.concat([this.#received, chunk]);
       this.#onChange();
     });
-    // Ignore errors: the test detects a broken connection because responses are missing.
+    // Ignore errors, because the test detects a broken connection by the missing responses.
     this.#socket.on('error', () => {});
     for (const event of ['end', 'close']) {
       this.#socket.on(event, () => {
@@ -75,7 +75,7 @@ export class Connection {
     }
   }
 
-  /** Sends bytes, split at `cuts`: fractions of their number, from 0 to 1. */
+  /** Sends bytes in several writes. `cuts` are the positions between the writes, as fractions of the length. */
   async send(bytes: Buffer, cuts: readonly number[]): Promise<void> {
     let from = 0;
     for (const to of [...cuts.map((cut) => Math.floor(cut * bytes.length)).sort((a, b) => a - b)]) {
@@ -86,7 +86,7 @@ export class Connection {
     this.#socket.write(bytes.subarray(from));
   }
 
-  /** The next final response; undefined if the connection was closed or no response arrives in time. */
+  /** The next response that is not 1xx; undefined if the connection was closed or no response arrives within 10 s. */
   async receive(isBodiless: IsBodiless): Promise<RawResponse | undefined> {
     const deadline = Date.now() + TIMEOUT_MS;
     for (;;) {
@@ -102,7 +102,7 @@ export class Connection {
     this.#socket.end();
   }
 
-  /** What the service sends until it closes the connection, in latin1. @throws Error if it does not close it */
+  /** What the service sends until it closes the connection, in Latin-1. @throws Error if the connection stays open */
   async rest(): Promise<string> {
     const deadline = Date.now() + TIMEOUT_MS;
     try {
@@ -121,7 +121,7 @@ export class Connection {
     this.#socket.resetAndDestroy();
   }
 
-  /** Waits for data or the end; false after the deadline. */
+  /** Waits until data arrives or the connection ends. Resolves to false after the deadline. */
   #waitForChange(deadline: number): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(false), Math.max(0, deadline - Date.now()));
@@ -137,7 +137,7 @@ export class Connection {
 export const legible = (bytes: Buffer): string =>
   JSON.stringify(bytes.toString('latin1')).replace(/(.)\1{39,}/g, (run, char) => `${char}{${run.length}}`);
 
-/** The options that repeat a failure: `PETS_FUZZ_SEED` and `PETS_FUZZ_PATH`, as the failure printed them. */
+/** The fast-check options that repeat a failure. Set PETS_FUZZ_SEED and PETS_FUZZ_PATH to what the failure printed. */
 export function replayed(): { seed?: number; path?: string } {
   const { PETS_FUZZ_SEED: seed, PETS_FUZZ_PATH: path } = process.env;
   return { ...(seed && { seed: Number(seed) }), ...(path && { path }) };

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Creates the certificates of this folder again, valid for 100 years from 2020. The key of the authority is not kept.
+# Creates the certificates of this folder again. They are valid until 2120, except expired.pem, which expired in 2021. The
+# key of the authority is not kept.
 set -eu
 cd "$(dirname "$0")"
 work=$(mktemp -d)
@@ -34,7 +35,7 @@ CONF
 }
 
 here='subjectAltName = DNS:localhost,IP:127.0.0.1'
-# The authority signs itself with its own key; everything else shares one key of a server.
+# The authority has its own key. All other certificates share one key.
 key server.key
 sign ca 'pets test CA' 'basicConstraints = critical,CA:true' 21200101000000Z -selfsign -keyfile server.key
 mv server.key "$work/ca.key"
