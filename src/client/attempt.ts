@@ -33,15 +33,15 @@ export type Attempt = {
  */
 export type AttemptOutcome = { response: HttpResponse } | { error: ClientError };
 
-/** Milliseconds from the start of the attempt to each step; undefined if the step was not reached. */
+/** Milliseconds from the start of the attempt to each step and to its end. A step that was not reached is undefined. */
 export type Timings = { connected?: number; firstByte?: number; whole: number };
 
 export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
 
-/** Starts the timer of an attempt, which is cancelled with `clearTimeout`. */
+/** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
 export type StartTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
 
-/** The URL of a proxy, and the hosts to reach directly, in the format of NO_PROXY. */
+/** The URL of a proxy. `except` lists the hosts to reach without the proxy, in the format of NO_PROXY. */
 export type HttpProxy = { address: string; except?: string | undefined };
 
 export type TransportOptions = {
@@ -57,7 +57,7 @@ export type Transport = ReturnType<typeof createTransport>;
 export function createTransport({ clock, proxy, startTimer = setTimeout }: TransportOptions) {
   const dispatcher = createDispatcher(proxy);
   return {
-    /** Never rejects. */
+    /** Runs one attempt. Never rejects: errors are part of the result. */
     send: async (attempt: Attempt) =>
       runAttempt(attempt, { dispatcher: await dispatcher, clock, startTimer }),
     close: async () => (await dispatcher).destroy(),
@@ -65,21 +65,21 @@ export function createTransport({ clock, proxy, startTimer = setTimeout }: Trans
 }
 
 const CONNECTION_OPTIONS = {
-  // Undici's timeouts are off: `Attempt.timeoutMilliseconds` covers the whole attempt, also the name lookup.
+  // Undici's timeouts are off, because `Attempt.timeoutMilliseconds` also covers the name lookup.
   headersTimeout: 0,
   bodyTimeout: 0,
   connect: { timeout: 0 },
-  // The build leaves out undici's HTTP/2 client.
+  // HTTP/2 must be off, because the build leaves out undici's HTTP/2 client.
   allowH2: false,
 } as const;
 
 async function createDispatcher(proxy: HttpProxy | undefined): Promise<Dispatcher> {
   if (proxy === undefined) return new Agent(CONNECTION_OPTIONS);
-  // Loaded only for a proxy, because it loads all of undici.
+  // Import `undici` only for a proxy, because the import loads the whole library.
   const { EnvHttpProxyAgent } = await import('undici');
   return new EnvHttpProxyAgent({
     ...CONNECTION_OPTIONS,
-    // Use CONNECT for https only: many proxies refuse it for port 80.
+    // Use CONNECT only for https URLs, because many proxies refuse to connect to port 80.
     proxyTunnel: false,
     httpProxy: proxy.address,
     httpsProxy: proxy.address,
@@ -87,12 +87,12 @@ async function createDispatcher(proxy: HttpProxy | undefined): Promise<Dispatche
   });
 }
 
-/** Much larger than any page of 100 animals. */
+/** The limit is much larger than any page of 100 animals. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 /**
- * Runs one attempt. Undici calls `onRequestStart` once connected, before it writes the first byte: an error before that
- * means that nothing was sent, an error after it that the request may have been applied. Never rejects.
+ * Runs one attempt; never rejects. Undici calls `onRequestStart` when it has a connection, before it writes the first
+ * byte. An error before this call means that nothing was sent; after it, the request may have been applied.
  */
 export function runAttempt(
   attempt: Attempt,
@@ -122,7 +122,7 @@ export function runAttempt(
     }
     const expire = () => fail(new TimeoutError(timeoutMilliseconds, { sent }));
     const interrupt = () => fail(new InterruptedError({ sent }));
-    // If a slow reader of our output blocked the process, read what has arrived meanwhile before expiring.
+    // A slow reader of our output may have blocked the process. Read the data that has arrived, then expire.
     const timer = startTimer(() => setImmediate(expire), timeoutMilliseconds);
     signal.addEventListener('abort', interrupt);
     if (signal.aborted) return interrupt();
@@ -144,7 +144,7 @@ export function runAttempt(
       },
       onResponseStart(_, statusCode, responseHeaders) {
         timings.firstByte ??= clock.now() - startedAt;
-        // Called for informational (1xx) responses as well: the last call is for the final response.
+        // Undici calls this for informational (1xx) responses too. The last call is for the final response.
         response.status = statusCode;
         response.headers = responseHeaders;
       },
@@ -160,7 +160,7 @@ export function runAttempt(
       },
       onResponseError(_, cause) {
         const code = codeOf(cause);
-        // Undici uses this code if it refuses to send a request, or if a proxy responds with 407. Nothing was forwarded.
+        // Undici uses this code if it does not send a request, or if a proxy responds with 407 instead of forwarding it.
         const wasSent = sent && code !== 'UND_ERR_INVALID_ARG';
         const message = cause.message || String(code ?? cause);
         end({ error: new NetworkError(message, { code, sent: wasSent, cause }) });
@@ -169,7 +169,7 @@ export function runAttempt(
   });
 }
 
-/** A body without a length and without chunks ends when the connection closes: only its text shows whether it is complete. */
+/** Whether a JSON body was cut off. Without a length or chunks, only the text shows whether all of the body arrived. */
 function isTruncated({ status, headers, body }: HttpResponse): boolean {
   const isFramed =
     (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;
@@ -177,7 +177,7 @@ function isTruncated({ status, headers, body }: HttpResponse): boolean {
   return !isFramed && isJson && (status === 200 || status === 201) && tryParseJson(body) === undefined;
 }
 
-/** The error code. If several addresses were tried, it is inside an AggregateError. */
+/** The code of an error. If Node tried several addresses, only the errors inside the AggregateError have codes. */
 function codeOf(error: unknown): string | undefined {
   const { code, errors, cause } = error as { code?: unknown; errors?: unknown[]; cause?: unknown };
   if (typeof code === 'string') return code;

@@ -27,15 +27,15 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
   };
 
 export type CallOptions = Partial<Pick<RequestPolicy, 'background' | 'ignoreCoolDown' | 'sendLog'>> & {
-  /** Replaces the URL of the operation, for example by the link to the next page. The origin must be the same. */
+  /** Replaces the URL of the operation. The origin must stay the same, because the request contains the API key. */
   url?: URL;
-  /** The key of a creation, random by default. All attempts of a call send the same key. */
+  /** The Idempotency-Key of a creation, random by default. All attempts of a call send the same one. */
   idempotencyKey?: string;
 };
 
 /** A successful response whose body is not parsed yet. */
 export type ClientResponse<Name extends OperationName> = {
-  /** @throws ContractError if the body is invalid; OutcomeUnknownError if it is the body of a creation */
+  /** @throws ContractError if the body is invalid, or OutcomeUnknownError if the response to a creation is invalid */
   parse(): OperationOutput<Name>;
   headers: HttpHeaders;
   url: URL;
@@ -104,7 +104,7 @@ export function createClient(options: ClientOptions): Client {
       try {
         return parseBody(operation, response) as OperationOutput<typeof name>;
       } catch (error) {
-        // A creation was applied, but the response does not show what was created.
+        // The status shows that a creation was applied, but the response does not show what was created.
         throw error instanceof ContractError ? failed(error, true) : error;
       }
     };

@@ -11,7 +11,7 @@ export abstract class ClientError extends Error {
 /** The service returned an error (docs/service.md 7). */
 export class ApiFailure extends ClientError {
   readonly status: number;
-  /** The code in the response; undefined if its body is not an Error. */
+  /** The error code in the response; undefined if its body is not an `ErrorBody`. */
   readonly code: string | undefined;
 
   constructor(status: number, error: ErrorBody | undefined) {
@@ -21,7 +21,7 @@ export class ApiFailure extends ClientError {
   }
 }
 
-/** The request ended without a response. `sent` is true if the service may have received it. */
+/** The request ended without a response. `sent` is true if the service may have received the request. */
 export abstract class NoResponseError extends ClientError {
   readonly sent: boolean;
 
@@ -31,7 +31,7 @@ export abstract class NoResponseError extends ClientError {
   }
 }
 
-/** The connection failed. */
+/** The connection failed, possibly in the middle of the response. */
 export class NetworkError extends NoResponseError {
   readonly code: string | undefined;
 
@@ -67,11 +67,11 @@ export class ContractError extends ClientError {
 
 const NOT_SENT = 'an earlier response reported the limit, so the request was not sent';
 
-/** Rate-limited for longer than the call may wait. `until` is in milliseconds since the epoch. */
+/** The rate limit does not allow the call before `until`, in milliseconds since the epoch. */
 export class RateLimitError extends ClientError {
   readonly until: number;
   readonly code: string | undefined;
-  /** True if this request got a 429. False if nothing was sent because of a cool-down that an earlier response started. */
+  /** True if the last attempt got a 429. False if a cool-down that an earlier response started prevented an attempt. */
   readonly fromResponse: boolean;
 
   constructor(until: number, response?: { error: ErrorBody | undefined }) {
@@ -83,8 +83,8 @@ export class RateLimitError extends ClientError {
 }
 
 /**
- * A creation was sent, but no response confirms or excludes that it was applied. `cause` is the error of the last attempt.
- * If `supportsIdempotency`, it is safe to retry with the same key.
+ * A creation was sent, but no response confirms or excludes that it was applied. `cause` is the error of the last
+ * attempt. A retry with the same `idempotencyKey` is safe if `supportsIdempotency` is true.
  */
 export class OutcomeUnknownError extends ClientError {
   readonly idempotencyKey: string;
@@ -97,5 +97,5 @@ export class OutcomeUnknownError extends ClientError {
   }
 }
 
-/** Connected, but nothing was sent because `Attempt.canSend` returned false. */
+/** The attempt had a connection but sent nothing, because `Attempt.canSend` returned false. */
 export class DeferredError extends ClientError {}

@@ -1,13 +1,13 @@
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-// The three formats of RFC 9110, 5.6.7. Date.parse would accept other texts too, and read the third as local time.
+// The formats of RFC 9110, 5.6.7. Date.parse would accept other texts too, and read the third format as local time.
 const FORMATS = [
   /^[A-Z][a-z]{2}, (?<day>\d{2}) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) (?<time>\d{2}:\d{2}:\d{2}) GMT$/,
   /^[A-Z][a-z]{5,8}, (?<day>\d{2})-(?<month>[A-Z][a-z]{2})-(?<year>\d{2}) (?<time>\d{2}:\d{2}:\d{2}) GMT$/,
   /^[A-Z][a-z]{2} (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) (?<time>\d{2}:\d{2}:\d{2}) (?<year>\d{4})$/,
 ];
 
-/** Parses an HTTP-date into milliseconds since the epoch; undefined for any other text. */
+/** Parses an HTTP-date into milliseconds since the epoch; undefined for any other text. `now` is for two-digit years. */
 export function parseHttpDate(text: string, now: number): number | undefined {
   const parts = FORMATS.map((format) => format.exec(text)?.groups).find((groups) => groups !== undefined);
   if (parts === undefined) return undefined;
@@ -18,7 +18,7 @@ export function parseHttpDate(text: string, now: number): number | undefined {
   date.setUTCFullYear(fullYear, MONTHS.indexOf(month), Number(day));
   // Count a leap second as second 59.
   date.setUTCHours(hour, minute, Math.min(second, 59));
-  // Date carries an hour or minute that is too large into the next day or hour: detect that.
+  // Date carries the excess of a day, hour or minute that is too large into the next larger unit. Detect that.
   const isValid =
     MONTHS.includes(month) &&
     date.getUTCDate() === Number(day) &&
@@ -27,7 +27,7 @@ export function parseHttpDate(text: string, now: number): number | undefined {
   return isValid ? date.getTime() : undefined;
 }
 
-/** The year for two digits: at most 50 years in the future, otherwise in the past (RFC 9110, 5.6.7). */
+/** Expands a two-digit year: at most 50 years in the future, otherwise in the past (RFC 9110, 5.6.7). */
 function expandYear(digits: number, now: number): number {
   const thisYear = new Date(now).getUTCFullYear();
   const year = thisYear - (thisYear % 100) + digits;

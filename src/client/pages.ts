@@ -4,17 +4,17 @@ import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
 import { findLink, type HttpHeaders } from './response.ts';
 
-/** `more` tells whether more animals follow. It is unknown after a full page if the service sends no links. */
+/** `more` shows whether more animals follow. The value is `unknown` after a full page if the service sends no links. */
 export type PetPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
 
-/** A filter may produce empty pages, but a service that returns only empty pages must not keep us busy forever. */
+/** A filter may produce empty pages, but a service that returns only empty pages must not keep the client busy. */
 const MAX_EMPTY_PAGES = 10;
 
 /**
  * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). With `all`, prefetches exactly one
- * page while the current one is parsed and used; its error surfaces when it is consumed.
+ * page while the current one is parsed and used. An error of that page surfaces when the page is consumed.
  *
- * @throws ClientError; a ContractError for a link to another origin or to an earlier page
+ * @throws ClientError; a ContractError if the next link must not be followed, or after too many empty pages
  */
 export async function* listPages(
   client: Client,
@@ -24,7 +24,7 @@ export async function* listPages(
 ): AsyncGenerator<PetPage> {
   const request = (url?: URL) => {
     const response = client.request('listPets', { query }, { background: all, ...(url && { url }) });
-    // The page may never be consumed: then its error must not become an unhandled rejection.
+    // The caller may never consume this page. Its error must not become an unhandled rejection then.
     response.catch(() => {});
     return response;
   };
@@ -37,14 +37,14 @@ export async function* listPages(
     seen.add(url.href);
     const next = nextLink(headers, url);
     const refusal = next && whyNotFollow(next, url, seen);
-    // This page is not parsed yet: if it is empty as well, the limit must still hold.
+    // The current page is not parsed yet. It may be empty and exceed the limit, so do not prefetch at the limit.
     const canPrefetch = all && next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
     const prefetched = canPrefetch ? request(next) : undefined;
     if (prefetched) await requestWritten();
     const pets = parse();
     hasLinks ||= next !== undefined;
     emptyPages = pets.length === 0 ? emptyPages + 1 : 0;
-    // If the service sends links, a page without one is the last.
+    // If the service sends links, a page without a link is the last.
     const isUnknown = pets.length >= pageSize && !hasLinks;
     yield { pets, more: next ? 'yes' : isUnknown ? 'unknown' : 'no' };
     if (next === undefined) return;
@@ -72,5 +72,5 @@ function nextLink(headers: HttpHeaders, url: URL): URL | undefined {
   }
 }
 
-/** Waits until undici has written a request that was just made, so that parsing the current page does not delay it. */
+/** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */
 const requestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -4,21 +4,21 @@ import { type HttpHeaders, readHeader, readHeaders } from './response.ts';
 
 const SECOND = 1_000;
 
-/** About 3,000 years. Longer delays are reduced to this one, so that adding them to a time still gives a valid Date. */
+/** About 3,000 years, in milliseconds. Longer delays are shortened, so that the time after a delay is a valid Date. */
 const MAX_DELAY = 1e14;
 
-/** A reset time of at least this is read as milliseconds, because as seconds it would be 3,000 years in the future. */
+/** A larger reset time is read as milliseconds, because in seconds it would be more than 3,000 years in the future. */
 const MIN_MILLISECONDS = 1e11;
 
 /**
- * The delay that a response requests by Retry-After or else X-RateLimit-Reset, in milliseconds from now; undefined if
- * it has neither in a valid form. Dates are compared with the response's Date header, as the local clock may be wrong.
+ * The delay that Retry-After requests, or else X-RateLimit-Reset, in milliseconds from now; undefined if neither header
+ * is valid. Times are compared with the response's Date header, because the local clock may be wrong.
  */
 export function requestedDelay(headers: HttpHeaders, now: number): number | undefined {
   return parseRetryAfter(headers, now) ?? delayUntilReset(headers, now);
 }
 
-/** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now; the longest if it is repeated. */
+/** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now. The longest of repeated headers counts. */
 export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
   const delays = readList(headers, header.retryAfter)
     .map((text) => parseDelay(text, headers, now))
@@ -33,7 +33,7 @@ function parseDelay(text: string, headers: HttpHeaders, now: number): number | u
   return date === undefined ? undefined : Math.max(0, date - serverTime(headers, now));
 }
 
-/** The time until X-RateLimit-Reset, in milliseconds from now; the longest if it is repeated. */
+/** The time until X-RateLimit-Reset, in milliseconds from now. The longest of repeated headers counts. */
 export function delayUntilReset(headers: HttpHeaders, now: number): number | undefined {
   const resets = readList(headers, header.rateLimitReset)
     .filter((text) => /^\d+$/.test(text))
@@ -43,7 +43,10 @@ export function delayUntilReset(headers: HttpHeaders, now: number): number | und
   return Math.min(Math.max(0, Math.max(...resets) - serverTime(headers, now)), MAX_DELAY);
 }
 
-/** The three X-RateLimit headers (docs/service.md 8.3); `reset` is in seconds since the epoch. Undefined if incomplete. */
+/**
+ * The X-RateLimit headers (docs/service.md 8.3), with `reset` in seconds; undefined if one is missing or not an
+ * integer.
+ */
 export function readRateLimit(
   headers: HttpHeaders,
 ): { limit: number; remaining: number; reset: number } | undefined {
@@ -53,11 +56,11 @@ export function readRateLimit(
   return [limit, remaining, reset].every(Number.isSafeInteger) ? { limit, remaining, reset } : undefined;
 }
 
-/** Whether the response reports that no requests are left in its window. */
+/** Whether the response reports that the rate-limit window has no requests left. */
 export const isExhausted = (headers: HttpHeaders): boolean =>
   /(^|,)\s*(0+|-\d+)\s*(,|$)/.test(readHeaders(headers, header.rateLimitRemaining).join());
 
-/** The values of a header that was repeated, or that a proxy has joined into one line. */
+/** The values of a header that was repeated, or whose values a proxy has joined. */
 const readList = (headers: HttpHeaders, name: string): string[] =>
   // Do not split at the comma of an HTTP-date.
   readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));

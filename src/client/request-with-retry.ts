@@ -22,7 +22,7 @@ import {
 } from './retry.ts';
 import type { ServiceState } from './service-state.ts';
 
-/** `until` is in milliseconds since the epoch. */
+/** A wait before an attempt. `until` is the end of the wait, in milliseconds since the epoch. */
 export type WaitEvent = { reason: WaitReason; milliseconds: number; until: number };
 
 /** An attempt that has ended, as `--debug` reports it. */
@@ -34,14 +34,14 @@ export type RequestOptions = {
   transport: Transport;
   service: ServiceState;
   clock: Clock;
-  /** Rejects as soon as the signal is aborted. */
+  /** Rejects with the signal's reason as soon as the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */
   random(): number;
   signal: AbortSignal;
-  /** The limit for each attempt. */
+  /** The timeout of each attempt. */
   timeoutMilliseconds: number;
-  /** The limit for all waits of one call; undefined if calls must not be retried. */
+  /** The limit for the sum of all waits of one call; undefined if calls must not be retried. */
   maxWaitMilliseconds: number | undefined;
   onWait?: ((wait: WaitEvent) => void) | undefined;
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
@@ -50,31 +50,31 @@ export type RequestOptions = {
 /** How to treat a request. `success` is the status of a successful response. */
 export type RequestPolicy = Pick<RetryState, 'idempotent' | 'background'> & {
   success: number;
-  /** Sends during a cool-down too, at most once a minute (`ServiceState.tryAcquireProbe`). A success ends the cool-down. */
+  /** Sends during a cool-down too, if `ServiceState.tryAcquireProbe` allows it. A success ends the cool-down. */
   ignoreCoolDown: boolean;
   sendLog?: SendLog | undefined;
 };
 
-/** Crash-safe record of requests that may have been applied. An error that it throws aborts the call. */
+/** A crash-safe record of requests that may have been applied. If one of its methods rejects, the call is aborted. */
 export type SendLog = {
   /** Called right before each attempt, after any wait. */
   intent(): Promise<void>;
-  /** Called after an attempt if no attempt of this call can have been applied. */
+  /** Called after an unsuccessful attempt if no attempt of this call can have been applied. */
   notSent(): Promise<void>;
 };
 
 /**
- * The last outcome. `until` is the earliest time for another attempt, in milliseconds since the epoch. `ambiguous` is
- * true if an attempt may have been applied although no response confirms it.
+ * The outcome of a call. After a response, `until` is the earliest time for another attempt, in milliseconds since the
+ * epoch. `ambiguous` is true if an attempt may have been applied although no response confirms it.
  */
 export type SendResult = { outcome: AttemptOutcome; until: number; ambiguous: boolean };
 
-/** How long a creation may be retried with the same key: an hour less than the service keeps it, as clocks differ. */
+/** How long a creation may be retried with the same key: an hour less than the service keeps the key, as clocks differ. */
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
- * Sends a request until it succeeds or must not be retried. Only sends and sleeps: `decideRetry` decides. A ClientError
- * becomes part of the result; any other error is thrown.
+ * Sends a request until it succeeds or `decideRetry` excludes another attempt. A ClientError becomes part of the
+ * result; any other error is thrown.
  */
 export async function requestWithRetry(
   options: RequestOptions,
@@ -163,7 +163,7 @@ function updateServiceState(
   const coolDown = coolDownAfter(response, attempt, clock.now());
   if (coolDown !== undefined) service.coolDown.extend(clock.now() + coolDown);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // A 5xx without an Error body may come from a proxy: then a missing header says nothing about the service.
+  // A 5xx without an Error body may come from a proxy. Its lack of the header says nothing about the service.
   const isFromService = isSuccess || (response.status >= 500 && parseErrorBody(response) !== undefined);
   if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
 }
@@ -172,7 +172,7 @@ function updateServiceState(
 function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
   if ('response' in outcome) {
     const { status } = outcome.response;
-    // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 ask to send it to another URL instead.
+    // 300 to 303 may redirect to a page about the applied request. 307 and 308 ask to send it to another URL instead.
     return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
   }
   const { error } = outcome;

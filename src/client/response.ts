@@ -29,7 +29,7 @@ export function parseBody(operation: Operation, { status, headers, body }: HttpR
   throw new ContractError(status, `unexpected response: ${describeIssues(result.error)}`);
 }
 
-/** Converts a response without the operation's success status. `until` is when a call refused by 429 may be repeated. */
+/** Converts an unsuccessful response to an error. After a 429, `until` is the earliest time for another call. */
 export function toClientError(operation: Operation, response: HttpResponse, until: number): ClientError {
   const { status, headers } = response;
   const error = parseErrorBody(response);
@@ -41,7 +41,7 @@ export function toClientError(operation: Operation, response: HttpResponse, unti
       `redirect${location ? ` to ${location}` : ''} was not followed (${status})`,
     );
   }
-  // The operation itself never responds with 404, so the base URL is wrong.
+  // No resource of this operation can be missing, so a 404 means that the base URL is wrong.
   if (status === 404 && error && !operation.errors.includes(404)) {
     return new ContractError(404, `not found (404: ${error.message})`);
   }
@@ -52,18 +52,18 @@ export function toClientError(operation: Operation, response: HttpResponse, unti
   );
 }
 
-/** The Error body of a response; undefined if it has none. */
+/** The body of an error response; undefined if the body is not an `ErrorBody`. */
 export function parseErrorBody(response: HttpResponse): ErrorBody | undefined {
   return z.safeParse(ErrorBody, tryParseJson(response.body)).data;
 }
 
-/** Names the type of a response that is not JSON, for an error message. */
+/** For an error message: the Content-Type of a body that is not JSON. Empty if the header is missing or claims JSON. */
 function contentTypeNote(headers: HttpHeaders): string {
   const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
   return type === undefined || type === 'application/json' ? '' : ` (Content-Type: ${type})`;
 }
 
-/** The value of a header; the first one if it is repeated. */
+/** The value of a header; the first value if the header is repeated. */
 export function readHeader(headers: HttpHeaders, name: string): string | undefined {
   return readHeaders(headers, name)[0];
 }
@@ -74,7 +74,7 @@ export function readHeaders(headers: HttpHeaders, name: string): readonly string
   return typeof values === 'string' ? [values] : values;
 }
 
-/** The target of the first link with this relation, which is given in lower case (RFC 8288). */
+/** The target of the first link with this relation (RFC 8288). `relation` must be in lower case. */
 export function findLink(headers: HttpHeaders, relation: string): string | undefined {
   const text = readHeaders(headers, header.link).join(', ');
   for (const [, target, parameters = ''] of text.matchAll(

@@ -17,7 +17,7 @@ export type RetryState = {
   waited: number;
   /** The limit for all waits of the call; negative if it must not be retried. */
   maxWait: number;
-  /** True for one of many calls. Its waits for the end of a one-minute window do not count against `maxWait`. */
+  /** True if the call is one of many. Its waits of about a minute for the rate limit do not count against `maxWait`. */
   background: boolean;
   now: number;
   /** A random number, uniform in [0, 1). */
@@ -29,7 +29,7 @@ export type WaitReason = 'rate limit' | 'server error' | 'connection' | 'still i
 export type RetryDecision =
   /** `cost` is the part of `wait` that counts against `maxWait`. */
   | { retry: true; wait: number; cost: number; reason: WaitReason }
-  /** `wait` is the time until a retry could succeed, if only `maxWait` or the number of attempts excludes it. */
+  /** `wait` is the time until a retry could succeed. It is set after a 429, or if only `maxWait` excludes the retry. */
   | { retry: false; wait?: number };
 
 /** Times are in milliseconds. */
@@ -37,7 +37,7 @@ export const retryRules = {
   rateLimit: { attempts: 4, backoff: 1_000, cap: 60_000, jitter: { share: 0.1, min: 250, max: 3_000 } },
   failure: { attempts: 3, backoff: 300, cap: 10_000, statuses: [408, 500, 502, 503, 504] },
   inProgress: { attempts: 10, backoff: 500, cap: 5_000 },
-  /** The longest wait of a background call that does not count: a minute, plus 2 s for times in whole seconds. */
+  /** The longest wait of a background call without a cost: a minute, plus 2 s because reset times are in whole seconds. */
   minuteWindow: 62_000,
 } as const;
 
@@ -55,8 +55,8 @@ export function decideRetry(outcome: AttemptOutcome, state: RetryState): RetryDe
 }
 
 /**
- * How long no request with this key may be sent after a response, in milliseconds from now: after a 429 until the
- * requested time, and after the last request of a window until it ends. Otherwise undefined.
+ * How long no request with this API key may be sent after a response, in milliseconds: the delay that a 429 requests,
+ * or the time until the window ends if no requests are left in it. Undefined for other responses.
  */
 export function coolDownAfter(
   { status, headers }: HttpResponse,
@@ -76,7 +76,7 @@ export function budgetCost(
   return waited + wait <= maxWait ? wait : undefined;
 }
 
-/** Lengthens a wait by a random amount, so that processes that wait for the same time do not send at once. */
+/** Lengthens a wait by a random amount, so that processes that wait for the same time do not all send at once. */
 export function withJitter(wait: number, random: number): number {
   const { share, min, max } = retryRules.rateLimit.jitter;
   return wait + random * Math.min(Math.max(wait * share, min), max);
@@ -89,7 +89,7 @@ export const isInProgress = (response: HttpResponse): boolean =>
 function afterRateLimit({ headers }: HttpResponse, state: RetryState): RetryDecision {
   const wait = withJitter(rateLimitDelay(headers, state.attempt, state.now), state.random);
   const isSafe = state.idempotent || state.supportsIdempotency || !state.ambiguous;
-  // Checked here because `budgetCost` allows a background call to wait even if retries are off.
+  // Check `maxWait` here, because `budgetCost` allows a background call to wait even if retries are off.
   const isAllowed = state.maxWait >= 0 && state.attempt < retryRules.rateLimit.attempts;
   return isSafe && isAllowed ? retryWithinBudget(state, wait, 'rate limit') : { retry: false, wait };
 }

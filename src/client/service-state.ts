@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
 import type { SharedFlags } from './shared-flags.ts';
 
-/** The name of a flag starts with this and ends with a day, because another service may later run at the same origin. */
+/** A flag name starts with this and ends with a day. Flags expire, because another service may later run at the origin. */
 const SUPPORTS_IDEMPOTENCY = 'honours-idempotency-key-';
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-/** The longest rate-limit window is a day. A later deadline was written with a wrong clock and is ignored. */
+/** Longer than a day, the longest rate-limit window. A later deadline was written with a wrong clock and is ignored. */
 const MAX_AHEAD_MS = 25 * 3_600_000;
 
 export type ServiceState = ReturnType<typeof createServiceState>;
 
 /**
- * What this user's processes have learned about a service from its responses. It is stored as flags in groups named by a
- * hash of the origin and key, or of the origin, so that no name reveals a key.
+ * What this user's processes have learned about a service from its responses, stored as flags. A group of flags is
+ * named by a hash of the origin, or of the origin and the API key, so that no name reveals a key.
  */
 export function createServiceState(
   { baseUrl, key }: { baseUrl: string; key: string },
@@ -26,13 +26,13 @@ export function createServiceState(
   const caller = sha256(`${origin}\n${key}`);
   const coolDown = createCoolDown(flags, `cool-down-${caller}`, clock);
   const probes = createCoolDown(flags, `probes-${caller}`, clock);
-  /** When this process last recorded idempotency support. Avoids reading the directory after each page of a list. */
+  /** The day on which this process last recorded support. Avoids reading the directory after each page of a list. */
   let recordedOn: string | undefined;
   return {
     coolDown,
     /**
-     * Whether a request may be sent despite the cool-down. True at most once a minute across processes, so that checking
-     * whether the cool-down still applies cannot get the key banned.
+     * Whether a request may be sent although there may be a cool-down. During a cool-down this is true once a minute
+     * across processes, so that checking whether the cool-down still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {
       if (coolDown.until() <= clock.now()) return true;
@@ -53,7 +53,7 @@ export function createServiceState(
       recordedOn = today;
       replace(SUPPORTS_IDEMPOTENCY, today);
     },
-    /** True once per operation and day (UTC) across processes, for notices that are shown daily. */
+    /** True only for the first call per operation and UTC day, in all processes, so that a notice is shown once a day. */
     claimDailyNotice: (operation: string): boolean => replace(`${operation}-told-`, formatDay(clock.now())),
   };
 
@@ -69,9 +69,8 @@ export function createServiceState(
 }
 
 /**
- * The time until which no process of this user sends a request with the same key to the same origin. Times are in
- * milliseconds since the epoch. Each deadline is the name of a flag, and the largest one counts, so that processes can
- * add theirs without a lock.
+ * A time until which this user's processes wait, in milliseconds since the epoch. Each deadline is the name of a flag
+ * in `group`. The latest deadline counts, so processes can add deadlines without a lock.
  */
 export function createCoolDown(flags: SharedFlags, group: string, clock: Clock) {
   const isCurrent = (deadline: number): boolean =>
@@ -82,7 +81,7 @@ export function createCoolDown(flags: SharedFlags, group: string, clock: Clock) 
       const deadlines = flags.list(group).map(parseDeadline).filter(isCurrent);
       return deadlines.reduce((latest, deadline) => Math.max(latest, deadline), 0);
     },
-    /** Adds a deadline. An earlier one never shortens the cool-down. */
+    /** Adds a deadline. An earlier deadline never shortens the cool-down. */
     extend(deadline: number): void {
       for (const name of flags.list(group)) if (!isCurrent(parseDeadline(name))) flags.remove(group, name);
       const latest = Math.min(deadline, clock.now() + MAX_AHEAD_MS);

@@ -7,8 +7,8 @@ import { makeDirectorySync } from '../system/directories.ts';
 const MAX_AGE_MS = 30 * 86_400_000;
 
 /**
- * Flags shared between this user's processes, in named groups. Each flag is an empty file and its name is the
- * information, so reads and writes need no lock. If the directory cannot be used, flags are kept for this process only.
+ * Flags shared between this user's processes, in named groups. Each flag is an empty file whose name is its content, so
+ * reads and writes need no lock. If the directory cannot be used, this process keeps its flags in memory.
  */
 export type SharedFlags = {
   list(group: string): string[];
@@ -32,7 +32,7 @@ export function createSharedFlags(directory: string, clock: Clock): SharedFlags 
   return {
     list(group) {
       const path = join(directory, group);
-      // Most groups do not exist, and for them existsSync is much faster than catching an error.
+      // Most groups do not exist, and existsSync is much faster than catching the error of a missing directory.
       const stored = existsSync(path) ? failOpen(() => readdirSync(path), []) : [];
       return [...new Set([...own.list(group), ...stored])];
     },

@@ -1,4 +1,4 @@
-// Importing 'undici' loads the whole library, which takes longer than a command needs. Its files have no types of their own.
+// Importing `undici` loads the whole library, which slows down every command. Its single files have no declared types.
 declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici';
   export default Agent;

@@ -5,10 +5,10 @@ export const IdempotencyKey = z
   .string()
   .check(z.regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters'));
 
-/** How long the service remembers a key after the creation (docs/service.md, D10). */
+/** How long the service remembers an Idempotency-Key after the creation, in milliseconds (docs/service.md, D10). */
 export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
 
-// A structured-field string (RFC 8941, 3.3.3), or the unquoted token that many clients send.
+// The header is a structured-field string (RFC 8941, 3.3.3), or the unquoted token that many clients send.
 const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+))$/;
 
 /** Formats a key as a header value: a quoted string. */

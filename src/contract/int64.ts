@@ -34,7 +34,7 @@ function integerOf(value: unknown): bigint | undefined {
   return isLosslessNumber(value) ? integerOfText(value.toString()) : undefined;
 }
 
-/** Converts a JSON number, with or without fraction and exponent. Takes time linear in the length of the text. */
+/** Converts a JSON number, with or without fraction and exponent. The time is linear in the length of the text. */
 function integerOfText(text: string): bigint | undefined {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text) ?? [];
   const digits = (whole + fraction).replace(/^0+/, '');
@@ -42,7 +42,7 @@ function integerOfText(text: string): bigint | undefined {
   while (digits[end - 1] === '0') end--;
   if (end === 0) return 0n;
   const zeros = Number(exponent) - fraction.length + digits.length - end;
-  // The exponent may be huge: check it before building the digits.
+  // The exponent may be huge, so check the number of digits before building them.
   if (zeros < 0 || end + zeros > MAX_DIGITS) return undefined;
   const value = BigInt(sign + digits.slice(0, end) + '0'.repeat(zeros));
   return fits(value) ? value : undefined;

@@ -3,13 +3,13 @@ import { LosslessNumber, parse, stringify } from 'lossless-json';
 // Numbers that JSON.parse may change: those with 16 digits or more, a fraction or an exponent, and minus zero.
 const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
 
-/** Checked before parsing, because lossless-json recurses for each level. */
+/** The nesting is checked before parsing, because lossless-json recurses for each level. */
 const MAX_DEPTH = 500;
 
 /**
- * Parses JSON without losing digits: a safe integer becomes a `number`, a larger one a `bigint`, and a number with a
- * fraction or an exponent a `LosslessNumber`, which keeps its text. Of duplicate names in an object the last one wins,
- * as with JSON.parse.
+ * Parses JSON without losing digits: a safe integer becomes a `number` and a larger one a `bigint`. Minus zero and
+ * numbers with a fraction or an exponent become a `LosslessNumber`, which keeps its text. If an object has duplicate
+ * names, the last one wins, as with JSON.parse.
  *
  * @throws SyntaxError if the text is not JSON or is nested deeper than `maxDepth`
  */
@@ -19,7 +19,7 @@ export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }
 
-/** Removes strings, because digits in them do not matter. A text with escapes is returned as it is, because the ends of its strings are harder to find. */
+/** Removes strings, whose digits do not matter. With escapes, the ends of strings are hard to find: nothing is removed. */
 const withoutStrings = (text: string): string =>
   text.includes('\\') ? text : text.replaceAll(/"[^"]*"/g, '""');
 
@@ -60,7 +60,7 @@ function isDeeperThan(text: string, maxDepth: number): boolean {
   return false;
 }
 
-/** Whether the text has more than `max` opening brackets, in strings too. Much faster than counting the depth. */
+/** Whether the text has more than `max` opening brackets, also in strings. Much faster than counting the depth. */
 function hasMoreBracketsThan(text: string, max: number): boolean {
   let count = 0;
   for (const bracket of ['{', '[']) {

@@ -32,7 +32,7 @@ export type Operation = {
   errors: readonly ErrorStatus[];
   /** Whether sending the request twice has the same effect as sending it once. */
   idempotent: boolean;
-  /** Whether an `Idempotency-Key` makes it safe to send again (docs/service.md 4.6). */
+  /** Whether an `Idempotency-Key` makes it safe to send the request again (docs/service.md 4.6). */
   acceptsIdempotencyKey?: true;
   deprecated?: { since: Date; sunset: Date; successor: `/${string}` };
 };
@@ -95,7 +95,7 @@ export type OperationName = keyof Operations;
 type Part<Op, Name extends string> =
   Op extends Record<Name, z.ZodMiniType> ? Record<Name, z.output<Op[Name]>> : unknown;
 
-/** The input of an operation: those of `params`, `query` and `body` that it has. */
+/** The parsed input of an operation: those of `params`, `query` and `body` that the operation has. */
 export type OperationInput<Name extends OperationName> = Part<Operations[Name], 'params'> &
   Part<Operations[Name], 'query'> &
   Part<Operations[Name], 'body'>;
@@ -103,5 +103,5 @@ export type OperationInput<Name extends OperationName> = Part<Operations[Name], 
 /** The body of a successful response. */
 export type OperationOutput<Name extends OperationName> = z.output<Operations[Name]['success']['body']>;
 
-/** The path with which every base URL ends (docs/service.md 9). */
+/** The path at the end of the service's base URL (docs/service.md 9). */
 export const API_PREFIX = '/v1';

@@ -10,7 +10,7 @@ export type PlanName = z.infer<typeof PlanName>;
 /** The largest quota: far above any real traffic, and small enough for exact arithmetic. */
 export const MAX_QUOTA = 10 ** 15;
 
-/** The quotas of each plan. Those of enterprise are defaults: a key can have its own. */
+/** The quotas of each plan. Those of enterprise are defaults, because an enterprise key can have its own quota. */
 export const plans: Readonly<Record<PlanName, Quota>> = {
   free: { perMinute: 60, perDay: 1_000 },
   pro: { perMinute: 300, perDay: 10_000 },
