@@ -45,7 +45,7 @@ export function createApp(options: AppOptions) {
   const { authenticate, consumeQuota, peekQuota, anonymousWindow } = createAuthentication(options);
   const checkHost = createHostCheck(options.hosts);
   const unversionedRoutes = createUnversionedRoutes(store);
-  // The latest request per connection, so that a parser error can report its rate-limit window.
+  // The latest request per connection. The response to a parser error reports the rate-limit window of that request.
   const contexts = new WeakMap<Socket, RequestContext>();
   let requestCount = 0;
 
@@ -57,7 +57,7 @@ export function createApp(options: AppOptions) {
       headers: cors.length > 0 ? corsHeaders(request.headers.origin, cors) : {},
     };
     contexts.set(socket, context);
-    // Health checks and preflight requests never get an injected fault.
+    // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault =
       faults && isUnderApi(url) && method !== 'OPTIONS' ? drawFault(faults, requestCount++) : NO_FAULT;
     try {
@@ -93,7 +93,7 @@ export function createApp(options: AppOptions) {
     const { prefer } = request.headers;
     const status = prefer === undefined ? undefined : preferredStatus(String(prefer));
     if (status !== undefined) {
-      // A mocked 401 has the anonymous window.
+      // A mocked 401 reports the window of anonymous callers, so do not put the caller's window into `context`.
       const window = await peekQuota(principal, status === '401' ? { headers: {} } : context);
       if (status === '429') context.window = { ...window, remaining: 0 };
       if (route instanceof ServiceError) throw route;
@@ -106,7 +106,7 @@ export function createApp(options: AppOptions) {
     }
 
     await consumeQuota(principal, context);
-    // Only now, so that the request counts and callers without a key learn nothing about the routes.
+    // Throw this only now: the request counts, and callers without an API key learn nothing about the routes.
     if (route instanceof ServiceError) throw route;
     checkExpectation(request);
     const input = await readOperationInput(route, request);
@@ -119,16 +119,16 @@ export function createApp(options: AppOptions) {
     return new ServiceError('internal_error', 'Internal error');
   }
 
-  /** The methods of a path: needs no key, and is not counted (D15). */
+  /** Reports the methods of a path. The request needs no API key and is not counted (D15). */
   async function handleOptions(request: IncomingMessage, context: RequestContext): Promise<ServiceResponse> {
-    // An invalid key counts as an anonymous request, whatever the method.
+    // A request with an invalid API key counts as anonymous, whatever its method.
     if (request.headers.authorization) await peekQuota(await authenticate(request, context), context);
     const allow = allowedMethods(validateTarget(request.url ?? ''));
     if (allow === undefined) throw notFound();
     return { status: 204, headers: { [header.allow]: allow, ...preflightHeaders(cors, allow) }, body: '' };
   }
 
-  /** Waits for an injected latency, without the connection's idle timeout. */
+  /** Waits for an injected latency. Meanwhile, the connection has no idle timeout. */
   async function delay(socket: Socket, milliseconds: number): Promise<void> {
     const { timeout = 0 } = socket;
     socket.setTimeout(0);

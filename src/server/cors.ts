@@ -17,7 +17,7 @@ const ALLOWED_HEADERS = [header.authorization, 'Content-Type', header.idempotenc
 );
 const PREFLIGHT_SECONDS = 600;
 
-/** The CORS headers of a response to `origin`; `origins` are the allowed ones, `*` allows all. */
+/** The CORS headers of a response to `origin`. `origins` lists the allowed origins; `*` allows all. */
 export function corsHeaders(origin: string | undefined, origins: readonly string[]): Record<string, string> {
   // The response depends on the origin, so caches must not share it between origins.
   const vary = { Vary: 'Origin' };
@@ -30,7 +30,7 @@ export function corsHeaders(origin: string | undefined, origins: readonly string
   };
 }
 
-/** The additional headers of a response to a preflight request; `methods` are those of the path. */
+/** The additional headers of a response to a preflight request. `methods` lists the methods of the path. */
 export function preflightHeaders(origins: readonly string[], methods: string): Record<string, string> {
   if (origins.length === 0) return {};
   return {

@@ -1,8 +1,8 @@
 const FORM = /^v1([0-9a-f]{16})$/;
 
 /**
- * The cursor of the page after the animal with id `after` (docs/service.md, D1): the version of the format, then the id as
- * 64 bits in hexadecimal. Opaque to clients, so that a later version can change the format.
+ * The cursor of the page after the animal with id `after` (docs/service.md, D1): the version of the format, then the id
+ * as 64 bits in hexadecimal. Clients must not interpret a cursor, so a later version can change the format.
  */
 export const encodeCursor = (after: bigint): string =>
   `v1${BigInt.asUintN(64, after).toString(16).padStart(16, '0')}`;

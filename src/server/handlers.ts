@@ -43,7 +43,7 @@ const handlers: { [Name in OperationName]: Handler<Name> } = {
       const query = `limit=${limit}${filter}&cursor=${encodeCursor(next)}`;
       headers[header.link] = `<${API_PREFIX}${operations.listPets.path}?${query}>; rel="next"`;
     }
-    // Node sends a string in one piece with the headers, unlike a buffer.
+    // Node sends a string body together with the headers, but a buffer separately.
     const body = `[${pets.toString('latin1')}]`;
     return { status: operations.listPets.success.status, headers, body, encoding: 'latin1' };
   },
@@ -80,10 +80,10 @@ const handlers: { [Name in OperationName]: Handler<Name> } = {
   },
 };
 
-/** The handler of an operation, whose input is that of the same operation. TypeScript cannot relate the two. */
+/** The handler of an operation, typed for any operation: TypeScript cannot relate `name` to the type of the input. */
 export const handlerOf = (name: OperationName) => handlers[name] as Handler<OperationName>;
 
-/** The Idempotency-Key of a creation, with a hash of its content (D10). @throws ServiceError `invalid_request` */
+/** The Idempotency-Key of a creation with a hash of the new animal (D10). @throws ServiceError `invalid_request` */
 function readIdempotency(
   request: IncomingMessage,
   { id }: Principal,

@@ -26,7 +26,7 @@ export class ServiceError extends Error {
 
 export const invalidRequest = (message: string): ServiceError => new ServiceError('invalid_request', message);
 
-/** The key is missing or invalid: the response does not reveal which (docs/service.md 5.2, D13). */
+/** The API key is missing or invalid. The response does not reveal which of the two (docs/service.md 5.2, D13). */
 export const unauthorized = (): ServiceError =>
   new ServiceError(
     'unauthorized',

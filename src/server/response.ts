@@ -33,7 +33,7 @@ export function sendResponse(
   response.end(body, encoding);
 }
 
-/** The three headers of every response (docs/service.md 8.3). */
+/** The three rate-limit headers of every response (docs/service.md 8.3). */
 export const rateLimitHeaders = (window: RateLimitWindow): ResponseHeaders => ({
   [header.rateLimit]: String(window.limit),
   [header.rateLimitRemaining]: String(window.remaining),

@@ -12,7 +12,7 @@ export type RouteMatch = {
   params: Readonly<Record<string, string>>;
   /** The methods of the path, as an Allow header lists them. */
   allow: string;
-  /** Part of every response of a deprecated operation (D12). */
+  /** The headers that announce the removal of a deprecated operation; undefined for other operations (D12). */
   deprecation: ResponseHeaders | undefined;
 };
 
@@ -66,7 +66,7 @@ export function matchRoute(method: string, target: string): RouteMatch | Service
 /** The methods of a path as an Allow header lists them; undefined for an unknown path. */
 export const allowedMethods = (path: string): string | undefined => findPath(path)?.allow;
 
-/** Announces the removal of a deprecated operation; undefined for the others (D12). */
+/** The headers that announce the removal of a deprecated operation; undefined for other operations (D12). */
 export function deprecationHeaders(name: OperationName): ResponseHeaders | undefined {
   const { deprecated }: Operation = operations[name];
   return (

@@ -1,7 +1,7 @@
 import type { PetStatus } from '../contract/schemas.ts';
 import type { Seed } from '../store/store.ts';
 
-/** Sample animals: a category with its name and its animals per line. A suffix is the status: `*` is sold, `~` is pending. */
+/** One category per line, with its id, name and animals. After an animal, `*` means sold and `~` means pending. */
 const SAMPLES = `
 1 dogs: Rex, Bella, Zoë ~, Bruno, Lady Barkington III, Fürst Pückler, Señor Guau *, Hachikō, Biscuit 🐶, Old Shep *
 2 cats: Minka, Chloé, Señorita Bigotes ~, Tom, Smudge, Łapka, 三毛 *, Pünktchen, Dr. Whiskers, Ångström 🐈, Duchess

@@ -48,14 +48,14 @@ export async function startService(options: ServiceOptions) {
   const { directory, host, port, clock, seed, cors, faults, onWarning, onFailure, onError, onAccess } =
     options;
   const stopping = new AbortController();
-  // Each request that waits for an injected latency adds a listener, so there is no limit to warn about.
+  // Each request that waits for an injected latency adds a listener, so many listeners are not a leak.
   setMaxListeners(0, stopping.signal);
   const store = await openJournalStore({ directory, clock, onWarning, onFailure });
   try {
     const seeded = seed !== undefined && (await store.isEmpty());
     if (seeded) await store.seed(await seed());
     const keys = new KeyRegistry(directory, { onWarning });
-    // Resolve the host to decide whether it is loopback: it may be a name, or 127.1.
+    // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
     // A ban that cannot be saved holds until the service stops.
     const bans = createBanTracker(options.bans, clock, await loadBans(directory), (all) =>
@@ -81,7 +81,7 @@ export async function startService(options: ServiceOptions) {
     return {
       store,
       keys,
-      /** Whether the seed was used; false if the store was not empty. */
+      /** Whether the store was filled with the seed; false if the store was not empty. */
       seeded,
       /** The base URL, including /v1. */
       url,

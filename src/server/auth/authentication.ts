@@ -18,7 +18,7 @@ export interface ApiKeyLookup {
   find(sha256: string, now: number): { quota: Quota } | undefined | Promise<{ quota: Quota } | undefined>;
 }
 
-/** Data of one request that the handlers collect for its response. Error responses need it too. */
+/** What the steps of a request collect for its response, including an error response. */
 export type RequestContext = {
   window?: RateLimitWindow;
   headers: Record<string, string>;
@@ -44,10 +44,10 @@ const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY
 /** Authentication and the rate limit of the caller (docs/service.md 5 and 8). */
 export function createAuthentication(options: AuthenticationOptions) {
   const { keys, limiter, anonymousLimiter, limitFailedKeys = false, clock, onError } = options;
-  // The last header of each connection with its hash: most clients send the same key on every request.
+  // The last Authorization header of each connection. Most clients send the same key on every request, so hash it once.
   const lastKeys = new WeakMap<Socket, { authorization: string; sha256: string }>();
 
-  /** The SHA-256 of the key in the Authorization header; undefined if there is none. @throws ServiceError 400 */
+  /** The SHA-256 of the API key in the Authorization header; undefined if no key is valid. @throws ServiceError 400 */
   function hashOfKey(request: IncomingMessage): string | undefined {
     if (countHeader(request, 'authorization') > 1) {
       throw invalidRequest('The Authorization header is given more than once');
@@ -62,7 +62,7 @@ export function createAuthentication(options: AuthenticationOptions) {
     return sha256;
   }
 
-  /** Counts a request without a valid key, whatever is wrong with it. @throws ServiceError 429 */
+  /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 */
   async function countAnonymous(request: IncomingMessage, context: RequestContext): Promise<void> {
     const decision = await anonymousLimiter.consume(addressOf(request.socket), ANONYMOUS_QUOTA);
     context.window = decision.window;
@@ -70,7 +70,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   }
 
   return {
-    /** @throws ServiceError 401 or 400; 429 with `limitFailedKeys` */
+    /** Identifies the caller, or counts a failure. @throws ServiceError 400, 401, or 429 with `limitFailedKeys` */
     async authenticate(request: IncomingMessage, context: RequestContext): Promise<Principal> {
       try {
         const id = hashOfKey(request);
@@ -90,14 +90,14 @@ export function createAuthentication(options: AuthenticationOptions) {
       if (decision.retryAt !== undefined) throw tooManyRequests(decision, clock.now());
     },
 
-    /** Reports the caller's limit without counting the request. */
+    /** Puts the caller's rate-limit window into the response without counting the request. */
     async peekQuota({ id, quota }: Principal, context: RequestContext): Promise<RateLimitWindow> {
       const { window } = await limiter.peek(id, quota);
       setQuota(context, window);
       return window;
     },
 
-    /** The window for responses to requests without a known caller. */
+    /** The rate-limit window of the address of a connection, for responses to anonymous callers. */
     async anonymousWindow(socket: Socket): Promise<RateLimitWindow> {
       try {
         return (await anonymousLimiter.peek(addressOf(socket), ANONYMOUS_QUOTA)).window;
@@ -110,7 +110,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   };
 }
 
-/** Every response to a valid key has its window, and announces idempotency keys (D10). */
+/** Every response to a valid API key reports its rate-limit window, and that idempotency keys are supported (D10). */
 function setQuota(context: RequestContext, window: RateLimitWindow): void {
   context.window = window;
   context.headers[header.idempotencySupported] = 'true';

@@ -15,7 +15,7 @@ import { createRequestQueue, endsConnection } from './pipelining.ts';
 
 /** Limits against hostile clients (docs/service.md 8.5); times are in milliseconds. */
 export const CONNECTION_LIMITS = {
-  /** This and `requestTimeout` start with the connection, or with the first byte of a later request. */
+  /** `headersTimeout` and `requestTimeout` start with the connection, or with the first byte of a later request. */
   headersTimeout: 5_000,
   requestTimeout: 15_000,
   idleTimeout: 30_000,
@@ -66,11 +66,11 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
 
   const failedSockets = new WeakSet<Socket>();
   const failConnection = async (error: ServiceError, socket: Socket) => {
-    // Bytes after the first error of a connection are not a request.
+    // Report only the first error of a connection, because the bytes after it are not a request.
     if (failedSockets.has(socket)) return;
     failedSockets.add(socket);
     socket.pause();
-    // If the client has closed its side, Node would end the connection before the error is sent.
+    // If the client has closed its sending side, Node would end the connection before the error is sent.
     socket.removeAllListeners('end');
     const target = await queue.drain(socket);
     // A handler that reads the body of the interrupted request must not wait forever.
@@ -80,7 +80,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     socket.destroySoon();
   };
   server.on('connect', ({ socket }: IncomingMessage) => {
-    // Node has removed its own listeners: without these, an error would end the process and an idle socket would stay.
+    // Node removes its own listeners from this socket. Without these, an error would end the process.
     for (const event of ['error', 'timeout']) socket.on(event, () => socket.destroy());
     failConnection(methodNotAllowed('The service', allMethods), socket);
   });
@@ -95,10 +95,10 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
   });
   const address = server.address() as AddressInfo;
   return {
-    /** Without the version prefix. */
+    /** The URL of the server without the path `/v1`. */
     origin: `http://${urlHost(host)}:${address.port}`,
     port: address.port,
-    /** Stops accepting connections, finishes the running requests, and closes the rest after `graceMilliseconds`. */
+    /** Stops accepting connections and finishes running requests. Closes all connections after `graceMilliseconds`. */
     stop(graceMilliseconds: number): Promise<void> {
       isStopping = true;
       queue.stop();
@@ -133,17 +133,17 @@ function urlHost(host: string): string {
 function stop(server: Server, sockets: ReadonlySet<Socket>, graceMilliseconds: number): Promise<void> {
   return new Promise((resolve) => {
     const forceClose = setTimeout(() => {
-      // Node's own list lacks the sockets of CONNECT requests.
+      // Use our own list of sockets, because Node's list lacks those of CONNECT requests.
       for (const socket of sockets) socket.destroy();
     }, graceMilliseconds);
-    // Repeat this, because a request may still arrive on an idle connection.
+    // Repeat this, because a busy connection may become idle later.
     const closeIdle = setInterval(() => {
-      // Node does not count connections that never sent a byte as idle; browsers open them in advance.
+      // A connection that never sent a byte is not idle for Node. Browsers open such connections in advance.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
-      // Node also counts connections as idle whose last response is still being written: closing them would truncate it.
+      // A connection whose last response is still being written is idle for Node. Closing it would truncate the response.
       if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
     }, SWEEP_MILLISECONDS);
-    // server.close() would close idle connections at once, and stop checking for slow requests.
+    // Close only the TCP server: `server.close()` would close idle connections at once, and not check for slow requests.
     NetServer.prototype.close.call(server, () => {
       clearTimeout(forceClose);
       clearInterval(closeIdle);

@@ -34,7 +34,7 @@ function rejectedText({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParserEr
   return rawPacket.toString('latin1', start);
 }
 
-/** Sends an error as the last response of a connection: to the interrupted request, or directly to the socket. */
+/** Sends an error as the last response of a connection: as the response `target`, or directly to the socket. */
 export async function sendParserError(
   app: App,
   error: ServiceError,

@@ -18,14 +18,14 @@ type Connection = {
   /** In the order of arrival; the first one is being handled. */
   pending: PendingRequest[];
   latest?: PendingRequest;
-  /** Whether the connection closes after the latest request: what follows is ignored. */
+  /** Whether the connection closes after the latest request. Later requests are ignored then. */
   isClosing: boolean;
 };
 
 /**
- * Handles the pipelined requests of a connection one after the other, because Node passes them on all at once: a list that
- * follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not read its responses must not
- * fill the memory.
+ * Handles the pipelined requests of a connection one after the other, although Node passes all of them on at once. A
+ * list that follows a creation must contain the new animal (RFC 9112, 9.3.2), and a client that does not read its
+ * responses must not fill the memory.
  */
 export function createRequestQueue(handle: Handle) {
   const connections = new WeakMap<Socket, Connection>();
@@ -60,7 +60,7 @@ export function createRequestQueue(handle: Handle) {
     pending.shift();
     first.isComplete = true;
     first.onComplete?.();
-    // Node resumes reading when it releases a completed request.
+    // Node has resumed reading if it released a completed request, so pause the socket again.
     if (isClosing || pending.length > MAX_PENDING) socket.pause();
     else if (pending.length === MAX_PENDING) socket.resume();
   }
@@ -88,14 +88,14 @@ export function createRequestQueue(handle: Handle) {
       isStopping = true;
     },
 
-    /** Whether no other request of the connection waits for the one that is being handled. */
+    /** Whether no other request waits on the connection of this request. */
     isLast: ({ socket }: IncomingMessage): boolean => (connections.get(socket)?.pending.length ?? 0) <= 1,
 
     /**
-     * Waits until every request is complete that arrived in full before a parser error.
+     * Waits until every request that arrived in full before a parser error is complete.
      *
-     * @returns how to report the parser error: as the response to the request that it interrupted, as a response of its own,
-     * or not at all
+     * @returns the response of the request that the error interrupted, `response` if the error needs a response of its
+     * own, or `nothing` if it cannot be reported
      */
     async drain(socket: Socket): Promise<ServerResponse | 'response' | 'nothing'> {
       const { pending = [], latest, isClosing } = connections.get(socket) ?? {};
@@ -114,8 +114,8 @@ export function createRequestQueue(handle: Handle) {
 }
 
 /**
- * Whether the connection closes after this request. Node loses the bytes after a rejected Upgrade, and HTTP/1.0 has no
- * chunked coding, so that the start of the next request would be unknown (RFC 9112, 6.1).
+ * Whether the connection must close after this request, because the start of the next one is unknown: Node loses the
+ * bytes after a rejected Upgrade, and HTTP/1.0 has no chunked coding (RFC 9112, 6.1).
  */
 export const endsConnection = (
   { headers, httpVersion }: IncomingMessage,

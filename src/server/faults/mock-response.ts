@@ -36,7 +36,7 @@ export type MockContext = Pick<RouteMatch, 'operation' | 'path' | 'allow'> & {
 /**
  * An example of the operation's response with the status `code`. Nothing is counted or stored.
  *
- * @throws ServiceError 400 for a status that the operation never has
+ * @throws ServiceError 400 if `code` is neither the success status of the operation nor a status of any error
  */
 export function mockResponse(code: string, context: MockContext): ServiceResponse {
   const { status, headers, body } = buildMock(code, context);

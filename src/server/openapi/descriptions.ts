@@ -21,12 +21,12 @@ type OperationDescription = {
   tag: keyof typeof tagDescriptions;
   description: string;
   success: string;
-  /** Examples of the request body and the response body. */
+  /** `body` is an example of the request body, `example` of the response body. */
   body?: unknown;
   example: unknown;
 };
 
-/** What the operations table does not contain. */
+/** The texts and examples of the operations that `operations` does not contain. */
 export const operationDescriptions: Record<OperationName, OperationDescription> = {
   listPets: {
     tag: 'pets',
@@ -58,7 +58,7 @@ export const operationDescriptions: Record<OperationName, OperationDescription> 
   },
 };
 
-/** The sentence about the removal of a deprecated operation; none for the others. */
+/** The sentence about the removal of a deprecated operation; empty for other operations. */
 export function deprecationNote({ deprecated }: Operation): string[] {
   if (deprecated === undefined) return [];
   return [

@@ -51,7 +51,7 @@ export function openApiDocument() {
   };
 }
 
-/** A server of the document whose address is not known: readers enter it as the variable. */
+/** An environment whose address is not known. Readers of the document enter the address as the value of `variable`. */
 function environment(name: string, variable: string) {
   return {
     url: `{${variable}}`,

@@ -45,7 +45,7 @@ described here; unknown fields of requests are ignored.
 function planTable(): string {
   const rows = planNames.map((name) => {
     const { perMinute, perDay } = plans[name];
-    // Enterprise quotas are agreed for each key; those of the contract are only defaults.
+    // Enterprise quotas are agreed for each API key. The quotas in `plans` are only defaults.
     const quota =
       name === 'enterprise'
         ? ['custom', 'custom']

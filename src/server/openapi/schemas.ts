@@ -14,8 +14,8 @@ export type SchemaName = keyof typeof named;
 
 export const INT64: JsonSchema = { type: 'integer', format: 'int64' };
 
-// JSON Schemas of the schemas that zod cannot convert, because they check with a function. A missing one makes
-// toJsonSchemas() throw.
+// JSON Schemas of the zod schemas that zod cannot convert, because they validate with a function. If an entry is
+// missing, toJsonSchemas() throws.
 const checkedByFunction = new Map<z.core.$ZodType, JsonSchema>([
   [int64._zod.def.in, INT64],
   [int64Text._zod.def.in, INT64],
@@ -62,7 +62,7 @@ export function parameterSchemas(operation: Operation) {
   });
 }
 
-/** The entries of the operations table. */
+/** The entries of the operations table. `Object.entries` alone would lose the type of the names. */
 export const tableEntries = () => Object.entries(operations) as [keyof typeof operations, Operation][];
 
 function toJsonSchemas(schemas: Record<string, z.ZodMiniType>): Record<string, JsonSchema> {

@@ -22,8 +22,8 @@ const SECOND = 1_000;
 const MINUTE = 60_000;
 
 /**
- * Adds a rejected request. Those within a second after the first one of their window do not count, because they may have
- * been sent before the client received the 429.
+ * Adds a rejected request. Requests within a second after the first rejected one of a window do not count towards a
+ * ban, because the client may have sent them before it received the 429.
  */
 function addRefusedRequest(
   before: RefusedRequests | undefined,
@@ -39,8 +39,9 @@ function addRefusedRequest(
 export type BanTracker = ReturnType<typeof createBanTracker>;
 
 /**
- * Bans callers that continue to send requests after a 429. `stored` are the bans of an earlier run, by caller: their ends
- * in milliseconds since the epoch. `save` stores them whenever a ban begins, and does not fail.
+ * Bans callers that continue to send requests after a 429. `stored` maps callers that were banned in an earlier run to
+ * the ends of their bans, in milliseconds since the epoch. `save` stores all bans when a ban begins, and must not
+ * reject.
  */
 export function createBanTracker(
   { after, milliseconds }: BanRule,
@@ -53,14 +54,14 @@ export function createBanTracker(
   let lastSave = Promise.resolve();
 
   return {
-    /** The end of the caller's ban; undefined if it is not banned. */
+    /** The end of the caller's ban; undefined if the caller is not banned. */
     bannedUntil(caller: string): number | undefined {
       const until = banned.get(caller);
       if (until === undefined || until > clock.now()) return until;
       banned.delete(caller);
       return undefined;
     },
-    /** Records a rejected request; returns the end of the ban if it causes one. */
+    /** Records a rejected request. Returns the end of the ban if the request causes a ban. */
     async recordRefusal(caller: string, resetAt: number): Promise<number | undefined> {
       const now = clock.now();
       const requests = addRefusedRequest(refused.get(caller), resetAt, now);
@@ -68,7 +69,7 @@ export function createBanTracker(
         refused.set(caller, requests);
         return undefined;
       }
-      // Keep `firstAt`: requests sent after the ban count immediately.
+      // Keep `firstAt`, so that requests after the ban count immediately if their window is still the same.
       refused.set(caller, { ...requests, counted: [] });
       const until = now + milliseconds;
       banned.set(caller, until);

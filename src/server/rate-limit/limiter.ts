@@ -8,7 +8,7 @@ export type RateLimitWindow = { limit: number; remaining: number; resetAt: numbe
 /** `retryAt` (milliseconds since the epoch) is set if the request is rejected; `banned` if the caller is banned. */
 export type RateLimitDecision = { window: RateLimitWindow; retryAt?: number; banned?: true };
 
-/** Counts requests per caller. Asynchronous, because several processes may share one. */
+/** Counts requests per caller. Methods are asynchronous, so that a limiter can be shared by several processes. */
 export type RateLimiter = ReturnType<typeof createMemoryRateLimiter>;
 
 const MINUTE = 60_000;
@@ -17,7 +17,7 @@ const DAY = 86_400_000;
 type Counter = { start: number; used: number };
 type Counters = { minute: Counter; day: Counter };
 
-/** Fixed windows aligned to the UTC minute and day (D8), in memory: the counts restart with the process. */
+/** Uses fixed windows aligned to the UTC minute and day (D8). The counts are in memory and restart with the process. */
 export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker) {
   const callers = new Map<string, Counters>();
   let sweptAt = 0;
@@ -54,11 +54,11 @@ export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker) {
       }
       counters.minute.used++;
       if (Number.isFinite(quota.perDay)) counters.day.used++;
-      // Both windows lose one request, so the reported one stays the same.
+      // Both windows lose one request, so the same window still has fewer requests left.
       decision.window.remaining--;
       return decision;
     },
-    /** The decision that `consume` would return, without counting a request. */
+    /** The caller's current window and ban, without counting a request. */
     async peek(caller: string, quota: Quota): Promise<RateLimitDecision> {
       return evaluate(countersOf(caller), quota, bans?.bannedUntil(caller));
     },
@@ -79,7 +79,7 @@ function evaluate(
 ): RateLimitDecision {
   const leftThisMinute = Math.max(0, perMinute - minute.used);
   const leftToday = Math.max(0, perDay - day.used);
-  // Report the window with fewer requests left; if equal, the day, so that clients do not return too early.
+  // Report the window with fewer requests left. If equal, report the day, so that clients do not return too early.
   const window =
     leftToday <= leftThisMinute
       ? { limit: perDay, remaining: leftToday, resetAt: day.start + DAY }

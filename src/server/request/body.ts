@@ -31,8 +31,8 @@ function checkContentType(request: IncomingMessage): void {
 }
 
 /**
- * Counts the bytes that arrive, because Content-Length may be missing. Leaving a `for await` loop early would destroy the
- * socket, and the client would not receive the 413.
+ * Counts the bytes that arrive, because Content-Length may be missing. Does not use `for await`: leaving such a loop
+ * early would destroy the socket, and the client would not receive the 413.
  */
 function readBytes(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {

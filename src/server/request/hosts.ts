@@ -26,16 +26,16 @@ export function allowedHosts(
 ): ReadonlySet<string> | undefined {
   if (!isLoopbackAddress(address) && more.length === 0) return undefined;
   const bound = host.includes(':') ? `[${host}]` : host;
-  // The name as it was typed, and as clients spell it after parsing a URL.
+  // Allow the host as it was configured, and as clients spell the host after parsing a URL.
   return new Set([bound, new URL(`http://${bound}`).hostname, ...more].map((name) => name.toLowerCase()));
 }
 
 /**
- * Creates the check of the Host header (docs/service.md 10; RFC 9112, 3.2): exactly one, with one of `names` or a loopback
- * name, and any port because the port may be forwarded. The check throws a ServiceError: 400, or 421 for another name.
+ * Creates the check of the Host header (docs/service.md 10; RFC 9112, 3.2): there must be exactly one, and `names` must
+ * contain its name unless that is a loopback name. The check throws ServiceError 421 for another name, otherwise 400.
  */
 export function createHostCheck(names: ReadonlySet<string> | undefined): (request: IncomingMessage) => void {
-  // Most requests have the same Host header.
+  // Most requests have the same Host header, so its check is skipped.
   let lastAccepted: string | undefined;
 
   return (request) => {

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { invalidRequest, ServiceError } from '../http-errors.ts';
 
 /**
- * Rejects what Node's parser accepts although this service cannot handle it: other versions of HTTP, and transfer codings
- * other than chunked.
+ * Rejects what Node's parser accepts although this service cannot handle it: versions of HTTP other than 1.0 and 1.1,
+ * and transfer codings other than chunked.
  *
  * @throws ServiceError 400
  */

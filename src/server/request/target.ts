@@ -1,8 +1,8 @@
 import { invalidRequest } from '../http-errors.ts';
 
 /**
- * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. Stricter than the URL class, which
- * silently corrects invalid targets.
+ * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. The URL class would silently correct
+ * invalid targets.
  *
  * @throws ServiceError `invalid_request` for a target that is not a path
  */
@@ -40,7 +40,7 @@ export function parseQuery(target: string): Readonly<Record<string, string>> {
   return query;
 }
 
-// A record without a prototype, because any name may occur in a query. Faster than Object.create(null).
+// Objects without a prototype, because any name may occur in a query. A class is faster than Object.create(null).
 const QueryParameters = function QueryParameters() {} as unknown as new () => Record<string, string>;
 QueryParameters.prototype = Object.create(null);
 
