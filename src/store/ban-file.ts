@@ -32,7 +32,7 @@ export async function loadBans(directory: string): Promise<Bans> {
   return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
 }
 
-/** Resolves when the bans are durable. Only the server that holds the store may call this. @throws StoreError */
+/** Resolves when the bans are durable. Only the server that has locked the store may call this. @throws StoreError */
 export async function saveBans(directory: string, bans: Bans): Promise<void> {
   const path = banFile(directory);
   const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);

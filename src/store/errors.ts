@@ -23,22 +23,22 @@ export class StoreInUseError extends StoreError {
   }
 }
 
-/** A file of the store does not contain what was written to it. The file was not changed. */
+/** The content of a store file is not valid. The file was not changed. */
 export class StoreDamagedError extends StoreError {}
 
 /** A file of the store was written by a newer version of the program. */
 export class StoreVersionError extends StoreError {}
 
-/** A write or sync failed. Everything acknowledged is safe, and nothing more is accepted. */
+/** A write or sync failed. All acknowledged data is safe, and the store rejects every later request. */
 export class StoreFailedError extends StoreError {}
 
-/** The request is not valid. */
+/** The properties of a new API key are not valid. */
 export class StoreRequestError extends StoreError {}
 
-/** There is nothing with the requested name. */
+/** No API key has the requested name. */
 export class StoreNotFoundError extends StoreError {}
 
-/** Only an empty store can be seeded. */
+/** The store cannot be seeded, because it is not empty. */
 export class StoreNotEmptyError extends StoreError {}
 
 export const newerVersionError = (message: string): StoreVersionError =>

@@ -1,15 +1,15 @@
 import type { NewPet, Pet, PetStatus } from '../contract/schemas.ts';
 
-/** An animal or an order as JSON text. Responses contain it byte for byte. */
+/** An animal or an order as JSON text. Responses contain the text byte for byte. */
 export type PetJson = string;
 export type OrderJson = string;
 
 /** Makes a creation safe to repeat: the same key with the same body adds nothing for 24 hours (docs/service.md, D10). */
 export type Idempotency = {
-  /** The API key that sent the request: idempotency keys of different API keys are independent. */
+  /** The SHA-256 of the API key that sent the request. Idempotency keys of different API keys are independent. */
   scope: string;
   key: string;
-  /** SHA-256 of the request body in hexadecimal. */
+  /** SHA-256 of the animal in the request body, in hexadecimal. */
   bodyHash: string;
 };
 
@@ -18,25 +18,25 @@ export type CreatePet = { pet: NewPet & { status: PetStatus }; idempotency?: Ide
 export type CreateResult =
   /** `replayed`: `pet` is the response to the first request with this key, even if the animal has changed since. */
   | { kind: 'added' | 'replayed'; pet: PetJson }
-  /** The key was used with another body. */
+  /** The idempotency key was used with another body. */
   | { kind: 'mismatch' }
-  /** The first request with this key is not complete. */
+  /** The first request with this idempotency key is not complete. */
   | { kind: 'in_flight' };
 
-/** The first `limit` animals with ids above `after`, in ascending order of id. */
+/** The first `limit` animals with this status and with ids above `after`, in ascending order of id. */
 export type PageQuery = { limit: number; status?: PetStatus | undefined; after?: bigint | undefined };
 
 /**
- * `pets` is the JSON texts of the animals in UTF-8, separated by commas. It can be a view of the store's memory, so it
- * must not be changed. `next` is the id of the last animal if more follow. Long animals can make a page shorter than its
- * limit.
+ * `pets` contains the JSON texts of the animals in UTF-8, separated by commas. The buffer can be a view of the store's
+ * memory, so it must not be changed. `next` is the id of the last animal if more follow. Long animals can make a page
+ * shorter than its limit.
  */
 export type Page = { pets: Buffer; next?: bigint };
 
 export type Seed = { pets: readonly (CreatePet['pet'] & Pick<Pet, 'id'>)[]; orders: readonly unknown[] };
 
 /**
- * The inventory. Reads return only durable data. Several processes may share a store, so callers cache nothing.
+ * The inventory. Reads return only durable data. Several processes may share a store, so callers must not cache data.
  *
  * @throws StoreFailedError from every method except `close` after a write has failed
  */
@@ -53,7 +53,7 @@ export interface Store {
   /** Whether nothing was ever added. */
   isEmpty(): Promise<boolean>;
   /**
-   * Fills an empty store with all of the seed or nothing. Keeps the ids.
+   * Adds the whole seed to an empty store, or nothing if that fails. The animals keep their ids.
    *
    * @throws StoreNotEmptyError
    */

@@ -2,8 +2,8 @@ import type { OpenFile } from './file-system.ts';
 import { writeFully } from './files.ts';
 
 /**
- * A file open for durable appends. Only this object may write to the file: if the file was deleted or its size changed,
- * appends fail.
+ * A file open for durable appends. Only this object may write to the file. Appends fail if another program changed the
+ * file size or deleted the file.
  */
 export class AppendFile {
   #file: OpenFile;
@@ -11,7 +11,7 @@ export class AppendFile {
   #last: Promise<unknown> = Promise.resolve();
   #failure: { error: unknown } | undefined;
 
-  /** `end` is the file size in bytes. */
+  /** `end` is the current file size in bytes. */
   constructor(file: OpenFile, end: number) {
     this.#file = file;
     this.#end = end;
@@ -20,7 +20,7 @@ export class AppendFile {
   /**
    * Appends the bytes and syncs them. Concurrent calls run one after the other. Returns the offset of the first byte.
    *
-   * @throws the first error, from then on for every call: after a failed write the end of the file is unknown
+   * @throws if the append fails. Every later call throws the same error, because the end of the file is unknown then
    */
   append(bytes: Uint8Array): Promise<number> {
     const appended = this.#last.then(() => this.#append(bytes));
@@ -28,7 +28,7 @@ export class AppendFile {
     return appended;
   }
 
-  /** @throws if the file was deleted, was changed by another program, or an earlier append failed */
+  /** @throws if the file was deleted, if another program changed its size, or if an earlier append failed */
   async check(): Promise<void> {
     if (this.#failure) throw this.#failure.error;
     try {

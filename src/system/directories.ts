@@ -24,7 +24,7 @@ export async function makePrivateDirectory(fileSystem: FileSystem, path: string)
   await fileSystem.chmod(path, 0o700);
 }
 
-/** Synchronous `makeDirectory` on this machine's file system. Returns false if the directory existed. */
+/** Like `makeDirectory`, but synchronous and always on this machine. Returns false if the directory existed. */
 export function makeDirectorySync(path: string, withParents = true): boolean {
   try {
     mkdirSync(path, { mode: 0o700 });

@@ -42,7 +42,7 @@ export const realFileSystem: FileSystem = {
     const handle = await fs.open(path, FLAGS[mode], 0o600);
     return {
       read: async (...args) => (await handle.read(...args)).bytesRead,
-      // Synchronous, because the call takes microseconds and a thread-pool round trip several times as long.
+      // Write synchronously, because a write takes microseconds and the thread pool would add several times as much.
       write: async (...args) => writeSync(handle.fd, ...args),
       datasync: () => handle.datasync(),
       truncate: (length) => handle.truncate(length),
@@ -61,7 +61,7 @@ export const realFileSystem: FileSystem = {
     return [ino, size, mtimeMs, ctimeMs].join(':');
   },
   async syncDirectory(path) {
-    // Windows cannot open a directory; it writes directory entries through.
+    // Windows cannot open a directory, but writes changed directory entries to the disk immediately.
     if (process.platform === 'win32') return;
     const handle = await fs.open(path, O_RDONLY);
     try {

@@ -5,15 +5,15 @@ import type { TextRef } from './text-arena.ts';
 import { Uint32Table } from './uint32-table.ts';
 
 /**
- * An idempotency key and its request body: the first 32 hexadecimal digits of the SHA-256 of each, and the same as words
- * of 32 bits.
+ * Identifies an idempotency key and the body of its request: `hex` is the first 32 hexadecimal digits of the SHA-256 of
+ * the key, then those of the body. `words` are the same digits as eight 32-bit numbers.
  */
 export type Fingerprint = { hex: string; words: number[] };
 
 const KEY_WORDS = 4;
 export const FINGERPRINT_WORDS = 8;
 
-/** `salt` keeps clients from choosing keys that all hash to the same bucket. */
+/** The secret `salt` keeps clients from choosing keys that all hash to the same bucket. */
 export function fingerprintOf({ scope, key, bodyHash }: Idempotency, salt: string): Fingerprint {
   // The length separates scope and key. UTF-16 keeps unpaired surrogates distinct.
   const name = Buffer.from(`${salt}${scope.length}:${scope}${key}`, 'utf16le');
@@ -28,8 +28,8 @@ export function wordsOfHex(hex: string): number[] {
   return words;
 }
 
-// The columns of an entry: the fingerprint, where the text of the response is, the next older entry in its bucket, and
-// the time of its record.
+// The columns of an entry: the fingerprint, the position of the response's text, the next older entry in the same
+// bucket, and the time of the journal record.
 const CHUNK = FINGERPRINT_WORDS;
 const [START, LENGTH, OLDER, TIME_HIGH, TIME_LOW, COLUMNS] = [9, 10, 11, 12, 13, 14];
 /** The chunk of an entry whose response is not durable yet. */
@@ -42,7 +42,7 @@ const IN_FLIGHT = 2 ** 32 - 1;
  * An entry refers to the text of the first response, not to the animal: a replay returns that text whatever happens to
  * the animal later.
  *
- * Buckets are linked lists, newest entry first. Entries below `#oldest` have expired, so a list ends at the first of
+ * Buckets are linked lists, newest entry first. Entries below `#oldest` have expired, so a search ends at the first of
  * them.
  */
 export class IdempotencyIndex {
@@ -50,7 +50,7 @@ export class IdempotencyIndex {
   /** The newest entry of each bucket. The number of buckets is a power of two. */
   #buckets = new Uint32Array(1024);
   #oldest = 1;
-  /** Entries from here on are not in a bucket yet. */
+  /** Entries from this number on are not in a bucket yet. */
   #firstUnlinked = 1;
 
   constructor() {
@@ -58,7 +58,7 @@ export class IdempotencyIndex {
     this.#entries.add();
   }
 
-  /** The response to the first request with this key, `mismatch` if that had another body. `now` is in milliseconds. */
+  /** The response to the first request with this key; `mismatch` if that one had another body. `now` is in milliseconds. */
   find(words: number[], now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
     this.#evictExpired(now);
     this.#link();
@@ -72,7 +72,7 @@ export class IdempotencyIndex {
       : 'mismatch';
   }
 
-  /** Adds a key in flight. Returns its entry for `complete`. The fingerprint is the words from `from` on. */
+  /** Adds a key in flight, whose fingerprint starts at `words[from]`. Returns the entry to pass to `complete`. */
   reserve(words: number[], from = 0): number {
     const entry = this.#entries.add();
     const block = this.#entries.block(entry);
@@ -82,7 +82,7 @@ export class IdempotencyIndex {
     return entry;
   }
 
-  /** `response` is the text of the first response; `time` is the time of its record in milliseconds since 1970. */
+  /** Sets the text of the first response, and the time of its journal record in milliseconds since 1970. */
   complete(entry: number, response: TextRef, time: number): void {
     const block = this.#entries.block(entry);
     const row = this.#entries.offset(entry);
@@ -93,7 +93,7 @@ export class IdempotencyIndex {
     block[row + TIME_LOW] = time;
   }
 
-  /** A key that was used again after it expired can have two entries. */
+  /** The newest entry of a key. A key that was used again after it expired can have two entries. */
   #newest(words: number[]): number | undefined {
     let entry = this.#buckets[(words[0] ?? 0) & (this.#buckets.length - 1)] ?? 0;
     while (entry >= this.#oldest) {
@@ -122,7 +122,7 @@ export class IdempotencyIndex {
     return this.#entries.get(entry, TIME_HIGH) * 2 ** 32 + this.#entries.get(entry, TIME_LOW);
   }
 
-  /** Puts new entries into buckets. Deferred to the first search, because a start may load a million keys. */
+  /** Puts new entries into buckets. Only a search does this, so that starting with a million keys is fast. */
   #link(): void {
     const { size } = this.#entries;
     if (size - this.#oldest > this.#buckets.length) {

@@ -5,7 +5,7 @@ import { Uint32Table } from './uint32-table.ts';
 
 /** A page ends after this many bytes, because slow clients can make the server hold many pages in memory. */
 const MAX_PAGE_BYTES = 2 ** 20;
-/** The columns of an animal: the two halves of its id, and where its text is. */
+/** The columns of an animal: the two halves of its id, and the position of its text. */
 const [ID_HIGH, ID_LOW, CHUNK, START, LENGTH, COLUMNS] = [0, 1, 2, 3, 4, 5];
 const COMMA = 0x2c;
 
@@ -22,7 +22,7 @@ export type PackedPets = {
   ends: number[];
 };
 
-/** Where the nth of the appended texts is in the arena. */
+/** The reference to the nth text of `pets` (from 0), after the arena placed the texts. */
 export function textRefOf({ start, ends }: PackedPets, n: number, { chunk, shift }: TextPlacement): TextRef {
   const first = n === 0 ? start : (ends[n - 1] ?? start) + 1;
   return { chunk, start: first + shift, length: (ends[n] ?? first) - first };
@@ -47,7 +47,7 @@ export class PetIndex {
     return this.size === 0 ? undefined : this.#idAt(this.size - 1);
   }
 
-  /** Adds animals with higher ids than all others. With `mayTake`, their buffer can become part of the index. */
+  /** Adds animals with higher ids than all others. With `mayTake`, the buffer of `pets` can become part of the index. */
   append(pets: PackedPets, mayTake = false): TextPlacement {
     const end = pets.ends[pets.count - 1] ?? pets.start;
     const placement = this.texts.append(pets.bytes, pets.start, end, mayTake);
@@ -65,7 +65,7 @@ export class PetIndex {
     });
   }
 
-  /** The time for a page does not depend on its place in the list. */
+  /** Searches with bisection, so that pages far into the list are fast too. */
   page({ limit, status, after }: PageQuery): Page {
     const from = after === undefined ? 0 : this.#lowerBound(after + 1n);
     const index = status && this.#byStatus[status];
@@ -147,14 +147,14 @@ export class PetIndex {
   }
 }
 
-/** The upper 32 bits of an int64. Ids that are exact as numbers are numbers, for speed. */
+/** The upper 32 bits of an int64. An id is a bigint only if a number is not exact, because numbers are faster. */
 const highWord = (id: number | bigint): number =>
   typeof id === 'number' ? Math.floor(id / 2 ** 32) : Number(BigInt.asIntN(32, id >> 32n));
 
 const lowWord = (id: number | bigint): number =>
   typeof id === 'number' ? id >>> 0 : Number(BigInt.asUintN(32, id));
 
-/** The smallest index below `size` for which `isReached` is true, and all indexes after it; `size` if there is none. */
+/** The first index for which `isReached` is true, or `size`. `isReached` must be monotonic: true for all later indexes. */
 function lowerBound(size: number, isReached: (index: number) => boolean): number {
   let low = 0;
   let high = size;

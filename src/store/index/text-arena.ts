@@ -1,5 +1,5 @@
 const CHUNK_BYTES = 2 ** 23;
-/** A buffer is not taken if less than this fraction of it is used. */
+/** A buffer is copied instead of taken if less than this fraction of its bytes is used. */
 const MIN_FILL = 0.8;
 const EMPTY = Buffer.alloc(0);
 
@@ -7,8 +7,8 @@ const EMPTY = Buffer.alloc(0);
 export type TextRef = { chunk: number; start: number; length: number };
 
 /**
- * Where texts were added: in `chunk`, `shift` bytes after their offsets in the buffer. `isTaken` means that the buffer
- * itself became that chunk.
+ * Where the texts of a buffer were added: in `chunk`, `shift` bytes after their offsets in the buffer. `isTaken` means
+ * that the buffer itself became that chunk.
  */
 export type TextPlacement = { chunk: number; shift: number; isTaken: boolean };
 
@@ -22,8 +22,8 @@ export class TextArena {
   #free = 0;
 
   /**
-   * Adds the bytes from `start` to `end`, plus one unused byte after them. With `mayTake`, the whole buffer becomes part
-   * of the arena instead of being copied, if most of it is used: a start with a million animals takes 8 % less time.
+   * Adds the bytes from `start` to `end`, and reserves the byte after them for a separator. With `mayTake`, the whole
+   * buffer becomes part of the arena if most of it is used. A start with a million animals then takes 8 % less time.
    */
   append(bytes: Buffer, start: number, end: number, mayTake: boolean): TextPlacement {
     const length = end - start + 1;

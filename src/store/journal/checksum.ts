@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 
-/** Up to this length, the loop is faster than a call of zlib: a start with a million short records takes 10 % less time. */
+/** In bytes. Below this length, the loop is faster than zlib: a start with a million short records takes 10 % less time. */
 const MAX_LOOP_BYTES = 300;
 /** The CRC-32 of each byte, followed by 0 to 7 zero bytes: eight tables of 256 entries (slicing-by-8). */
 const TABLES = createTables();
@@ -30,7 +30,7 @@ export function checksum(bytes: Buffer, start: number, end: number): number {
 function createTables(): Int32Array {
   const tables = new Int32Array(8 * 256);
   for (let i = 0; i < tables.length; i++) {
-    // The entry of the table before, with one more zero byte after it.
+    // Each table continues the entries of the previous table with one more zero byte.
     let crc = i < 256 ? i : (tables[i - 256] ?? 0);
     for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? 0xedb88320 ^ (crc >>> 1) : crc >>> 1;
     tables[i] = crc;

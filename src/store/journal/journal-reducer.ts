@@ -5,7 +5,7 @@ import type { PackedBatch } from './record-format.ts';
 import { parseRecordJson } from './record-json.ts';
 import { RecordParser } from './record-parser.ts';
 
-/** The state that the records of a journal add up to. */
+/** The state that results from all records of a journal. */
 export type Contents = {
   pets: PetIndex;
   keys: IdempotencyIndex;
@@ -14,7 +14,7 @@ export type Contents = {
   seq: number;
 };
 
-/** Why a record cannot be used. `isNewer`: because a newer version of the program wrote it. */
+/** Why a record cannot be used. `isNewer` means that a newer version of the program wrote the record. */
 export type RecordProblem = { reason: string; isNewer?: boolean };
 
 /** Builds the state from the records of a journal, in their order. `now` is in milliseconds since 1970. */
@@ -41,13 +41,13 @@ export class JournalReducer {
     const parser = this.#parser;
     const before = parser.pets.count;
     if (parser.parse(bytes, start, end)) return this.#check(parser.seq, parser.pets, before);
-    // An order, or a record that another version wrote.
+    // The parser rejects orders, and records that another version wrote.
     const record = parseRecordJson(bytes.toString('utf8', start, end));
     if (!record) return { reason: 'the record is not valid' };
     if (record === 'unknown_kind') return { reason: 'the record is of an unknown kind', isNewer: true };
     const problem = this.#check(record.seq, record.pets, 0);
     if (problem) return problem;
-    // The records before this one are copied, because the caller continues to use their buffer.
+    // Add the earlier animals first. Copy them, because the caller continues to use their buffer.
     this.commit(false);
     this.#append(record, false);
     if (record.order !== undefined) this.contents.orders.push(record.order);
@@ -55,8 +55,8 @@ export class JournalReducer {
   }
 
   /**
-   * Adds the animals of the records since the last call. With `mayTake`, their buffer can become part of the state;
-   * returns true if it did.
+   * Adds the animals of the records since the last call to the state. With `mayTake`, their buffer can become part of
+   * the state; returns true if it did.
    */
   commit(mayTake: boolean): boolean {
     const isTaken = this.#append(this.#parser, mayTake);
@@ -64,7 +64,7 @@ export class JournalReducer {
     return isTaken;
   }
 
-  /** Sequence numbers have no gaps, and ids ascend. Checks the animals from the index `first` on. */
+  /** Checks that `seq` continues the sequence without a gap, and that the ids ascend from the index `first` on. */
   #check(seq: number, { ids, count }: PackedPets, first: number): RecordProblem | undefined {
     const { contents } = this;
     if (seq !== contents.seq + 1) return { reason: `record ${seq} follows record ${contents.seq}` };

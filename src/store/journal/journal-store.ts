@@ -57,7 +57,7 @@ async function openLocked(settings: Settings, lock: DirectoryLock): Promise<Jour
   const { files, directory, clock, onWarning } = settings;
   const names = await files.readdir(directory);
   for (const name of names) {
-    // Temporary files of a process that was killed.
+    // A process that was killed can leave temporary files.
     if (/^(journal|bans)[.]/.test(name) && isTemporaryName(name)) await files.unlink(join(directory, name));
   }
   if (!names.includes(JOURNAL)) {
@@ -159,7 +159,7 @@ export class JournalStore implements Store {
   async #finish(): Promise<void> {
     await this.#seeding;
     await this.#writer.finish();
-    // Everything acknowledged is synced, so an error of close loses nothing.
+    // All acknowledged data is synced, so an error while closing loses nothing.
     await this.#journal.file.close().catch(() => {});
     await this.#lock.release();
   }

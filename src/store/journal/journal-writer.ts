@@ -3,17 +3,17 @@ import { textRefOf } from '../index/pet-index.ts';
 import type { Journal } from './load-journal.ts';
 import { encodeBatch, type PetEntry } from './record-format.ts';
 
-/** The maximum number of animals in a batch, and about its maximum number of bytes. */
+/** The limits of a batch: its number of animals, and approximately its size. */
 export const MAX_BATCH = 1000;
 const MAX_BATCH_BYTES = 2 ** 20;
 
-/** An animal to be written. `bytes` is its size in a record: see `recordBytes`. */
+/** An animal to be written. `bytes` is the animal's size in a record, as `recordBytes` calculates it. */
 export type NewEntry = PetEntry & { bytes: number };
 
 /** Animals that are written in one record and synced together. */
 export class Batch {
   readonly entries: NewEntry[] = [];
-  /** For each animal its entry in the idempotency index, if it has a key. */
+  /** For each animal with an idempotency key, the entry of the key in the idempotency index; undefined for the others. */
   readonly keys: (number | undefined)[] = [];
   resolve: () => void = () => {};
   reject: (error: unknown) => void = () => {};
@@ -36,8 +36,8 @@ export class Batch {
 }
 
 /**
- * Appends animals to a journal, and to its contents in memory after they are on the disk. Group commit: animals that
- * arrive during the sync of a batch form the next batch.
+ * Appends animals to a journal. After they are on the disk, adds them to the journal's contents in memory. Animals that
+ * arrive during the sync of a batch form the next batch (group commit).
  */
 export class JournalWriter {
   #journal: Journal;
@@ -46,7 +46,7 @@ export class JournalWriter {
   #queue: Batch[] = [];
   #running: Promise<void> | undefined;
 
-  /** `onFailure` converts the error of a failed write to the one with which all animals are rejected. */
+  /** `onFailure` converts the error of a failed write to the error with which all waiting animals are rejected. */
   constructor(journal: Journal, clock: Clock, onFailure: (error: unknown) => Error) {
     this.#journal = journal;
     this.#clock = clock;
@@ -83,7 +83,7 @@ export class JournalWriter {
     let last: Batch | undefined;
     for (let batch = this.#queue.shift(); batch; batch = this.#queue.shift()) {
       const writing = this.#write(batch);
-      // Respond to the requests of the last batch while the disk syncs this one.
+      // Respond to the requests of the previous batch while the disk syncs the current one.
       last?.resolve();
       last = batch;
       try {

@@ -14,7 +14,7 @@ export const JOURNAL = 'journal.ndjson';
 export type Journal = { file: AppendFile; header: JournalHeader; contents: Contents; nextId: bigint };
 
 /**
- * Opens the journal and replays it. Everything returned is on the disk. `now` is in milliseconds since 1970.
+ * Opens the journal and replays its records. All returned data is on the disk. `now` is in milliseconds since 1970.
  *
  * @throws StoreDamagedError, StoreVersionError; the file is then unchanged
  */

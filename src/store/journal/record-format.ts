@@ -10,30 +10,30 @@ import { Instant } from '../stored-json.ts';
 import { checksum } from './checksum.ts';
 
 /*
- * The journal is a file of JSON lines: a header, then one record per synced batch of animals or per order. Every line
- * begins with the CRC-32 of the bytes from `"seq"` to the end of the line:
+ * The journal is a file of JSON lines: a header, then one record per synced batch of animals or per order. The checksum
+ * `crc` is the CRC-32 of the bytes from `"seq"` to the end of the line, without the newline:
  *
  *   {"crc":"1c291ca3","seq":0,"format":1,"id":"…","secret":"…","created":"2026-11-20T00:00:00.000Z"}
  *   {"crc":"…","seq":1,"at":1795132800000,"pets":[{"id":1,…},{"id":2,…}],"keys":[{"pet":0,"key":"…","body":"…"}]}
  *   {"crc":"…","seq":2,"at":1795132800000,"order":{…}}
  *
- * `at` is in milliseconds since 1970. An entry of `keys` is the idempotency key with which `pets[pet]` was created, as
- * the two halves of its fingerprint in hexadecimal: the text of that animal is the response to a replay.
+ * `at` is in milliseconds since 1970. An entry of `keys` is the idempotency key with which `pets[pet]` was created:
+ * `key` and `body` are the two halves of its fingerprint. The text of that animal is the response to a replay.
  *
- * A later version may add fields to any of these, which older versions ignore, and records with another field in place
- * of `pets` and `order`, which older versions refuse.
+ * A later version may add fields to any of these lines; older versions ignore them. It may also add records with
+ * another field in place of `pets` and `order`; older versions refuse to read these.
  */
 
 const FORMAT = 1;
 export const NEWLINE = 0x0a;
-/** The start of every record. A JSON string cannot contain these bytes, because its quotes are escaped. */
+/** The start of every line. A JSON string cannot contain these bytes, because quotes in a string are escaped. */
 export const RECORD_PREFIX = Buffer.from('{"crc":"');
-/** The number of bytes before those that the checksum covers: the prefix, eight digits and `",`. */
+/** The number of bytes before those that the checksum covers: `{"crc":"`, eight digits and `",`. */
 export const PREFIX_LENGTH = 18;
-/** Lines are at most this long, so that a reader knows when to give up. */
+/** The longest line. The limit tells a reader when to stop looking for a newline. */
 export const MAX_LINE_BYTES = 16 * 2 ** 20;
 const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
-/** The maximum size of an entry of `keys`. */
+/** The maximum size of an entry of `keys`, in bytes. */
 const KEY_BYTES = 110;
 
 /** The value of each byte that is a lower-case hexadecimal digit, -1 for other bytes. */
@@ -41,7 +41,7 @@ const HEX_DIGITS = Int8Array.from({ length: 256 }, (_, byte) =>
   '0123456789abcdef'.indexOf(String.fromCharCode(byte)),
 );
 
-/** The identity of a store. `secret` salts the fingerprints of idempotency keys. */
+/** The first line of a journal, with the id of the store. `secret` salts the fingerprints of idempotency keys. */
 export type JournalHeader = { id: string; secret: string; created: string };
 
 /** An animal to be written: its JSON text, and the fingerprint of its idempotency key. */
@@ -52,7 +52,7 @@ export type PetEntry = {
   fingerprint?: Fingerprint | undefined;
 };
 
-/** Idempotency keys: for each the index of its animal, the time of its record, and the words of its fingerprint. */
+/** Idempotency keys: for each the index of its animal, the time of its record, and FINGERPRINT_WORDS words. */
 export type PackedKeys = { count: number; pets: number[]; times: number[]; words: number[] };
 
 /** Animals and their idempotency keys. */
@@ -94,7 +94,7 @@ export function damagedAt(path: string, offset: number, reason: string): StoreDa
   );
 }
 
-/** One record for all of the animals, and where their texts are in it. `at` is in milliseconds since 1970. */
+/** Encodes all of the animals as one record, and locates their texts in it. `at` is in milliseconds since 1970. */
 export function encodeBatch(seq: number, at: number, entries: readonly PetEntry[]): PackedPets {
   const head = `"seq":${seq},"at":${at},"pets":[`;
   const start = PREFIX_LENGTH + head.length;
@@ -127,7 +127,7 @@ export function encodeOrder(seq: number, at: number, order: OrderJson): Buffer {
 /**
  * The number of bytes that an animal or an order needs in a record.
  *
- * @throws StoreError if that is too much
+ * @throws StoreError if the record would be too long
  */
 export function recordBytes(text: string, fingerprint?: Fingerprint): number {
   const bytes = Buffer.byteLength(text) + (fingerprint ? KEY_BYTES : 0) + 1;
@@ -156,7 +156,7 @@ function withChecksum(covered: string): Buffer {
   return line;
 }
 
-/** Parses eight lower-case hexadecimal digits; -1 if they are anything else. */
+/** Parses eight lower-case hexadecimal digits; -1 if the bytes are anything else. */
 export function parseHex32(bytes: Buffer, start: number): number {
   let value = 0;
   let all = 0;

@@ -17,7 +17,7 @@ const AnyRecord = z.object({
   keys: z.optional(z.array(StoredKey)),
 });
 
-/** A record: animals or an order. */
+/** A parsed record, with animals or an order. */
 export type JournalRecord = PackedBatch & { seq: number; order: OrderJson | undefined };
 
 /**

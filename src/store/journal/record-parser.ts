@@ -41,14 +41,14 @@ const [DIGIT_0, DIGIT_9] = [0x30, 0x39];
  * JSON.parse and without copying the texts of the animals. Use one parser for all records of a journal.
  */
 export class RecordParser {
-  /** The sequence number of the last record. */
+  /** The sequence number of the record that was parsed last. */
   seq = 0;
   /**
    * The animals of all records since the last `reset`. Their texts are moved next to each other within the buffer, so
-   * that one copy moves all of them to the arena: a copy per record takes three times as long.
+   * that the arena can copy all of them at once: a copy per record takes three times as long.
    */
   readonly pets: PackedPets = { bytes: Buffer.alloc(0), start: 0, count: 0, ids: [], statuses: [], ends: [] };
-  /** The idempotency keys of the same records. */
+  /** The idempotency keys of all records since the last `reset`. */
   readonly keys: PackedKeys = { count: 0, pets: [], times: [], words: [] };
   #bytes = this.pets.bytes;
   #view: DataView = new DataView(new ArrayBuffer(0));
@@ -61,8 +61,8 @@ export class RecordParser {
   }
 
   /**
-   * Parses the record from `start` to `end`. Returns false if it has another form; then the buffer is unchanged. If true,
-   * the buffer can be changed from the start of the first record since the last `reset`.
+   * Parses the record from `start` to `end`. Returns false and leaves the buffer unchanged if the record has another
+   * form. Otherwise, bytes after the start of the first record since the last `reset` can have moved.
    */
   parse(bytes: Buffer, start: number, end: number): boolean {
     if (this.#bytes !== bytes) {
@@ -125,7 +125,7 @@ export class RecordParser {
     }
   }
 
-  /** Moves the texts of the last record next to those of the records before. */
+  /** Moves the texts of the current record next to those of the earlier records. */
   #move(petsBefore: number, start: number, end: number): void {
     const { pets } = this;
     if (petsBefore === 0) {
@@ -156,7 +156,7 @@ export class RecordParser {
     return undefined;
   }
 
-  /** A bigint if it has more than 15 digits, otherwise a number. */
+  /** Reads an integer: a bigint if it has more than 15 digits, otherwise a number. Undefined if there is no int64. */
   #int64(): number | bigint | undefined {
     const bytes = this.#bytes;
     const start = this.#next;
@@ -187,7 +187,7 @@ export class RecordParser {
     return false;
   }
 
-  /** Reads hexadecimal digits into words of the last fingerprint. */
+  /** Reads `count` words of eight hexadecimal digits into `keys.words`, from the index `first` on. */
   #words(first: number, count: number): boolean {
     for (let i = first; i < first + count; i++, this.#next += 8) {
       const word = parseHex32(this.#bytes, this.#next);

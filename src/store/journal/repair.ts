@@ -32,8 +32,8 @@ export async function truncateTornTail(
 }
 
 /**
- * Writes the last record again, with its newline. It is the only record that may not be synced: after a failed fsync,
- * the system can consider pages clean that never reached the disk.
+ * Writes the last record again, with its newline, and syncs the file. Only the last record may not be on the disk:
+ * after a failed fsync, the system can consider pages clean that it never wrote.
  *
  * @returns the length of the file
  */

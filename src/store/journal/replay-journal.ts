@@ -4,7 +4,7 @@ import { hasValidChecksum, MAX_LINE_BYTES, NEWLINE, RECORD_PREFIX } from './reco
 
 const CHUNK_BYTES = 2 ** 20;
 
-/** How far the valid records of a journal go. Offsets are in bytes from the start of the file. */
+/** How far the valid records of a journal reach. Offsets are in bytes from the start of the file. */
 export type Replayed = {
   /** The start of the last valid record. */
   last: number;
@@ -16,15 +16,15 @@ export type Replayed = {
 
 /** Receives the records of a journal in their order. */
 export interface RecordSink {
-  /** The bytes from `start` to `end` are a record without its newline, from `offset` of the file. */
+  /** `bytes` contains the record, without its newline, from `start` to `end`. The record starts at `offset` of the file. */
   record(bytes: Buffer, start: number, end: number, offset: number): void;
   /** Called before the buffer is used for the next chunk. Return true to keep the buffer. */
   commit(): boolean;
 }
 
 /**
- * Passes each record of the file to the sink, up to the first that is not valid. Uses constant memory, and reads the next
- * chunk while the sink processes the last one.
+ * Passes each record of the file to the sink, up to the first that is not valid. Reads chunk by chunk: while the sink
+ * processes a chunk, the next one is read.
  */
 export async function replayJournal(file: OpenFile, size: number, sink: RecordSink): Promise<Replayed> {
   const state = { last: 0, end: 0, lacksNewline: false };
@@ -56,7 +56,7 @@ export async function replayJournal(file: OpenFile, size: number, sink: RecordSi
   return state;
 }
 
-/** Passes the records before the byte `end` to the sink. Returns false at the first that is not valid. */
+/** Passes the records before the byte `end` to the sink. Returns false at the first record that is not valid. */
 function passRecords(bytes: Buffer, end: number, state: Replayed, sink: RecordSink): boolean {
   let start = 0;
   while (start < end) {

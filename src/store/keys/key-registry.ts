@@ -15,9 +15,9 @@ import {
 /** The properties of an API key that a server needs. */
 export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
 
-/** A known key is used for this long before the files are checked again: a revocation takes effect within a second. */
+/** A known key is accepted for this long after the files were read. A revocation takes effect within a second. */
 const FRESH_MS = 500;
-/** Unknown keys make the registry read the files at most ten times a second. */
+/** An unknown key makes the registry read the files again after this time, or if a file was created or deleted. */
 const UNKNOWN_KEY_MS = 100;
 
 export type RegistryOptions = {
@@ -29,20 +29,20 @@ export type RegistryOptions = {
 /** A key file that was read. `key` is undefined if the file is damaged. */
 type CachedFile = { version: string; key: StoredKey | undefined };
 
-/** The API keys of a store. Follows changes of the key files. */
+/** The API keys of a store. Changes of the key files take effect without a restart. */
 export class KeyRegistry {
   #directory: string;
   #files: FileSystem;
   #onWarning: (message: string) => void;
   #temporary = new Map<string, KnownKey>();
   #byHash = new Map<string, KnownKey>();
-  /** By name; files are read again only if their version changes. */
+  /** The key files by name. A file is read again only if its version changes. */
   #cache = new Map<string, CachedFile>();
   #directoryVersion: string | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
   #readForUnknownAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
-  /** How many times reading the files has started, and which of these completed last. */
+  /** How often reading the files has started, and the number of the latest completed reading. */
   #started = 0;
   #completed = 0;
   #warned = new Set<string>();
@@ -61,7 +61,7 @@ export class KeyRegistry {
     return key;
   }
 
-  /** Finds a key by its SHA-256 in hexadecimal. Synchronous if the files need no check. `now` is in milliseconds. */
+  /** Finds a key by its SHA-256 in hexadecimal. Returns a promise if the files must be read. `now` is in milliseconds. */
   find(sha256: string, now: number): KnownKey | undefined | Promise<KnownKey | undefined> {
     const temporary = this.#temporary.get(sha256);
     if (temporary) return temporary;
@@ -128,7 +128,7 @@ export class KeyRegistry {
     }
   }
 
-  /** Changes when a key file is created or deleted. */
+  /** The version of the key directory, which changes when a key file is created or deleted. */
   #readDirectoryVersion(): Promise<string | undefined> {
     return this.#files.version(keyDirectory(this.#directory)).catch(() => undefined);
   }

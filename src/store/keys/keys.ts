@@ -44,7 +44,7 @@ const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: quota, perDa
   z.refine(hasBothOrNoQuota, { error: 'a quota needs both requests per minute and requests per day' }),
 );
 
-/** The contents of a key's file. The store does not have the key itself. `created` is an ISO 8601 time. */
+/** The contents of the file of an API key. The file has only a hash of the key. `created` is an ISO 8601 time. */
 export type StoredKey = z.infer<typeof StoredKey>;
 const StoredKey = z.extend(z.object(NewKey.shape, fieldError('must be a JSON object')), {
   sha256: Sha256,
@@ -69,7 +69,7 @@ export const keyDirectory = (directory: string): string => join(resolve(director
 export const keyPath = (directory: string, name: string): string =>
   join(keyDirectory(directory), `${name}.json`);
 
-/** A key's own quota, or its plan's. */
+/** The API key's own quota if it has one, otherwise the quota of its plan. */
 export function quotaOf(key: Pick<StoredKey, 'plan' | 'perMinute' | 'perDay'>): Quota {
   const { perMinute, perDay } = plans[key.plan];
   return { perMinute: key.perMinute ?? perMinute, perDay: key.perDay ?? perDay };
@@ -79,7 +79,7 @@ export function quotaOf(key: Pick<StoredKey, 'plan' | 'perMinute' | 'perDay'>): 
  * Creates an API key of the store in `directory`.
  *
  * @throws StoreRequestError if the request is not valid
- * @throws StoreError if the name is taken or the file cannot be written; the key does not exist then
+ * @throws StoreError if the name is taken or the file cannot be written; no key is created then
  */
 export async function createKey(
   directory: string,
@@ -124,9 +124,9 @@ export async function createKey(
 }
 
 /**
- * The keys of the store in `directory`, sorted by name.
+ * The API keys of the store in `directory`, sorted by name.
  *
- * @throws StoreError if a file is damaged
+ * @throws StoreError if a file is damaged or cannot be read
  */
 export async function listKeys(directory: string, files: FileSystem = realFileSystem): Promise<StoredKey[]> {
   const names = await keyNames(directory, files);
@@ -135,9 +135,9 @@ export async function listKeys(directory: string, files: FileSystem = realFileSy
 }
 
 /**
- * Deletes a key. A running server refuses it within a second.
+ * Deletes an API key. A running server rejects the key within a second.
  *
- * @throws StoreNotFoundError if there is no key with that name
+ * @throws StoreNotFoundError if no key has this name
  */
 export async function revokeKey(
   directory: string,
@@ -146,7 +146,7 @@ export async function revokeKey(
 ): Promise<void> {
   const names = await keyNames(directory, files);
   try {
-    // Use only listed names in a path.
+    // Do not build a path from a name that is not in the list, because it may lead to another directory.
     if (!names.includes(name)) throw keyNotFound(name, names);
     await files.unlink(keyPath(directory, name));
     await files.syncDirectory(keyDirectory(directory));

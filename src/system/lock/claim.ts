@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { errnoOf } from '../file-system.ts';
 
-/** Keeps a directory for one process. */
+/** A lock that reserves a directory for this process. */
 export interface DirectoryLock {
   /** Publishes this process's URL to processes that fail to lock the directory. */
   announce(url: string): void;
@@ -39,15 +39,15 @@ export class LockError extends Error {
 export type Sleep = (ms: number, signal?: AbortSignal) => Promise<unknown>;
 
 /**
- * The state of a claim. Its socket sends `claiming` or `holding` to every client, as one line of JSON. `dead`: its process
- * has ended. `silent`: a process listens, but sent no valid state.
+ * The state of a claim. The socket of a claim sends `claiming` or `holding` to every client, as one line of JSON.
+ * `dead` means that the process has ended. `silent` means that a process listens but sent no valid state.
  */
 type ClaimState = { state: 'claiming' | 'holding' | 'dead' | 'silent'; pid?: number; url?: string };
 
-/** A listening socket that represents this process's attempt to lock a directory, or its lock. */
+/** A listening socket that represents this process's attempt to lock a directory, or the lock that it got. */
 export type Claim = Awaited<ReturnType<typeof serveClaim>>;
 
-/** How long a client waits for the state, and how long a server keeps a client that does not read it. */
+/** How long a client waits for the state, and how long a server waits for a client that does not read the state. */
 const PROBE_TIMEOUT_MS = 1_000;
 const MAX_STATE_LENGTH = 4096;
 

@@ -28,7 +28,7 @@ export type LockOptions = {
 };
 
 const CLAIM = /^lock-(\d+)-[0-9a-f]{8}$/;
-/** A claim whose process has not renamed it yet. */
+/** The name of a socket that has not been renamed to its final name yet. */
 const PENDING = /^claim-\d+-[0-9a-f]{8}$/;
 const PENDING_MS = 60_000;
 const TIMEOUT_MS = 5_000;
@@ -37,11 +37,11 @@ const RETRY_MS = 10;
 /**
  * Locks the directory until this process releases the lock or ends.
  *
- * A lock file could outlive its process, so each process that wants the directory listens on a socket with a unique
- * name in it instead. A socket that refuses connections belongs to a process that has ended, and anyone may delete it.
- * A process first listens, then renames its socket to its final name, then looks for other claims: of two processes, at
- * least one sees the other. A process that sees no other living claim gets the lock. If several processes see each
- * other, the claim with the smallest name stays and the others withdraw and wait.
+ * A lock file could outlive its process. Instead, each process that wants the directory listens on a socket with a
+ * unique name in the directory. A socket that refuses connections belongs to a process that has ended, and anyone may
+ * delete it. A process first listens, then renames its socket to its final name, then looks for other claims. Of two
+ * processes, at least one therefore sees the other. A process that sees no other living claim gets the lock. If
+ * processes see each other, the claim with the smallest name stays and the others withdraw and wait.
  *
  * @throws DirectoryInUseError if another process holds the lock
  * @throws LockError if the directory cannot contain a socket
@@ -110,7 +110,7 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
     remove: () => fs.unlink(join(directory, name)),
   });
   try {
-    // The umask decides the mode of a new socket.
+    // Set the mode explicitly, because the umask decides the mode of a new socket.
     await fs.chmod(join(directory, pending), 0o600);
     await fs.rename(join(directory, pending), join(directory, name));
   } catch (error) {
