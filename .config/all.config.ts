@@ -1,4 +1,4 @@
-// npm run test:all: every test, the slow ones too, with all random cases.
+// `npm run test:all` runs every test, also the slow ones, with all random cases.
 import { configDefaults, defineConfig } from 'vitest/config';
 import base from './vitest.config.ts';
 

@@ -6,7 +6,7 @@ const FONT_SIZE = 14;
 const PADDING = 20;
 const BAR = 38;
 
-/** The eight colours of a terminal, and their bright ones; those that are not named here are not in the picture. */
+/** The colours by their number in a terminal. The output in the picture uses no other colours. */
 const colours: Record<number, string> = {
   1: '#ff7b72',
   2: '#56d364',
@@ -17,7 +17,7 @@ const colours: Record<number, string> = {
   8: '#8b949e',
 };
 
-/** Cells of one look, side by side. */
+/** Adjacent cells with the same style. `look` is a list of CSS classes. */
 type Run = { column: number; cells: number; text: string; look: string };
 
 export function drawTerminal(
@@ -42,7 +42,7 @@ ${rows.flatMap((runs, y) => runs.map((run) => drawRun(run, y))).join('\n')}
 `;
 }
 
-/** Each run has its place and its length, so that columns stay below one another whatever the font is. */
+/** Draws a run at a fixed position with a fixed length, so that columns are aligned in any font. */
 function drawRun({ column, cells, text, look }: Run, row: number): string {
   const x = (PADDING + column * CELL.width).toFixed(1);
   const y = BAR + row * CELL.height + FONT_SIZE;
@@ -71,7 +71,7 @@ function rowsOf({ buffer: { active } }: Terminal): Run[][] {
   return rows;
 }
 
-/** Without what is empty, and with the port that a service has where none is asked for. */
+/** Removes trailing spaces, and replaces the random port with the default port. */
 function tidied(run: Run): Run {
   const text = run.text.trimEnd().replace(/127\.0\.0\.1:\d+/, '127.0.0.1:7387');
   return { ...run, text, cells: run.cells - (run.text.length - text.length) };

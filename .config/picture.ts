@@ -17,7 +17,7 @@ const session = [
 
 const animals = 'name,category,status\nMinka,2,available\nFürst Pückler II,1,pending\nŁapka,2,sold\n';
 
-/** The picture as the program makes it today; nothing in it differs from run to run. */
+/** Draws the picture with the current program. The result is the same in every run. */
 export async function drawPicture(): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'pets-picture-'));
   try {
@@ -43,7 +43,7 @@ export async function drawPicture(): Promise<string> {
   }
 }
 
-/** A service on a free port, out of sight; then each command behind its prompt, as it is typed. */
+/** A shell script that starts a service on a free port without output, and then prints and runs each command. */
 function script(): string {
   const typed = session.map((command) => {
     const shown = command.replaceAll("'", "'\\''");

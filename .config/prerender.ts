@@ -17,7 +17,7 @@ export async function prerender(): Promise<Prerendered> {
   return { pages, completion };
 }
 
-/** One list for each page: all command lines that print it. */
+/** Returns a list for each page, with all command lines that print the page. */
 function argvsOfPages(program: CompletionSpec): string[][][] {
   const { commands = [] } = program;
   const help = commands.find(({ name }) => name === 'help');
@@ -47,7 +47,7 @@ const pathsBelow = (parent: CompletionSpec | undefined): string[][] =>
     ...pathsBelow(each).map((path) => [each.name, ...path]),
   ]);
 
-/** What the program prints when stdout is a pipe. @throws if it fails */
+/** Returns what the program prints when stdout is a pipe. @throws if the program fails */
 async function run(argv: string[]): Promise<string> {
   const text = { stdout: '', stderr: '' };
   const output = (name: keyof typeof text) =>

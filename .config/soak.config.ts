@@ -1,4 +1,4 @@
-// The tests that gain from running long, many times longer than in CI. A failure prints the seed that replays it.
+// `npm run soak` runs tests with many more random cases than CI does. A failure prints the seed that repeats it.
 import { defineConfig, mergeConfig } from 'vitest/config';
 import all from './all.config.ts';
 
@@ -17,7 +17,7 @@ export default mergeConfig(
   all,
   defineConfig({
     test: {
-      // A variable that is set in the environment overrides its figure.
+      // A variable that is set in the environment overrides the figure of that name.
       env: {
         ...figures,
         ...Object.fromEntries(

@@ -1,4 +1,4 @@
-// Proves every supported Node line: a clean clone of what is committed, `npm ci --ignore-scripts`, build and every test.
+// Runs every test with each supported Node line, in a clean clone of the last commit.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -24,7 +24,7 @@ export function describeSetting(rounds: number) {
   };
 }
 
-/** Markdown: the setting, and a table with one line per row. */
+/** Formats the setting and a table with one line per row as Markdown. */
 export function table(
   { date, commit, node, platform, cpu, cores, rounds }: Setting,
   rows: readonly Row[],

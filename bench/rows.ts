@@ -19,7 +19,7 @@ export type Measured = {
 
 export type Row = Measured | { what: string; missing: string };
 
-/** Ours ÷ the peer's, round by round. */
+/** A row of our samples ÷ the peer's samples, round by round. */
 export function ratio(what: string, unit: string, ours: Samples, peer: Samples, bounds?: Bounds): Row {
   const values = ratios(ours, peer);
   return {
@@ -33,13 +33,13 @@ export function ratio(what: string, unit: string, ours: Samples, peer: Samples, 
   };
 }
 
-/** Ours − the peer's, round by round. */
+/** A row of our samples − the peer's samples, round by round. */
 export function difference(what: string, unit: string, ours: Samples, peer: Samples, bounds?: Bounds): Row {
   const values = pairwise(ours, peer, (a, b) => a - b);
   return { ...ratio(what, unit, ours, peer, bounds), figure: median(values), unit, values };
 }
 
-/** Our own figure, without a comparison. */
+/** A row of our own samples. The peer's samples are only shown. */
 export function single(what: string, unit: string, ours: Samples, bounds?: Bounds, peer?: Samples): Row {
   return {
     what,

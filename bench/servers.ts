@@ -22,7 +22,7 @@ export const serve = (...options: string[]): string[] => [
 
 export type Server = {
   pid: number;
-  /** The base URL: the list of animals is at `/pets` below it. */
+  /** The base URL. The list of animals is at `/pets` below the base URL. */
   url: string;
   key: string;
   /** The time from the start of the process to its first response with status 200. */
@@ -66,7 +66,7 @@ export async function start(lab: Lab, { args, prefix = [], url: known }: Launch)
   };
 }
 
-/** Milliseconds until a server responds. Stops the server. */
+/** Returns the milliseconds until a server responds, and stops the server. */
 export async function ready(launch: () => Promise<Server>): Promise<number> {
   const { milliseconds, stop } = await launch();
   await stop();

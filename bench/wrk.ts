@@ -15,12 +15,12 @@ export type Target = { server: Server; load: Load };
 const WARM_UP_SECONDS = 6;
 const ROUND_SECONDS = 2;
 const PEER_SECONDS = 1;
-/** How often the servers are started: V8 optimises each process differently, so one would not be representative. */
+/** How often the servers are started. V8 optimises each process differently, so one process is not representative. */
 const STARTS = 3;
 
 /**
- * Measures requests per second of `pets serve` relative to a peer, in rounds of two seconds, each between two rounds of one
- * second of the peer. `start` starts both servers, which are warmed up first.
+ * Measures requests per second of `pets serve` relative to a peer. Each round of `pets serve` takes two seconds, between
+ * two rounds of the peer of one second. `start` starts both servers, which are warmed up before the first round.
  */
 export async function compareRates(
   bench: Bench,

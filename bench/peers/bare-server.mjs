@@ -18,7 +18,7 @@ const file = await open(path, 'a');
 await unlink(path);
 process.on('SIGTERM', () => process.exit());
 
-/** Requests for the next batch, because a sync is running. */
+/** Requests that wait for the next batch while a sync is running. */
 let waiting = [];
 let isSyncing = false;
 

@@ -1,4 +1,4 @@
-// Serves the same route and animals with fastify: a key check, a slice of an array, its own serialiser.
+// Serves the route and animals of `pets serve` with fastify. It checks the key and uses fastify's serialiser.
 import Fastify from 'fastify';
 import { animals, authorization } from './animals.mjs';
 

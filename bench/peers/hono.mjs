@@ -1,4 +1,4 @@
-// Serves the same route and animals with hono: a key check, a slice of an array, JSON.stringify.
+// Serves the route and animals of `pets serve` with hono. It checks the key and uses JSON.stringify.
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { animals, authorization } from './animals.mjs';

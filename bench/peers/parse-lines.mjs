@@ -1,4 +1,4 @@
-// Parses a journal line by line and keeps every value: the minimum for loading it without a special format.
+// Parses a journal line by line and keeps every value, which is the minimum work for loading it with JSON.parse.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 

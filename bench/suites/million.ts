@@ -12,7 +12,7 @@ const kinds: Record<Origin, string> = {
   added: 'added, one per line with an idempotency key',
 };
 
-/** The start of a server with a journal of a million animals, from the spawn to the first 200. */
+/** Measures how long a server with a journal of a million animals takes from the spawn to the first 200. */
 export const million: Suite = {
   usesPeers: false,
   async run(bench) {

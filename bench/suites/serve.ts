@@ -9,7 +9,7 @@ import { compareRates, type Target } from '../wrk.ts';
 const ANIMALS = 20_000;
 const PAGES = 1_000;
 
-/** `GET /v1/pets?limit=20`: all pages in turn, compared with a hand-written server that does the same work. */
+/** Compares `GET /v1/pets?limit=20` for all pages in turn with a hand-written server that does the same work. */
 export const serve: Suite = {
   usesPeers: false,
   run: async (bench) => [

@@ -12,7 +12,7 @@ import { PetStatus } from '../../src/contract/schemas.ts';
 const INT64_MAX = '9223372036854775807';
 const INT64_MIN = '-9223372036854775808';
 
-/** What a parser accepts, and the texts that it refuses, separated by `|`. */
+/** A parser, the value of each accepted text, and the refused texts, separated by `|`. */
 type Row = [string, (text: string) => unknown, accepted: Record<string, unknown>, refused: string];
 
 describe.each<Row>([

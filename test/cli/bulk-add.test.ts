@@ -77,7 +77,7 @@ describe('the rate limit', () => {
     const { service, run } = await bulkAdd({ text: manyRows(35), quota });
     await run({ args: '--max-wait 0', onSleep: (milliseconds) => waits.push(milliseconds) });
     expect(service.names()).toHaveLength(35);
-    // One request before the first row, and 35 rows.
+    // The command sends one request before the first row, and one for each of the 35 rows.
     expect([waits.length, service.requestCount()]).toEqual([3, 36]);
   });
 
@@ -110,7 +110,7 @@ describe('the rate limit', () => {
 
   test('delays a row before anything is written about it', async () => {
     const { run, ledger } = await bulkAdd({ quota: { perMinute: 1, perDay: 100 } });
-    // The request before the first row uses the limit up.
+    // The request before the first row uses up the limit.
     await run({ ...interruptWait, code: 130, keys: 0 });
     expect(await ledger()).not.toContain('"intent"');
   });
@@ -145,7 +145,7 @@ describe('the messages of rejected rows', () => {
       stdout: /^LINE.*MESSAGE\n(?!.*END)/,
       stderr: [
         /note: line 5: animal 3 is not wanted,[^→]* END\nerror: added 4 of 5/,
-        // No line has 90 characters.
+        // No line has 90 or more characters.
         /^(?![\s\S]*[^\r\n]{90})/,
       ],
     },

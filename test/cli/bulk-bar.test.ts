@@ -19,7 +19,7 @@ function bar({ done = 0, columns = 120, json = false } = {}) {
   return {
     clock,
     bar: shown,
-    /** Finishes so many more rows. The last one reports the quota. */
+    /** Finishes `rows` more rows. The response to the last of them has the quota. */
     advance(rows: number, quota?: QuotaLeft) {
       for (let i = 1; i <= rows; i++) shown.advance(i === rows ? quota : undefined);
     },

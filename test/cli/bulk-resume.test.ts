@@ -33,7 +33,7 @@ describe('a rejected row', () => {
 
   const INCOMPLETE: Step = { replies: { Bella: 401 }, stdout: '', sends: 'Rex Bella' };
   const REST = { sends: 'Bella Lola', results: ALL };
-  // Without idempotency keys, a row that may have been added would become unknown.
+  // Also run each case without idempotency keys, because then a row that may have been added would become unknown.
   for (const [what, first, second] of [
     ['because of the API key', { ...INCOMPLETE, code: 4 }, {}],
     [

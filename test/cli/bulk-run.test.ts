@@ -51,17 +51,17 @@ const NO_RUN = {
     '--skip-added: found no earlier run of animals.csv for http://127.0.0.1:7387/v1, so no row can be skipped',
   hint: 'use the path that the file had in the earlier run, or omit --skip-added if no row was added yet',
 };
-/** The refusal of a file after a complete run. `rows` says how many of its rows were added already. */
+/** The refusal of a file that was changed after a complete run. `rows` says how many of its rows were already added. */
 const changed = (rows: string) => ({
   message: `animals.csv has changed; ${rows} already added on 2026-11-20 12:00 UTC`,
   hint: expect.stringContaining('(--restart would add '),
 });
 
 /**
- * A step is a run, a number of days that pass, or the expected refusal of the run before it. The text of a run has the
- * source, if it is not /animals.csv; the rows; an option; and after the arrow the rows that are sent. Each letter is the
- * name of an animal, in lower case if its status is sold. A sign after a row is its result (see `RESULTS`); without a
- * sign, the row is added. `…` means that the run is interrupted.
+ * A step is a run, a number of days that pass, or the expected refusal of the run before it. A run is a text. Before the
+ * arrow, it has the source (by default /animals.csv), the rows and an option; after the arrow, the rows that are sent.
+ * Each letter is the name of an animal, in lower case if its status is sold. A sign after a row is the row's result in
+ * `RESULTS`. Without a sign, the row is added. `…` means that the run is interrupted.
  */
 type Scenario = [name: string, ...steps: (string | number | object)[]];
 const RESULTS = { '': added, '-': failed, '~': unknown, '?': intent } as const;
@@ -204,7 +204,7 @@ describe('--skip-added', () => {
     const again = await open(corrected, SKIP);
     expect([again.newlyGone, again.plan.gone.length]).toEqual([[], 1]);
     await again.close();
-    // Add the row to the file again, then remove it again: the run reports it again.
+    // A run with the removed row forgets the removal, so the next run without the row reports it again.
     await run(animals(5), SKIP);
     expect((await open(corrected, SKIP)).newlyGone).toHaveLength(1);
   });

@@ -27,7 +27,7 @@ const globals = [
 ];
 
 describe('candidates', () => {
-  /** A line without `pets`, and the candidates; a line that ends with a space ends with an empty word. */
+  /** A line without `pets`, and the candidates. If the line ends with a space, its last word is empty. */
   test.each<[line: string, offered: string]>([
     ['li', 'list'],
     ['p', 'profiles'],

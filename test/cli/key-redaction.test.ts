@@ -31,7 +31,7 @@ const ALL_COMMANDS = [
   ['profiles', '--check'],
 ];
 
-/** All strings in NDJSON. */
+/** All decoded strings of NDJSON, one per line. */
 function stringsOf(ndjson: string): string {
   const texts: string[] = [];
   for (const line of ndjson.trim().split('\n')) {

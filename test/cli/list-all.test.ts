@@ -4,7 +4,7 @@ import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// `pets list --all --ndjson`: requests each page before the previous one is written.
+// `pets list --all --ndjson` requests each page before it writes the previous one.
 
 const LINE = '{"id":1,"name":"Rex","categoryId":3,"status":"sold"}\n';
 const first: Handler = (_, response) =>

@@ -3,13 +3,13 @@ import { runInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, scriptedServer } from '../helpers/scripted-server.ts';
 
-// The notice below a list: the count, the filter, and whether there are more animals.
+// The notice below a list shows the count, the filter, and whether there are more animals.
 
 const KEY = 'pets_secret_k2mX';
 const animals = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ id: i + 1, name: 'Rex', categoryId: 3, status: 'sold' }));
 const NEXT = { Link: '</v1/pets?cursor=a>; rel="next"' };
-/** Two pages. */
+/** Serves two pages of 20 animals. The first page has a link to the second. */
 const pages: Handler = (request, response) =>
   respondWith(animals(20), request.url?.includes('cursor') ? {} : NEXT)(request, response, 1);
 
@@ -19,7 +19,7 @@ const list = (handler: Handler, flags: readonly string[], options: TerminalOptio
 const NO_LINK = 'There may be more animals; the service sends no link to a next page';
 const PAGE_IN_PIPE = '20 animals shown. For all animals, add --all';
 
-/** The notices on a terminal and in a pipe. */
+/** Each case has the notice on a terminal and the notice in a pipe. */
 test.each<[string, Handler, string[], onTerminal: string, inPipe: string]>([
   ['a complete list', respondWith(animals(3)), [], '3 animals', ''],
   ['one animal', respondWith(animals(1)), [], '1 animal', ''],

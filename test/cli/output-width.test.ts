@@ -42,7 +42,7 @@ describe('the width of a text', () => {
     const differing: string[] = [];
     for (let code = first; code < end; code++) {
       const char = String.fromCodePoint(code);
-      // A lone surrogate is replaced when it is written.
+      // Skip lone surrogates, because they are replaced when they are written.
       if (/\p{Cs}/u.test(char)) continue;
       if (stringWidth(char) !== displayWidth(char)) differing.push(code.toString(16));
     }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runInTerminal } from '../helpers/context.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Before adding, the program prints the service to a person.
+// Before the program adds an animal, it shows a person which service it uses.
 
 const KEY = 'pets_secret_k2mX';
 const ADD = ['add', 'Rex', '--category', '3', '--color', 'never'];

@@ -3,7 +3,7 @@ import { runInTerminal } from '../helpers/context.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
-// `pets profiles` on a terminal and in a pipe. The time is noon.
+// Tests of `pets profiles` on a terminal and in a pipe. The manual clock shows 12:00:00.
 
 const RESET = String(Date.parse('2026-11-20T12:00:42Z') / 1_000);
 

@@ -28,7 +28,7 @@ function promptAt(ask: typeof promptSecret, sleep: () => void = () => {}) {
 }
 
 test('a paste that is too long is read to its end, so that the shell does not run the rest of it', async () => {
-  // Each wait for more input gets some, until these run out.
+  // One of these chunks arrives in each wait for the rest of the paste.
   const rest = ['x\nrm -rf .\n', 'y\n'];
   const { stdin, rawModes, answer } = promptAt(promptSecret, () => {
     const chunk = rest.shift();

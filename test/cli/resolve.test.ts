@@ -4,7 +4,7 @@ import type { CliError } from '../../src/cli/errors/errors.ts';
 import { isLoopbackUrl, maskKey, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
 import { chooseProfile, resolveConnection, type Sources } from '../../src/cli/profiles/resolve.ts';
 
-// Which key is sent to which service, for every combination of flags, environment variables and files.
+// Flags, environment variables and files decide which key is sent to which service.
 
 const PROD: Profile = { baseUrl: 'https://prod.example/v1', key: 'prod-key' };
 const STAGING: Profile = { baseUrl: 'https://staging.example/v1', key: 'staging-key' };

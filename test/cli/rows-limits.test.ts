@@ -5,7 +5,7 @@ const MIB = 1_048_576;
 
 describe('a row may have at most 1 MiB', () => {
   const tooLong = expect.stringContaining('longer than 1 MiB');
-  // Format, text before the row, start and end of the row, text after it.
+  // The columns are the format, the text before the row, the start and the end of the row, and the text after the row.
   const shapes = [
     ['csv', 'name,category\n', '"', '",1\n', '\nRex,1\n'],
     ['csv', 'name,category\r\n', 'x', ',1\r\n', '\r\nRex,1\r\n'],

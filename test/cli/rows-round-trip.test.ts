@@ -31,7 +31,7 @@ describe('rows that were written are read back unchanged', () => {
         fc.constantFrom(',', ';'),
         fc.constantFrom('\n', '\r\n', '\r'),
         (animals, delimiter, record_delimiter) => {
-          // A name that looks as if pets had escaped a formula is unescaped.
+          // Leave out names that start with `'`, because pets reads them as escaped formulas.
           const plain = animals.filter((pet) => !pet.name.startsWith("'"));
           const rows = plain.map((pet) => [String(pet.categoryId), pet.name]);
           const text = stringify([['category', 'name'], ...rows], {

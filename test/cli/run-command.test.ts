@@ -8,8 +8,8 @@ import { runCommand } from '../../src/cli/serve/run-command.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-// `pets serve -- <command>`: the cases for which the built command would need delays or a terminal. The other cases
-// are in e2e/stop.slow.test.ts.
+// Tests of `pets serve -- <command>` that would need delays or a terminal with the built command. More tests are in
+// test/e2e/serve-command.test.ts.
 
 /** Runs a Node.js program that executes `lines` and then does not exit by itself. */
 async function run(lines: string, { isTTY = false, abort = new AbortController() } = {}) {
@@ -32,7 +32,7 @@ async function run(lines: string, { isTTY = false, abort = new AbortController()
   };
   const script = `${lines}; setInterval(() => {}, 60_000); require('node:fs').writeFileSync(process.env.READY, '');`;
   const code = runCommand(context, [process.execPath, '-e', script], { READY: file }, abort.signal);
-  // The promise may reject before the test awaits it: then it must not be an unhandled rejection.
+  // If the promise rejects before the test awaits it, that must not be an unhandled rejection.
   code.catch(() => {});
   return {
     code,

@@ -6,7 +6,7 @@ import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 
 const ZWJ = '\u200d';
-/** A letter with eight marks and joiners. */
+/** A letter with four marks and four joiners. */
 const SINHALA = `ක${`\u0dca${ZWJ}`.repeat(4)}`;
 
 describe('control characters and invisible characters', () => {

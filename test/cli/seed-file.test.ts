@@ -65,7 +65,7 @@ describe('every format gives the same animals: ids are kept, and other animals g
   });
 });
 
-/** NDJSON rows and the error of each; a row without one is valid. */
+/** NDJSON rows and the error of each row. A row without an error is valid. */
 const ROW_ERRORS: [row: string, error?: string][] = [
   ['{"id":1,"name":"A","categoryId":1}'],
   ['{"id":1,"name":"B","categoryId":1}', 'id 1 is already used at line 1'],
@@ -154,7 +154,7 @@ test.each([
 test('if the file does not exist, a file with a similar name is suggested', async () => {
   await writeFile(join(directory, 'Shop.NDJSON'), '');
   const error = await readSeedFile(join(directory, 'shop')).catch((caught) => caught);
-  // The format is checked first.
+  // The format is detected before the file is opened.
   expect(error.message).toContain('cannot detect the format');
   const other = await readSeedFile(join(directory, 'shop.ndjson')).catch((caught) => caught);
   expect(other).toMatchObject({

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
 
-// What the options of `pets serve` change for a client of the service.
+// These tests show what the options of `pets serve` change for clients of the service.
 
 async function serve(args: readonly string[], options?: TerminalOptions) {
   const program = await startInTerminal(

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
 
-// The output on a terminal of a given width. The program runs in this process.
+// Tests of the output on a terminal of a given width. The program runs in this process.
 
 describe('a wait', () => {
   const refusedOnce: Handler = (_, response, count) =>

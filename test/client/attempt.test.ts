@@ -11,7 +11,7 @@ import { type Act, formatResponse, wireServer } from '../helpers/wire-server.ts'
 async function start(act: Act = (socket) => socket.write(formatResponse(201, {}))) {
   const closed = gate();
   const server = await wireServer(act, (socket: Socket) => once(socket, 'close').then(closed.open));
-  // Connects only after the gate is opened.
+  // The agent connects only after the gate is opened.
   const connecting = gate();
   const connector = buildConnector({});
   const agent = new Agent({
@@ -60,7 +60,7 @@ test.each([
   expect(outcome).toMatchObject({ error: { sent: false } });
   expect('error' in outcome && outcome.error).toBeInstanceOf(kind);
 
-  // The next request on the same connection shows that the first was not only delayed.
+  // The next request shows that the first one was dropped, and not only delayed.
   connect();
   const { outcome: next } = await send({ body: 'next', signal: new AbortController().signal });
   expect(next).toMatchObject({ response: { status: 201 } });

@@ -3,7 +3,7 @@ import { ApiFailure, ContractError, OutcomeUnknownError, RateLimitError } from '
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Complete responses that are not a success: the error of a read, and whether a creation is ambiguous.
+// Complete responses that are not a success. The tests check the error of a read, and whether a creation is ambiguous.
 
 const HTML = '<html>Welcome to the hotel</html>';
 const asHtml = { 'Content-Type': 'text/html' };

@@ -9,7 +9,7 @@ import { type Handler, reply, replyError, scriptedServer } from '../helpers/scri
 
 const link = (page: number) => ({ Link: `</v1/pets?page=${page}>; rel="next"` });
 
-/** Links each page to the next one, up to the last page. Each has one animal, whose id is the page number. */
+/** Links each page to the next one, up to the last page. Each page has one animal, whose id is the page number. */
 const pagesTo =
   (last: number): Handler =>
   (_, response, count) =>
@@ -38,7 +38,7 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
       '/v1/pets?page=3',
       '/v1/pets?page=4',
     ]);
-    // The last page is full, but the others had links.
+    // The last page is full and has no link. It must be the last, because the earlier pages had links.
     expect(pages).toEqual([1, 2, 3, 4].map((page) => ({ ids: [page], more: page < 4 ? 'yes' : 'no' })));
   });
 

@@ -18,7 +18,7 @@ const respond =
 const inProgress = respond(409, error(409, 'idempotency_in_flight'));
 const wait = { 'Retry-After': '5' };
 
-/** Handles the first request with the first act, the second with the second, and so on; further ones with the last. */
+/** Handles each request with the next act, and all further requests with the last act. */
 const inTurn =
   (...acts: Act[]): Act =>
   (socket, count, request) =>

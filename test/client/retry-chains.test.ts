@@ -8,7 +8,7 @@ import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { NOW, networkError, response, timeout } from '../helpers/outcomes.ts';
 
-/** `floor` and `coolDown` are the minimum delays before this request may be repeated, and before any other may be sent. */
+/** `floor` is the minimum delay before this request is repeated, `coolDown` before any other request is sent. */
 type Step = { outcome: AttemptOutcome; floor: number; coolDown: number; isAmbiguous: boolean };
 
 const isInProgress = (status: number, code: string | undefined) =>
@@ -53,7 +53,7 @@ test('a call is never sent too early, never waits longer than allowed, and never
     idempotent: fc.boolean(),
     supportsIdempotency: fc.boolean(),
     background: fc.boolean(),
-    // At most a day: a cool-down is limited to 25 hours.
+    // At most a day, because a cool-down is limited to 25 hours.
     maxWait: fc.oneof(fc.constant(75_000), fc.integer({ min: 0, max: 86_400_000 })),
     random: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
   });

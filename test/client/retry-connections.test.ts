@@ -13,7 +13,7 @@ import { gate } from '../helpers/gate.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { type Act, formatResponse, reset, type WireServer, wireServer } from '../helpers/wire-server.ts';
 
-// Connections that end or stall: a creation is not sent twice, and its outcome is reported correctly.
+// If a connection ends or stalls, a creation is not sent twice, and its outcome is reported correctly.
 
 const LENGTH = 'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n';
 const CHUNKED = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -21,7 +21,7 @@ const UNFRAMED = 'Content-Type: application/json\r\n\r\n';
 const succeed: Act = (socket, _count, { line }) => {
   socket.write(line.startsWith('GET') ? formatResponse(200, [PET]) : formatResponse(201, PET));
 };
-/** Sends the start of a successful response, and then calls `next`; STATUS is replaced by its status line. */
+/** Sends the start of a response, and then calls `next`. STATUS is replaced by the status line of a success. */
 const begin =
   (text: string, next: Act): Act =>
   (socket, count, request) => {
@@ -45,7 +45,7 @@ const starts = {
   'a part of a body without a length or chunks': `STATUS${UNFRAMED}[{"id":1`,
 };
 
-/** Responses on which the client closes the connection, or which are not HTTP. */
+/** Responses that are not HTTP, or that make the client close the connection. */
 const unexpected: [string, Act][] = [
   ['text that is not HTTP', begin('SSH-2.0-OpenSSH_9.6\r\n', close)],
   ['an unexpected 100', begin('HTTP/1.1 100 Continue\r\n\r\n', () => {})],
@@ -81,7 +81,7 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
   describe.each(Object.entries(starts))('after the server has sent %s', (_name, text) => {
     test.each<[string, Act | 'expire' | 'interrupt', new (...args: never[]) => ClientError]>([
       ['a close', close, NetworkError],
-      // A reset discards what the peer has not read yet.
+      // Wait before the reset, because a reset discards what the client has not read yet.
       ['a reset', (socket) => setTimeout(reset, 10, socket), NetworkError],
       ['a stall, until the attempt expires,', 'expire', TimeoutError],
       ['a stall, until the user interrupts it,', 'interrupt', InterruptedError],

@@ -12,7 +12,7 @@ const SECOND = 1_000;
 
 type Step = { status: number; headers?: (clock: ManualClock) => Record<string, string> };
 
-/** A service that responds to one request per step and then with 200, and the clients of several processes. */
+/** A service with one step per request. Further requests succeed. `process()` is the client of a new process. */
 async function machine(...steps: Step[]) {
   const directory = join(await temporaryDirectory(), 'services');
   const clock = manualClock();

@@ -66,7 +66,7 @@ describe('the schemas', () => {
   test('int64 accepts every integer in any notation', () => {
     const notations = (value: bigint, zeros: number) => [
       `${value}.${'0'.repeat(zeros + 1)}`,
-      // JSON does not allow 00.
+      // Append no zeros to 0, because JSON does not allow 00.
       value === 0n ? '0e-1' : `${value}${'0'.repeat(zeros)}e-${zeros}`,
       `${value}e+0`,
     ];

@@ -7,7 +7,7 @@ import { listAllPets } from '../helpers/list-all-pets.ts';
 import { listenOnLoopback } from '../helpers/listen.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 
-// Seed files, data directories, addresses and commands with which a service cannot start.
+// A service cannot start with these seed files, data directories, addresses and commands.
 
 describe('a seed file with errors is refused, and nothing is added', () => {
   // test/cli/seed-file.test.ts has the errors of each format.

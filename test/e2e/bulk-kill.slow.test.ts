@@ -22,7 +22,7 @@ test.each([
     const service = await startReal({
       clock: { now: () => Date.now() },
       sleep: (milliseconds) => sleep(milliseconds),
-      // So that some requests have been received but not answered when the process is killed.
+      // Delay responses, so that some requests are received but not answered when the process is killed.
       faults: { latency: { min: 0, max: 4 }, seed: 1 },
       onAccess: ({ method }) => {
         if (method === 'POST') answered++;
@@ -44,7 +44,7 @@ test.each([
     let openOutcomes = 0;
     for (let kill = 0; kill < KILLS; kill++) {
       if (isChanged && kill === 1) {
-        // Rows that cannot have been added yet.
+        // Change the last rows, which cannot have been added yet.
         names.splice(-2, 2, 'corrected', 'new');
         await write();
         args.push('--skip-added');
@@ -63,7 +63,7 @@ test.each([
       if (await hasOpenOutcome(machine.home)) openOutcomes++;
     }
     expect(await machine.command(args)).toMatchObject({ code: 0 });
-    // Without --skip-added the results are those of all rows.
+    // Without --skip-added, the command prints the results of all rows.
     const { code, stdout, stderr } = await machine.command(args.filter((arg) => arg !== '--skip-added'));
     expect({ code, stderr }).toMatchObject({ code: 0 });
 

@@ -7,7 +7,7 @@ import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 const [line = 0] = process.versions.node.split('.').map(Number);
 
-/** A machine with a service: `list` runs the built command, `files` returns the files in the compile cache. */
+/** A machine with a service. `list` runs the built command, `files` returns the files in the compile cache. */
 async function cachedMachine() {
   const server = await scriptedServer((_request, response) =>
     reply(response, 200, [PET], { 'Idempotency-Supported': 'true' }),

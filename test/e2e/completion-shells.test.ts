@@ -12,7 +12,7 @@ import {
   TAB,
 } from '../helpers/tab.ts';
 
-// The completion scripts in real shells.
+// These tests run the completion scripts in real shells.
 
 const statuses = ['available', 'pending', 'sold'];
 const files = ['my animals.csv', 'my store'];

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { listAllPets } from '../helpers/list-all-pets.ts';
 import { freshMachine, serveCommand } from '../helpers/pets.ts';
 
-// `npm run soak` kills more often.
+// `npm run soak` kills the service more often.
 const KILLS = Number(process.env['PETS_KILLS'] ?? 8);
 const WRITERS = 8;
 

@@ -8,7 +8,7 @@ import { freshMachine } from '../helpers/pets.ts';
 
 test('npm run demo lists, adds and shows animals on a new machine, and leaves nothing there', async () => {
   const machine = await freshMachine();
-  // The tests use a finished build.
+  // Leave out the build, because the other tests use its result.
   const [build, ...rest] = manifest.scripts.demo.split(' && ');
   expect(build).toBe('npm run build');
   const bin = join(repository, 'node_modules', '.bin');

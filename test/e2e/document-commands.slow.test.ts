@@ -4,7 +4,7 @@ import { runLines } from '../helpers/document-session.ts';
 import { documents } from '../helpers/documents.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 
-// Commands of pets within sentences and tables, and the examples in its help.
+// Tests of the `pets` commands within sentences and tables of the documents, and of the examples in the help.
 
 const spans = documents.flatMap(readCommandSpans);
 

@@ -7,7 +7,7 @@ import { freshMachine, PETS } from '../helpers/pets.ts';
 import { hasTerminal } from '../helpers/pseudo-terminal.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-// The built entry prints some output without loading the program: it must be what the program prints.
+// The built entry prints some output without loading the program. That output must be what the program prints.
 
 const dist = dirname(PETS);
 const { pages }: Prerendered = JSON.parse(await readFile(join(dist, 'prerendered.json'), 'utf8'));

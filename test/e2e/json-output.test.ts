@@ -31,7 +31,7 @@ async function shopWith(
 
 const errorOf = (status: number, code: string) => ({ code, message: 'no', status });
 
-/** The output of all commands with a real service. */
+/** Collects the output of all commands with a real service. */
 async function withRealService({ run, serve }: Samples): Promise<void> {
   const machine = await freshMachine();
   const store = join(machine.home, 'store');
@@ -78,7 +78,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await again.end();
 }
 
-/** `serve -- <command>`, and commands that write nothing to stdout. */
+/** Collects the output of `serve -- <command>`, and of commands that write nothing to stdout. */
 async function withoutData({ run, serve }: Samples): Promise<void> {
   const machine = await freshMachine();
   const command = ['--', process.execPath, '--eval', ''];
@@ -94,7 +94,7 @@ async function withoutData({ run, serve }: Samples): Promise<void> {
   await service.end();
 }
 
-/** Rows that fail, and one whose response is lost on a service without idempotency keys. */
+/** Collects the output for rows that fail, and for a lost response from a service without idempotency keys. */
 async function withLostResponses({ run }: Samples): Promise<void> {
   const machine = await shopWith((request, response, _, body) => {
     if (request.method === 'GET') return reply(response, 200, [{ id: 1, name: 'Rex', categoryId: 1 }]);
@@ -111,7 +111,7 @@ async function withLostResponses({ run }: Samples): Promise<void> {
   await run(machine, 'add --from <file>', ['add', '--from', a], { exit: 8 });
 }
 
-/** Every reason to wait, and attempts that fail. */
+/** Collects the messages for every reason to wait, and for attempts that fail. */
 async function withWaits({ run }: Samples): Promise<void> {
   const busy = await shopWith((request, response, count) => {
     if (count === 1) return request.socket.destroy();
@@ -137,7 +137,7 @@ async function withWaits({ run }: Samples): Promise<void> {
   ]);
 }
 
-/** A bulk run that takes minutes according to a clock that jumps. */
+/** Collects the progress of a bulk run that takes minutes, because its clock jumps. */
 async function withProgress({ run }: Samples): Promise<void> {
   const machine = await shopWith((request, response) => {
     if (request.method === 'GET') reply(response, 200, [], HONOURED);

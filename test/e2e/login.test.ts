@@ -6,7 +6,7 @@ import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import { hasTerminal } from '../helpers/pseudo-terminal.ts';
 import { onTerminal } from '../helpers/terminal.ts';
 
-// `pets login` at a terminal.
+// These tests run `pets login` at a terminal.
 
 const CTRL_C = '\x03';
 const CTRL_D = '\x04';
@@ -15,7 +15,7 @@ const ENTER = '\r';
 const KEY_PROMPT = 'API key for profile prod';
 const URL_PROMPT = 'Base URL';
 
-/** Starts `pets login` at a terminal and waits for its first prompt. Prompts for the base URL if there is none. */
+/** Starts `pets login` at a terminal and waits for its first prompt, which is for the base URL if there is none. */
 async function startLogin(baseUrl?: string) {
   const machine = await freshMachine();
   const terminal = onTerminal(machine, ['login', ...(baseUrl ? ['--base-url', baseUrl] : [])]);
@@ -43,7 +43,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     await terminal.waitFor('not a base URL');
     terminal.type(`${'\x7f'.repeat(14)}${service.url}${ENTER}`);
     await terminal.waitFor(`${KEY_PROMPT} (${new URL(service.url).host}), input hidden:`);
-    // Pasted with the spaces around the key.
+    // The key is pasted with spaces around it.
     terminal.type(` ${service.key} ${ENTER}`);
     await terminal.waitFor('Next:');
     expect(await terminal.exitCode()).toBe(0);

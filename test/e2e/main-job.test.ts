@@ -94,7 +94,7 @@ describe('list, add, get and orders', () => {
   });
 
   test('get shows once a day that the operation will be removed, and what to use instead', async () => {
-    // Without the state of earlier commands, which have shown the notice of today.
+    // Use a new state directory, because earlier commands have already shown today's notice.
     const env = { XDG_STATE_HOME: join(machine.home, 'state') };
     const { stderr } = await machine.pets(['get', '1', '2'], { env });
     expect(stderr.match(/5 December 2030/g)).toHaveLength(1);

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { expectNoLeaks } from '../helpers/failure.ts';
 import { freshMachine, outputOf } from '../helpers/pets.ts';
 
-// `pets serve -- CMD`: its environment, streams, signals and exit code.
+// Tests of the environment, streams, signals and exit code of `pets serve -- CMD`.
 
 describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
   /** Starts `pets serve --ephemeral -- <command>`. */

@@ -69,7 +69,7 @@ function creationBytes({ key, url }: Service, name: string): string {
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Every animal of a store: name → id. Fails if a name exists twice. */
+/** The id of every animal of a store, by name. Fails if a name exists twice. */
 async function animalsOf(service: Service): Promise<Map<string, number>> {
   const pets = await listAllPets(service);
   const animals = new Map(pets.map(({ id, name }) => [name, id]));
@@ -129,7 +129,7 @@ test(`SIGTERM with ${CONNECTIONS} writers: every executed request got its respon
   const answered = creations.filter(({ id }) => id !== undefined);
   expect(answered.length).toBeGreaterThan(CONNECTIONS * ROUNDS);
   expect(answeredWhileStopping).toBeGreaterThan(0);
-  // The others were closed because their writer had not sent its next request in time.
+  // The other connections were closed while they were idle, before the next request was sent.
   expect(toldToClose).toBeGreaterThan((CONNECTIONS * ROUNDS) / 2);
   // A request that arrived while its connection was closing was not executed.
   expect(await animalsOf(service)).toEqual(new Map(answered.map(({ name, id }) => [name, id])));
@@ -183,7 +183,7 @@ describe('a stopping service', () => {
   test('completes a response that is read slowly', async () => {
     const machine = await freshMachine();
     const seed = join(machine.home, 'orders.json');
-    // More than the socket buffers hold.
+    // The response must be larger than the socket buffers.
     const orders = Array.from({ length: 8_000 }, (_, id) => ({ id, note: 'x'.repeat(1_000) }));
     await writeFile(seed, JSON.stringify({ pets: [], orders }));
     const service = await serveCommand(machine, ['--ephemeral', '--seed', seed]);
@@ -196,7 +196,7 @@ describe('a stopping service', () => {
     await settled(service);
     const ended = service.end('SIGTERM');
     await untilItStops(service);
-    // Longer than the service waits before it closes idle connections.
+    // Wait longer than the service waits before it closes idle connections.
     await new Promise((resolve) => setTimeout(resolve, 300));
     socket.resume();
     expect(JSON.parse((await answer())?.body ?? '')).toHaveLength(8_000);
@@ -230,7 +230,7 @@ describe('a stopping service', () => {
     expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
   });
 
-  /** Waits until the service has read what other connections sent before: then it responds on a new one. */
+  /** Waits for a response on a new connection, so that the service has read what other connections sent before. */
   async function settled({ url }: Service): Promise<void> {
     await (await fetch(new URL('/healthz', url))).text();
   }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine } from '../helpers/pets.ts';
 
-// A service whose files cannot grow beyond 8 KiB, and so cannot write its journal any more.
+// The files of this service cannot grow beyond 8 KiB, so that writes to the journal fail.
 
 /** A script that adds 200 animals one after another and prints the ids of those that were acknowledged. */
 const ADD_200 = `

@@ -51,7 +51,7 @@ describe('slow clients', () => {
       sleep: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)),
     });
     expect((await call('/v1/pets')).status).toBe(200);
-    // An incomplete request: the idle timeout closes the connection.
+    // This request is incomplete, so the idle timeout closes the connection.
     expect(await sendRaw(listening.port, open('GET', '/v1/pets', 'X: unread\r\n'))).toHaveLength(0);
   });
 
@@ -145,7 +145,7 @@ describe('a service that is stopped', () => {
       heap();
       return stopped.filter((each) => each.deref() !== undefined).length;
     };
-    // V8 may still reference the most recent ones.
+    // V8 may still reference the most recent apps.
     await expect.poll(inMemory).toBeLessThanOrEqual(2);
   });
 });

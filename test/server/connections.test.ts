@@ -22,7 +22,7 @@ import {
 } from '../helpers/raw-requests.ts';
 import { start } from '../helpers/service.ts';
 
-// Several requests on one connection, and bodies that the service refuses or asks for.
+// Tests of several requests on one connection, and of bodies that the service refuses or asks for (100 Continue).
 
 const add = (body = REX) =>
   open('POST', '/v1/pets', `${JSON_TYPE}Content-Length: ${body.length}\r\n\r\n${body}`);

@@ -4,7 +4,7 @@ import { expectRateLimit } from '../helpers/raw-client.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { create, start } from '../helpers/service.ts';
 
-// The decisions of docs/service.md, by their numbers.
+// `D12` and so on are the numbers of the decisions in docs/service.md.
 
 describe('D12 deprecation', () => {
   test('the operation works until the last millisecond of 4 December 2030, and is 410 after that', async () => {

@@ -5,7 +5,7 @@ import { AUTH, atLoopback, CLOSE, HOST, REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, KEY, start } from '../helpers/service.ts';
 
-// The decisions of docs/service.md, by their numbers.
+// `D7` and so on are the numbers of the decisions in docs/service.md.
 
 describe('D7 a 429', () => {
   test('has an Error body and Retry-After in whole seconds, rounded up, at least 1, and adds nothing', async () => {

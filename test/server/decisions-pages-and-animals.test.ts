@@ -6,7 +6,7 @@ import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, start } from '../helpers/service.ts';
 
-// The decisions of docs/service.md, by their numbers.
+// `D1` and so on are the numbers of the decisions in docs/service.md.
 
 const idOf = async (response: Response): Promise<number> => ((await response.json()) as { id: number }).id;
 const nextOf = (response: Response): string | undefined =>

@@ -4,7 +4,7 @@ import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, OTHER_KEY, start } from '../helpers/service.ts';
 
-// The decisions of docs/service.md, by their numbers.
+// `D10` is the number of the decision in docs/service.md.
 
 const idOf = async (response: Response): Promise<number> => ((await response.json()) as { id: number }).id;
 
@@ -29,7 +29,7 @@ describe('D10 a repeated creation', () => {
     const { call } = await start();
     const first = await call('/v1/pets', create(REX, headers));
     const renamed = '{"id":1,"name":"Max","categoryId":9,"status":"sold"}';
-    // No operation changes an animal yet. The first one replaces this mock: see CONTRIBUTING, "Add a write operation".
+    // No operation changes an animal yet. The first such operation replaces this mock (see CONTRIBUTING.md).
     vi.spyOn(PetIndex.prototype, 'get').mockReturnValue(renamed);
     onTestFinished(() => void vi.restoreAllMocks());
     expect(await (await call('/v1/pets/1')).text()).toBe(renamed);

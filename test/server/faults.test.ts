@@ -20,7 +20,7 @@ describe('the fault of the nth request', () => {
   test('depends only on the seed', () => {
     expect(first(1_000)).toEqual(first(1_000));
     expect(first(1_000)).not.toEqual(first(1_000, { seed: 8 }));
-    // Fixed, because later versions must produce the same faults for a seed.
+    // These values are fixed, because later versions must produce the same faults for a seed.
     expect(first(4)).toEqual([
       { fails: true, latency: 260 },
       { fails: false, latency: 184 },

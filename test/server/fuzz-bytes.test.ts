@@ -11,7 +11,7 @@ import { AUTH, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-r
 import { KEY } from '../helpers/service.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
-// Random bytes: all responses are valid HTTP, the connection closes, and other clients are not affected.
+// After random bytes, all responses are valid HTTP, the connection closes, and other clients are not affected.
 
 const BYTES = cases(1_000, 'PETS_FUZZ_BYTES');
 /** The inputs of a batch are sent concurrently, because many only end with a timeout. */
@@ -162,7 +162,8 @@ test(`${BYTES} byte sequences get valid responses or none, and use no memory aft
   }
 });
 
-// Shorter than the real limits, for a fast test. Without keep-alive, because Node adds a second to that timeout.
+// Limits that are shorter than the real ones, for a fast test. There is no keep-alive timeout, because Node would add a
+// second to it.
 const shortLimits = {
   ...{ headersTimeout: 200, requestTimeout: 250, keepAliveTimeout: 0 },
   ...{ idleTimeout: 300, connectionsCheckingInterval: 10 },

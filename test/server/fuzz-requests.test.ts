@@ -12,7 +12,7 @@ import { heap } from '../helpers/heap.ts';
 import { expectError, expectRateLimit, type RawResponse } from '../helpers/raw-client.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
-// Random requests on random connections: each gets one response, and the responses are consistent with each other.
+// Each random request on a random connection gets one response, and the responses are consistent with each other.
 
 const REQUESTS = cases(4_000, 'PETS_FUZZ_REQUESTS');
 /** The first byte of an error body. The response to a parser error has a body even for HEAD. */
@@ -22,7 +22,7 @@ const RUNS_AT_A_TIME = 20;
 const MEGABYTES = 6;
 
 const LIMITED = ['pets_limited', 'pets_limited_too'];
-/** For truncated requests: it is not known whether they count. */
+/** The key of truncated requests, because the test cannot know whether the service counts them. */
 const UNLIMITED = 'pets_unlimited';
 const ban = { after: 2, milliseconds: 120_000 };
 
@@ -50,7 +50,7 @@ const story = fc.record({
     { perMinute: 4, perDay: 10 },
   ),
   faults: fc.option(fc.record({ failRate: fc.constant(0.1), seed: fc.nat() }), { nil: undefined }),
-  /** Each starts after all responses to the previous one. */
+  /** Each wave starts after all responses to the previous wave. */
   waves: fc.array(
     fc.record({
       pause: fc.constantFrom(...SECONDS),
@@ -129,13 +129,13 @@ async function fly(
   i: number,
   flight: Flight,
 ): Promise<Exchange[]> {
-  // Send no truncated request if the service closes the connection itself: Node may drop the error response to it.
+  // Do not truncate if the service may close the connection itself, because Node may then drop the error response.
   const isCut = flight.cut !== undefined && !flight.requests.some(({ mayEnd }) => mayEnd);
   const requests = isCut ? [...flight.requests, flight.cut as FuzzedRequest] : flight.requests;
   const kept = flight.stays ? lines.get(i) : undefined;
   const line = kept ?? new Connection(port);
   if (flight.stays) lines.set(i, line);
-  // Data that arrives after the last response may reset the connection before the client reads it.
+  // Write once if the service may close the connection, because later data may reset it before the client has read all.
   const cuts = requests.some(({ mayEnd }) => mayEnd) ? [] : flight.cuts;
   await line.send(Buffer.concat(requests.map(({ bytes }) => bytes)), cuts);
   if (isCut) line.end();

@@ -24,7 +24,7 @@ type Send = {
   headers?: Record<string, string>;
   /** Header lines to send as bytes, because `fetch` does not support such a request or its response. */
   raw?: string;
-  /** Sent first to the same service. */
+  /** A request to send first to the same service. */
   before?: Send;
   service?: () => ServiceOptions | Promise<ServiceOptions>;
 };

@@ -9,7 +9,7 @@ import { KEY } from '../helpers/service.ts';
 
 type Row = [about: string, bytes: string | Buffer, status: number];
 
-/** Each request gets one response, and then the connection closes. */
+/** Tests that each request gets one response, and that the connection closes then. */
 const respond = (...rows: Row[]) =>
   test.each(rows)('%s', async (_about, bytes, status) => {
     expect((await sendToService(bytes)).statuses).toEqual([status]);

@@ -50,7 +50,7 @@ function randomJournal(seed: number, at: number) {
       entries.push({ id, status, text, fingerprint });
     }
     const line = encodeBatch(seq, at, entries).bytes;
-    // Eighteen bytes of checksum at the start, and `}` with a newline at the end.
+    // Strip the checksum prefix of 18 bytes and the final `}` and newline, to add an unknown field.
     lines.push(
       random() < 0.02 ? journalLine(`${line.toString('utf8', 18, line.length - 2)},"new":1}`) : line,
     );

@@ -189,7 +189,7 @@ describe('a failed write', () => {
     ['datasync', 'ENOSPC'],
   ])('stops the store, and rejects all waiting animals: %s, %s', async (name, code) => {
     const { directory, store, failures } = await failing(name, code);
-    // So many animals fill several batches.
+    // This many animals fill several batches.
     const adding = Array.from({ length: 2500 }, () => store.add({ pet: animal() }));
     const results = await Promise.allSettled(adding);
     expect(failures).toHaveLength(1);

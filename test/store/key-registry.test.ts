@@ -99,7 +99,7 @@ it('finds a key that was just created, even if it is often asked for unknown key
   const registry = new KeyRegistry(directory);
   for (let i = 0; i < 20; i++) {
     expect(await registry.find(hashKey(`unknown ${i}`), 1_000)).toBeUndefined();
-    // Wait longer than the resolution of file times.
+    // Wait longer than the resolution of file times, so that the directory gets a new modification time.
     await new Promise((resolve) => setTimeout(resolve, 10));
     const { key } = await create(directory, { name: `key-${i}`, plan: 'free' });
     expect(await registry.find(hashKey(key), 1_000)).toMatchObject({ name: `key-${i}` });

@@ -31,7 +31,7 @@ async function acquire(...args: Parameters<typeof acquireDirectoryLock>): Promis
   return lock;
 }
 
-/** Opens a store in another process. `report` is what that process prints: see helpers/store-locker.ts. */
+/** Opens a store in another process. `report` is what that process (helpers/store-locker.ts) prints. */
 async function openInChild(
   directory: string,
   url = '',
@@ -55,7 +55,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Listens like a claim of another process, and sends `reply()` to each client, or nothing if it is undefined. */
+/** Listens like another process that claims the lock, and sends `reply()` to each client, unless it is undefined. */
 async function fakeClaim(directory: string, name: string, reply: () => string | undefined) {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -66,7 +66,7 @@ async function fakeClaim(directory: string, name: string, reply: () => string | 
   onTestFinished(() => void server.close());
 }
 
-/** Short sleeps are real, and timeouts never expire, however busy the machine is. */
+/** Sleeps for less than a second are real. Longer ones are timeouts, which never expire, even on a busy machine. */
 const withoutTimeouts = (milliseconds: number) =>
   milliseconds >= 1_000 ? new Promise<void>(() => {}) : sleep(milliseconds);
 
@@ -184,7 +184,7 @@ describe('acquireDirectoryLock', () => {
   ])('fails if the other process %s', async (_, reply) => {
     const directory = await temporaryDirectory();
     await fakeClaim(directory, 'lock-4242-00000000', reply);
-    // Shortens the timeout of one second.
+    // Each sleep takes 20 ms, which shortens the timeout of one second.
     const sleep = () => new Promise((done) => setTimeout(done, 20));
     const error = await errorOf(acquire(directory, { sleep }));
     expect(error).toBeInstanceOf(DirectoryInUseError);
@@ -212,7 +212,7 @@ describe('acquireDirectoryLock', () => {
     await fakeClaim(directory, 'lock-0-00000000', () => '{"state":"claiming"}\n');
     let now = 0;
     const sleep = async (ms: number) => {
-      // The timeout of a probe, which does not expire because the fake claim replies.
+      // A sleep of a second is the timeout of a probe. It does not expire, because the fake claim replies.
       if (ms >= 1_000) await new Promise(() => {});
       now += 500;
     };
