@@ -1,5 +1,5 @@
-// Runs typical commands against the service in PETS_BASE_URL with the key in PETS_API_KEY. `npm run demo` starts one with
-// sample animals:
+// Runs typical commands against the service in PETS_BASE_URL with the key in PETS_API_KEY. `npm run demo` starts a
+// service with sample animals and sets both variables:
 //   pets serve --ephemeral --seed -- tsx bin/demo.ts
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

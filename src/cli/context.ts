@@ -16,9 +16,9 @@ export type Context = {
   platform: NodeJS.Platform;
   homeDirectory: string;
   pid: number;
-  /** Milliseconds since the epoch. */
+  /** The current time, in milliseconds since the epoch. */
   clock: Clock;
-  /** Rejects with the signal's reason if the signal is aborted first. */
+  /** Waits. Rejects with the reason of `signal` if `signal` is aborted first. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */
   random(): number;

@@ -17,7 +17,7 @@ import { toUsageError } from './program/usage.ts';
 
 /** Runs the program and returns its exit code. Prints every error instead of throwing it. */
 export async function main(context: Context): Promise<number> {
-  // Failed writes are reported by `write` itself; without a listener, the event would end the process.
+  // `Console.write` reports failed writes itself. Without a listener, the error event would end the process.
   context.stdout.on('error', () => {});
   context.stderr.on('error', () => {});
   const flags = preParseFlags(context.argv);

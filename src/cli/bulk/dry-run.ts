@@ -11,7 +11,7 @@ import { addedText, formatInstant, formatRows, writeJsonArray } from './report.t
 /** The number of rows that a terminal shows as a preview, so that the user can check the columns. */
 const ROWS_SHOWN = 5;
 
-/** Sends nothing, and reports what the same command would do without `--dry-run`. `target` is the service. */
+/** Reports what the command would do without `--dry-run`, and sends nothing. `target` names the service in messages. */
 export async function dryRun(
   console: Console,
   input: PetFile,
@@ -21,7 +21,7 @@ export async function dryRun(
   if (console.json) await writeJsonArray(console, input.rows, ({ pet }) => pet);
   try {
     const outlook = await previewRun(input, options);
-    // If earlier runs sent some rows, the first rows of the file are mostly not the ones that would be sent now.
+    // After an earlier run, show no preview, because the first rows of the file are probably not sent again.
     const { added, unknown } = outlook.plan.counts;
     if (console.isTerminal && !console.json && added + unknown === 0) await writeFirst(console, input.rows);
     console.notice(`dry run: ${outlookText(input, outlook, target)}`);

@@ -17,21 +17,21 @@ import { dropOldEntries, isForgotten, type Ledger } from './ledger.ts';
 import { damagedError, readLedger } from './ledger-file.ts';
 
 /*
- * Where ledgers are kept. Each path and each content has a directory:
+ * Ledgers are kept on disk in directories. Each path of an input file and each content of an input has a directory:
  *
- *   ledgers/<id>/ledger.ndjson   its ledger. A content has one only if it was piped.
- *   ledgers/<id>/pointer.json    the id of the ledger that the last run of the path or content used. A path uses the
- *                                ledger of another path if both had the same content when this path was first added.
+ *   ledgers/<id>/ledger.ndjson   the ledger of the path. A content has its own ledger only if it was piped.
+ *   ledgers/<id>/pointer.json    the id of the ledger that the last run of the path or content used. A path that has no
+ *                                ledger yet uses the ledger that its content used last.
  *                                Without this file, the ledger in the same directory is used.
  *
- * Each directory can be locked. A run holds the locks of its path, its content and every ledger that it reads, so that no
- * two processes add the same file, or the same content under two names.
+ * A run locks the directories of its path, of its content and of every ledger that it reads. Therefore, no two
+ * processes add the same file at the same time, or the same content under two names.
  */
 
 const POINTER = 'pointer.json';
 const Pointer = z.object({ version: z.literal(1), ledger: z.string().check(z.regex(/^[0-9a-f]{32}$/)) });
 
-/** `directory` contains `ledgers`, and is created if it is missing. `now` is in milliseconds since the epoch. */
+/** `directory` contains `ledgers`. Both are created if they are missing. `now` is in milliseconds since the epoch. */
 export type LedgerPlace = {
   directory: string;
   files: FileSystem;
@@ -40,7 +40,7 @@ export type LedgerPlace = {
   lockDirectory?: typeof acquireDirectoryLock;
 };
 
-/** The id of a path or a content at a service. A content is identified by its SHA-256. */
+/** The id of a path or a content at a service, which is also the name of its directory. */
 export const idOf = (baseUrl: string, pathOrSha256: string): string =>
   createHash('sha256')
     .update(JSON.stringify([baseUrl, pathOrSha256]))
@@ -50,7 +50,7 @@ export const idOf = (baseUrl: string, pathOrSha256: string): string =>
 export const ledgerDirectory = (place: LedgerPlace, id: string): string =>
   join(place.directory, 'ledgers', id);
 
-/** Returns the id of the ledger that a path or content uses. @throws CliError if its pointer is damaged */
+/** Returns the id of the ledger that a path or content uses. @throws CliError if `pointer.json` is damaged */
 export async function resolvePointer(place: LedgerPlace, id: string): Promise<string> {
   const path = join(ledgerDirectory(place, id), POINTER);
   const text = await readTextFile(place.files, path);
@@ -60,7 +60,7 @@ export async function resolvePointer(place: LedgerPlace, id: string): Promise<st
   return pointer.data.ledger;
 }
 
-/** Makes a path or content use a ledger. The change is on the disk when the promise resolves. */
+/** Makes the path or content `id` use the ledger with the id `ledger`. The change is on the disk when this resolves. */
 export async function writePointer(place: LedgerPlace, id: string, ledger: string): Promise<void> {
   const directory = ledgerDirectory(place, id);
   const text = `${JSON.stringify({ version: 1, ledger } satisfies z.infer<typeof Pointer>)}\n`;
@@ -68,7 +68,7 @@ export async function writePointer(place: LedgerPlace, id: string, ledger: strin
   await fsyncAncestors(place.files, directory);
 }
 
-/** Reads a ledger and drops old entries. Undefined if nothing is left to remember. @throws CliError */
+/** Reads a ledger and drops its old entries. Undefined if there is none, or it is no longer needed. @throws CliError */
 export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger | undefined> {
   const ledger = await readLedger(place.files, ledgerDirectory(place, id));
   if (ledger === undefined) return undefined;
@@ -79,15 +79,15 @@ export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger
 
 const ATTEMPTS = 5;
 
-/** The directories that this process has locked. */
+/** A set of directory locks that are released together. */
 export type Locks = {
   /** Locks a directory, and creates it if it is missing. @throws CliError if another process has locked it */
   acquire(directory: string): Promise<void>;
-  /** Releases all locks, and removes directories in which nothing is left. */
+  /** Releases all locks, and removes the directories that are empty. */
   release(): Promise<void>;
 };
 
-/** `name` is what the user calls the input. */
+/** `name` is the name of the input in messages. */
 export function createLocks(
   { files, lockDirectory = acquireDirectoryLock }: LedgerPlace,
   name: string,
@@ -109,7 +109,7 @@ export function createLocks(
     async release() {
       for (const [directory, lock] of [...locks].reverse()) {
         await lock.release();
-        // Fails if the directory is not empty. If another process has locked it, it contains a socket.
+        // `rmdir` removes only empty directories. A directory that another process has locked contains a socket.
         await rmdir(directory).catch(() => {});
       }
       locks.clear();
@@ -124,15 +124,15 @@ const alreadyRunningError = (name: string, pid: number | undefined): CliError =>
   });
 
 /**
- * Removes the ledgers that no run has used for 30 days and that have nothing left to remember, and the pointers to them.
- * Ignores errors, because the next run tries again.
+ * Removes the files of each path and content that no run has used for 30 days, unless its ledger is still needed (see
+ * `loadLedger`). Ignores errors.
  */
 export async function pruneLedgers(place: LedgerPlace): Promise<void> {
   for (const id of await place.files.readdir(ledgerDirectory(place, '')).catch(() => [])) {
     const directory = ledgerDirectory(place, id);
     const locks = createLocks(place, '');
     try {
-      // Every run locks the directory, which changes its modification time.
+      // A run that uses a directory locks it, which changes the modification time of the directory.
       if (!isForgotten((await lstat(directory)).mtime.toISOString(), place.now)) continue;
       await locks.acquire(directory);
       if (await loadLedger(place, await resolvePointer(place, id))) continue;
@@ -140,7 +140,7 @@ export async function pruneLedgers(place: LedgerPlace): Promise<void> {
         if (/^(ledger|pointer)\./.test(name)) await removeFile(place.files, join(directory, name));
       }
     } catch {
-      // See above.
+      // The next run tries again.
     } finally {
       await locks.release();
     }

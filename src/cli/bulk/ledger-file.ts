@@ -14,10 +14,10 @@ const NEWLINE = 0x0a;
 const RECORDS_PER_WRITE = 100;
 
 /**
- * Reads the ledger of a directory. Undefined if there is none, or if its header is torn: then nothing was sent, because
- * the header is synced before the first request.
+ * Reads the ledger of a directory. Returns undefined if there is none, or if a crash has torn its header. With a torn
+ * header, nothing was sent, because the header is synced before the first request.
  *
- * @throws CliError if it is damaged, or was written by a newer version
+ * @throws CliError if the ledger is damaged, or was written by a newer version
  */
 export async function readLedger(files: FileSystem, directory: string): Promise<Ledger | undefined> {
   const path = join(directory, LEDGER);
@@ -42,8 +42,8 @@ export async function readLedger(files: FileSystem, directory: string): Promise<
 }
 
 /**
- * The lines of a file without the last one, if a crash has torn it: its end is missing, or a part of it did not reach the
- * disk and reads as zeros.
+ * Yields the lines of a file, except a last line that a crash has torn. The end of such a line is missing, or a part of
+ * the line did not reach the disk and reads as zeros.
  */
 export function* completeLines(bytes: Buffer = Buffer.alloc(0)): Generator<string> {
   let from = 0;
@@ -55,7 +55,7 @@ export function* completeLines(bytes: Buffer = Buffer.alloc(0)): Generator<strin
   }
 }
 
-/** Replaces the ledger of a directory atomically. It is on the disk when the promise resolves. */
+/** Replaces the ledger of a directory atomically. The new ledger is on the disk when the promise resolves. */
 export async function replaceLedger(files: FileSystem, directory: string, ledger: Ledger): Promise<void> {
   for (const name of await files.readdir(directory)) {
     if (isTemporaryName(name)) await removeFile(files, join(directory, name));
@@ -64,7 +64,7 @@ export async function replaceLedger(files: FileSystem, directory: string, ledger
   await fsyncAncestors(files, directory);
 }
 
-/** A ledger that is open for more records. The process must hold its lock. */
+/** A ledger that is open for appending records. The process must hold the lock of its directory. */
 export type LedgerFile = {
   header: LedgerHeader;
   /** Writes and syncs a record. Concurrent calls run in order. After a failure, all calls fail. @throws CliError */
@@ -72,7 +72,7 @@ export type LedgerFile = {
   close(): Promise<void>;
 };
 
-/** Opens the ledger of a directory. `header` is the one that it has. */
+/** Opens the ledger of a directory for appending records. `header` is the header that the file already has. */
 export async function openLedger(
   files: FileSystem,
   directory: string,
@@ -106,7 +106,7 @@ function* encodeLedger({ header, entries, finishedAt }: Ledger): Generator<Buffe
   if (finishedAt !== undefined) yield encodeRecords([{ kind: 'finished', at: finishedAt }]);
 }
 
-/** The error for a damaged file, or for one that this version cannot read. */
+/** The error for a file that is damaged, or that this version cannot read. The message is the path and `problem`. */
 export const damagedError = (path: string, problem: string, fix = `move ${dirname(path)} away`): CliError =>
   new CliError(`${path} ${problem}`, {
     code: 'damaged_file',

@@ -4,33 +4,33 @@ import { type NewPet, Pet } from '../../contract/schemas.ts';
 import { Instant, Sha256 } from '../../store/stored-json.ts';
 
 /*
- * Bulk add keeps a ledger for each {service, file}: JSON lines with everything that is known about the rows that were
- * sent. What a run does depends only on the rows of the file, the ledger and the time (`plan.ts`).
+ * Bulk add keeps a ledger for each service and file. A ledger is a file of JSON lines (records) with everything that is
+ * known about the rows that were sent. Which rows a run sends is decided in `plan.ts`.
  *
- * Entries. A row is identified by its content and not by its line: {hash of the animal, n}, where n numbers equal animals
- * from 1. The last record of a row is its entry. A row without an entry was never sent. The kinds of records are:
+ * Entries. A row is identified by its content and not by its line number: by the hash of its animal, and by a number
+ * `n` that counts equal animals from 1. The last record of a row is its entry. A row without an entry was never sent.
+ * The kinds of records are:
  *
- *   intent    written and synced before a request is sent. If it is the entry, the row may have been added. It is repeated
- *             only with the same idempotency key (see `whyNotRepeatable` in plan.ts).
+ *   intent    written and synced before a request is sent. If this is the last record, the row may have been added. The
+ *             row is sent again only with the same idempotency key (see `whyNotRepeatable` in plan.ts).
  *   notSent   the request had no effect, for example because of the rate limit. The row counts as never sent.
  *   added     the service added the animal. The record contains the animal with its id.
  *   failed    the service rejected the row. The next run tries again.
- *   unknown   the row may have been added, and can no longer be repeated safely. It is never sent again.
+ *   unknown   the row may have been added, and repeating the request is no longer safe. The row is never sent again.
  *   finished  every row of the file has a result. This record does not belong to a row.
  *
- * Idempotency keys. A key is derived from {nonce, epoch, hash, n, failures}, so that a request is repeated with the same
- * key after a crash. Only a rejection increases `failures`, and with it the row gets a new key. `--restart` begins a new
- * epoch without entries, so that all rows get new keys.
+ * Idempotency keys. An idempotency key is derived from the nonce, the epoch, `hash`, `n` and `failures`, so that a
+ * request is repeated with the same key after a crash. Only a rejection increases `failures`, which gives the row a new
+ * key. `--restart` begins a new epoch without entries, so that all rows get new keys.
  *
  * Crashes. Every record is synced before the next one is written, so only the last line can be torn. A torn record is
- * ignored: after a torn intent nothing was sent, and after a torn result the outcome is still open. Records name their
- * row, so that several rows could be in flight at once.
+ * ignored. If the torn record is an intent, nothing was sent. If it is a result, the intent before it still counts.
  *
- * Start of a run. The ledger is atomically replaced by a new header and the entries, without the old ones (see
- * `dropOldEntries`).
+ * Start of a run. The ledger is replaced atomically. The new file has a new header and the entries that are not too old
+ * (see `dropOldEntries`).
  *
- * Newer versions. Unknown fields are ignored. A ledger with a higher version or an unknown kind of record was written by
- * a newer version of pets. It is refused and not changed.
+ * Newer versions. Unknown fields are ignored. A ledger with a higher version or an unknown kind of record was written
+ * by a newer version of pets. Only `--restart` replaces such a ledger. Other runs are refused and do not change it.
  */
 
 export const LEDGER_VERSION = 1;
@@ -39,19 +39,19 @@ const Hash = z.string().check(z.regex(/^[\w-]{22}$/, 'must be 22 characters of b
 const count = z.int().check(z.nonnegative());
 const position = z.int().check(z.positive());
 
-/** The run that the ledger was last written for. */
+/** The first line of a ledger, which describes the last run. */
 export const LedgerHeader = z.object({
   kind: z.literal('ledger'),
   version: z.literal(LEDGER_VERSION),
   baseUrl: z.string(),
-  /** The real path of the file, or `standard input`. */
+  /** The real path of the file, or the name of the pipe, such as `standard input`. */
   source: z.string(),
   nonce: z.string().check(z.regex(/^[0-9a-f]{32}$/, 'must be 32 hexadecimal digits')),
   epoch: count,
-  /** The hash of the input of the last run, which had `rows` rows. */
+  /** The SHA-256 of the input. The input had `rows` rows. */
   sha256: Sha256,
   rows: count,
-  /** When the first run of this content started. */
+  /** When the run started. A run that resumes or repeats it with the same input keeps this time. */
   startedAt: Instant,
 });
 export type LedgerHeader = z.infer<typeof LedgerHeader>;
@@ -64,9 +64,9 @@ const entry = {
   at: Instant,
   /** How many attempts were rejected. */
   failures: z.optional(count),
-  /** The time of the first run whose file had no row for this entry. */
+  /** When a run first found no row for this entry in the file. */
   goneSince: z.optional(Instant),
-  /** Only in entries that were migrated: the key that was sent, instead of the derived one. */
+  /** The idempotency key that was sent. Only entries that were migrated have it; others use the derived key. */
   idempotencyKey: z.optional(z.string()),
 };
 const RowFailure = z.object({ code: z.string(), message: z.string(), status: z.optional(z.int()) });
@@ -86,26 +86,26 @@ export type EntryOf<Kind extends LedgerEntry['kind']> = Extract<LedgerEntry, { k
 
 const kinds: unknown[] = ['intent', 'notSent', 'added', 'failed', 'unknown', 'finished'];
 
-/** Whether only a newer version can have written this value of a line. */
+/** Whether only a newer version of pets can have written a line. `value` is the parsed line. */
 export function isNewerVersion(value: unknown): boolean {
   const { kind, version } = (value ?? {}) as { kind?: unknown; version?: unknown };
   if (kind === 'ledger') return Number(version) > LEDGER_VERSION;
   return typeof kind === 'string' && !kinds.includes(kind);
 }
 
-/** What identifies a row. */
+/** What identifies a row: the hash of its animal, and its number among equal animals. */
 export type RowId = Pick<LedgerEntry, 'hash' | 'n'>;
 
-/** A ledger as it was read. */
+/** A ledger in memory. */
 export type Ledger = {
   header: LedgerHeader;
-  /** By `<hash>:<n>`. */
+  /** The entries by `<hash>:<n>`. */
   entries: Map<string, LedgerEntry>;
   /** When every row of the last run had a result; undefined if the run was interrupted. */
   finishedAt: string | undefined;
 };
 
-/** The reducer: changes the ledger as the record says. */
+/** Applies a record to a ledger in memory. */
 export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
   ledger.finishedAt = record.kind === 'finished' ? record.at : undefined;
   if (record.kind !== 'finished') ledger.entries.set(`${record.hash}:${record.n}`, record);
@@ -113,14 +113,14 @@ export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
 
 const REMEMBERED_MS = 30 * 86_400_000;
 
-/** Whether an instant is more than 30 days before `now`, in milliseconds since the epoch. */
+/** Whether `at` (ISO 8601) is more than 30 days before `now` (milliseconds since the epoch). */
 export const isForgotten = (at: string | undefined, now: number): boolean =>
   at !== undefined && Date.parse(at) < now - REMEMBERED_MS;
 
 /**
- * Drops entries whose rows have not been in the file for 30 days, and all if the last run finished more than 30 days ago.
- * Intents are kept. If the last run was interrupted, the 30 days are counted up to its start, because it may be resumed.
- * `now` is in milliseconds since the epoch.
+ * Drops entries whose rows have not been in the file for 30 days. If the last run finished more than 30 days ago, drops
+ * all entries. Intents are always kept. An interrupted run may be resumed, so its entries are compared with the time at
+ * which that run started instead of `now`. `now` is in milliseconds since the epoch.
  */
 export function dropOldEntries({ header, entries, finishedAt }: Ledger, now: number): void {
   const isUnused = isForgotten(finishedAt, now);
@@ -129,7 +129,7 @@ export function dropOldEntries({ header, entries, finishedAt }: Ledger, now: num
     if (kind !== 'intent' && (isUnused || isForgotten(goneSince, reference))) entries.delete(key);
 }
 
-/** The idempotency key of an attempt: a UUID (version 8 of RFC 9562). */
+/** The idempotency key for sending a row: a UUID of version 8 (RFC 9562). `known` is the entry of the row. */
 export function idempotencyKeyOf(
   { nonce, epoch }: Pick<LedgerHeader, 'nonce' | 'epoch'>,
   { hash, n }: RowId,
@@ -143,7 +143,7 @@ export function idempotencyKeyOf(
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** Equal for animals that are equal at the service: a missing status means available. 128 bits, as base64url. */
+/** A hash of an animal: 128 bits, as base64url. An animal without a status has the same hash as an available one. */
 export function animalHash({ name, categoryId, status = 'available' }: NewPet): string {
   const text = `{"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
   return hash('sha256', text, 'buffer').toString('base64url', 0, 16);

@@ -26,16 +26,18 @@ import {
 import { completeLines, readLedger, replaceLedger } from './ledger-file.ts';
 
 /*
- * Migrates what version 0.1 kept, once. It had a job for each content instead of a ledger for each file:
+ * Converts the files of version 0.1 to ledgers, once. Version 0.1 had a job for each content instead of a ledger for
+ * each file. The files of a job, and the lists of jobs, were:
  *
  *   <job>/progress.ndjson   a header, then the events of the rows. An event identifies its row by number.
  *   <job>/rows.ndjson       the rows of the content, one per line
- *   paths/<id>              for a path, the ids of its jobs, the latest last; for `job <id>`, the ids of the jobs that are
- *                           linked with this job, because rows of one may have been sent by the other
+ *   paths/<id>              {path, jobs}: the ids of the jobs of a path, the latest last. If `path` is `job <id>`, the
+ *                           list has the jobs that are linked with that job. Linked jobs may have sent rows of each
+ *                           other.
  *
- * The jobs of a path, and those that are linked with them, become the ledger of the path. Each job of piped input becomes
- * a ledger, too. All ledgers are written before anything is removed, and existing ledgers are not replaced, so that the
- * next run can complete the migration after a crash.
+ * The jobs of a path, and the jobs that are linked with them, become the ledger of the path. Each job of piped input
+ * becomes a ledger, too. All ledgers are written before anything is removed, and existing ledgers are not replaced.
+ * Therefore, the next run can complete the migration after a crash.
  */
 
 const ID = /^[0-9a-f]{32}$/;
@@ -45,10 +47,10 @@ type PathIndex = { path: string; jobs: string[] };
 type Job = {
   id: string;
   header: LedgerHeader;
-  /** Only in a job of `--restart`: how many rows each other job, by nonce, had sent. The job ignores these rows. */
+  /** Only in a job of `--restart`: how many rows each other job (by nonce) had sent. The job ignores these rows. */
   disregards?: Record<string, number>;
   finishedAt: string | undefined;
-  /** The entries of rows that were sent, by their origin: the nonce of the job that sent it first, and its number. */
+  /** The entries of the rows that were sent, by origin: `<nonce>:<row>` of the job that first sent the row. */
   sends: Map<string, LedgerEntry>;
 };
 
@@ -58,11 +60,11 @@ type OldEvent = {
   sentAt?: string;
   /** When the job was finished. */
   at?: string;
-  /** Only in an event that was copied from another job. */
+  /** The origin of the row, as in `sends`. Only an event that was copied from another job has it. */
   origin?: string;
 };
 
-/** Converts any jobs in the old format to ledgers. @throws CliError if a file is damaged, or a job is running */
+/** Converts the jobs of version 0.1, if there are any. @throws CliError if a file is damaged, or a job is running */
 export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
   const { directory, files, now } = place;
   const names = await files.readdir(directory).catch((error): string[] => {
@@ -110,7 +112,7 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
   }
 }
 
-/** Writes the ledger of a path or of piped input, unless it exists, and makes its contents point to it. */
+/** Writes the ledger of a path or of piped input, unless it exists. Makes the contents of the jobs use this ledger. */
 async function writeLedger(
   place: LedgerPlace,
   locks: Locks,
@@ -125,7 +127,7 @@ async function writeLedger(
   const directory = ledgerDirectory(place, id);
   await locks.acquire(directory);
   if (!(await readLedger(place.files, directory))) {
-    // After --restart only links of the last job count, because `disregards` does not list what other jobs had sent.
+    // After --restart, use only the jobs linked with the last one. `disregards` does not count the rows of other links.
     const others = (last.disregards ? [last] : own).flatMap(linked);
     const ledger: Ledger = {
       header: { ...last.header, source: path ?? source },
@@ -144,10 +146,10 @@ async function writeLedger(
   }
 }
 
-/** From the most certain to the least certain outcome. */
+/** The kinds of entries, from the most certain to the least certain outcome. */
 const CERTAINTY: readonly LedgerEntry['kind'][] = ['added', 'unknown', 'intent', 'failed'];
 
-/** Yields the most certain entry of each row that was sent. Entries that only other paths have get `goneSince`. */
+/** Yields the most certain entry of each row that was sent. An entry that no job in `own` has gets `goneSince`. */
 function* mergeSends(
   last: Job,
   own: readonly Job[],
@@ -172,7 +174,7 @@ function* mergeSends(
   }
 }
 
-/** Undefined if the header is missing or torn. @throws if the job is damaged */
+/** Parses the files of a job. Returns undefined if the header is missing or torn. @throws if a file is damaged */
 function toJob(id: string, progress: Buffer | undefined, rowLines: Buffer | undefined): Job | undefined {
   const [first, ...lines] = completeLines(progress);
   if (first === undefined) return undefined;

@@ -25,20 +25,20 @@ export type RunOptions = LedgerPlace & {
   restart: boolean;
   /** Adds the rows of a changed file that were not added before. */
   skipAdded: boolean;
-  /** The command of this run, with `--skip-added`. */
+  /** The command line of this run with `--skip-added`, for hints. */
   skipCommand: string;
   random(bytes: number): Buffer;
 };
 
 export type Outlook = {
   plan: Plan;
-  /** What earlier runs did; undefined if there was none, or it is ignored. */
+  /** The ledger of earlier runs; undefined if there was no run, or if `--restart` ignores it. */
   known: Ledger | undefined;
-  /** How many of the rows were sent by earlier runs, even if these are ignored. */
+  /** How many of the rows were sent by earlier runs, even if `--restart` ignores these runs. */
   sent: number;
 };
 
-/** A run. It holds the lock of its ledger until `close`. */
+/** An open run. It holds the locks of its directories until `close`. */
 export type BulkRun = Outlook & {
   file: LedgerFile;
   /** Entries whose rows were in the file until the previous run, but no longer are. */
@@ -61,10 +61,10 @@ export async function previewRun(input: PetFile, options: RunOptions): Promise<O
 }
 
 /**
- * Opens the ledger of an input for a run. When the promise resolves, everything that a rerun needs after a crash is on the
- * disk.
+ * Opens the ledger of an input for a run. When the promise resolves, everything that a rerun needs after a crash is on
+ * the disk.
  *
- * @throws CliError if another process adds the input, it has changed, or a file is damaged or cannot be written
+ * @throws CliError if the run is refused, another process is adding the input, or a file is damaged or not writable
  */
 export async function openRun(input: PetFile, options: RunOptions): Promise<BulkRun> {
   const locks = createLocks(options, input.name);
@@ -90,22 +90,22 @@ export async function openRun(input: PetFile, options: RunOptions): Promise<Bulk
 }
 
 type RunPlan = Outlook & {
-  /** The ids of the content and the path. Both will point to the ledger. */
+  /** The ids of the content and the path of the input. `openRun` makes both point to the ledger. */
   ids: Set<string>;
   /** The id of the ledger to use. */
   id: string;
-  /** What the ledger contains, even if earlier runs are ignored. */
+  /** The contents of the ledger, even if `--restart` ignores earlier runs; undefined if there is none. */
   before: Ledger | undefined;
 };
 
-/** Finds the ledger of an input by its path, or else by its content, and plans the run. @throws CliError if it is refused */
+/** Finds the ledger of an input by its path or else its content, and plans a run. @throws CliError if it is refused */
 async function planRun(
   input: PetFile,
   options: RunOptions,
   lock: (directory: string) => Promise<void>,
 ): Promise<RunPlan> {
   const { baseUrl, restart } = options;
-  // --restart replaces damaged files.
+  // With --restart, ignore damaged files, because earlier runs do not matter.
   const unlessRestart = (error: unknown): undefined => {
     if (!restart) throw error;
   };
@@ -122,7 +122,7 @@ async function planRun(
   const otherId = (await resolvePointer(options, contentId).catch(unlessRestart)) ?? id;
   let other = otherId === id ? undefined : await load(otherId);
   if (!before && other) [id, before, other] = [otherId, other, undefined];
-  // `sendRows` finds out whether the service supports idempotency keys, and checks each ambiguous row again.
+  // Assume that the service supports idempotency keys. `sendRows` finds out, and checks each ambiguous row again.
   const circumstances = { ...options, honoursKeys: true };
   const planned = plan(input.rows, before?.entries.values() ?? [], circumstances);
   const found = { ids, id, before, sent: countSent(planned) };
@@ -132,7 +132,7 @@ async function planRun(
   return { ...found, plan: planned, known: before };
 }
 
-/** The header for a run. `before` is the previous header; `known` is the same, or undefined if earlier runs are ignored. */
+/** The header for a run. `before` is the old header. `known` is the same header, or undefined with `--restart`. */
 function headerOf(
   { name, path, sha256, rows }: PetFile,
   { baseUrl, now, random, restart }: RunOptions,
@@ -152,11 +152,11 @@ function headerOf(
   };
 }
 
-/** Turns an error of the file system or the lock into one with a hint. Returns any other error unchanged. */
+/** Converts an error of the file system or the lock to a CliError with a hint. Returns any other error unchanged. */
 function describePlaceError(directory: string, error: unknown): unknown {
   if (error instanceof CliError) return error;
   const fix = errnoOf(error) === 'ENOSPC' ? 'free some disk space' : 'make the directory writable';
-  // With a new state directory, rows of earlier runs would be added again.
+  // A new state directory has no ledgers, so the rows of earlier runs would be added again.
   const hint = `${fix}; or, if no row of this input was added yet, set XDG_STATE_HOME to a writable directory on a local disk`;
   if (error instanceof LockError)
     return new CliError(error.message, { code: 'file_error', hint, cause: error });

@@ -3,16 +3,16 @@ import type { PetRow } from '../rows/read-pet-file.ts';
 import { animalHash, type EntryOf, type LedgerEntry, type RowId } from './ledger.ts';
 
 /**
- * What is to be done with a row: `new` and `failed` are sent, `ambiguous` is repeated with its own idempotency key, `added`
- * and `unknown` are not sent.
+ * What a run does with a row. It sends rows that are `new` or `failed`, repeats `ambiguous` rows with the same
+ * idempotency key, and does not send rows that are `added` or `unknown`.
  */
 export type RowStatus = 'new' | 'added' | 'failed' | 'ambiguous' | 'unknown';
 
-/** `entry` is the last record of the row. It changes while rows are sent. */
+/** `entry` is the last record of the row. Sending the row changes `entry`, but not `status`. */
 export type PlannedRow = PetRow & RowId & { status: RowStatus; entry: LedgerEntry | undefined };
 
 export type Plan = {
-  /** In the order of the input. */
+  /** The rows in the order of the input. */
   rows: PlannedRow[];
   counts: Record<RowStatus, number>;
   /** Entries that have no row in the input. */
@@ -23,21 +23,21 @@ export type Plan = {
 export const countKind = (rows: readonly PlannedRow[], kind: LedgerEntry['kind']): number =>
   rows.filter(({ entry }) => entry?.kind === kind).length;
 
-/** How many rows are to be sent. */
+/** How many rows a run sends. */
 export const countToSend = ({ counts }: Plan): number => counts.new + counts.failed + counts.ambiguous;
 
 /** How many rows were sent before and may have been added. */
 export const countSent = ({ counts }: Plan): number => counts.added + counts.ambiguous + counts.unknown;
 
-/** `now` is in milliseconds since the epoch; `honoursKeys`: whether the service supports idempotency keys. */
+/** `now` is in milliseconds since the epoch. `honoursKeys` means that the service supports idempotency keys. */
 export type Circumstances = { now: number; apiKeyHash: string; honoursKeys: boolean };
 
 const RANKS: Record<RowStatus, number> = { added: 0, ambiguous: 1, unknown: 2, failed: 3, new: 4 };
 
 /**
- * Matches the rows of an input with the entries of a ledger. Equal rows are interchangeable: if there are fewer of them
- * than entries, those that were added match first, then ambiguous, unknown and failed ones, so that removing, inserting
- * or moving rows never adds an animal again. Further rows get numbers that no entry has.
+ * Matches the rows of an input with the entries of a ledger. Equal rows are interchangeable. If there are fewer rows
+ * than entries, entries match in the order of `RANKS`, those that were added first. Therefore, removing, inserting or
+ * moving rows never adds an animal again. Rows without an entry get numbers that no entry has.
  */
 export function plan(
   rows: readonly PetRow[],
@@ -46,7 +46,7 @@ export function plan(
 ): Plan {
   const rank = (entry: LedgerEntry) => RANKS[classify(entry, circumstances)];
   const counts: Plan['counts'] = { new: 0, added: 0, failed: 0, ambiguous: 0, unknown: 0 };
-  /** How many rows have this hash. */
+  /** The number of rows by hash. */
   const copies = new Map<string, number>();
   const planned = rows.map(({ line, pet }): PlannedRow => {
     const hash = animalHash(pet);
@@ -55,13 +55,13 @@ export function plan(
     return { line, pet, hash, n, status: 'new', entry: undefined };
   });
   const unmatched = groupByHash(entries);
-  /** The numbers and entries of equal rows, in the order of the rows. */
+  /** The numbers and entries of equal rows by hash, in the order of the rows. */
   const matches = new Map<string, Pick<PlannedRow, 'n' | 'entry'>[]>();
   for (const [hash, known] of unmatched) {
     const count = copies.get(hash) ?? 0;
     const taken = new Set(known.map(({ n }) => n));
     known.sort((a, b) => rank(a) - rank(b) || a.n - b.n);
-    // In the order of their numbers, so that each row of an unchanged file gets its own entry.
+    // Sort by number, so that each row of an unchanged file gets the same entry as before.
     const matched = known.splice(0, count).sort((a, b) => a.n - b.n);
     const equal: Pick<PlannedRow, 'n' | 'entry'>[] = matched.map((entry) => ({ n: entry.n, entry }));
     for (let n = 1; equal.length < count; n++) if (!taken.has(n)) equal.push({ n, entry: undefined });
@@ -85,14 +85,14 @@ function groupByHash(entries: Iterable<LedgerEntry>): Map<string, LedgerEntry[]>
   return groups;
 }
 
-/** What an entry means for its row. */
+/** The status that an entry gives its row. */
 function classify(entry: LedgerEntry | undefined, circumstances: Circumstances): RowStatus {
   if (entry === undefined || entry.kind === 'notSent') return 'new';
   if (entry.kind !== 'intent') return entry.kind;
   return whyNotRepeatable(entry, circumstances) === undefined ? 'ambiguous' : 'unknown';
 }
 
-/** Why a request whose outcome is open must not be repeated; undefined if it may. */
+/** Why a request whose outcome is open must not be repeated; undefined if it may be repeated. */
 export function whyNotRepeatable(
   { at, apiKeyHash }: EntryOf<'intent'>,
   circumstances: Circumstances,

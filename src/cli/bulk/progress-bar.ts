@@ -11,8 +11,8 @@ const MINUTE_MS = 60_000;
 export type QuotaLeft = { limit: number; remaining: number };
 
 /**
- * Shows the progress as a bar on a terminal, and otherwise as a line from time to time. `done` is the number of rows that
- * were done before this run.
+ * Shows the progress as a bar on a terminal, and otherwise as a line at most every 15 seconds. `done` is the number of
+ * rows that were done before this run.
  */
 export function createProgressBar(
   { console, clock }: Pick<CommandContext, 'console' | 'clock'>,
@@ -29,7 +29,7 @@ export function createProgressBar(
     // A rate that is measured over less than a second is too inexact.
     if (minutes <= 1 / 60 || done === before) return undefined;
     const measured = (done - before) / minutes;
-    // If the rows do not fit into the quota of this minute, the limit determines how long they take.
+    // If more rows are left than the quota of this minute allows, the run is not faster than the rate limit.
     const isLimited = quota !== undefined && rows - done > quota.remaining;
     const rate = isLimited ? Math.min(measured, quota?.limit || measured) : measured;
     return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
@@ -45,7 +45,7 @@ export function createProgressBar(
   }
 
   return {
-    /** One more row is done. `latest` is the rate limit of the service, if it is known. */
+    /** Counts one more row as done. `latest` is the rate limit in the last response, if it had one. */
     advance(latest?: QuotaLeft): void {
       done++;
       quota = latest ?? quota;
@@ -55,7 +55,7 @@ export function createProgressBar(
         console.event({ progress: { done, rows } }, console.errorColours.dim(text()), 2);
       }
     },
-    /** Shows why the run waits; undefined when it goes on. */
+    /** Shows why the run waits; undefined when the run continues. */
     pause(line: StatusLine | undefined): void {
       reason = line;
       draw();

@@ -3,12 +3,12 @@ import type { Ledger } from './ledger.ts';
 import { countSent, countToSend, type Plan } from './plan.ts';
 import { formatInstant, formatRows } from './report.ts';
 
-/** `name` is the input as the user typed it; `skipCommand` is the command of this run with `--skip-added`. */
+/** `name` is the name of the input in messages. `skipCommand` is the command line of this run with `--skip-added`. */
 type Request = { name: string; sha256: string; baseUrl: string; skipAdded: boolean; skipCommand: string };
 
 /**
- * Why a run without `--restart` is refused; undefined if it may begin. `known` is the ledger that the run would use;
- * `other` is a different ledger that the same content used before.
+ * Why a run without `--restart` is refused; undefined if the run may begin. `known` is the ledger that the run would
+ * use. `other` is a different ledger that the same content used before.
  */
 export function refusalOf(
   { name, sha256, baseUrl, skipAdded, skipCommand }: Request,
@@ -44,7 +44,7 @@ export function refusalOf(
 
 const changedError = (message: string, hint: string) => new CliError(message, { code: 'file_changed', hint });
 
-/** How a changed file differs; undefined if the last run was complete, and the file has none of the rows it sent. */
+/** How a file has changed; undefined if none of its rows was sent, and the last run was complete or sent nothing. */
 function describeChange(plan: Plan, { header, entries, finishedAt }: Ledger): string | undefined {
   const date = formatInstant(header.startedAt);
   const sent = countSent(plan);

@@ -11,7 +11,7 @@ import { countKind, type PlannedRow } from './plan.ts';
 const ROWS_SHOWN = 100;
 /** The maximum number of messages that a terminal shows in full. */
 const MESSAGES_SHOWN = 20;
-/** Without `--json`, the maximum number of listed rows that are no longer in the file. */
+/** How many of the rows that are no longer in the file are listed. With `--json`, all of them are. */
 const GONE_SHOWN = 10;
 /** Rows are written in parts, because few long writes take less time than many short ones. */
 const ROWS_PER_WRITE = 100;
@@ -21,7 +21,7 @@ export const formatInstant = (instant: string): string => `${instant.slice(0, 16
 
 export const formatRows = (count: number): string => `${count} ${count === 1 ? 'row' : 'rows'}`;
 
-/** Writes the result of each row. If nothing was sent (`isRerun`), a terminal shows only rows that are not added. */
+/** Writes the result of each row. If nothing was sent (`isRerun`), a terminal shows only rows that were not added. */
 export async function writeResults(
   console: Console,
   header: LedgerHeader,
@@ -37,7 +37,7 @@ export async function writeResults(
   }
 }
 
-/** Writes one JSON document, with an element on each line. */
+/** Writes a JSON array as one document, with one element per line. */
 export function writeJsonArray<Item>(
   console: Console,
   items: readonly Item[],
@@ -127,7 +127,7 @@ export function reportGone(console: Console, name: string, gone: readonly Ledger
   else console.notice(`${what}: ${list}${more}`);
 }
 
-/** The last line of a run. @throws CliError, exit code 8, unless all rows are added */
+/** Prints the totals of a run. @throws CliError with exit code 8 if a row failed or its outcome is unknown */
 export function summarize(console: Console, rows: readonly PlannedRow[], isRerun: boolean): number {
   const failed = countKind(rows, 'failed');
   const unknown = countKind(rows, 'unknown');
@@ -148,7 +148,7 @@ export function summarize(console: Console, rows: readonly PlannedRow[], isRerun
   return exitCodes.ok;
 }
 
-/** `all 3 rows were added on 2026-11-20 12:00 UTC` */
+/** A text such as `all 3 rows were added on 2026-11-20 12:00 UTC`, with the time when the last row was added. */
 export function addedText(rows: readonly PlannedRow[]): string {
   const added = rows.flatMap(({ entry }) => (entry?.kind === 'added' ? [entry.at] : []));
   const last = added.sort().at(-1);

@@ -21,7 +21,7 @@ import { pendingRows, sendRows } from './send.ts';
 
 export type BulkRequest = InputOptions & { dryRun?: boolean; restart?: boolean; skipAdded?: boolean };
 
-/** All rows are kept in memory: a million take about 0.6 GB, and 1.2 GB if the ledger has an entry for each. */
+/** All rows are kept in memory. A million rows take about 0.6 GB, or 1.2 GB if the ledger has an entry for each row. */
 const MAX_ROWS = 1_000_000;
 
 /** `pets add --from`: checks every row, adds those that are not added yet, and reports the result of each. */
@@ -75,7 +75,7 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
   }
 }
 
-/** The command that the user typed, without the options that must not be repeated. */
+/** The command line that the user typed, without --restart and --dry-run, and with `more` at its end. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
   const dropped = ['--restart', '--dry-run', ...more];
   return shellQuote(['pets', ...argv.filter((word) => !dropped.includes(word)), ...more], platform);
@@ -111,11 +111,11 @@ async function sendPending(
   }
 }
 
-/** Turns the error of a request into the error of a run that can be resumed. `resume` is the hint how to do that. */
+/** Converts the error of a request to an error of the run. `resume` is the hint that shows how to resume the run. */
 function toRunError(error: CallError, resume: string, now: number): unknown {
   const { cause, connection } = error;
   if (cause instanceof OutcomeUnknownError) {
-    // Replaces the hint about --idempotency-key, because the key of the row is in the ledger.
+    // Replace the hint about --idempotency-key, because a rerun finds the idempotency key with the ledger.
     if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
     return new CliError('interrupted; one row was being sent; it may or may not have been added', {
       code: 'interrupted',
@@ -131,9 +131,9 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
   return new CallError(dayLimit, connection, { hint: 'rerun the command after this time to resume' });
 }
 
-/** If another process was banned, this one knows only when the ban ends, but not the code. No ban is longer than this. */
+/** A limit that another process has met has no code here. Up to this many milliseconds, the limit may be a ban. */
 const LONGEST_BAN_MS = 600_000;
 
-/** A run waits for the limit of the minute, so a limit that ends the run is the daily one, unless it is a ban. */
+/** Whether a rate limit is the daily limit: it is longer than the limit per minute, and it is not a ban. */
 const isDayLimit = ({ until, code, fromResponse }: RateLimitError, now: number): boolean =>
   code !== 'key_banned' && until - now > (fromResponse ? 60_000 : LONGEST_BAN_MS);

@@ -20,7 +20,7 @@ export type SendOptions = {
   onSettled(quota?: QuotaLeft): void;
 };
 
-/** The rows that this run has to send, or has to give up because they cannot be repeated. */
+/** The rows that this run has to send, or has to record as unknown because repeating them is not safe. */
 export const pendingRows = (rows: readonly PlannedRow[]): PlannedRow[] =>
   rows.filter(({ entry }) => entry?.kind !== 'added' && entry?.kind !== 'unknown');
 
@@ -34,7 +34,7 @@ export async function sendRows(
   file: LedgerFile,
   options: SendOptions,
 ): Promise<void> {
-  // Check that the API key is valid, and whether the service supports idempotency keys, before a row can be lost.
+  // Before the first row, check the API key and find out whether the service supports idempotency keys.
   await options.client.call('listPets', { query: { limit: 1 } }, { background: true });
   for (const row of rows) options.onSettled(await sendRow(row, file, options));
 }
@@ -53,7 +53,7 @@ async function sendRow(
   };
   const settleAsUnknown = (text: string) =>
     record({ kind: 'unknown', ...base(), idempotencyKey: storedKey, message: redactKey(text, apiKey) });
-  // An earlier run sent the row, and the service may have added it.
+  // Set if an earlier run sent the row and the service may have added it.
   const open = before?.kind === 'intent' ? before : undefined;
   const apiKeyHash = hashKey(apiKey);
   const honoursKeys = client.supportsIdempotency();
@@ -86,7 +86,7 @@ async function sendRow(
       }
       return undefined;
     }
-    // With idempotency keys, the next run repeats the row. Without them, it must not be repeated.
+    // With idempotency keys, the next run repeats the row. Without them, no run may repeat the row.
     if (!(error instanceof OutcomeUnknownError) || error.supportsIdempotency) throw error;
     if (!(error.cause instanceof InterruptedError))
       await settleAsUnknown(

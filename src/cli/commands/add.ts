@@ -69,14 +69,14 @@ export const add: Command<Options> = {
 const HELP = 'see: pets help add';
 const EXAMPLE = 'for example: pets add Rex --category 3';
 
-/** A name that looks like a file: `--from` was probably forgotten. */
+/** Matches a name that looks like a file name. The user has probably forgotten `--from`. */
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
 function checkOne({ name, category, format, skipAdded, restart }: Options): void {
   if (format !== undefined || skipAdded || restart)
     throw usageError('--format, --skip-added and --restart can only be used with --from', HELP);
   if (name === undefined) throw usageError('missing name of the animal', EXAMPLE);
-  // Usually an unset variable in a script, and an animal cannot be removed again.
+  // An empty name usually comes from an unset variable in a script. An animal cannot be removed again.
   if (name.trim() === '') throw usageError('the name is empty', EXAMPLE);
   if (category === undefined) {
     const fromFile = `to add all animals from a file: pets add --from ${name}`;
@@ -102,7 +102,7 @@ function checkMany({ name, category, status, idempotencyKey }: Options): void {
   }
 }
 
-/** Makes clear that the animal was added, so that the command is not run again. */
+/** Returns an error which makes clear that the animal was added, so that the user does not add it again. */
 function outputFailed(error: unknown, id: bigint, context: CommandContext): unknown {
   if (!(error instanceof OutputError) || error.code === 'EPIPE') return error;
   return new CliError(`animal ${id} was added, but its data could not be written: ${error.message}`, {

@@ -49,7 +49,7 @@ export function completionSpec(commands: readonly CompletionSpec[]): CompletionS
   };
 }
 
-/** The commands as arguments of `pets help`, where they have no options. */
+/** The commands as arguments of `pets help`, which does not accept their options. */
 const namesIn = (commands: readonly CompletionSpec[]): CompletionSpec[] =>
   commands.map(({ name, summary, commands: inner }) => ({
     name,

@@ -11,7 +11,7 @@ import { parseInt64Argument } from '../program/parsers.ts';
 
 type Options = { id: bigint[] };
 
-/** The number of pages to search if the service has removed the operation. */
+/** The maximum number of pages to search if the service no longer gets animals by id. */
 const MAX_PAGES = 10;
 
 export const get: Command<Options> = {

@@ -61,7 +61,7 @@ function chooseFormat({ ndjson, csv }: Options, { globals: { json } }: CommandCo
   return formats[0] ?? 'rows';
 }
 
-/** The notice below a list: whether there are more animals and how to list them. For a table on a terminal, also the count. */
+/** The notice below a list: how many animals it shows, and how to list more. Undefined if no notice is needed. */
 function noticeBelow(
   context: CommandContext,
   connection: Connection,
@@ -81,7 +81,7 @@ function noticeBelow(
     if (more === 'no') return undefined;
     return `${animals} shown. ${more === 'yes' ? 'For all animals, add --all' : unknown}`;
   }
-  // Name the profile unless it is the usual one.
+  // Name the service only if the key is from an unusual source.
   const isUsual = ['profile prod', 'PETS_API_KEY'].includes(connection.keySource);
   const filter = status ? `, status ${status}` : '';
   const shown = `${animals}${isUsual ? '' : ` at ${target}`}${filter}`;

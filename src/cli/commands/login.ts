@@ -106,7 +106,7 @@ async function promptKey(
   }
 }
 
-/** @throws CliError if the program must not prompt, or standard input or error is not a terminal */
+/** @throws CliError if --no-input is given, or if standard input or standard error is not a terminal */
 function requirePrompt({ globals, stdin, stderr }: CommandContext, message: string, hint: string): void {
   if (!globals.input || !stdin.isTTY || !stderr.isTTY) throw usageError(message, hint);
 }
@@ -119,8 +119,8 @@ const keyIn = (text: string): string =>
     .replace(/^(["'])(.*)\1$/, '$2');
 
 /**
- * Describes what is wrong with a key; undefined if it is valid. Node's error for a header with a line break would contain
- * the key.
+ * Describes what is wrong with a key; undefined if the key is valid. The key is checked before a request, because
+ * Node's error for a header with a line break would contain the key.
  */
 function keyProblem(text: string): string | undefined {
   const key = keyIn(text);

@@ -34,12 +34,12 @@ export const profiles: Command<{ check?: boolean }> = {
     for (const profile of globals.profile === undefined ? profileNames : [globals.profile]) {
       rows.push(await profileRow(context, { profile, isDefault: profile === usual, check }));
     }
-    // Every command without --profile uses the key in PETS_API_KEY.
+    // List the key in PETS_API_KEY too, because every command without --profile uses it.
     if (context.env['PETS_API_KEY'] && globals.profile === undefined) {
       const connection = connectionFor(context);
       const { baseUrl, key } = connection;
       const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
-      // `connectionFor` has checked the protocol.
+      // Pass true for `allowHttp`, because `connectionFor` has already checked the protocol.
       rows.push(check ? { ...row, check: await checkKey(context, connection, true) } : row);
     }
     if (console.json) await console.writeJson(rows);
@@ -70,7 +70,7 @@ async function profileRow(
   return { ...row, check: await checkKey(context, connection, allowHttp) };
 }
 
-/** Sends one request, even during a cool-down. */
+/** Checks a key with one request, which is sent even during a cool-down. */
 async function checkKey(context: CommandContext, connection: Connection, allowHttp = false): Promise<Check> {
   try {
     checkProtocol(connection.baseUrl, { profile: connection.profile, allowHttp, env: context.env });

@@ -12,7 +12,7 @@ export type CompletionSpec = {
 type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable'>;
 type ArgumentSpec = Pick<Argument, 'name' | 'choices'>;
 
-/** Words that complete the line, or what the shell completes itself. */
+/** Words that complete the line, or the kind of words that the shell completes itself. */
 export type Candidates = { words: readonly Word[]; shell?: ShellCompletion };
 type Word = { value: string; description?: string };
 type ShellCompletion = 'files' | 'directories' | 'commands';
@@ -47,8 +47,8 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
 }
 
 /**
- * Parses the words before the cursor: the command so far, the options that may still be given, the number of arguments,
- * and an option that still needs its value.
+ * Parses the words before the cursor. Returns the command, the options that may still be given, the number of
+ * arguments, the option that still needs its value, and whether there is a `--`.
  */
 function parse(program: CompletionSpec, words: readonly string[]) {
   let command = program;
@@ -81,13 +81,13 @@ function parse(program: CompletionSpec, words: readonly string[]) {
 const findOption = (options: readonly OptionSpec[], word: string) =>
   options.find((option) => namesOf(option).includes(word.split('=')[0] ?? ''));
 
-/** `-h` and `--help` for the flags `-h, --help`. */
+/** The names of an option, such as `-h` and `--help` for the flags `-h, --help`. */
 const namesOf = ({ flags }: OptionSpec): string[] => flags.match(/(?<![\w-])--?[A-Za-z][\w-]*/g) ?? [];
 
 /** Whether the value may be omitted, as in `--seed [file]`. */
 const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
 
-/** Placeholders in a usage line that the shell completes itself. */
+/** What the shell completes itself, by the placeholder in a usage line. */
 const SHELL_COMPLETIONS: Readonly<Record<string, ShellCompletion>> = {
   file: 'files',
   directory: 'directories',
@@ -98,7 +98,7 @@ const SHELL_COMPLETIONS: Readonly<Record<string, ShellCompletion>> = {
 const shellCompletionOf = (usage: string): ShellCompletion | undefined =>
   SHELL_COMPLETIONS[/[<[]([\w-]+)/.exec(usage)?.[1] ?? ''];
 
-/** Long option names, or after `--name=` the values of that option. */
+/** Completes the name of an option. After `--name=`, completes the value of that option. */
 function completeOption(options: readonly OptionSpec[], current: string): Candidates {
   const equals = current.indexOf('=');
   if (equals === -1)
@@ -125,8 +125,8 @@ const matching = (words: readonly Word[], current: string): Candidates => ({
 });
 
 /**
- * Candidates in the form that the scripts read: one word per line, with a tab before its description; the last line is a
- * colon and what the shell should complete itself.
+ * Formats candidates for the scripts. Each line has a word, and after a tab the description of the word, if there is
+ * one. The last line is a colon and what the shell completes itself, or `nothing`.
  */
 export function formatCandidates({ words, shell }: Candidates): string {
   const lines = words.map(({ value, description }) => (description ? `${value}\t${description}` : value));

@@ -1,7 +1,7 @@
-// The completion scripts. On Tab each runs `pets completion <shell> -- <words…>`. The words are passed as arguments and
-// never evaluated, because the line may contain redirections or commands.
+// The completion scripts. On Tab, a script runs `pets completion <shell> -- <words…>`. The words are passed as
+// arguments and never evaluated, because the line may contain redirections or commands.
 
-/** For bash 3.2 and newer, with and without the bash-completion package. */
+/** The script for bash 3.2 and newer. It does not need the bash-completion package. */
 const bash = `# Tab completion of pets for bash. To enable it in every new shell, add this line to ~/.bashrc:
 #   eval "$(pets completion bash)"
 
@@ -55,7 +55,7 @@ _pets_command() {
 complete -F _pets pets
 `;
 
-/** For zsh. It works when evaluated, and as the file `_pets` in a directory of `fpath`. */
+/** The script for zsh. It works if it is evaluated, and as the file `_pets` in a directory of `fpath`. */
 const zsh = `#compdef pets
 # Tab completion of pets for zsh. To enable it in every new shell, add this line to ~/.zshrc, after compinit if used:
 #   eval "$(pets completion zsh)"
@@ -91,7 +91,7 @@ else
 fi
 `;
 
-/** For fish 3.1 and newer. */
+/** The script for fish 3.1 and newer. */
 const fish = `# Tab completion of pets for fish. To enable it in every new shell, run this once:
 #   mkdir -p ~/.config/fish/completions; pets completion fish > ~/.config/fish/completions/pets.fish
 
@@ -117,7 +117,7 @@ end
 complete --command pets --no-files --arguments '(__pets_completion)'
 `;
 
-/** For Windows PowerShell 5.1 and PowerShell 7. Without candidates, PowerShell completes files itself. */
+/** The script for Windows PowerShell 5.1 and PowerShell 7. Without candidates, PowerShell completes files itself. */
 const powershell = `# Tab completion of pets for PowerShell. To enable it in every new shell, add this line to the file $PROFILE:
 #   pets completion powershell | Out-String | Invoke-Expression
 

@@ -28,7 +28,7 @@ export function connectionFor(context: CommandContext): Connection {
   return connection;
 }
 
-/** Prints which service will be changed, if a person is watching, so that they notice a wrong profile in time. */
+/** If stderr is a terminal, prints which service will be changed, so that the user notices a wrong profile in time. */
 export function reportTarget(
   { console, stderr }: CommandContext,
   connection: Connection,
@@ -38,16 +38,17 @@ export function reportTarget(
 }
 
 export type ClientSettings = {
-  /** Shows the countdown of a wait; undefined ends it. By default it is the status line of the console. */
+  /** Shows a countdown during a wait; undefined removes the countdown. By default, the console shows its status line. */
   showWait?: (line: StatusLine | undefined) => void;
   /** Sends each request only once. */
   once?: boolean;
 };
 
 /**
- * Calls `work` with a client, and closes the connection afterwards. Ctrl-C and termination signals interrupt the client.
+ * Calls `work` with a client, and closes the client afterwards. Ctrl-C and termination signals interrupt the client.
  *
- * @throws CallError if `work` throws, whatever the error
+ * @throws CallError if `work` throws; its cause is the error of `work`
+ * @throws CliError if an environment variable contains an invalid proxy URL
  */
 export async function withClient<Result>(
   context: CommandContext,
@@ -60,8 +61,8 @@ export async function withClient<Result>(
   const proxy = proxyFor(connection.baseUrl, context.env);
   const { createClient } = await import('../../client/client.ts');
   if (process.versions.node.startsWith('20.')) {
-    // Node 20 optimizes all of undici's WebAssembly parser immediately, and a short process waits for that on exit. Set
-    // after the import, because changing V8 flags makes the code cache of Node's own modules unusable.
+    // Node 20 optimizes all of undici's WebAssembly parser immediately, and a short process waits for that on exit. The
+    // flag is set after the import, because changing flags makes the code cache of Node's own modules unusable.
     (await import('node:v8')).setFlagsFromString('--liftoff-only');
   }
   const interrupt = new AbortController();
@@ -108,8 +109,8 @@ export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' |
   `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;
 
 /**
- * The proxy that environment variables set for a base URL; undefined for services on this machine. As in curl, the
- * lower-case variable takes precedence, and an empty value means no proxy.
+ * The proxy that environment variables set for a base URL. Undefined if no proxy is set, or if the service is on this
+ * machine. As in curl, the lower-case variable takes precedence, and an empty value means no proxy.
  *
  * @throws CliError for an invalid proxy URL
  */

@@ -29,8 +29,8 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
 ];
 
 /**
- * The error codes of `pets` itself, with their exit codes; scripts rely on both. An error response of the service keeps
- * the code that the service sent, or has `http_<status>` if it sent none.
+ * The error codes of `pets` itself, with their exit codes. Scripts rely on both. An error response of the service has
+ * the code that the service sent, or else `http_<status>`.
  */
 export const cliErrorCodes = {
   usage: exitCodes.usage,
@@ -57,7 +57,7 @@ export const cliErrorCodes = {
 
 export type CliErrorCode = keyof typeof cliErrorCodes;
 
-/** An error as it is printed, for people and with `--json` for programs. */
+/** An error as it is printed: as text, or as an object with `--json`. */
 export type UserError = {
   exitCode: ExitCode;
   code: string;
@@ -66,7 +66,7 @@ export type UserError = {
   status?: number | undefined;
   /** When the rate limit allows the next request, in ISO 8601. */
   until?: string | undefined;
-  /** Set if the outcome is unknown: repeating the command with this key does not add the animal twice. */
+  /** Set if the animal may have been added, and repeating the command with this idempotency key is safe. */
   idempotencyKey?: string | undefined;
   /** The next step, usually a command. */
   hint?: string | undefined;

@@ -35,10 +35,10 @@ export function describeCallError(error: unknown, call: CallError, now: number):
 
 const SECOND = 1_000;
 
-/** Longer waits, in milliseconds, are not suggested. */
+/** The hint suggests --max-wait only for waits that are shorter than this, in milliseconds. */
 const MAX_SUGGESTED_WAIT = 3_600 * SECOND;
 
-/** The client adds jitter to each wait, which counts towards --max-wait. */
+/** Added to a suggested --max-wait, in milliseconds, because the jitter of the client counts towards --max-wait. */
 const JITTER_ALLOWANCE = 4 * SECOND;
 
 function describeRateLimit(error: RateLimitError, server: string, now: number): UserError {
@@ -48,7 +48,7 @@ function describeRateLimit(error: RateLimitError, server: string, now: number): 
   const wait = canWait ? `, or wait with --max-wait ${Math.ceil(left / SECOND)}` : '';
   const check = fromResponse ? '' : '. To check the limit now: pets profiles --check';
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
-  // Show one wait only: the deadline, not the service's own wording of it.
+  // The message already has the deadline, so remove the waiting time from the text of the service.
   const reason = message.replace(/\.? Retry in \d+ s\b/, '');
   return {
     ...userError('rate_limited', `${server} ${state} ${formatDeadline(until, now)}: ${reason}`),
@@ -59,7 +59,7 @@ function describeRateLimit(error: RateLimitError, server: string, now: number): 
   };
 }
 
-/** Describes a creation that may or may not have been applied. The hint says how to find out and how to retry. */
+/** Describes a creation that may or may not have been applied. The hint shows how to find out and how to retry. */
 function describeUnknownOutcome(
   { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
   { profile, keySource }: Connection,
@@ -82,7 +82,7 @@ function describeUnknownOutcome(
 
 function codeOfUnknown(cause: unknown): CliErrorCode {
   if (cause instanceof InterruptedError) return 'interrupted';
-  // The service sent a success response that cannot be read.
+  // A ContractError with a status below 400 is a success response that cannot be read.
   return cause instanceof ContractError && cause.status < 400 ? 'contract_error' : 'outcome_unknown';
 }
 

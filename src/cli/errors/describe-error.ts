@@ -15,7 +15,7 @@ export function describeError(error: unknown, now: number): UserError {
   const { cause, connection } = error;
   const { code, message, hint, ...rest } =
     describeOwn(cause) ?? describeCallError(cause, error, now) ?? unexpected(cause);
-  // The service may have included the key in its error, and what we print may end up in a log.
+  // The service may have included the API key in its error, and the output of pets may end up in a log.
   const { key } = connection;
   return {
     ...rest,

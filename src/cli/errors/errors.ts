@@ -13,12 +13,12 @@ export class CliError extends Error {
   }
 }
 
-/** Wrong usage, such as an invalid argument, option or setting: exit code 2. */
+/** Creates the error for wrong usage, such as an invalid argument, option or setting. Its exit code is 2. */
 export function usageError(message: string, hint?: string): CliError {
   return new CliError(message, { code: 'usage', hint });
 }
 
-/** A file or directory that could not be read or written: exit code 1. */
+/** Creates the error for a file or directory that could not be read or written. Its exit code is 1. */
 export function fileError(action: string, path: string, cause: unknown, hint?: string): CliError {
   return new CliError(`cannot ${action} ${path}: ${systemReason(cause)}`, {
     code: 'file_error',
@@ -27,7 +27,7 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
   });
 }
 
-/** The text for several error codes of TLS. */
+/** The text for several TLS error codes. Errors with this text get a hint of their own. */
 export const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
 
 /** Error codes of the operating system, of TLS and of undici, in words. */
@@ -63,18 +63,18 @@ const REASONS: Record<string, string> = {
   UND_ERR_SOCKET: 'connection closed',
 };
 
-/** Describes an error of the system or of the network in words. If its code is unknown, it is its message. */
+/** Describes an error of the system or of the network in words. For an unknown code, returns the error's message. */
 export function systemReason(error: unknown): string {
   const { code = '', message } = error as NodeJS.ErrnoException;
   if (code.startsWith('ERR_SSL_')) return 'it does not use https';
   return REASONS[code] ?? (message || String(error));
 }
 
-/** The error of a request, with the connection that was used. Its message does not contain the key. */
+/** An error with the connection that was used. The API key is redacted from the message, but not from the cause. */
 export class CallError extends Error {
   readonly connection: Connection;
 
-  /** Host and port of the proxy that was used. */
+  /** Host and port of the proxy that was used; undefined without a proxy. */
   readonly proxy: string | undefined;
 
   /** Replaces the hint that `describeError` would choose. */

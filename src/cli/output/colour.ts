@@ -4,7 +4,10 @@ import type { Context, OutputStream } from '../context.ts';
 export const colourModes = ['auto', 'always', 'never'] as const;
 export type ColourMode = (typeof colourModes)[number];
 
-/** Colours for a stream. `--color` overrides a non-empty NO_COLOR, then FORCE_COLOR; otherwise a terminal has colours. */
+/**
+ * Colours for a stream. If `--color` is `auto`, a non-empty NO_COLOR disables colours. Otherwise a non-empty
+ * FORCE_COLOR decides. If neither variable is set, only a terminal has colours.
+ */
 export function coloursFor(stream: OutputStream, env: Context['env'], mode: ColourMode): ChalkInstance {
   return new Chalk({ level: hasColour(stream, env, mode) ? 1 : 0 });
 }

@@ -8,7 +8,7 @@ import { cutToWidth, displayWidth, wrapText } from './width.ts';
 /** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
 export type StatusLine = readonly [string, ...string[]];
 
-/** Writing to stdout failed, with EPIPE if the reader has closed the pipe. */
+/** Writing to stdout failed. The code is EPIPE if the reader has closed the pipe. */
 export class OutputError extends Error {
   readonly code: string | undefined;
 
@@ -24,7 +24,7 @@ const ERASE_LINE = '\x1b[K';
 /** Keeps room on the status line for the ^C that the terminal echoes, so that the line does not wrap. */
 const ECHO_COLUMNS = 3;
 
-/** A status line must not wrap, because only its last row could be erased. */
+/** Fits a status line to the width of the terminal. If the text wrapped, only its last part could be erased. */
 function fitStatus(line: StatusLine, width: number): string {
   const texts = line.map(sanitizeForTerminal);
   return texts.find((text) => displayWidth(text) <= width) ?? cutToWidth(texts.at(-1) ?? '', width);
@@ -37,7 +37,7 @@ export function createConsole(context: Context, { json, color }: { json: boolean
   const { stdout, stderr, env } = context;
   const errorColours = coloursFor(stderr, env, color);
   const isTerminal = stdout.isTTY === true;
-  /** Whether `status` prints anything: only if stderr is a terminal. */
+  /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
   const hasStatus = stderr.isTTY === true && !json && env['TERM'] !== 'dumb';
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
   const redactors = new Map<string, (text: string) => string>();
@@ -68,7 +68,7 @@ export function createConsole(context: Context, { json, color }: { json: boolean
     stderr.write(`${isWrapped ? wrapText(redacted, errorColumns(), indent) : redacted}\n`);
   }
 
-  /** Writes data unchanged. @throws OutputError */
+  /** Writes text to stdout unchanged. @throws OutputError */
   function write(text: string): Promise<void> {
     status(undefined);
     return new Promise((resolve, reject) => {
@@ -93,11 +93,11 @@ export function createConsole(context: Context, { json, color }: { json: boolean
     async drain(): Promise<void> {
       if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
     },
-    /** Redacts an API key from all further output on stderr, because a service may send it back. */
+    /** Redacts an API key from all further events on stderr, because a service may send the key back. */
     redact: (key: string) => redactors.set(key, createRedactor(key)),
     hasStatus,
     status,
-    /** Prints a note on stderr. Control characters in it are escaped. */
+    /** Prints a note on stderr. Control characters in the text are escaped. */
     notice: (text: string) =>
       event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2),
     event,

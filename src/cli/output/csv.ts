@@ -9,11 +9,11 @@ export function renderCsv(rows: readonly (readonly (string | bigint)[])[]): stri
   );
 }
 
-/** Includes text that already starts with `'`, so that `unescapeFormula` restores every text. */
+/** Matches a formula, and a formula that already has a leading `'`, so that `unescapeFormula` restores every text. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 
 const escapeFormula = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
 
-/** Reverses the escaping of `renderCsv`. */
+/** Reverses the escaping of a cell by `renderCsv`. */
 export const unescapeFormula = (cell: string): string =>
   cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;

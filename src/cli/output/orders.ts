@@ -9,7 +9,8 @@ type Row = Readonly<Record<string, unknown>>;
 
 /**
  * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes a table of
- * all their fields, and on a terminal a single object a table of its fields; anything else is printed as JSON.
+ * all their fields. On a terminal, a single flat object becomes a table of its fields. Anything else is printed as
+ * JSON.
  */
 export async function writeOrders(console: Console, orders: unknown): Promise<void> {
   if (console.json) return console.writeJson(orders);
@@ -38,9 +39,9 @@ async function writeFields(console: Console, order: Row): Promise<void> {
   await console.write(renderRows(console, columns, cells));
 }
 
-/** Wide enough to tell most texts apart. */
+/** In terminal columns. Wide enough to distinguish most texts. */
 const TEXT_MIN_WIDTH = 8;
-/** Wide enough for any int64: a number must not be cut. */
+/** In terminal columns. Wide enough for any int64, because a number must not be cut. */
 const NUMBER_MIN_WIDTH = 20;
 
 function columnOf(field: string, rows: readonly Row[]): Column {
@@ -53,7 +54,7 @@ function columnOf(field: string, rows: readonly Row[]): Column {
   };
 }
 
-/** How many hidden fields the note names, and the width of a name in terminal columns. */
+/** The maximum number of hidden fields that the notice names, and the maximum width of a name in terminal columns. */
 const MAX_FIELDS_NAMED = 8;
 const MAX_NAME_WIDTH = 24;
 
@@ -72,7 +73,7 @@ const isList = (value: unknown): value is Row[] => Array.isArray(value) && value
 const isRecord = (value: unknown): value is Row =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value);
 
-/** Whether an object has fields, none of which is nested. */
+/** Whether an object has fields, and none of them is an object or an array. */
 function isFlat(order: Row): boolean {
   const values = Object.values(order);
   return values.length > 0 && !values.some((value) => Array.isArray(value) || isRecord(value));

@@ -21,7 +21,7 @@ export const petCells = (pet: Pet): string[] => [
   pet.status ?? '',
 ];
 
-/** Quotes a name of spaces, so that it can be seen. */
+/** Puts an empty or blank name in quotes, so that the user sees it. */
 const shownCells = (pet: Pet): string[] => petCells({ ...pet, name: quoteIfBlank(pet.name) });
 
 function petColumns({ colours }: Console): Column[] {

@@ -5,18 +5,18 @@ import { formatDuration } from './time.ts';
 
 /** A row of `pets profiles`. */
 export type ProfileRow = {
-  /** `environment` is the key in PETS_API_KEY. */
+  /** `environment` stands for the key in PETS_API_KEY. */
   profile: ProfileName | 'environment';
   baseUrl: string | null;
-  /** Redacted. */
+  /** The masked key (see `maskKey`); null if the profile has none. */
   key: string | null;
   default: boolean;
-  /** Its file cannot be read. */
+  /** Set if the file of the profile cannot be read. */
   damaged?: true;
   check?: Check;
 };
 
-/** The result of `--check`. `reset` is ISO 8601. */
+/** The result of `--check`. `reset` is a time in ISO 8601. */
 export type Check = {
   ok: boolean;
   message: string;
@@ -27,7 +27,7 @@ export type Check = {
   reset?: string;
 };
 
-/** On narrower terminals `--check` omits the base URL and the key. */
+/** On a terminal with fewer columns, `--check` omits the base URL and the key. */
 const NARROW = 64;
 
 const NO_KEY = 'no key';
@@ -61,7 +61,7 @@ const tsvFields = (withCheck: boolean): Field[] => [
   ...(withCheck ? [{ head: 'CHECK', cell: ({ check }: ProfileRow) => check?.message ?? NO_KEY }] : []),
 ];
 
-/** The messages of failed checks are printed below the table, where they are not cut. */
+/** The columns on a terminal. The messages of failed checks are printed below the table, where nothing is cut. */
 function terminalFields(withCheck: boolean, columns: number, now: number): Field[] {
   const profile: Field = {
     head: 'PROFILE',

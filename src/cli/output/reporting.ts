@@ -37,8 +37,8 @@ function removalText(sunset: Date | undefined, now: number): string {
 }
 
 /**
- * Returns the client's `onWait` and `sleep`, which report every wait of a second or more: as a countdown on a terminal,
- * otherwise as one line.
+ * Returns `onWait` and `sleep` for the client, which report every wait of a second or more. The report is a countdown
+ * on a terminal, and one line elsewhere. With --debug, every wait is reported as a line too.
  *
  * @param show shows a line of the countdown; undefined removes it
  */
@@ -129,7 +129,7 @@ export function printError(console: Console, { exitCode, ...error }: UserError):
 /** Prints the stack of an error, for --debug. */
 export function printStack(console: Console, error: unknown): void {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  // Sanitize the message as one text, because its line breaks are data. Those between stack frames are not.
+  // Line breaks in the message are data, so they are escaped. Line breaks between stack frames are printed.
   const end = error instanceof Error ? stack.indexOf(error.message) + error.message.length : 0;
   const frames = stack.slice(end).split('\n').map(sanitizeForTerminal);
   const text = `${sanitizeForTerminal(stack.slice(0, end))}${frames.join('\n')}`;

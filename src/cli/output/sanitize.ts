@@ -6,7 +6,7 @@ export function sanitizeForTerminal(text: string): string {
   return replaceInvisible(text, (char) => NAMED[char] ?? escapeChar(char.codePointAt(0) ?? 0));
 }
 
-/** Like `sanitizeForTerminal`, for JSON text: the escapes are those of JSON, so that the value stays the same. */
+/** Makes JSON text safe to print on a terminal. The escapes are those of JSON, so that the value stays the same. */
 export function sanitizeJson(text: string): string {
   return replaceInvisible(text, (char) =>
     char === '\n'
@@ -18,7 +18,7 @@ export function sanitizeJson(text: string): string {
   );
 }
 
-/** A field of tab-separated output. Tabs, line ends, backslashes and what could control a terminal are escaped. */
+/** Escapes tabs, line breaks, backslashes and control characters in a field of tab-separated output. */
 function tsvField(text: string): string {
   return text
     .replaceAll('\\', '\\\\')
@@ -30,21 +30,21 @@ export const tsvLine = (cells: readonly string[]): string => `${cells.map(tsvFie
 /** Puts a text in quotes if it is empty or only spaces. */
 export const quoteIfBlank = (text: string): string => (/^[\p{Zs}\u2800]*$/u.test(text) ? `"${text}"` : text);
 
-// C0 and C1 controls, DEL, the bidirectional controls, line and paragraph separators.
+// Matches C0 and C1 controls, DEL, bidirectional controls, and line and paragraph separators.
 const CONTROL = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** ASCII and Latin, as most texts are. */
+/** Matches a text of visible ASCII and Latin characters, which needs no escapes. Most texts match. */
 const PLAIN = /^[ -~\xa1-\xac\xae-\u02ff]*$/;
 
 const NAMED: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 function replaceInvisible(text: string, escapeWith: (char: string) => string): string {
   if (PLAIN.test(text)) return text;
-  // Compiled here rather than at start-up: a Unicode class takes a millisecond.
+  // The expression is created here and not at start-up, because compiling a Unicode class takes a millisecond.
   const candidates =
     /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{3,6}\u{e007f}|[\p{C}\p{Zl}\p{Zp}\p{M}\p{Default_Ignorable_Code_Point}]/gu;
   return text.replace(candidates, (match, index: number) => {
-    // A regional flag is a black flag followed by tag characters. Elsewhere tags are invisible text.
+    // A regional flag is a black flag followed by tag characters. Elsewhere, tag characters are invisible.
     const isFlag = match.startsWith('\u{1f3f4}');
     const before = Array.from(text.slice(Math.max(0, index - LOOK_BACK), index));
     return isFlag || isVisible(match, before) ? match : escapeWith(match);
@@ -54,15 +54,15 @@ function replaceInvisible(text: string, escapeWith: (char: string) => string): s
 /** Whether a character is visible, or modifies the character before it in a valid way. */
 function isVisible(char: string, before: readonly string[]): boolean {
   const last = before.at(-1) ?? '';
-  // Private-use characters, and characters of newer Unicode versions. Noncharacters and lone surrogates are invisible.
+  // Private-use characters are visible, and unassigned ones may be visible in newer Unicode versions.
   if (/[\p{Co}\p{Cn}]/u.test(char))
     return !/[\p{Noncharacter_Code_Point}\p{Default_Ignorable_Code_Point}]/u.test(char);
-  // A joiner or non-joiner after a letter of a script without case (Persian, Indic scripts), a mark or an emoji.
+  // A joiner or non-joiner is valid after a letter of a script without case (such as Persian), a mark or an emoji.
   if (/[\u200c\u200d]/.test(char))
     return /^[\p{Lo}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}]/u.test(last);
-  // One variation selector after a character with variants: symbols, keycap digits, ideographs, Mongolian.
+  // A variation selector is valid after a symbol, a keycap digit, an ideograph or a Mongolian letter.
   if (/\p{Variation_Selector}/u.test(char)) return /^[\d#*\p{S}\p{P}\p{Lo}\u2139]/u.test(last);
-  // Other controls, format characters, line separators, and characters without a glyph, such as the Hangul fillers.
+  // All other candidates that are not marks are invisible. So are marks without a glyph, such as grapheme joiners.
   if (!/\p{M}/u.test(char) || /\p{Default_Ignorable_Code_Point}/u.test(char)) return false;
   // A combining mark without a base character would change the neighbouring cell, and a long stack of marks would cover
   // other lines.
@@ -74,7 +74,7 @@ function isVisible(char: string, before: readonly string[]): boolean {
 /** The most combining marks on one character. No language needs more. */
 const MAX_MARKS = 8;
 
-/** In UTF-16 units; the slice may start with half a surrogate pair. */
+/** How much text before a character is examined, in UTF-16 units. That text may start with half a surrogate pair. */
 const LOOK_BACK = 2 * MAX_MARKS + 1;
 
 const hex = (code: number, digits: number): string => code.toString(16).padStart(digits, '0');

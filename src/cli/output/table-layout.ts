@@ -1,11 +1,11 @@
-/** What the layout needs to know of a column. All widths are in terminal columns. */
+/** The size of a table column. All widths are in terminal columns. */
 export type ColumnSize = {
   /** The width of the widest cell. */
   content: number;
   head: number;
   /** Shrinks before the other columns. */
   flexible: boolean;
-  /** The last columns are dropped rather than make this one narrower. */
+  /** The column does not become narrower than this. Instead, the last columns of the table are dropped. */
   minWidth: number;
 };
 
@@ -13,16 +13,16 @@ const GAP = 2;
 /** The gap if a cell of a column that is not flexible would otherwise be cut. */
 const NARROW_GAP = 1;
 
-/** The minimum of a flexible column until the heads of other columns have been cut, and afterwards. */
+/** Two minimum widths of a flexible column. The second one applies only after the heads of other columns are cut. */
 const FLEXIBLE_MIN = 8;
 const FLEXIBLE_LAST_MIN = 4;
 
-/** The minimum of a head in a column with a `minWidth`. */
+/** How much of a head stays visible in a column with a larger `minWidth`. */
 const HEAD_MIN = 4;
 
 /**
- * Fits columns to the terminal. If their natural widths are too much, flexible columns shrink first, then heads, then
- * the widest columns. If that is not enough, the last columns are dropped.
+ * Fits columns to the terminal. If their natural widths do not fit, flexible columns shrink first, then heads, then the
+ * widest columns. If even the smallest widths do not fit, the last columns are dropped.
  *
  * @returns the widths of the columns that fit, from the first one on, and the gap between them
  */

@@ -9,9 +9,9 @@ export type Column = {
   align?: 'left' | 'right';
   /** Shrinks before the other columns if the terminal is narrow. */
   flexible?: boolean;
-  /** The table drops its last columns rather than make this one narrower than this many terminal columns. */
+  /** In terminal columns. The table drops its last columns rather than make this column narrower. */
   minWidth?: number;
-  /** Colours a cell. `shown` is what remains of it after cutting. */
+  /** Colours a cell. `shown` is the text that remains after cutting, and `cell` is the whole text. */
   format?: (shown: string, cell: string) => string;
 };
 
@@ -29,7 +29,7 @@ export function renderTable(
   const terminal = console.columns;
   const measure = (text: string) =>
     measureAndCut(sanitizeForTerminal(text.slice(0, UNITS_PER_COLUMN * (terminal + 1))), terminal);
-  // Each column takes at least one terminal column and a gap.
+  // No more columns can fit, because each takes at least one terminal column and a gap.
   const candidates = columns.slice(0, Math.ceil(terminal / 2));
   const heads = candidates.map(({ head }) => measure(head));
   const cells = rows.map((row) => candidates.map((_, i) => measure(row[i] ?? '')));
@@ -59,8 +59,8 @@ type Cell = { text: string; width: number };
 const EMPTY: Cell = { text: '', width: 0 };
 
 /**
- * More UTF-16 units than any text needs for one terminal column, combining marks included. Cells are cut to
- * this many units per terminal column before they are measured.
+ * No text needs more UTF-16 units for one terminal column, even with combining marks. Cells are cut to this many units
+ * per terminal column before they are measured.
  */
 const UNITS_PER_COLUMN = 32;
 
@@ -70,8 +70,8 @@ const BORDERLESS = Object.fromEntries(BORDERS.split(' ').map((name) => [name, ''
 
 /**
  * Returns a function that cuts a cell to the width of its column, formats it, and aligns and pads it with cli-table3.
- * cli-table3 measures text by an older Unicode version than terminals do: instead of each cell, it gets a placeholder of
- * the same width, which the cell then replaces. It takes about 50 µs per cell, so each width is drawn only once.
+ * cli-table3 measures text by an older Unicode version than terminals do, so it draws a placeholder of the same width,
+ * which the cell then replaces. Drawing takes about 50 µs, so each width is drawn only once.
  */
 function createCellDrawer(limit: number, gap: number, align: Column['align'] = 'left') {
   const drawn = new Map<number, string>();

@@ -30,13 +30,13 @@ export function formatTime(instant: number, now: number): string {
   return `${isToday ? '' : `${date} `}${time?.slice(0, 8)} UTC`;
 }
 
-/** ISO 8601, or undefined if a Date cannot represent the time. */
+/** Formats milliseconds since the epoch as ISO 8601. Undefined if a Date cannot represent the time. */
 export function formatIso(instant: number): string | undefined {
   const date = new Date(instant);
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }
 
-/** For example `until 14:03:00 UTC (in 42 s)`. */
+/** Formats a deadline, for example as `until 14:03:00 UTC (in 42 s)`. */
 export function formatDeadline(instant: number, now: number): string {
   const left = instant - now;
   const isShown = left > 0 && left < 1_000 * DAY;

@@ -1,7 +1,7 @@
 import { eastAsianWidth } from 'get-east-asian-width';
 
-// Latin, Greek, Cyrillic, punctuation and arrows: one column per UTF-16 unit. Most texts need nothing else, so that the
-// grapheme segmenter, which takes 10 ms to create, is not needed.
+// Matches Latin, Greek, Cyrillic, punctuation and arrows, which take one column per UTF-16 unit. Most texts match, and
+// do not need the grapheme segmenter, which takes 10 ms to create.
 const PLAIN = /^[ -~\xa1-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2190-\u21ff]*$/;
 
 const COLOUR = /\x1b\[[\d;]*m/g;
@@ -10,8 +10,8 @@ const ELLIPSIS = '…';
 
 /**
  * The width of a text in terminal columns: two for an emoji or a wide character, none for combining marks, joiners and
- * colours. The text must be sanitised first. Unlike string-width, it counts the spacing marks of Indic scripts and Thai
- * as terminals do.
+ * colours. The text must be sanitised first. Unlike string-width, this function counts the spacing marks of Indic
+ * scripts and Thai as terminals do.
  */
 export const displayWidth = (text: string): number =>
   measureAndCut(text.replace(COLOUR, ''), Number.POSITIVE_INFINITY).width;
@@ -19,7 +19,7 @@ export const displayWidth = (text: string): number =>
 /** Cuts a text between graphemes to a maximum width. A cut text ends with an ellipsis. */
 export const cutToWidth = (text: string, columns: number): string => measureAndCut(text, columns).text;
 
-/** Like `cutToWidth`, and returns the width of the result too. */
+/** Cuts a text as `cutToWidth` does, and returns the width of the result too. */
 export function measureAndCut(text: string, columns: number): { text: string; width: number } {
   if (columns < 1) return { text: '', width: 0 };
   if (PLAIN.test(text)) {
@@ -77,7 +77,7 @@ const COMPOSED_EMOJI =
 const FLAG_OR_KEYCAP = /^(?:\p{Regional_Indicator}{2}|[\d#*]\ufe0f?\u20e3)$/u;
 const ZERO_WIDTH = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
 
-/** In UTF-16 units. Terminals draw longer joined sequences as separate emoji. */
+/** In UTF-16 units. Terminals draw longer sequences of joined emoji as separate emoji. */
 const LONGEST_EMOJI = 20;
 
 // Vowels and final consonants of a decomposed Korean syllable are drawn into its first character.

@@ -40,7 +40,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   return code;
 }
 
-/** If output is still buffered, waits a second for its reader, and then exits: unread output keeps a process alive. */
+/** If output is still buffered after another second, exits, because unread output would keep the process alive. */
 async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Promise<void> {
   if (stderr.writableLength === 0) return;
   await sleep(FLUSH_TIMEOUT, new AbortController().signal);
