@@ -23,7 +23,7 @@ export type Attempt = {
   /** Limits the whole attempt, from connecting to the last byte of the response. */
   timeoutMilliseconds: number;
   signal: AbortSignal;
-  /** Called when connected, before the first byte is sent. If it returns false, the attempt ends with a DeferredError. */
+  /** Called when a connection is ready, before the first byte is sent. If false, the attempt ends with a DeferredError. */
   canSend(): boolean;
 };
 

@@ -48,7 +48,7 @@ export class TimeoutError extends NoResponseError {
   }
 }
 
-/** The caller's signal was aborted. */
+/** The caller's signal or `Client.close` interrupted the call. */
 export class InterruptedError extends NoResponseError {
   constructor({ sent = false } = {}) {
     super('interrupted', { sent });

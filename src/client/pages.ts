@@ -7,7 +7,7 @@ import { findLink, type HttpHeaders } from './response.ts';
 /** `more` shows whether more animals follow. The value is `unknown` after a full page if the service sends no links. */
 export type PetPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
 
-/** A filter may produce empty pages, but a service that returns only empty pages must not keep the client busy. */
+/** The limit of empty pages in a row. A filter may produce some, but a service must not keep the client busy forever. */
 const MAX_EMPTY_PAGES = 10;
 
 /**

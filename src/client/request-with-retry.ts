@@ -69,7 +69,7 @@ export type SendLog = {
  */
 export type SendResult = { outcome: AttemptOutcome; until: number; ambiguous: boolean };
 
-/** How long a creation may be retried with the same key: an hour less than the service keeps the key, as clocks differ. */
+/** How long a creation may repeat its Idempotency-Key: an hour less than the service keeps the key, as clocks differ. */
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
@@ -163,7 +163,7 @@ function updateServiceState(
   const coolDown = coolDownAfter(response, attempt, clock.now());
   if (coolDown !== undefined) service.coolDown.extend(clock.now() + coolDown);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // A 5xx without an Error body may come from a proxy. Its lack of the header says nothing about the service.
+  // A 5xx without an Error body may come from a proxy, so a missing Idempotency-Supported header in it proves nothing.
   const isFromService = isSuccess || (response.status >= 500 && parseErrorBody(response) !== undefined);
   if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
 }

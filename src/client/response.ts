@@ -41,7 +41,7 @@ export function toClientError(operation: Operation, response: HttpResponse, unti
       `redirect${location ? ` to ${location}` : ''} was not followed (${status})`,
     );
   }
-  // No resource of this operation can be missing, so a 404 means that the base URL is wrong.
+  // The operation itself never responds with 404, so the base URL is wrong.
   if (status === 404 && error && !operation.errors.includes(404)) {
     return new ContractError(404, `not found (404: ${error.message})`);
   }

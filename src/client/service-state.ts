@@ -26,12 +26,12 @@ export function createServiceState(
   const caller = sha256(`${origin}\n${key}`);
   const coolDown = createCoolDown(flags, `cool-down-${caller}`, clock);
   const probes = createCoolDown(flags, `probes-${caller}`, clock);
-  /** The day on which this process last recorded support. Avoids reading the directory after each page of a list. */
+  /** The day on which this process last recorded the support, to avoid reading the directory after each page of a list. */
   let recordedOn: string | undefined;
   return {
     coolDown,
     /**
-     * Whether a request may be sent although there may be a cool-down. During a cool-down this is true once a minute
+     * Whether a request that ignores the cool-down may be sent now. During a cool-down this is true once a minute
      * across processes, so that checking whether the cool-down still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {

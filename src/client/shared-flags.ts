@@ -16,7 +16,6 @@ export type SharedFlags = {
   remove(group: string, name: string): void;
 };
 
-/** Flags in the memory of this process. */
 export function createMemoryFlags(): SharedFlags {
   const groups = new Map<string, Set<string>>();
   return {

@@ -48,7 +48,7 @@ function integerOfText(text: string): bigint | undefined {
   return fits(value) ? value : undefined;
 }
 
-/** An int64 in a path, a query or a command-line argument: decimal digits. */
+/** An int64 in a path, a query or a command-line argument, in canonical decimal form. */
 export const int64Text = z.pipe(
   z.custom<string>(
     (value) => typeof value === 'string' && parseInt64(value) !== undefined,

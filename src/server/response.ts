@@ -6,7 +6,7 @@ const SECOND = 1_000;
 
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
-/** A response without the headers that all responses share. `body` is JSON text; with `latin1` each character is one byte of its UTF-8. */
+/** A response without the headers of all responses. `body` is JSON; with `latin1`, each character is one byte of UTF-8. */
 export type ServiceResponse = {
   status: number;
   headers: ResponseHeaders;

@@ -104,7 +104,7 @@ function matchSegments(
   return params;
 }
 
-/** HEAD comes with GET, and OPTIONS is allowed everywhere. */
+/** The value of an Allow header. A path that supports GET supports HEAD, and every path supports OPTIONS. */
 function allowHeader(methods: Iterable<string>): string {
   return [...methods, 'OPTIONS']
     .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method))

@@ -36,7 +36,6 @@ export type ServiceOptions = {
   onAccess?: ((entry: AccessLogEntry) => void) | undefined;
 };
 
-/** A running service. */
 export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**

@@ -48,7 +48,6 @@ export interface Store {
   list(query: PageQuery): Promise<Page>;
   get(id: bigint): Promise<PetJson | undefined>;
   orders(): Promise<readonly OrderJson[]>;
-  /** The number of animals. */
   size(): Promise<number>;
   /** Whether nothing was ever added. */
   isEmpty(): Promise<boolean>;

@@ -47,7 +47,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   // The last Authorization header of each connection. Most clients send the same key on every request, so hash it once.
   const lastKeys = new WeakMap<Socket, { authorization: string; sha256: string }>();
 
-  /** The SHA-256 of the API key in the Authorization header; undefined if no key is valid. @throws ServiceError 400 */
+  /** The SHA-256 of the key in the Authorization header; undefined without a well-formed key. @throws ServiceError 400 */
   function hashOfKey(request: IncomingMessage): string | undefined {
     if (countHeader(request, 'authorization') > 1) {
       throw invalidRequest('The Authorization header is given more than once');

@@ -13,7 +13,7 @@ import { allMethods } from '../route-match.ts';
 import { type ParserError, sendParserError, toServiceError } from './parser-errors.ts';
 import { createRequestQueue, endsConnection } from './pipelining.ts';
 
-/** Limits against hostile clients (docs/service.md 8.5); times are in milliseconds. */
+/** Limits against hostile clients (docs/service.md 8.5). Times are in milliseconds, sizes in bytes. */
 export const CONNECTION_LIMITS = {
   /** `headersTimeout` and `requestTimeout` start with the connection, or with the first byte of a later request. */
   headersTimeout: 5_000,
@@ -70,7 +70,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     if (failedSockets.has(socket)) return;
     failedSockets.add(socket);
     socket.pause();
-    // If the client has closed its sending side, Node would end the connection before the error is sent.
+    // Without this, Node would end the connection before the error is sent if the client has closed its sending side.
     socket.removeAllListeners('end');
     const target = await queue.drain(socket);
     // A handler that reads the body of the interrupted request must not wait forever.
@@ -80,7 +80,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     socket.destroySoon();
   };
   server.on('connect', ({ socket }: IncomingMessage) => {
-    // Node removes its own listeners from this socket. Without these, an error would end the process.
+    // Node removes its own listeners from this socket. Without these listeners, an error would end the process.
     for (const event of ['error', 'timeout']) socket.on(event, () => socket.destroy());
     failConnection(methodNotAllowed('The service', allMethods), socket);
   });

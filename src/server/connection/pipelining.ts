@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** How many requests of one connection may wait before the service stops reading from it. */
+/** How many requests of one connection may be pending before the service stops reading from the connection. */
 const MAX_PENDING = 16;
 
 /** A request whose response has not been sent completely. */
@@ -60,7 +60,7 @@ export function createRequestQueue(handle: Handle) {
     pending.shift();
     first.isComplete = true;
     first.onComplete?.();
-    // Node has resumed reading if it released a completed request, so pause the socket again.
+    // Node resumes reading when it releases a completed request, so pause the socket again if necessary.
     if (isClosing || pending.length > MAX_PENDING) socket.pause();
     else if (pending.length === MAX_PENDING) socket.resume();
   }

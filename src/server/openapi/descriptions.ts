@@ -26,7 +26,7 @@ type OperationDescription = {
   example: unknown;
 };
 
-/** The texts and examples of the operations that `operations` does not contain. */
+/** Texts and examples for the operations, in addition to the table `operations` of the contract. */
 export const operationDescriptions: Record<OperationName, OperationDescription> = {
   listPets: {
     tag: 'pets',

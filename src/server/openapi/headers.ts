@@ -13,7 +13,7 @@ const count: JsonSchema = { type: 'integer', minimum: 0 };
 const alwaysTrue: JsonSchema = { type: 'boolean', const: true };
 const text = (pattern: string): JsonSchema => ({ type: 'string', pattern });
 
-/** A header that is in every response that refers to it. */
+/** Describes a header that is always present in the responses that list it. */
 const always = (description: string, schema: JsonSchema, example: unknown): HeaderObject => ({
   description,
   required: true,

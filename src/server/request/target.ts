@@ -40,7 +40,7 @@ export function parseQuery(target: string): Readonly<Record<string, string>> {
   return query;
 }
 
-// Objects without a prototype, because any name may occur in a query. A class is faster than Object.create(null).
+// Objects without a prototype, because any name may occur in a query. This is faster than Object.create(null).
 const QueryParameters = function QueryParameters() {} as unknown as new () => Record<string, string>;
 QueryParameters.prototype = Object.create(null);
 

@@ -41,7 +41,7 @@ export class JournalReducer {
     const parser = this.#parser;
     const before = parser.pets.count;
     if (parser.parse(bytes, start, end)) return this.#check(parser.seq, parser.pets, before);
-    // The parser rejects orders, and records that another version wrote.
+    // The fast parser supports neither orders nor other forms of a record, such as those of another version.
     const record = parseRecordJson(bytes.toString('utf8', start, end));
     if (!record) return { reason: 'the record is not valid' };
     if (record === 'unknown_kind') return { reason: 'the record is of an unknown kind', isNewer: true };

@@ -23,7 +23,7 @@ export type JournalOptions = {
   lock?: (directory: string) => Promise<DirectoryLock>;
   /** Receives messages for the user about problems that the store has handled itself. */
   onWarning?: (message: string) => void;
-  /** Called once when a write or sync fails. The store then accepts nothing more. */
+  /** Called once when a write or sync fails. The store then rejects every call except `close`. */
   onFailure?: (error: StoreFailedError) => void;
 };
 

@@ -52,7 +52,7 @@ export type PetEntry = {
   fingerprint?: Fingerprint | undefined;
 };
 
-/** Idempotency keys: for each the index of its animal, the time of its record, and FINGERPRINT_WORDS words. */
+/** Idempotency keys: for each the index of its animal, the time of its record, and FINGERPRINT_WORDS in `words`. */
 export type PackedKeys = { count: number; pets: number[]; times: number[]; words: number[] };
 
 /** Animals and their idempotency keys. */
@@ -75,7 +75,7 @@ export function encodeJournalHeader({ id, secret, created }: JournalHeader): Buf
   return withChecksum(`"seq":0,${JSON.stringify({ format: FORMAT, id, secret, created }).slice(1)}`);
 }
 
-/** @throws StoreDamagedError, or StoreVersionError for another format, naming `path` */
+/** @throws StoreDamagedError, or StoreVersionError for another format. The messages name `path`. */
 export function decodeJournalHeader(line: Buffer, path: string): JournalHeader {
   const value = hasValidChecksum(line, 0, line.length) ? tryParseJson(line.toString()) : undefined;
   const any = AnyHeader.safeParse(value);

@@ -17,7 +17,7 @@ export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Qu
 
 /** A known key is accepted for this long after the files were read. A revocation takes effect within a second. */
 const FRESH_MS = 500;
-/** An unknown key makes the registry read the files again after this time, or if a file was created or deleted. */
+/** Unknown keys cause at most one read of the files in this time, unless a key file was created or deleted. */
 const UNKNOWN_KEY_MS = 100;
 
 export type RegistryOptions = {
@@ -73,7 +73,7 @@ export class KeyRegistry {
     const started = this.#started;
     if (isOlder(this.#readAt, now, FRESH_MS)) await this.#read(now);
     const known = this.#byHash.get(sha256);
-    // Files that were read after this call began are enough to know that the key does not exist.
+    // If the files were read after this call began and the key was not in them, the key does not exist.
     if (known || this.#completed > started) return known;
     // Between two reads for unknown keys, check only whether a key file was created or deleted.
     const isRecent = !isOlder(this.#readForUnknownAt, now, UNKNOWN_KEY_MS);
