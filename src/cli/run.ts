@@ -4,15 +4,16 @@ import type { Context } from './context.ts';
 import { exitCodes } from './errors/codes.ts';
 import { enableCompileCache } from './program/compile-cache.ts';
 
-/** Runs the program on this process and exits it. */
+/** Runs the program with the real process, and exits the process. */
 export async function run(): Promise<void> {
-  // Used only if the event loop runs empty before the program has finished, which is a bug.
+  // The process exits with this code only if the event loop runs empty before the program has finished, which is a bug.
   process.exitCode = exitCodes.other;
   const context = createProcessContext();
   enableCompileCache(context);
   const { main } = await import('./main.ts');
   process.exitCode = await main(context);
-  // Wait until slow readers have received all output. If the reader has closed its end, the write fails and ends the wait.
+  // Wait until slow readers have received all output. If the reader has closed its end, the write fails and ends the
+  // wait.
   for (const stream of [process.stdout, process.stderr]) await new Promise((end) => stream.write('', end));
   // Without this, Node would wait for DNS lookups, connection attempts and JIT compilation that no longer matter.
   process.exit();

@@ -38,7 +38,7 @@ export function reportTarget(
 }
 
 export type ClientSettings = {
-  /** Shows a countdown during a wait; undefined removes the countdown. By default, the console shows its status line. */
+  /** Shows a countdown during a wait; undefined removes the countdown. The default is `console.status`. */
   showWait?: (line: StatusLine | undefined) => void;
   /** Sends each request only once. */
   once?: boolean;

@@ -20,14 +20,14 @@ const DEFAULTS: Record<'linux' | 'darwin', Record<Kind, string>> = {
   },
 };
 
-/** Profiles, and the keys of local stores. */
+/** The directory for profiles, and for the API keys of local stores. */
 export const configDirectory = (context: HomeContext): string =>
   context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
 
-/** The store of the local service, unless `--data` is given. */
+/** The directory of the local service's store, unless `--data` is given. */
 export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');
 
-/** Rate-limit state of services, progress of bulk adds, and the compile cache. */
+/** The directory for the rate-limit state of services, the ledgers of bulk adds, and the compile cache. */
 export const stateDirectory = (context: HomeContext): string => directory(context, 'state');
 
 function directory({ env, platform, homeDirectory }: HomeContext, kind: Kind): string {

@@ -6,7 +6,7 @@ export const profileNames = ['prod', 'staging', 'local'] as const;
 export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
 export type ProfileName = z.infer<typeof ProfileName>;
 
-/** The contents of a profile file: a base URL, and the key that is only sent to its origin. */
+/** The contents of a profile file. The key is only sent to the origin of the base URL. */
 export const Profile = z.object(
   {
     baseUrl: z.string(fieldError('must be a string')).check(
@@ -49,21 +49,21 @@ export function parseBaseUrl(text: string): string | undefined {
   return url.href.replace(/\/+$/, '');
 }
 
-/** Whether a URL refers to this machine. A key may be sent unencrypted only to this machine. */
+/** Whether a URL refers to this machine. A key is sent unencrypted to another machine only if the user has allowed it. */
 export function isLoopbackUrl(url: URL): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
 }
 
-/** A key in a form that may be shown. Ends with its last 4 characters if it has more than 8. */
+/** Masks an API key. The last 4 characters are shown if the key has more than 8. */
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
 
 /**
- * Masks the key in a text from a service, which may have echoed it: in plain, URL-encoded, JSON-escaped, base64 and hex
- * form, and in upper or lower case, because header names are printed in lower case.
+ * Masks an API key in a text from a service, which may have echoed the key in plain, URL-encoded, JSON-escaped, base64
+ * or hex form. Upper and lower case match, because header names are printed in lower case.
  */
 export const redactKey = (text: string, key: string): string => createRedactor(key)(text);
 
-/** Shorter keys would match ordinary text, so they are only masked after `Bearer`. */
+/** A shorter key could match ordinary text, so it is only masked after `Bearer`. */
 const MIN_KEY_LENGTH = 6;
 
 /** Returns `redactKey` for one key, which is faster if there are many texts. */
@@ -72,7 +72,7 @@ export function createRedactor(key: string): (text: string) => string {
   // Longer forms come first, because a shorter form may be a prefix of them.
   for (const form of [`Bearer ${key}`, key]) {
     for (const encoding of ['base64', 'base64url', 'hex'] as const) {
-      // Without padding, so that padded and unpadded forms match.
+      // Remove the padding, so that the pattern matches padded and unpadded forms.
       forms.push(Buffer.from(form).toString(encoding).replace(/=+$/, ''));
     }
   }

@@ -20,7 +20,7 @@ export type Sources = {
 
 export type Resolved = { connection: Connection; notices: string[] };
 
-/** The profile to use: `--profile`, then PETS_PROFILE, then the default profile, then prod. */
+/** Returns the first profile that is set by `--profile`, by PETS_PROFILE or as the default profile; otherwise prod. */
 export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'readProfile'>): ProfileName {
   const fromEnv = env['PETS_PROFILE'] || undefined;
   if (flags.profile !== undefined) return flags.profile;
@@ -38,7 +38,7 @@ export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'rea
  * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
  * the combination of flags, environment variables and files.
  *
- * @throws CliError exit 4 without a key, exit 2 for a combination that would send the key to another origin
+ * @throws CliError with exit code 4 if there is no valid key, and 2 if the key would be sent to another origin
  */
 export function resolveConnection(sources: Sources): Resolved {
   const { flags, env } = sources;
@@ -77,7 +77,7 @@ export function resolveConnection(sources: Sources): Resolved {
   return { connection: { profile, baseUrl, key, keySource }, notices };
 }
 
-/** Normalizes a base URL. @throws CliError exit 2 if it is not one */
+/** Normalizes a base URL. `source` is its name in the error. @throws CliError with exit code 2 if the URL is invalid */
 export function checkUrl(text: string, source: string): string {
   const url = parseBaseUrl(text);
   if (url === undefined) {
@@ -116,7 +116,7 @@ function ignoredVariables(env: Sources['env'], profile: ProfileName, isNamed: bo
   return names.length === 0 ? [] : [`--profile ${profile} overrides ${names.join(' and ')}`];
 }
 
-/** `isNamed`: the profile was chosen with --profile. `isNew`: it has never been saved. */
+/** `isNamed` means that the profile was chosen with --profile. `isNew` means that the profile has never been saved. */
 function noKey(
   profile: ProfileName,
   {
@@ -133,7 +133,7 @@ function noKey(
   return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
 }
 
-/** The error for a key of `home` that would be sent to another origin. `isEnvironment`: that origin is in PETS_BASE_URL. */
+/** The error for a key that belongs to `home`. `isEnvironment` means that the other base URL is from PETS_BASE_URL. */
 function otherOrigin(
   { keySource, baseUrl, profile }: Omit<Connection, 'key'>,
   home: string,

@@ -43,7 +43,7 @@ export type Option = {
   flags: string;
   description: string;
   parse?: (text: string) => unknown;
-  /** All valid values: shown in help, offered by completion, and anything else is refused. */
+  /** All valid values. Help shows them, completion offers them, and other values are refused. */
   choices?: readonly string[];
   default?: unknown;
   required?: boolean;
@@ -51,7 +51,7 @@ export type Option = {
   repeatable?: boolean;
 };
 
-/** A command: its declaration and its action. Arguments are passed in `Options` too, under their names. */
+/** The declaration and the action of a command. `Options` contains the values of options and arguments by name. */
 export type Command<Options = never> = {
   name: string;
   summary: string;

@@ -3,7 +3,7 @@ import { usageError } from '../errors/errors.ts';
 import type { Argument, Command, Option } from './command.ts';
 import { ArgumentError, oneOf } from './parsers.ts';
 
-/** Adds our arguments and options to a commander command. */
+/** Adds declared arguments and options to a commander command. */
 export function declare(
   command: Commander,
   { arguments: args = [], options = [] }: Pick<Command, 'arguments' | 'options'>,
@@ -24,7 +24,7 @@ export function declare(
   }
 }
 
-/** The values of the positional arguments: that of `<id...>` is in property `id`. */
+/** The values of the positional arguments by name. Property `id` contains the value of `<id...>`, for example. */
 export const namedArguments = ({ registeredArguments, processedArgs }: Commander): Record<string, unknown> =>
   Object.fromEntries(registeredArguments.map((argument, i) => [argument.name(), processedArgs[i]]));
 
@@ -54,7 +54,7 @@ export function helpFor(command: Commander): string {
 const describe = ({ description, choices }: Argument | Option): string =>
   choices === undefined ? description : `${description}: ${choices.join(', ')}`;
 
-/** The parser in the form that commander expects. With `collect`, appends to the values of earlier occurrences. */
+/** Returns a parser for commander. With `collect`, the parser appends to the values of earlier occurrences. */
 function parserOf({ parse, choices }: Argument | Option, name: string, hint: string, collect = false) {
   const parser = parse ?? (choices && oneOf(choices));
   const checked = parser && parseNamed(name, parser, hint, choices);

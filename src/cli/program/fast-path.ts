@@ -2,7 +2,7 @@ import { type CompletionSpec, complete, formatCandidates } from '../completion/c
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
 export type Prerendered = {
-  /** The output for each of these command lines, which are written as `argvKey` joins them. */
+  /** Each page is the output of several command lines. `argvKey` has joined the words of each command line. */
   pages: readonly { arguments: readonly string[]; text: string }[];
   completion: CompletionSpec;
 };
@@ -10,7 +10,7 @@ export type Prerendered = {
 /** Joins arguments with a character that no argument can contain. */
 export const argvKey = (argv: readonly string[]): string => argv.map((argument) => `${argument}\0`).join('');
 
-/** The pages were rendered for this width. Narrower terminals need the program. */
+/** The width of the pages in terminal columns. The program has to render pages for a narrower terminal. */
 const PAGE_COLUMNS = 80;
 
 /** Milliseconds before writing again to a full non-blocking pipe. */
@@ -19,10 +19,10 @@ const RETRY_MS = 5;
 /**
  * Prints the version, a help page or completion candidates without loading the program.
  *
- * @returns false if the program has to run, because the output was not prerendered (never if run from source)
+ * @returns false if the program has to run, for example because the output was not prerendered
  */
 export function tryFastPath(argv: readonly string[], directory: string): boolean {
-  // Faster than an import, which would take longer than the rest of this function.
+  // An import would take longer than the rest of this function.
   const fs = process.getBuiltinModule?.('node:fs');
   if (fs === undefined) return false;
   try {
@@ -30,7 +30,7 @@ export function tryFastPath(argv: readonly string[], directory: string): boolean
     const text = pageFor(prerendered, argv) ?? completionFor(prerendered, argv);
     return text !== undefined && print(fs, text);
   } catch {
-    // The program will report the error if stdout cannot be written.
+    // If stdout cannot be written, the program will report the error.
     return false;
   }
 }
@@ -49,7 +49,7 @@ function completionFor(prerendered: Prerendered, argv: readonly string[]): strin
 
 function print(fs: typeof import('node:fs'), text: string): boolean {
   if (fs.fstatSync(1).isCharacterDevice() && process.stdout.isTTY) {
-    // On Windows, only the stream writes non-ASCII characters to the console correctly.
+    // On Windows, only `process.stdout` writes non-ASCII characters to the console correctly.
     if (process.stdout.columns < PAGE_COLUMNS || process.platform === 'win32') return false;
   }
   writeAllSync((bytes) => fs.writeSync(1, bytes), text);

@@ -3,7 +3,7 @@ import { profileNames } from '../profiles/profile.ts';
 import type { Option } from './command.ts';
 import { seconds } from './parsers.ts';
 
-/** Handled by commander itself. */
+/** Commander itself implements --help and --version. */
 export const helpOption = { flags: '-h, --help', description: 'show this help' } as const satisfies Option;
 export const versionOption = {
   flags: '-V, --version',

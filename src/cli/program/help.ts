@@ -27,12 +27,12 @@ const examples = {
   },
 };
 
-/** The width of the longest example command plus two spaces. */
+/** The width of the longest example command plus three spaces. */
 const EXAMPLE_COLUMNS = 37;
 
 /**
- * A command or option with its description, formatted for a terminal of this width. On a narrow terminal the description
- * gets its own lines, because commander would not wrap it.
+ * A command or option with its description, formatted for a terminal of this width. On a narrow terminal the
+ * description gets its own lines, because commander would not wrap it.
  */
 function item(term: string, termColumns: number, description: string, columns: number): string {
   if (columns >= MAX_HELP_COLUMNS) return `  ${term.padEnd(termColumns)}${description}`;

@@ -24,7 +24,7 @@ export function parseInt64Argument(text: string): bigint {
   return parseWith(int64Text)(text);
 }
 
-/** Returns a parser for a number within bounds, in this form. `what` names it in the error. */
+/** Returns a parser for a number from `min` to `max`. The text must match `form`. `what` names it in the error. */
 const numberParser =
   (what: string, form: RegExp, min: number, max: number) =>
   (text: string): number => {
@@ -33,7 +33,7 @@ const numberParser =
     throw new ArgumentError(`must be ${what} from ${min} to ${max}`);
   };
 
-/** About 12 days. In milliseconds it is below 2^31, where setTimeout overflows. */
+/** About 12 days. The same time in milliseconds is below 2^31, where setTimeout overflows. */
 const MAX_SECONDS = 1_000_000;
 
 /** Returns a parser for a number of seconds with up to three decimals. */

@@ -1,7 +1,7 @@
 import { petStatuses } from '../../contract/schemas.ts';
 import { profileNames } from '../profiles/profile.ts';
 
-/** What to suggest for commands that other tools have. */
+/** The arguments to suggest, and the commands of other tools for which they are suggested. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   list: ['ls'],
   'list --all': ['all', 'search', 'find', 'count'],
@@ -35,7 +35,7 @@ export function suggestCommand(words: string): string | undefined {
 const NO_SUCH_FILTER = 'the service can only filter by status; to list all animals: pets list --all';
 const FORMATS = 'did you mean --json, --ndjson or --csv?';
 
-/** Command lines are visible in process lists and stay in the shell history. */
+/** A key must not be an argument, because command lines are visible in process lists and stay in the shell history. */
 const KEY_IN_ARGUMENTS =
   'do not put a key on the command line; pets login asks for it. To pipe the key in: pets login --with-key < key.txt';
 

@@ -29,7 +29,7 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
       return usageError(text, suggestForExtraArguments(name, rest, options) ?? see);
     }
     case 'commander.unknownOption': {
-      // Do not echo the option's value: it may be a key.
+      // Do not echo the value of the option, because it may be an API key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
       if (similar === `did you mean ${option}?`) return usageError(`${option} does not take a value`, see);
       return usageError(`unknown option ${option}`, suggestForOption(name, option) ?? withSee(similar, see));
@@ -44,7 +44,7 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
   }
 }
 
-/** Does not echo the arguments of `login`: they may be a key. */
+/** The message for arguments that a command does not accept. Those of `login` are not echoed: one may be an API key. */
 function excessText(name: string, word: string, command: Command | undefined): string {
   if (name === 'add') return 'add accepts only one name';
   const taken = command?.arguments?.length ?? 0;

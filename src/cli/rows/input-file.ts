@@ -18,9 +18,9 @@ export function formatOfPath(path: string): RowFormat | undefined {
 }
 
 /**
- * The format of a file, by its extension if it is not given.
+ * The format of a file. If `format` is not given, the extension decides.
  *
- * @throws CliError with the hint if the extension is unknown, or that of a spreadsheet
+ * @throws CliError if the file is a workbook, or (with `hint`) if the extension is unknown
  */
 export function requireFormat(path: string, hint: string, format = formatOfPath(path)): RowFormat {
   if (WORKBOOKS.has(extname(path).toLowerCase()))
@@ -29,7 +29,7 @@ export function requireFormat(path: string, hint: string, format = formatOfPath(
   return format;
 }
 
-/** Reads an input to its end. @throws CliError if it cannot be read, or is larger than 256 MiB */
+/** Reads an input to its end. @throws CliError if the input cannot be read, or is larger than 256 MiB */
 export async function readInput(input: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -48,11 +48,11 @@ export async function readInput(input: AsyncIterable<Uint8Array>, name: string):
 /** The text of an input in UTF-8, without its byte order mark. @throws CliError if the input is not UTF-8 text */
 export function utf8Text(bytes: Buffer, name: string, format: RowFormat | undefined): Buffer {
   const start = bytes.toString('latin1', 0, 8);
-  // The ZIP signature of .xlsx and .ods, and the compound-file signature of .xls.
+  // This matches the ZIP signature of .xlsx and .ods, and the compound-file signature of .xls.
   if (/^(?:PK\x03\x04|\xd0\xcf\x11\xe0)/.test(start))
     throw usageError(`${name} is a workbook or an archive, not text`, SAVE_AS_CSV);
-  // UTF-16 is refused by its first bytes, because it may be valid UTF-8: with a byte order mark, or with every other
-  // byte null.
+  // UTF-16 text may also be valid UTF-8, so it is detected by its first bytes. It starts with a byte order mark, or
+  // every other byte is null.
   const isUtf16 = /^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0)+$|(?:\0[^\0])+$)/.test(start);
   if (!isUtf16 && isUtf8(bytes)) return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
   const details = isUtf16 ? ' (it looks like UTF-16)' : guessEncoding(bytes);
@@ -71,7 +71,7 @@ function guessEncoding(bytes: Buffer): string {
   }
 }
 
-/** The error for a file that cannot be read. If it does not exist, suggests a file with a similar name. */
+/** The error for a file that cannot be read. If the file does not exist, the hint is a file with a similar name. */
 export async function unreadableFile(path: string, error: unknown): Promise<CliError> {
   const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
   const similar = isMissing ? await findSimilarFile(path) : undefined;

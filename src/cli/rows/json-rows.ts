@@ -20,12 +20,12 @@ export function* ndjsonRows(text: Buffer): Generator<RawRow> {
 }
 
 /**
- * The elements of a JSON array. This finds only where each element ends; the element is then parsed as a document, which
- * keeps all digits of numbers and gives errors a line. An invalid element ends the reading.
+ * The elements of a JSON array. Each element is parsed on its own, so that the line of an invalid element is known. An
+ * invalid element ends the reading.
  */
 export function* jsonRows(text: Buffer): Generator<RawRow> {
   let [at, line] = [0, 1];
-  /** Moves to a position, and over the whitespace that follows. */
+  /** Moves to a position, skips the whitespace that follows, and counts lines. */
   const moveTo = (position: number) => {
     for (; at < position || SPACES.includes(text[at]); at++) if (text[at] === NEWLINE) line++;
   };

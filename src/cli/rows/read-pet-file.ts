@@ -17,7 +17,7 @@ export type PetRow = { line: number; pet: NewPet };
 
 /** An input whose rows are all valid. */
 export type PetFile = {
-  /** As the user typed it. */
+  /** The path as the user typed it, or `standard input`. */
   name: string;
   /** The real path; undefined for standard input and other pipes. */
   path: string | undefined;
@@ -52,7 +52,7 @@ export async function readPetFile(
   const isFile = path !== undefined;
   const form = isFile ? requireFormat(from, 'use --format csv, ndjson or json', format) : format;
   const input = isPiped ? stdin : createReadStream(from);
-  // Opening a named pipe blocks until it has a writer. This cannot be aborted, so the signal must end the process.
+  // Opening a named pipe blocks until a process writes to it. Nothing can abort that, so Ctrl-C must end the process.
   const canAbort = isPiped || isFile;
   const interrupt = new AbortController();
   const stop = () => {
@@ -69,7 +69,7 @@ export async function readPetFile(
     for (const row of readRows(utf8Text(bytes, name, form), form)) {
       if (read++ === maxRows)
         throw usageError(`${name} has more than ${maxRows} rows; nothing was sent`, 'split the file');
-      // Signals are handled only between turns of the event loop.
+      // Wait for the next turn of the event loop, so that Ctrl-C is handled.
       if (read % ROWS_BETWEEN_SIGNALS === 1) {
         await new Promise((resolve) => setImmediate(resolve));
         interrupt.signal.throwIfAborted();

@@ -12,11 +12,11 @@ const MAX_VALUE_WIDTH = 40;
 
 /** The beginning of a text from a file, safe to print. */
 export function excerpt(text: string): string {
-  // A row may have a megabyte: cut it before the slower steps.
+  // A text may have a megabyte, so cut it before the slower steps.
   return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * MAX_VALUE_WIDTH)), MAX_VALUE_WIDTH);
 }
 
-/** The CSV column (and option) of a field. JSON uses the field names of the service. */
+/** The name of a field in CSV files and in options. JSON files use the field names of the service. */
 export const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
 
 /** The animal in a row, if the row is valid by the schema, or what is wrong with the row. */
@@ -26,7 +26,7 @@ export function checkRow<T>(row: RowValue | RowError, schema: z.core.$ZodType<T>
   return success ? { pet: data } : describeInvalidRow(error, row);
 }
 
-/** Describes a failed validation with the values found: `status "gone" must be one of …`. */
+/** Describes why a row is invalid, with the values found, for example `status "gone" must be one of …`. */
 export function describeInvalidRow(error: z.core.$ZodError, { value, format }: RowValue): Required<RowError> {
   const problems = error.issues.map(({ path, message }) => {
     const [field] = path.map(String);
@@ -60,16 +60,16 @@ function integerRule(value: unknown, format: RowValue['format']): string {
   if (format === 'json') return `${must}, not a string`;
   const text = value.trim();
   if (/^-?[1-9]\d*$/.test(text)) return `${must} ${bounds}`;
-  // For example 01, or 1E+15, as spreadsheets write long numbers.
+  // Whole numbers in another form are, for example, 01, or 1E+15, as spreadsheets write long numbers.
   return Number.isInteger(Number(text)) ? `${must}, in plain digits` : must;
 }
 
-/** Further errors are only counted by kind. */
+/** The number of errors that are shown in full. Further errors are only counted by kind. */
 export const MAX_ROW_ERRORS_SHOWN = 20;
 
 const MAX_KINDS_SHOWN = 5;
 
-/** Counts errors by kind. */
+/** Counts by kind the errors that are not shown in full. */
 export class RowErrorSummary {
   #count = 0;
   readonly #kinds = new Map<string, number>();
@@ -79,7 +79,7 @@ export class RowErrorSummary {
     this.#kinds.set(kind, (this.#kinds.get(kind) ?? 0) + 1);
   }
 
-  /** `and 40 more errors: status must be one of …`; undefined if there are none. */
+  /** A text such as `and 40 more errors: status must be one of …`; undefined if no error was counted. */
   describe(): string | undefined {
     const kinds = [...this.#kinds].toSorted(([, a], [, b]) => b - a);
     const [only] = kinds;

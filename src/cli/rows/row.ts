@@ -4,10 +4,10 @@
 export const rowFormats = ['csv', 'ndjson', 'json'] as const;
 export type RowFormat = (typeof rowFormats)[number];
 
-/** Why a row cannot be used. `kind` is the message without details of this row, by which errors are grouped. */
+/** Why a row cannot be used. Errors are grouped by `kind`, which is the message without details of the row. */
 export type RowError = { error: string; kind?: string };
 
-/** The parsed value of a row, before validation. In CSV, fields that are not numbers are text. */
+/** The parsed value of a row, before validation. The fields of a CSV row are strings and bigints. */
 export type RowValue = { value: unknown; format: 'csv' | 'json' };
 
 /** A row, or why it cannot be parsed, and the line (1-based) on which it starts. */

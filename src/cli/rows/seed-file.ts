@@ -13,12 +13,12 @@ import { checkRow, MAX_ROW_ERRORS_SHOWN, RowErrorSummary } from './row-errors.ts
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
 type SeedPet = z.infer<typeof SeedPet>;
 
-/** A row and its position in the file, as messages name it: `line 7`. */
+/** A row, and its position in the file for messages, such as `line 7`. */
 type Row = { position: string } & (RowValue | RowError);
 
 /**
- * Reads the animals of a seed file and, in JSON, its orders. Ids in the file are kept; other animals get ids above the
- * largest.
+ * Reads the animals of a seed file and, in JSON, its orders. Animals with an id keep it. Other animals get ids above
+ * the largest id in the file.
  *
  * @throws CliError that lists the errors with their lines
  */
@@ -32,7 +32,7 @@ export async function readSeedFile(path: string): Promise<Seed> {
   return { pets: assignIds(checkRows(rows, path)), orders };
 }
 
-/** Reads `{"pets": […], "orders": […]}`. */
+/** Reads a JSON object of the form `{"pets": […], "orders": […]}`. */
 function readDocument(text: string, path: string): { rows: Row[]; orders: unknown[] } {
   let document: unknown;
   try {
@@ -72,7 +72,7 @@ function checkRows(rows: Iterable<Row>, path: string): SeedPet[] {
   throw usageError(errors.concat(rest).join('; '), 'fix these lines; nothing was added');
 }
 
-/** @param positions of the ids in earlier rows; the id of this row is added */
+/** Checks that an id is valid and new, and adds it to `positions`, which contains the ids of earlier rows. */
 function checkId(
   pet: SeedPet,
   position: string,

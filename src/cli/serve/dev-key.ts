@@ -13,7 +13,7 @@ const DEV = 'dev';
 /** The API key that `pets serve` prints. */
 export type DevKey = {
   plan: PlanName;
-  /** Undefined if the key was created on another machine: the store has only its hash. */
+  /** Undefined if the key is not saved on this machine, for example because it was created on another one. */
   key: string | undefined;
 };
 

@@ -13,12 +13,12 @@ export type ServeOptions = {
   seed?: string | true;
   plan: PlanName;
   profile: boolean;
-  /** Milliseconds. */
+  /** The delay of responses, in milliseconds. */
   latency?: { min: number; max: number };
   failRate?: number;
   faultSeed?: number;
   banAfter: number;
-  /** Seconds. */
+  /** The length of a ban, in seconds. */
   banFor: number;
   limitFailedKeys?: boolean;
   allowHost?: string[];

@@ -8,16 +8,17 @@ const KILL_DELAY = 5_000;
 
 /**
  * Runs a command with this process's streams and waits for its exit.
- * - SIGTERM and SIGHUP are forwarded; a second one of either kills the command.
- * - SIGINT is forwarded every time, because programs may treat a second Ctrl-C differently. On a terminal it is not
- *   forwarded: Ctrl-C already reaches the whole process group.
+ * - SIGTERM and SIGHUP are forwarded. A second signal of these kills the command.
+ * - SIGINT is forwarded every time, because programs may treat a second Ctrl-C differently. On a terminal, SIGINT is
+ * not
+ *   forwarded, because Ctrl-C already reaches the whole process group.
  * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
  *
  * Signals go to the command only, not to its children, because a command in its own process group could not use the
  * terminal.
  *
- * @returns its exit code, or 128 + n if signal n ended it, as in a shell
- * @throws CliError if it cannot be started; the reason of `abort` if that is already aborted
+ * @returns the exit code of the command, or 128 + n if signal n ended the command, as in a shell
+ * @throws CliError if the command cannot be started; the reason of `abort` if `abort` is already aborted
  */
 export async function runCommand(
   context: Context,

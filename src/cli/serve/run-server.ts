@@ -57,7 +57,7 @@ async function serveDirectory(
     // Must be synchronous: the process exits next.
     if (options.ephemeral) rmSync(directory, { recursive: true, force: true });
   });
-  // Before anything is opened, so that a signal during the start stops the server too.
+  // Listen before anything is opened, so that a signal during the start stops the server too.
   shutdown.listen();
   let service: Service | undefined;
   try {

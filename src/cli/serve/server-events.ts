@@ -9,7 +9,7 @@ import type { CommandContext } from '../program/command.ts';
 import type { DevKey } from './dev-key.ts';
 import type { ServeOptions } from './options.ts';
 
-/** If nothing reads the log, further requests are dropped from it once this many bytes are buffered. */
+/** If nothing reads the log, requests are not logged while more than this many bytes are buffered. */
 const MAX_LOG_BYTES = 2 ** 20;
 
 export type ServerEvents = ReturnType<typeof createServerEvents>;
@@ -31,7 +31,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   let hasStarted = false;
   let dropped = 0;
 
-  /** Prints to stdout, or to stderr if there is a command, because its output goes to stdout. */
+  /** Prints to stdout. If there is a command, prints to stderr, because the output of the command goes to stdout. */
   const print = async (event: Record<string, unknown>, text: string) => {
     hasStarted = true;
     try {
@@ -40,7 +40,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       } else if (console.json) await console.writeJson(event);
       else if (!quiet) await console.write(`${text}\n`);
     } catch (error) {
-      // The reader may close the pipe after the first line: keep serving.
+      // The reader may close the pipe after the first line. The server keeps running.
       if (!(error instanceof OutputError) || error.code !== 'EPIPE') throw error;
     }
   };

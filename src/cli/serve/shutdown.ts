@@ -15,7 +15,7 @@ export function createShutdown({ onSignal, exitNow }: Context, onForcedExit: () 
   let removeListeners = () => {};
   const either = AbortSignal.any([requested.signal, failure.signal]);
   return {
-    /** Resolves after a signal, rejects after a failure. */
+    /** Resolves after a signal. Rejects after a failure with the error passed to `fail`. */
     async stopped(): Promise<void> {
       if (!either.aborted) await once(either, 'abort');
       failure.signal.throwIfAborted();
