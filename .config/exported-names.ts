@@ -1,4 +1,4 @@
-// Reports every name that two modules of src/ declare and export: each exported name has one meaning. Re-exports are fine.
+// Reports each name that two modules of src/ declare and export. Exported names must be unique; re-exports are fine.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';

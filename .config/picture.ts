@@ -1,4 +1,4 @@
-// Makes .github/pets.svg, the picture in the README, from a session of the built command: npm run picture
+// `npm run picture` draws .github/pets.svg, the picture in the README, from a session of the built command.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

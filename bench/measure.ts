@@ -1,9 +1,9 @@
-/** One figure per round. */
+/** The figures of one contestant, one per round. */
 export type Samples = readonly number[];
 
 /**
- * Measures the contestants in turn, each round starting with another one, so that other load on the machine affects all of
- * them. The first round is a warm-up, whose figures are discarded.
+ * Measures the contestants in turn. Each round starts with another contestant, so that other load on the machine affects
+ * all contestants. The first round is a warm-up, whose figures are discarded.
  */
 export async function inTurns<Name extends string, T>(
   rounds: number,

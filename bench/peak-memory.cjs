@@ -5,7 +5,7 @@ process.on('exit', () => writeSync(3, String(peak())));
 
 function peak() {
   try {
-    // Not `maxRSS`, because it includes the memory of the parent process at the time of the fork.
+    // Prefer /proc, because `maxRSS` includes the memory of the parent process at the time of the fork.
     return Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
   } catch {
     return process.resourceUsage().maxRSS;

@@ -25,7 +25,7 @@ if (typeof options === 'string') {
 
 type Options = { names: string[]; rounds: number; peers: boolean };
 
-/** What to measure, or the message of a usage error. */
+/** Returns what to measure, or the message of a usage error. */
 function readOptions(): Options | string {
   const usage = `usage: npm run bench -- [${[...suites.keys()].join('] [')}] [--no-peers] [--rounds 9]`;
   try {

@@ -9,7 +9,7 @@ import type { Lab } from './lab.ts';
 const TIMEOUT_MILLISECONDS = 60_000;
 const POLL_MILLISECONDS = 2;
 
-/** The path of the built command, and of a server in bench/peers, to which `pets serve` is compared. */
+/** The paths of the built command, and of a program in bench/peers with which `pets` is compared. */
 export const pets = join(import.meta.dirname, '..', 'dist', 'pets.js');
 export const peer = (name: string): string => join(import.meta.dirname, 'peers', name);
 
@@ -31,7 +31,7 @@ export type Server = {
 };
 
 type Launch = {
-  /** The arguments of Node: a script and its arguments. */
+  /** The arguments of Node, which are a script and its arguments. */
   args: readonly string[];
   /** A command that runs Node, such as `taskset` with its arguments. */
   prefix?: readonly string[] | undefined;

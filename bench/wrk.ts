@@ -46,7 +46,7 @@ export async function compareRates(
   return ratio(what, '/s', ours, theirs, { least });
 }
 
-/** Requests per second. @throws if a request fails */
+/** Returns how many requests per second the server handles. @throws if a request fails */
 async function measureRate(
   { lab, onCore }: Bench,
   { server, load }: Target,

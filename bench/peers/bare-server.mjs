@@ -1,4 +1,4 @@
-// Does the minimum that a server must do: sends a constant page of 1.5 KB, and syncs a body before responding to it.
+// This server does only the minimum. It sends a constant page of 1.5 KB, and syncs a body before it responds to it.
 import { open, unlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const page = JSON.stringify(
 );
 const path = join(tmpdir(), `bare-${process.pid}`);
 const file = await open(path, 'a');
-// Delete the name now: writes still reach the disk, and the file disappears when the process ends.
+// Delete the name now, so that the file disappears when the process ends. Writes still reach the disk.
 await unlink(path);
 process.on('SIGTERM', () => process.exit());
 

@@ -16,7 +16,7 @@ test.each([
   ['for example: pets add Rex --category 3', 37, 4, 'for example:\n    pets add Rex --category 3'],
   ['no keys: pets keys add <name> --plan <plan>', 40, 2, 'no keys:\n  pets keys add <name> --plan <plan>'],
   ['log in: pets login; or try it here', 24, 2, 'log in: pets login; or\n  try it here'],
-  // A longer command is wrapped by the terminal, so that it is still copied as a whole.
+  // A longer command is left to the terminal to wrap, so that users can copy the whole command.
   [
     'see: pets login --base-url https://api.example.com/v1',
     30,

@@ -104,7 +104,7 @@ test('a response that arrived while the process was blocked is read before the a
   const { send, connect, expire } = await start((socket) => {
     setTimeout(expire, 1);
     socket.write(formatResponse(201, {}));
-    // Blocks like a write to a slow reader, so that the timer is due before the response is read.
+    // Block the process, as a write to a slow reader does, so that the timer is due before the response is read.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
   });
   connect();

@@ -8,7 +8,7 @@ import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { NOW, networkError, response, timeout } from '../helpers/outcomes.ts';
 
-/** `floor` is the minimum delay before this request is repeated, `coolDown` before any other request is sent. */
+/** The minimum delays, in milliseconds, before this request is repeated (`floor`) and before any other (`coolDown`). */
 type Step = { outcome: AttemptOutcome; floor: number; coolDown: number; isAmbiguous: boolean };
 
 const isInProgress = (status: number, code: string | undefined) =>

@@ -69,7 +69,7 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     return { ...tested, server, expire: () => expire() };
   };
 
-  /** Runs the call; checks that the error is ambiguous if it must be. Returns the error of the last attempt. */
+  /** Runs the call, and checks that a creation is ambiguous if it was sent. Returns the error of the last attempt. */
   async function expectError(client: Parameters<typeof call>[0], wasSent: boolean): Promise<ClientError> {
     const error = await rejection(call(client));
     if (call === list || !wasSent) return error as ClientError;

@@ -7,7 +7,7 @@ import { freshMachine } from '../helpers/pets.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { report } from '../helpers/report.ts';
 
-// `npm run soak` adds more rows and kills more often.
+// `npm run soak` adds more rows, and kills the command more often.
 const ROWS = Number(process.env['PETS_BULK_ROWS'] ?? 60);
 const KILLS = Number(process.env['PETS_BULK_KILLS'] ?? 4);
 

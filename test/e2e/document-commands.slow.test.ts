@@ -8,7 +8,7 @@ import { freshMachine, type Machine } from '../helpers/pets.ts';
 
 const spans = documents.flatMap(readCommandSpans);
 
-/** Exit code 2 is expected if only a terminal or a base URL is missing: the arguments were valid. */
+/** If only a terminal or a base URL is missing, exit code 2 is fine, because the arguments were valid. */
 const ARGUMENTS_ARE_VALID = /can't prompt|no terminal to ask|no base URL/;
 
 /** Runs commands; returns those that the shell or the program does not understand. */
@@ -43,7 +43,7 @@ test('the command and options of every command with a placeholder exist', { time
   expect(problems).toEqual([]);
 });
 
-/** The help of a command or its group; trailing words may be arguments. */
+/** Returns the help of the command or group with which `words` start. The other words may be arguments. */
 async function helpFor(machine: Machine, words: readonly string[]): Promise<string | undefined> {
   for (let count = words.length; count > 0; count--) {
     const { code, stdout } = await machine.pets(['help', ...words.slice(0, count)]);

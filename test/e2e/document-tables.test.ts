@@ -56,7 +56,7 @@ test('the program describes every environment variable that it reads', () => {
   expect(described).toEqual(expect.arrayContaining([...new Set(read)]));
 });
 
-/** The commands with their full names; groups themselves have no options. */
+/** The commands with their full names. Groups are left out, because they have no options. */
 const allCommands = commands.flatMap((each): { name: string; options: readonly Option[] }[] => {
   const named = ({ name, options = [] }: Command<never>, prefix = '') => ({
     name: `${prefix}${name}`,

@@ -26,7 +26,7 @@ const wordsOf = (line: string) => line.split(' ').map((word) => (word === "''" ?
 /** The output of the built command in a directory that has only these files of the package. */
 async function runPart(line: string, files: readonly string[]) {
   const directory = await temporaryDirectory();
-  // The entry finds the other files beside itself, so it is copied.
+  // Copy the entry, because it looks for the other files in its own directory. A link would lead to dist/.
   for (const file of ['pets.js', 'package.json']) await copyFile(join(dist, file), join(directory, file));
   for (const file of files) await symlink(join(dist, file), join(directory, file));
   const env = { ENTRY: join(directory, 'pets.js') };

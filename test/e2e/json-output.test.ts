@@ -67,7 +67,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, undefined, ['keys', 'revoke', 'own', '--data', store]);
   await service.end();
 
-  // A store whose key was created on another machine; then a store without a key, and one whose keys are unreadable.
+  // Use a store whose key was created on another machine, then a store without a key, then one with unreadable keys.
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);

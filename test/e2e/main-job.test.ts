@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectNoLeaks } from '../helpers/failure.ts';
 import { freshMachine, type Machine, makeMachine, serve } from '../helpers/pets.ts';
 
-// Everyday commands against the service that `pets serve` runs.
+// These tests run everyday commands against the service that `pets serve` starts.
 
 const storeOf = ({ home }: Machine) => join(home, 'store');
 
@@ -137,7 +137,7 @@ test('login, profiles, use and logout', async () => {
   expect(await machine.pets(['list'])).toMatchObject({ code: 4 });
 });
 
-// test/e2e/crash.slow.test.ts kills the service with -9.
+// test/e2e/crash.slow.test.ts tests this after `kill -9`.
 describe('acknowledged animals are kept', () => {
   test.each(['9223372036854775807', '-9223372036854775808', '9007199254740993'])(
     'with every digit of categoryId %s, through a restart and in every format',

@@ -11,7 +11,7 @@ import {
   tinyproxy,
 } from '../helpers/real-proxies.ts';
 
-// The command and the service with proxies of other projects between them.
+// These tests run the command and the service with proxies of other projects between them.
 
 /** The addresses that the command uses, for each proxy in front of the service at `host`. */
 const THROUGH: Record<ProxyName, (host: string) => Promise<{ host: string; env: Record<string, string> }>> = {

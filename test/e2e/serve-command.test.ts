@@ -19,7 +19,7 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
       output,
       /** Waits until the command has printed a text. */
       prints: (text: string) => expect.poll(() => output.stdout).toContain(text),
-      /** Waits for the end, after which the ephemeral store must be deleted; returns the exit code. */
+      /** Waits for the end, checks that the ephemeral store was deleted, and returns the exit code. */
       async end() {
         const [code] = child.exitCode === null ? await once(child, 'close') : [child.exitCode];
         expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
 
-// Starting `pets serve` again and again, as during development.
+// These tests start `pets serve` again and again, as during development.
 
 const statusOf = async ({ url }: { url: string }, key: string): Promise<number> =>
   (await fetch(`${url}/pets`, { headers: { Authorization: `Bearer ${key}` } })).status;
 
-/** A machine with the option --data for a store; each call of `start` starts the service with it. */
+/** A machine with a store. Each call of `start` starts the service with this store. */
 async function machineWithStore() {
   const machine = await freshMachine();
   const store = join(machine.home, 'store');

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { conformance } from '../helpers/conformance.ts';
 import { type Machine, makeMachine, type RunningService, serve } from '../helpers/pets.ts';
 
-// Requests to a running `pets serve`. Each response is validated against the OpenAPI document that the service serves.
-// The tests in test/server/ have the rules of docs/service.md.
+// These tests validate the responses of a running `pets serve` against the OpenAPI document that the service serves. The
+// tests in test/server/ check the rules of docs/service.md.
 
 let machine: Machine;
 let dispose: () => Promise<void>;

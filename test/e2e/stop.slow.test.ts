@@ -7,7 +7,7 @@ import { listAllPets } from '../helpers/list-all-pets.ts';
 import { freshMachine, serveCommand } from '../helpers/pets.ts';
 import { type RawResponse, takeResponse } from '../helpers/raw-client.ts';
 
-// Stopping `pets serve` while it is in use.
+// These tests stop `pets serve` while clients use it.
 
 const CONNECTIONS = 64;
 const ROUNDS = 5;
@@ -23,7 +23,7 @@ async function openConnection({ url }: Service) {
   let received: Buffer = Buffer.alloc(0);
   let isClosed = false;
   let wake = () => {};
-  // Writing to a connection that was closed is expected.
+  // Ignore errors, because the tests also write to connections that the service has closed.
   socket.on('error', () => {});
   socket.setNoDelay(true);
   socket.on('data', (chunk) => {

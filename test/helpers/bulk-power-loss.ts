@@ -161,7 +161,7 @@ function createService(random: () => number, figures: BulkFigures) {
     if (seenKeys.has(idempotencyKey)) figures.repeated++;
     seenKeys.add(idempotencyKey);
     const pet = known ?? { ...input.body, id: BigInt(byKey.size + 1) };
-    // From 0.2 to 0.25, the request itself is lost, not only its response.
+    // Up to 0.25, the request itself is lost, and not only its response.
     if (!known && kind > 0.25) {
       byKey.set(idempotencyKey, pet);
       service.added.push(input.body);

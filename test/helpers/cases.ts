@@ -1,5 +1,5 @@
 /**
- * The number of random cases that a test runs: a tenth of `all` in `npm test`, all of them in `npm run test:all`.
+ * Returns how many random cases a test runs. In `npm test`, this is a tenth of `all`; in `npm run test:all`, it is `all`.
  *
  * @param variable an environment variable that sets another number, as `npm run soak` does
  */

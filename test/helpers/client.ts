@@ -16,7 +16,7 @@ export type TestClientOptions = Partial<ClientOptions> & {
   clock?: ManualClock;
   /** Whether earlier responses have shown that the service supports Idempotency-Key; unknown by default. */
   supportsIdempotency?: boolean;
-  /** Called at each wait. A wait takes no time, but then advances the clock. */
+  /** Called before each wait. The wait itself takes no time, and only advances the clock. */
   onSleep?: (milliseconds: number) => void;
 };
 

@@ -6,7 +6,7 @@ import { repository } from './documents.ts';
 import { closedPort } from './listen.ts';
 import { freshMachine, PETS, serve } from './pets.ts';
 
-/** The port and the URLs in the documents, which the test replaces with its own. */
+/** The port and the URLs in the documents. Tests replace them with the port and the URL of a running service. */
 const DEFAULT_PORT = '7387';
 const EXAMPLE_URL = /https:\/\/[\w.-]*example\.(?:com|org|net)(\/v1)?/g;
 

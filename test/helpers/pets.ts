@@ -24,7 +24,7 @@ export type RunOptions = {
 /** `columns` is the width of the terminal, if there is one; `clock` replaces the real clock. */
 export type ProgramOptions = RunOptions & { columns?: number; clock?: Clock };
 
-/** A user's machine: a home directory of its own, in which the program runs. */
+/** A simulated machine of a user, which has its own home directory. The program runs in this directory. */
 export type Machine = {
   home: string;
   configDirectory: string;
@@ -159,7 +159,7 @@ export type RunningService = ListeningEvent & {
 
 const SERVE = ['serve', '--json', '--port', '0'];
 
-/** How a process ended: by itself with a code, or by a signal. */
+/** How a process ended. It has a code if it exited by itself, and a signal if a signal ended it. */
 type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null };
 
 /** Starts `pets serve --json --port 0` with more arguments in this process, and waits until it listens. */

@@ -20,7 +20,7 @@ export type ProxyName = keyof typeof PROGRAMS;
 
 export const PROXY_NAMES = Object.keys(PROGRAMS) as ProxyName[];
 
-/** Whether the proxy is installed. A test of a proxy that is not installed is skipped. */
+/** Whether the proxy is installed. Tests skip proxies that are not installed. */
 export const hasProxy = (name: ProxyName): boolean =>
   spawnSync(name, [PROGRAMS[name].version]).error === undefined;
 
@@ -31,7 +31,7 @@ export type Configure = (port: number, directory: string) => string;
 const MAX_PORTS = 5;
 
 /**
- * Starts a proxy, and waits until it accepts connections. It ends with the test.
+ * Starts a proxy, and waits until it accepts connections. Ends the proxy after the test.
  *
  * @returns its port on 127.0.0.1
  */

@@ -200,7 +200,7 @@ export class SimulatedDisk implements FileSystem {
   }
 
   #tear(file: FileNode): void {
-    // The number of bytes that are written atomically: one byte up to a sector.
+    // The number of bytes that are written atomically, from one byte to a sector.
     const unit = 1 + Math.floor(this.#random() ** 3 * 512);
     for (const one of file.pending.splice(0)) {
       const kind = this.#random();

@@ -21,7 +21,7 @@ export function textsOf({ pets }: Page): string[] {
   return pets.length === 0 ? [] : pets.toString().split(/,(?=\{"id":)/);
 }
 
-/** A call of each method that needs an open store. */
+/** Functions that each call one method of the store. After `close` or a failure, all of them must reject. */
 export const callsOf = (store: Store): (() => Promise<unknown>)[] => [
   () => store.add({ pet: animal() }),
   () => store.list({ limit: 1 }),
@@ -31,7 +31,7 @@ export const callsOf = (store: Store): (() => Promise<unknown>)[] => [
   () => store.seed({ pets: [], orders: [] }),
 ];
 
-/** Every animal of a store. */
+/** The text of every animal of a store that matches the query. */
 export async function allTexts(store: Store, query: PageQuery = { limit: 100 }): Promise<string[]> {
   const texts: string[] = [];
   for (let after: bigint | undefined; ; ) {

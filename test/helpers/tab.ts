@@ -28,7 +28,7 @@ export async function environmentWithPets({ home, env }: Machine): Promise<Recor
   return { ...env, PATH: `${bin}${delimiter}${env['PATH']}`, TERM: 'dumb', LC_ALL: 'C.UTF-8' };
 }
 
-/** The start-up files of the shells. When a shell is ready, it prints \x1e\x1e. It prints a line between two \x1e. */
+/** The start-up files of the shells. A shell that is ready prints \x1e\x1e. PRINT_LINE prints a line between two \x1e. */
 const startUp = {
   bash: (lines: string) => `${lines}
 bind 'set bell-style none'

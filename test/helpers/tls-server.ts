@@ -5,7 +5,7 @@ import { listenOnLoopback } from './listen.ts';
 
 const DIRECTORY = join(import.meta.dirname, 'tls');
 
-/** The authority that signed all certificates except the self-signed one; see tls/make.sh. */
+/** The certificate of the authority that signed all certificates except the self-signed one (see tls/make.sh). */
 export const AUTHORITY = join(DIRECTORY, 'ca.pem');
 
 export type Certificate = 'localhost' | 'self-signed' | 'expired' | 'other-host';

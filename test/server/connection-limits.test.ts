@@ -6,7 +6,7 @@ import { AUTH, atLoopback, get, HOST, JSON_TYPE, open, rich } from '../helpers/r
 import { start } from '../helpers/service.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
-// Clients that are slow, do not read responses, or stay connected while the service stops.
+// Tests with clients that are slow, do not read responses, or stay connected while the service stops.
 
 /** Shorter than the real limits, for a fast test. */
 const shortLimits = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 };
@@ -123,7 +123,7 @@ describe('a service that is stopped', () => {
     }
     await expect.poll(() => accessLog.length, { timeout: 60_000 }).toBeGreaterThan(500);
     const before = accessLog.length;
-    // This must resolve long before the grace period ends, although the clients continue to send.
+    // `stop` must resolve long before the grace period ends, although the clients continue to send.
     await listening.stop(60_000);
     // Only requests that the service had already received are handled, not all 400,000 of each connection.
     expect(accessLog.length - before).toBeLessThan(40_000);

@@ -181,7 +181,7 @@ async function expectEnd(line: Connection): Promise<void> {
   expect(await line.rest(), 'unexpected bytes').toBe('');
 }
 
-/** The texts of all animals, page by page. */
+/** Reads all pages of animals, and returns their text. */
 async function walk(port: number): Promise<string> {
   const line = new Connection(port);
   const pages: string[] = [];

@@ -168,7 +168,7 @@ it('an animal is neither visible nor acknowledged before its batch is synced', a
 });
 
 describe('a failed write', () => {
-  /** A store with one animal, whose calls of the file-system function `name` then fail with `code`. */
+  /** Opens a store with one animal. After that, each call of the file-system function `name` fails with `code`. */
   async function failing(name: string, code: string) {
     let isBroken = false;
     const failures: StoreFailedError[] = [];

@@ -49,7 +49,7 @@ describe('a journal of a newer version', () => {
     expect(error).toBeUndefined();
     expect(pets).toEqual(expected);
     expect(orders).toEqual([ORDER]);
-    // `openJournal` added an animal.
+    // The additional animal was added by `openJournal`.
     const again = await openJournalStore({ directory, clock: manualClock(), lock: noLock });
     expect(await again.size()).toBe(expected.length + 1);
     if (expected.length > 1) {

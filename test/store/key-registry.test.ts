@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 
 const create = (directory: string, request: KeyRequest) => createKey(directory, request, manualClock());
 
-/** A registry, with the number of times it read the directory and its warnings. */
+/** A registry. `counts` has its warnings, and how often it read the directory. */
 function registryOf(directory: string, intercept: Intercept = () => {}) {
   const counts = { scans: 0, warnings: [] as string[] };
   const files = interceptFiles((name, path) => {

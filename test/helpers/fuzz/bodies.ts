@@ -10,7 +10,7 @@ export type Body = { bytes: Buffer; pet?: CreatePet['pet']; refused?: 400 | 413 
 type Text<Value> = { text: string; value?: Value };
 
 const MAX_BYTES = 65_536;
-/** The maximum depth of arrays in a field: the service accepts 32 levels, and the animal itself is the first. */
+/** The maximum depth of arrays in a field. The service accepts 32 levels, and the animal itself is the first level. */
 const MAX_NESTED = 31;
 
 /** Generates values of `good`, and one in 13 of `bad`. */

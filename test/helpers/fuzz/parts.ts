@@ -18,7 +18,7 @@ const lines = (name: string, ...values: string[]) => values.map(line(name));
 
 const method = mostly(
   fc.constantFrom(...fine('GET', 'POST', 'POST', 'POST', 'HEAD', 'OPTIONS')),
-  // Node's parser rejects unknown methods, and CONNECT has no handler.
+  // Node's parser rejects unknown methods, and CONNECT has no handler, so they get 405 whatever the path is.
   fc.constantFrom(
     ...fine('PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND'),
     ...wrong(405, 'BREW', 'get', 'CONNECT'),

@@ -93,7 +93,7 @@ function possibleStatuses(parts: Parts): number[] {
       problems.push(parts.type.refused, parts.idempotency.refused, parts.body.refused);
   }
   const refusals = problems.filter(isStatus);
-  // OPTIONS needs no key, but an invalid one is rejected.
+  // OPTIONS needs no API key, but an invalid API key may be rejected.
   const anonymous = isOptions && place.isApi ? [authorization.refused].filter(isStatus) : [];
   if (refusals.length > 0) return [...refusals, ...anonymous];
   if (isOptions) return [204, ...anonymous];
