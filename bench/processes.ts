@@ -9,7 +9,7 @@ const hook = join(import.meta.dirname, 'peak-memory.cjs');
 
 export type Ended = { milliseconds: number; stdout: string };
 
-/** Runs a command until it exits. @throws if it fails, with its stderr */
+/** Runs a command until it exits. @throws Error with the stderr of the command if the command fails */
 export async function runCommand(
   lab: Lab,
   command: readonly string[],
@@ -27,7 +27,7 @@ export async function runCommand(
   return { milliseconds, stdout };
 }
 
-/** Runs a Node script whose output goes to a file, and measures its peak memory. */
+/** Runs a Node script, and measures its duration and peak memory. `stdout` is the file descriptor for its output. */
 export async function runMeasured(
   lab: Lab,
   args: readonly string[],

@@ -49,7 +49,7 @@ test(
     expect(arrivals.length).toBeGreaterThanOrEqual(PER_MINUTE);
     expect(arrivals.every(({ status }) => status === 200 || status === 429)).toBe(true);
     expect(codes.every((code) => code === 0 || code === 5)).toBe(true);
-    // A banned key would get 429.
+    // The key was not banned, because a banned key would get 429.
     const headers = { Authorization: `Bearer ${key}`, Prefer: 'code=404' };
     const answer = await service.call('/pets', { headers });
     expect(answer.status).toBe(404);

@@ -5,7 +5,7 @@ import { runnableLanguages } from '../helpers/document-session.ts';
 import { testBlocks } from '../helpers/document-tests.ts';
 import { documents } from '../helpers/documents.ts';
 
-// document-blocks.slow.test.ts runs the blocks of all other documents.
+// document-blocks.slow.test.ts runs all blocks except the console blocks of the README.
 
 const blocks = documents.flatMap(readBlocks);
 const runnable = blocks.filter(({ language }) => runnableLanguages.includes(language));

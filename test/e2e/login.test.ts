@@ -97,7 +97,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect(terminal.output()).toContain('interrupted');
   });
 
-  // A prompt that redraws the whole line for each character writes 500 KB for 1,000 characters.
+  // A prompt that redraws the line for each character exceeds these limits. It writes 500 KB for 1,000 characters.
   describe.each([
     ['key', EXAMPLE, 'the key contains', 0, 21_000],
     ['base URL', undefined, 'not a base URL', 10_000, 40_000],

@@ -125,7 +125,6 @@ export function conformance(document: unknown) {
     violations,
     mismatches,
     examples: () => examples(),
-    /** Whether the document describes a path. */
     describes: (path: string) => itemAt(path) !== undefined,
   };
 }

@@ -17,7 +17,6 @@ export type Program = {
   stderr(): string;
   /** The first line on stdout. Rejects if the program ends without writing one, or does not write one within 60 s. */
   firstLine(): Promise<string>;
-  /** Delivers a signal. */
   raise(signal: Signal): void;
   /** The number of signal handlers that the program has not removed. */
   handlersLeft(): number;

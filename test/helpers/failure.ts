@@ -7,7 +7,6 @@ import type { Machine, RunOptions, RunResult } from './pets.ts';
 export const CANARY = 'pets_canary-Zq7wK2mX';
 
 export type Failure = RunOptions & {
-  /** The exit code. */
   exit: number;
   /** The `code` of the JSON error. */
   code?: string;

@@ -16,7 +16,7 @@ export const PETS = join(import.meta.dirname, '..', '..', 'dist', 'pets.js');
 export type RunResult = { code: number | null; stdout: string; stderr: string };
 
 export type RunOptions = {
-  /** Added to an environment that has only PATH and a home directory. */
+  /** Added to an environment that has only PATH and the directories of the machine. */
   env?: Record<string, string>;
   stdin?: string;
 };
@@ -37,7 +37,7 @@ export type Machine = {
   command(args: readonly string[], options?: RunOptions): Promise<RunResult>;
   /** Starts the built command. */
   startCommand(args: readonly string[], options?: RunOptions): ChildProcess;
-  /** Runs a line of sh in which `pets` is the built command: for pipes, redirections, limits and umasks. */
+  /** Runs a line of sh in which `pets` is the built command, for tests of pipes, redirections, limits and umasks. */
   shell(line: string, options?: RunOptions): Promise<RunResult>;
   /** Writes a file below the home directory; returns its path. */
   file(name: string, content: string | Uint8Array): Promise<string>;
@@ -148,7 +148,6 @@ type ListeningEvent = {
   pid: number;
 };
 
-/** A running service. */
 export type RunningService = ListeningEvent & {
   /** Everything that the service has written so far. */
   stdout(): string;

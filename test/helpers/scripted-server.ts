@@ -30,7 +30,7 @@ export async function scriptedServer(handler: Handler): Promise<ScriptedServer> 
   return { origin, url: `${origin}/v1`, requests };
 }
 
-/** Sends a JSON response. */
+/** Sends a JSON response. A body that is a string is sent unchanged. */
 export function reply(
   response: ServerResponse,
   status: number,

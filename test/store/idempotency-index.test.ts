@@ -41,7 +41,7 @@ class ModelIndex {
 }
 
 const hashed = (key: string, bodyHash: string) => fingerprintOf(idempotency(key, { bodyHash }), SECRET).words;
-/** Fingerprints in three buckets that differ in one word only. */
+/** Fingerprints that fall into three buckets. Within a bucket, they differ in one word only. */
 const colliding = (key: string, bodyHash: string): number[] => {
   const words = Array<number>(8).fill(2 ** 32 - 1);
   words[0] = (Number(key) % 3) * 2 ** 20;

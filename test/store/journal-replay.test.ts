@@ -19,9 +19,9 @@ const header = { id: '00000000-0000-4000-8000-000000000000', secret, created: '2
 const FIRST_IDS = [-(2n ** 63n), -(2n ** 53n) - 500n, -500n, 2n ** 32n - 500n, 2n ** 53n - 500n];
 
 /**
- * A journal of several megabytes with records of all sizes, some longer than one read, and a few in the notation of
- * another version. Even seeds have mostly single animals, whose texts the store copies; odd seeds have long records,
- * whose buffers the store keeps.
+ * A journal of several megabytes with records of all sizes. Some records are longer than one read, and a few have an
+ * unknown field. With even seeds, most records have one animal, whose text the store copies. With odd seeds, most records
+ * are long, and the store keeps their buffers.
  */
 function randomJournal(seed: number, at: number) {
   const random = randomOf(seed);

@@ -116,7 +116,6 @@ export class Connection {
     }
   }
 
-  /** Resets the connection. */
   reset(): void {
     this.#socket.resetAndDestroy();
   }
