@@ -17,7 +17,7 @@ import { dropOldEntries, isForgotten, type Ledger } from './ledger.ts';
 import { damagedError, readLedger } from './ledger-file.ts';
 
 /*
- * Ledgers are kept on disk in directories. Each path of an input file and each content of an input has a directory:
+ * Ledgers are stored in directories. Each path of an input file, and each content of an input, has its own directory:
  *
  *   ledgers/<id>/ledger.ndjson   the ledger of the path. A content has its own ledger only if it was piped.
  *   ledgers/<id>/pointer.json    the id of the ledger that the last run of the path or content used. A path that has no
@@ -36,7 +36,7 @@ export type LedgerPlace = {
   directory: string;
   files: FileSystem;
   now: number;
-  /** Replaces the lock in tests on a simulated disk. */
+  /** Tests on a simulated disk replace the lock with this function. */
   lockDirectory?: typeof acquireDirectoryLock;
 };
 

@@ -10,7 +10,7 @@ import { applyRecord, isNewerVersion, type Ledger, LedgerHeader, LedgerRecord } 
 
 const LEDGER = 'ledger.ndjson';
 const NEWLINE = 0x0a;
-/** Few long writes take less time than many short ones. */
+/** Records are written in groups, because few long writes take less time than many short ones. */
 const RECORDS_PER_WRITE = 100;
 
 /**

@@ -127,7 +127,8 @@ async function writeLedger(
   const directory = ledgerDirectory(place, id);
   await locks.acquire(directory);
   if (!(await readLedger(place.files, directory))) {
-    // After --restart, use only the jobs linked with the last one. `disregards` does not count the rows of other links.
+    // After --restart, use only the jobs linked with the last job, because `disregards` does not list other linked
+    // jobs.
     const others = (last.disregards ? [last] : own).flatMap(linked);
     const ledger: Ledger = {
       header: { ...last.header, source: path ?? source },

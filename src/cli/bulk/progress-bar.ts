@@ -35,7 +35,7 @@ export function createProgressBar(
     return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
   }
   const text = () => [`${done}/${rows}`, reason?.[0], speedText()].filter(Boolean).join('; ');
-  /** `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`, and shorter forms for narrow terminals. */
+  /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`, or less on a narrow terminal. */
   function draw(): void {
     const bar = `[${'#'.repeat((done / rows) * BAR_COLUMNS).padEnd(BAR_COLUMNS, '-')}]`;
     const count = `${done}/${rows}`;

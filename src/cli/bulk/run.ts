@@ -81,7 +81,6 @@ function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...
   return shellQuote(['pets', ...argv.filter((word) => !dropped.includes(word)), ...more], platform);
 }
 
-/** Sends the rows that are pending, and shows the progress. */
 async function sendPending(
   { plan, known, file }: BulkRun,
   pending: readonly PlannedRow[],
@@ -115,7 +114,7 @@ async function sendPending(
 function toRunError(error: CallError, resume: string, now: number): unknown {
   const { cause, connection } = error;
   if (cause instanceof OutcomeUnknownError) {
-    // Replace the hint about --idempotency-key, because a rerun finds the idempotency key with the ledger.
+    // Replace the hint about --idempotency-key, because a rerun derives the idempotency key from the ledger.
     if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
     return new CliError('interrupted; one row was being sent; it may or may not have been added', {
       code: 'interrupted',
@@ -131,7 +130,7 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
   return new CallError(dayLimit, connection, { hint: 'rerun the command after this time to resume' });
 }
 
-/** A limit that another process has met has no code here. Up to this many milliseconds, the limit may be a ban. */
+/** If another process met the limit, the error code is unknown. A limit up to this many milliseconds may be a ban. */
 const LONGEST_BAN_MS = 600_000;
 
 /** Whether a rate limit is the daily limit: it is longer than the limit per minute, and it is not a ban. */

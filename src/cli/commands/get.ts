@@ -68,7 +68,7 @@ async function checkBaseUrl(client: Client): Promise<void> {
   try {
     await client.call('listPets', { query: { limit: 1 } });
   } catch (error) {
-    // Ignore other errors: the result of `get` is already known.
+    // Ignore other errors, because the result of `get` is already known.
     if (error instanceof InterruptedError || (error instanceof ContractError && error.status === 404))
       throw error;
   }

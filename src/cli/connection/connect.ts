@@ -20,7 +20,7 @@ export function connectionFor(context: CommandContext): Connection {
   const { connection, notices } = resolveConnection({
     flags: globals,
     env,
-    // With --profile, a damaged settings file does not matter.
+    // With --profile, do not read the settings, so that a damaged settings file does not matter.
     defaultProfile: globals.profile === undefined ? readSettings(context).defaultProfile : undefined,
     readProfile: (name) => readProfile(context, name),
   });
@@ -104,7 +104,7 @@ export function followUpCommand(
   return shellQuote(words, platform);
 }
 
-/** The host and the source of the key, as shown in messages: `api.example.com (profile prod)`. */
+/** The host and the source of the key as shown in messages, for example `api.example.com (profile prod)`. */
 export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' | 'keySource'>): string =>
   `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;
 
@@ -125,7 +125,7 @@ export function proxyFor(baseUrl: string, env: Context['env']): HttpProxy | unde
   const address = text.includes('://') ? text : `http://${text}`;
   if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol))
     return { address, except: env['no_proxy'] ?? env['NO_PROXY'] };
-  // Do not echo the value: it may contain a password.
+  // Do not echo the value, because it may contain a password.
   throw usageError(
     `${variable} is not the URL of an HTTP proxy`,
     'for example http://proxy.example.com:3128',

@@ -30,7 +30,7 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
 /** The text for several TLS error codes. Errors with this text get a hint of their own. */
 export const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
 
-/** Error codes of the operating system, of TLS and of undici, in words. */
+/** Descriptions of the error codes of the operating system, of TLS and of undici. */
 const REASONS: Record<string, string> = {
   EACCES: 'permission denied',
   EADDRINUSE: 'the address is already in use',

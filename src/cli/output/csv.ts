@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 
-/** CSV (RFC 4180). Text that a spreadsheet would run as a formula gets a leading `'`. */
+/** Renders CSV (RFC 4180). Text that a spreadsheet would run as a formula gets a leading `'`. */
 export function renderCsv(rows: readonly (readonly (string | bigint)[])[]): string {
   return stringify(
     rows.map((row) => row.map((cell) => (typeof cell === 'string' ? escapeFormula(cell) : cell.toString()))),

@@ -54,10 +54,10 @@ function replaceInvisible(text: string, escapeWith: (char: string) => string): s
 /** Whether a character is visible, or modifies the character before it in a valid way. */
 function isVisible(char: string, before: readonly string[]): boolean {
   const last = before.at(-1) ?? '';
-  // Private-use characters are visible, and unassigned ones may be visible in newer Unicode versions.
+  // Private-use characters are visible, and unassigned ones may be in newer Unicode versions. Noncharacters are not.
   if (/[\p{Co}\p{Cn}]/u.test(char))
     return !/[\p{Noncharacter_Code_Point}\p{Default_Ignorable_Code_Point}]/u.test(char);
-  // A joiner or non-joiner is valid after a letter of a script without case (such as Persian), a mark or an emoji.
+  // A joiner or non-joiner is valid after a letter of a script without case (such as Arabic), a mark or an emoji.
   if (/[\u200c\u200d]/.test(char))
     return /^[\p{Lo}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}]/u.test(last);
   // A variation selector is valid after a symbol, a keycap digit, an ideograph or a Mongolian letter.

@@ -3,7 +3,7 @@ export type ColumnSize = {
   /** The width of the widest cell. */
   content: number;
   head: number;
-  /** Shrinks before the other columns. */
+  /** A flexible column shrinks before the other columns. */
   flexible: boolean;
   /** The column does not become narrower than this. Instead, the last columns of the table are dropped. */
   minWidth: number;

@@ -7,7 +7,7 @@ import { measureAndCut } from './width.ts';
 export type Column = {
   head: string;
   align?: 'left' | 'right';
-  /** Shrinks before the other columns if the terminal is narrow. */
+  /** A flexible column shrinks before the other columns if the terminal is narrow. */
   flexible?: boolean;
   /** In terminal columns. The table drops its last columns rather than make this column narrower. */
   minWidth?: number;

@@ -11,7 +11,7 @@ export const Profile = z.object(
   {
     baseUrl: z.string(fieldError('must be a string')).check(
       z.refine((text) => parseBaseUrl(text) !== undefined, {
-        error: 'must be an http(s) URL without user or query',
+        error: 'must be an http(s) URL without user, query or fragment',
       }),
     ),
     key: z.optional(
@@ -40,7 +40,7 @@ export type KeySource = 'PETS_API_KEY' | 'this login' | `profile ${ProfileName}`
 /** The port of `pets serve` without --port. */
 export const DEFAULT_PORT = 7387;
 
-/** The URL without trailing slashes; undefined if it is not usable as a base URL. */
+/** The URL without trailing slashes; undefined if the text is not usable as a base URL. */
 export function parseBaseUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -49,7 +49,7 @@ export function parseBaseUrl(text: string): string | undefined {
   return url.href.replace(/\/+$/, '');
 }
 
-/** Whether a URL refers to this machine. A key is sent unencrypted to another machine only if the user has allowed it. */
+/** Whether a URL refers to this machine. Plain http to another machine needs the permission of the user. */
 export function isLoopbackUrl(url: URL): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
 }
@@ -66,7 +66,7 @@ export const redactKey = (text: string, key: string): string => createRedactor(k
 /** A shorter key could match ordinary text, so it is only masked after `Bearer`. */
 const MIN_KEY_LENGTH = 6;
 
-/** Returns `redactKey` for one key, which is faster if there are many texts. */
+/** Returns a function that does the same as `redactKey` for one key, and is faster if there are many texts. */
 export function createRedactor(key: string): (text: string) => string {
   const forms: string[] = [];
   // Longer forms come first, because a shorter form may be a prefix of them.

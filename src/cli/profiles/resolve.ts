@@ -91,7 +91,7 @@ export function checkUrl(text: string, source: string): string {
 
 /**
  * @param allowHttp whether the user has allowed plain http for this profile
- * @throws CliError exit 2 if the key would be sent unencrypted to another machine
+ * @throws CliError with exit code 2 if the key would be sent unencrypted to another machine
  */
 export function checkProtocol(
   baseUrl: string,

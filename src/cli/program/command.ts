@@ -16,7 +16,7 @@ export type GlobalOptions = {
   retry: boolean;
   debug: boolean;
   color: ColourMode;
-  /** False with `--no-input`: never prompt. */
+  /** False with `--no-input`, which forbids prompts. */
   input: boolean;
 };
 
@@ -29,7 +29,7 @@ export type CommandContext = Context & {
 };
 
 export type Argument = {
-  /** As in a usage line: `<name>`, `[name]`, `<id...>`. */
+  /** The name in the form of a usage line: `<name>`, `[name]` or `<id...>`. */
   name: string;
   description: string;
   parse?: (text: string) => unknown;
@@ -39,7 +39,7 @@ export type Argument = {
 };
 
 export type Option = {
-  /** As in a usage line: `--status <status>`. */
+  /** The flags in the form of a usage line, such as `--status <status>`. */
   flags: string;
   description: string;
   parse?: (text: string) => unknown;
@@ -47,7 +47,7 @@ export type Option = {
   choices?: readonly string[];
   default?: unknown;
   required?: boolean;
-  /** If given several times, collects the values instead of keeping the last. */
+  /** If the option is given several times, all values are collected. Otherwise, the last value is used. */
   repeatable?: boolean;
 };
 

@@ -6,7 +6,7 @@ import { type HomeContext, stateDirectory } from '../profiles/paths.ts';
 
 export const { version } = manifest;
 
-/** Node 20 does not have this function. */
+/** The type of `node:module`. Node 20 does not have this function. */
 type ModuleOfNode22 = { enableCompileCache?(directory: string): unknown };
 
 /** On Node 22 and newer, caches the compiled code of all modules loaded after this call, so that commands start faster. */
@@ -17,8 +17,8 @@ export function enableCompileCache(context: HomeContext): void {
 }
 
 /**
- * The compile-cache directory for this version of the program; caches of other versions are deleted. Undefined if others
- * could write there, because cached code is executed. Also undefined until another command has created the state
+ * The compile-cache directory for this version of the program; caches of other versions are deleted. Undefined if
+ * others could write there, because cached code is executed. Also undefined until another command has created the state
  * directory.
  */
 export function compileCacheDirectory(context: HomeContext): string | undefined {

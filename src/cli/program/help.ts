@@ -39,7 +39,7 @@ function item(term: string, termColumns: number, description: string, columns: n
   return `  ${term}\n${wrapText(`      ${description}`, columns, 6)}`;
 }
 
-/** A title above a list of commands with their descriptions. */
+/** A list of commands with their descriptions, below a title. */
 function section(title: string, lines: Record<string, string>, termColumns: number, columns: number): string {
   const shown = Object.entries(lines).map(
     ([command, text]) => `${item(command, termColumns, text, columns)}\n`,
@@ -47,7 +47,7 @@ function section(title: string, lines: Record<string, string>, termColumns: numb
   return `${title}:\n${shown.join('')}`;
 }
 
-/** What the program is, and examples. Printed above the list of commands. */
+/** A summary of the program, and examples. This text is printed above the list of commands. */
 export function overview(columns: number): string {
   const groups = Object.entries(examples).map(([title, lines]) =>
     section(title, lines, EXAMPLE_COLUMNS, columns),
@@ -63,7 +63,7 @@ export function startPage(names: readonly string[], columns: number): string {
   return `${overview(columns)}\n${all}\n\n${wrapText(more, columns, 0)}\n`;
 }
 
-/** Printed below the list of commands. */
+/** The commands that show more help. This text is printed below the list of commands. */
 export function helpCommands(columns: number): string {
   const lines = {
     'pets help <command>': 'options and examples of a command',
@@ -73,7 +73,7 @@ export function helpCommands(columns: number): string {
   return section('Help', lines, 26, columns);
 }
 
-/** What a command does, and examples. Printed above its arguments and options. */
+/** The summary of a command, and examples. This text is printed above the arguments and options of the command. */
 export function commandOverview({ summary, examples }: Command, columns: number): string {
   return `${wrapText(summary, columns, 0)}\n\nExamples:\n${examples.map((line) => `  ${line}\n`).join('')}`;
 }

@@ -20,7 +20,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   '--version': ['version'],
 };
 
-/** Commands for which the service has no operation. */
+/** Words for commands that do not exist, because the service has no such operation. */
 const UNSUPPORTED = ['delete', 'remove', 'rm', 'update', 'edit', 'set', 'sell', 'buy'];
 
 /** A hint for an unknown command; undefined if none is known. */
@@ -72,7 +72,7 @@ function suggestForValue(command: string, word: string): string | undefined {
   return isProfile ? `did you mean pets ${command} --profile ${value}?` : undefined;
 }
 
-/** A hint for arguments that a command does not accept. `options` are the command-line words after them. */
+/** A hint for `words`, which a command does not accept as arguments. `options` are the command-line words after them. */
 export function suggestForExtraArguments(
   command: string,
   words: readonly string[],

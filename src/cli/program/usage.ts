@@ -9,7 +9,7 @@ import { suggestCommand, suggestForExtraArguments, suggestForOption } from './su
  * options that precede the command.
  */
 export function toUsageError(error: CommanderError, given: readonly string[]): CliError {
-  // Commander puts its suggestion on the last line. The arguments it quotes may contain line breaks too.
+  // The suggestion of commander is on the last line. Arguments that commander quotes may contain line breaks too.
   const [, text = '', suggestion] =
     /^(?:error: )?(.*?)(?:\n\((Did you mean .*)\))?$/s.exec(error.message) ?? [];
   const similar = suggestion?.replace(/^D/, 'd');

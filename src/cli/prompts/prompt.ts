@@ -3,7 +3,7 @@ import { InterruptedError } from '../../client/errors.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors/errors.ts';
 
-/** Returns what is wrong with the line, or undefined. */
+/** Returns what is wrong with a line; undefined if the line is valid. */
 type Validate = (line: string) => string | undefined;
 
 /** The most characters accepted at a prompt. API keys and URLs are shorter. */
@@ -12,7 +12,7 @@ const MAX_TYPED = 4_096;
 /** The most characters read from standard input if it is not a terminal. */
 const MAX_PIPED = 64 * 1024;
 
-/** Ctrl-C, Ctrl-D and Ctrl-Z. Ctrl-Z does not suspend, because the prompt could not be redrawn afterwards. */
+/** Matches Ctrl-C, Ctrl-D and Ctrl-Z. Ctrl-Z does not suspend, because the prompt could not be redrawn afterwards. */
 const CANCEL = /[\x03\x04\x1a]/;
 
 /**

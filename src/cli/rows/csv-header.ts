@@ -17,9 +17,9 @@ const MAX_RECORDS_ABOVE = 10;
 const MAX_LIST_WIDTH = 100;
 
 /**
- * Reads the first record of a file as its header. Columns may be in any order and any case; `name` and `category` are
- * required, and no column may appear twice. If the record is not a header, takes records from `rest` to find the line
- * of the header for the error message.
+ * Reads the first record of a file as its header. Columns may be in any order and any case. `name` and `category` are
+ * required, and no column may appear twice. If the record is not a header, takes records from `rest`, so that the error
+ * message can name the line of the header.
  */
 export function parseCsvHeader(
   { cells, delimiter }: CsvRecord,

@@ -31,7 +31,7 @@ const FIELDS_SHOWN = 10;
 /** The maximum number of rows with an empty name that a notice names. */
 const LINES_SHOWN = 10;
 
-/** A name that is invisible in a list. U+2800 is the blank Braille pattern. */
+/** Matches a name that is invisible in a list. U+2800 is the blank Braille pattern. */
 const EMPTY = /^[\s\u2800]*$/;
 
 const ROWS_BETWEEN_SIGNALS = 500;
@@ -102,7 +102,7 @@ function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRo
   return [...ids, `fields not sent, because the service does not have them: ${names}${lost}`];
 }
 
-/** Rows with an empty name are valid, but probably a mistake: `2 rows have an empty name: lines 43, 51`. */
+/** A notice such as `2 rows have an empty name: lines 43, 51`. Such rows are valid, but probably a mistake. */
 function describeEmptyNames(rows: readonly PetRow[]): string[] {
   const lines = rows.filter(({ pet }) => EMPTY.test(pet.name)).map(({ line }) => line);
   if (lines.length < 2) return lines.map((line) => `1 row has an empty name: line ${line}`);

@@ -60,7 +60,7 @@ function integerRule(value: unknown, format: RowValue['format']): string {
   if (format === 'json') return `${must}, not a string`;
   const text = value.trim();
   if (/^-?[1-9]\d*$/.test(text)) return `${must} ${bounds}`;
-  // Whole numbers in another form are, for example, 01, or 1E+15, as spreadsheets write long numbers.
+  // A whole number may be written as 01, or as 1E+15, which is how spreadsheets write long numbers.
   return Number.isInteger(Number(text)) ? `${must}, in plain digits` : must;
 }
 

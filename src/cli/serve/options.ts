@@ -25,13 +25,13 @@ export type ServeOptions = {
   cors?: string[];
   log?: boolean;
   quiet?: boolean;
-  /** The command after `--`, or empty. */
+  /** The words of the command after `--`. Empty without a command. */
   command: string[];
 };
 
 const MAX_LATENCY = 600_000;
 
-/** Parses `200` or `100-300`, in milliseconds. */
+/** Parses a number or a range of milliseconds, such as `200` or `100-300`. */
 export function parseLatency(text: string): { min: number; max: number } {
   const match = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(text);
   const min = Number(match?.[1]);

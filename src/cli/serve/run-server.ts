@@ -54,7 +54,7 @@ async function serveDirectory(
 ): Promise<number> {
   const events = createServerEvents(options, context);
   const shutdown = createShutdown(context, () => {
-    // Must be synchronous: the process exits next.
+    // The removal must be synchronous, because the process exits immediately afterwards.
     if (options.ephemeral) rmSync(directory, { recursive: true, force: true });
   });
   // Listen before anything is opened, so that a signal during the start stops the server too.

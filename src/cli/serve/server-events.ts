@@ -21,7 +21,7 @@ type Started = {
   otherService: string | undefined;
 };
 
-/** Prints what happens in a running server: text, or with `--json` one event per line. */
+/** Prints what happens in a running server, as text or (with `--json`) as one event per line. */
 export function createServerEvents(options: ServeOptions, context: CommandContext) {
   const { quiet, command } = options;
   const { console } = context;
@@ -97,7 +97,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       );
       warnIfNotSeeded(service);
     },
-    /** Does nothing if the server has not started. Ignores output errors, because the process is about to exit. */
+    /** Prints that the server has stopped, if it was started. Ignores output errors, because the process exits next. */
     async stopped() {
       if (hasStarted) await print({ event: 'stopped' }, 'pets serve: stopped').catch(() => {});
     },

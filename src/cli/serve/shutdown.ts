@@ -21,9 +21,9 @@ export function createShutdown({ onSignal, exitNow }: Context, onForcedExit: () 
       failure.signal.throwIfAborted();
     },
     fail: (error: Error) => failure.abort(error),
-    /** Aborted with the error passed to `fail`. */
+    /** This AbortSignal is aborted with the error passed to `fail`. */
     failure: failure.signal,
-    /** Aborted with the name of the first signal. */
+    /** This AbortSignal is aborted with the name of the first process signal. */
     requested: requested.signal,
     listen() {
       removeListeners = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
