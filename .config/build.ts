@@ -8,7 +8,7 @@ import { prerender } from './prerender.ts';
 const outdir = 'dist';
 
 // undici's HTTP/1 client imports its HTTP/2 client and the bodies of fetch, which requests with text bodies never use.
-// Loading them would take longer than a request.
+// Loading these two modules would take longer than a request.
 const unused: Plugin = {
   name: 'unused',
   resolveId(source, importer = '') {

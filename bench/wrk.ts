@@ -19,8 +19,8 @@ const PEER_SECONDS = 1;
 const STARTS = 3;
 
 /**
- * Measures requests per second of `pets serve` relative to a peer. Each round of `pets serve` takes two seconds, between
- * two rounds of the peer of one second. `start` starts both servers, which are warmed up before the first round.
+ * Measures requests per second of `pets serve` relative to a peer. A round measures the peer for one second, `pets serve`
+ * for two seconds, and the peer again for one second. `start` starts both servers, which are then warmed up.
  */
 export async function compareRates(
   bench: Bench,

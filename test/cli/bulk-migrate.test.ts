@@ -75,7 +75,7 @@ describe('what version 0.1 kept of', () => {
   });
 
   // With version 0.1, backup.csv, a copy of animals.csv, was interrupted after three of five rows. Then the fourth row of
-  // animals.csv was corrected, and that file was added with --skip-added. This also added the fifth row of backup.csv.
+  // animals.csv was corrected, and that file was added with --skip-added. That run also added the fifth row of backup.csv.
   it('an interrupted file has the rows that were sent for another file linked with it', async () => {
     const store = await old('linked');
     const five = ['Animal 1', 'Animal 2', 'Animal 3', 'Animal 4', 'Animal 5'];

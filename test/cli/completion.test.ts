@@ -5,7 +5,7 @@ import { complete } from '../../src/cli/completion/complete.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
 const table = completionSpec(commands);
-/** The candidates for a line: words, or what the shell completes itself. */
+/** The words that pets offers for a line, or the kind of words (such as files) that the shell completes itself. */
 const offered = (...words: string[]) => {
   const offer = complete(table, words);
   return offer.shell ?? offer.words.map(({ value }) => value);

@@ -20,7 +20,7 @@ export type TestClientOptions = Partial<ClientOptions> & {
   onSleep?: (milliseconds: number) => void;
 };
 
-/** A client whose waits take no time but advance its clock. It is closed after the test. */
+/** Creates a client whose waits take no time, and only advance its clock. Closes the client after the test. */
 export function testClient(
   baseUrl: string,
   {

@@ -96,7 +96,7 @@ export type TerminalOptions = {
   onSleep?: (milliseconds: number, raise: (signal: Signal) => void) => void;
 };
 
-/** Runs `main()` to its end in a new home directory. A wait takes no time: it only advances the manual clock. */
+/** Runs `main()` to its end in a new home directory. Waits take no time, and only advance the manual clock. */
 export async function runInTerminal(argv: readonly string[], options?: TerminalOptions) {
   const { ended, stdout, stderr, handlersLeft } = await startInTerminal(argv, options);
   const code = await ended;

@@ -17,7 +17,7 @@ export type Block = {
 export type Session = { blocks: Block[]; directives: readonly string[] };
 
 /**
- * The directives that may precede a block. Readers do not see them.
+ * The directives that may precede a block, and how the block then runs. Readers do not see directives.
  *
  *     <!-- run: new machine -->   pets was never used on this machine; a service runs at https://api.example.com/v1,
  *                                 and its key is typed at the prompt and is in key.txt

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { temporaryDirectory } from './temp.ts';
 
-// Proxies of other projects, as Debian installs them.
+// Starts proxies of other projects, as Debian installs them.
 
 /** How to run each proxy in the foreground with a configuration file. */
 const PROGRAMS = {

@@ -33,14 +33,14 @@ export class SimulatedDisk implements FileSystem {
     this.halted = this.#startProcess();
   }
 
-  /** Starts a new process on the same machine. It can read all written data. */
+  /** Starts a new process on the same machine. The new process can read all written data, synced or not. */
   restart(): void {
     this.calls = 0;
     this.fate = () => undefined;
     this.halted = this.#startProcess();
   }
 
-  /** Ends the process. Its calls never return. */
+  /** Ends the process. The calls of an ended process never return. */
   end(): void {
     this.#halted = true;
     this.#halt();

@@ -38,7 +38,7 @@ class Simulation {
   #disk: SimulatedDisk;
   #files: FileSystem;
   #clock = manualClock();
-  /** The acknowledged and listed animals by id. They must never be lost or changed. */
+  /** The acknowledged and listed animals by id, which must never be lost or changed. */
   #promised = new Map<string, string>();
   /** The first response for each idempotency key. */
   #responses = new Map<string, string>();

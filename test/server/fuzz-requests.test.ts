@@ -157,7 +157,7 @@ async function fly(
   return exchanges;
 }
 
-/** Checks a response independently of the earlier ones. */
+/** Checks what a single response shows, without regard to earlier responses. */
 function expectSound(request: FuzzedRequest, response: RawResponse, hasFaults: boolean): void {
   const { method, path, operation, isPreferred } = request;
   const { status, headers, body } = response;

@@ -97,7 +97,7 @@ describe('IdempotencyIndex', () => {
       return index;
     };
     const index = build();
-    // The keys of this index are put into buckets by the first search, after half of them have expired.
+    // The first search puts the keys of this index into buckets, after half of the keys have expired.
     const lateIndex = build();
     const check = (tested: IdempotencyIndex, now: number, isExpired: (i: number) => boolean) =>
       keys.forEach((key, i) => {
