@@ -65,7 +65,7 @@ export class ContractError extends ClientError {
   }
 }
 
-const NOT_SENT = 'an earlier response reported the limit, so the request was not sent';
+const NOT_SENT = 'an earlier response reported the rate limit, so the request was not sent';
 
 /** The rate limit does not allow the call before `until`, in milliseconds since the epoch. */
 export class RateLimitError extends ClientError {

@@ -19,7 +19,7 @@ export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }
 
-/** Removes strings, whose digits do not matter. In a text with escapes, their ends are hard to find: nothing changes. */
+/** Removes strings, whose digits do not matter. Returns a text with escapes unchanged, as they hide the ends of strings. */
 const withoutStrings = (text: string): string =>
   text.includes('\\') ? text : text.replaceAll(/"[^"]*"/g, '""');
 

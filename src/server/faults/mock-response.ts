@@ -51,7 +51,7 @@ function buildMock(code: string, { operation, path, allow, window, now }: MockCo
   switch (name) {
     case undefined: {
       const possible = [status, ...new Set(Object.values(errorCodes))].join(', ');
-      throw invalidRequest(`${header.prefer}: code=${code} is not one of ${possible}`);
+      throw invalidRequest(`${header.prefer}: code=${code} is not supported. Use one of ${possible}`);
     }
     case 'unauthorized':
       return unauthorized();

@@ -42,7 +42,7 @@ const commonHeaders: Record<string, HeaderObject> = {
     example: true,
   },
   [header.idempotencyReplayed]: {
-    description: 'The request was a repetition, and this is the response of the first one.',
+    description: 'The service repeated its response to the first request with the same `Idempotency-Key`.',
     schema: alwaysTrue,
     example: true,
   },

@@ -32,7 +32,7 @@ export function allowedHosts(
 
 /**
  * Creates the check of the Host header (docs/service.md 10; RFC 9112, 3.2): there must be exactly one, with a loopback
- * name or one of `names`. The port may be forwarded and is ignored. Throws ServiceError 421 for another name, else 400.
+ * name or one of `names` and any port. The check throws ServiceError 421 for another name, otherwise 400.
  */
 export function createHostCheck(names: ReadonlySet<string> | undefined): (request: IncomingMessage) => void {
   // Most requests have the same Host header, so a header that equals the last accepted one is not checked again.

@@ -181,7 +181,7 @@ export async function readKey(
   if (text === undefined) return undefined;
   const stored = readStored(StoredKey, text);
   if ('data' in stored && stored.data.name === name) return stored.data;
-  const why = 'data' in stored ? `it contains the key ${stored.data.name}` : stored.why;
+  const why = 'data' in stored ? `it contains the key named ${stored.data.name}` : stored.why;
   throw new StoreDamagedError(
     `${path} is damaged: ${why}`,
     `run pets keys revoke ${name}, then create the key again`,
