@@ -51,7 +51,7 @@ export const LedgerHeader = z.object({
   /** The SHA-256 of the input. The input had `rows` rows. */
   sha256: Sha256,
   rows: count,
-  /** When the run started. A run that resumes or repeats it with the same input keeps this time. */
+  /** When the run started. Runs that resume or repeat this run with the same input keep this time. */
   startedAt: Instant,
 });
 export type LedgerHeader = z.infer<typeof LedgerHeader>;
@@ -59,7 +59,7 @@ export type LedgerHeader = z.infer<typeof LedgerHeader>;
 const entry = {
   hash: Hash,
   n: position,
-  /** The line of the row in the file at the time when it was sent. */
+  /** The line number of the row in the file when the row was sent. */
   line: position,
   at: Instant,
   /** How many attempts were rejected. */

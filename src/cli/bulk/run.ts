@@ -65,7 +65,7 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     const isRerun = pending.length === 0;
     if (!isRerun) await sendPending(run, pending, connection, context);
     await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
-    // With --skip-added, only rows of this run are printed. If there are none, JSON output is an empty array.
+    // With --skip-added, print only rows of this run. If this run has no rows, JSON output is an empty array.
     if (!skipAdded || !isRerun || console.json)
       await writeResults(console, run.file.header, { rows: skipAdded ? pending : run.plan.rows, isRerun });
     reportGone(console, input.name, run.newlyGone);

@@ -16,7 +16,7 @@ export type SendOptions = {
   client: Client;
   apiKey: string;
   clock: Clock;
-  /** Called after each row, with the rate limit if it is known. */
+  /** Called after each row, with the rate limit in the response, if it had one. */
   onSettled(quota?: QuotaLeft): void;
 };
 

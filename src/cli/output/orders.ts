@@ -82,7 +82,7 @@ function isFlat(order: Row): boolean {
 const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
-/** A field as text on one line; empty if the order does not have it. A terminal shows blank text in quotes. */
+/** A field as text on one line; empty if the order does not have the field. A terminal shows blank text in quotes. */
 function cellOf(console: Console, row: Row, field: string): string {
   if (!Object.hasOwn(row, field)) return '';
   const value = row[field];

@@ -40,7 +40,7 @@ function removalText(sunset: Date | undefined, now: number): string {
  * Returns `onWait` and `sleep` for the client, which report every wait of a second or more. The report is a countdown
  * on a terminal, and one line elsewhere. With --debug, every wait is reported as a line too.
  *
- * @param show shows a line of the countdown; undefined removes it
+ * @param show shows a line of the countdown; undefined removes the countdown
  */
 export function createWaitReporter(
   { console, clock, sleep, globals }: CommandContext,

@@ -101,7 +101,7 @@ function readLine(context: Context, prompt: string, validate: Validate, isHidden
   });
 }
 
-/** Reads standard input to its end. @throws CliError if it is too long to be a key */
+/** Reads standard input to its end. @throws CliError if the input is too long to be a key */
 export async function readStdin({ stdin }: Context): Promise<string> {
   let text = '';
   for await (const chunk of stdin) {

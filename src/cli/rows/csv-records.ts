@@ -1,7 +1,7 @@
 import { type CsvError, parse } from 'csv-parse/sync';
 import { MAX_ROW_BYTES, type RowError, TOO_LONG } from './row.ts';
 
-/** A record and the line (1-based) on which it starts. */
+/** A record of a CSV file, and the line (1-based) on which the record starts. */
 export type CsvRecord = { line: number; cells: string[]; delimiter: string };
 
 /** Matches the line with which Excel declares the delimiter, such as `sep=;`. */

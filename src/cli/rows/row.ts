@@ -10,7 +10,7 @@ export type RowError = { error: string; kind?: string };
 /** The parsed value of a row, before validation. The fields of a CSV row are strings and bigints. */
 export type RowValue = { value: unknown; format: 'csv' | 'json' };
 
-/** A row, or why it cannot be parsed, and the line (1-based) on which it starts. */
+/** A row, or why the row cannot be parsed, and the line (1-based) on which the row starts. */
 export type RawRow = { line: number } & (RowValue | RowError);
 
 export const MAX_ROW_BYTES = 1_048_576;
