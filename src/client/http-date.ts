@@ -18,7 +18,7 @@ export function parseHttpDate(text: string, now: number): number | undefined {
   date.setUTCFullYear(fullYear, MONTHS.indexOf(month), Number(day));
   // Count a leap second as second 59.
   date.setUTCHours(hour, minute, Math.min(second, 59));
-  // Date carries the excess of a day, hour or minute that is too large into the next larger unit. Detect that.
+  // Date carries a day, hour or minute that is too large into the next larger unit. Reject such a date.
   const isValid =
     MONTHS.includes(month) &&
     date.getUTCDate() === Number(day) &&

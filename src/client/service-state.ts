@@ -69,8 +69,8 @@ export function createServiceState(
 }
 
 /**
- * A time until which this user's processes wait, in milliseconds since the epoch. Each deadline is the name of a flag
- * in `group`. The latest deadline counts, so processes can add deadlines without a lock.
+ * A cool-down that this user's processes share. Each deadline, in milliseconds since the epoch, is the name of a flag in
+ * `group`. The latest deadline counts, so processes can add deadlines without a lock.
  */
 export function createCoolDown(flags: SharedFlags, group: string, clock: Clock) {
   const isCurrent = (deadline: number): boolean =>

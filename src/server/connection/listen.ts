@@ -136,7 +136,7 @@ function stop(server: Server, sockets: ReadonlySet<Socket>, graceMilliseconds: n
       // Use our own list of sockets, because Node's list lacks those of CONNECT requests.
       for (const socket of sockets) socket.destroy();
     }, graceMilliseconds);
-    // Repeat this, because a busy connection may become idle later.
+    // A busy connection may become idle later, so check again until all are closed.
     const closeIdle = setInterval(() => {
       // A connection that never sent a byte is not idle for Node. Browsers open such connections in advance.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();

@@ -5,8 +5,8 @@ import type { TextRef } from './text-arena.ts';
 import { Uint32Table } from './uint32-table.ts';
 
 /**
- * Identifies an idempotency key and the body of its request: `hex` is the first 32 hexadecimal digits of the SHA-256 of
- * the key, then those of the body. `words` are the same digits as eight 32-bit numbers.
+ * Identifies an idempotency key of a caller and the body of its request. `hex` has 32 digits of a salted SHA-256 of the
+ * key, then 32 digits of the SHA-256 of the body. `words` are the same digits as eight 32-bit numbers.
  */
 export type Fingerprint = { hex: string; words: number[] };
 
