@@ -8,9 +8,8 @@ import { cutToWidth } from './width.ts';
 type Row = Readonly<Record<string, unknown>>;
 
 /**
- * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes a table of
- * all their fields. On a terminal, a single flat object becomes a table of its fields. Anything else is printed as
- * JSON.
+ * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes a table
+ * with a column per field. On a terminal, a single flat object becomes a table of its fields. Anything else becomes JSON.
  */
 export async function writeOrders(console: Console, orders: unknown): Promise<void> {
   if (console.json) return console.writeJson(orders);
