@@ -19,7 +19,6 @@ export async function run(): Promise<void> {
   process.exit();
 }
 
-/** A context backed by the real process. */
 export function createProcessContext(): Context {
   return {
     argv: process.argv.slice(2),

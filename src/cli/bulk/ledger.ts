@@ -96,7 +96,6 @@ export function isNewerVersion(value: unknown): boolean {
 /** What identifies a row: the hash of its animal, and its number among equal animals. */
 export type RowId = Pick<LedgerEntry, 'hash' | 'n'>;
 
-/** A ledger in memory. */
 export type Ledger = {
   header: LedgerHeader;
   /** The entries by `<hash>:<n>`. */

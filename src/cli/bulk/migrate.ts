@@ -32,8 +32,7 @@ import { completeLines, readLedger, replaceLedger } from './ledger-file.ts';
  *   <job>/progress.ndjson   a header, then the events of the rows. An event identifies its row by number.
  *   <job>/rows.ndjson       the rows of the content, one per line
  *   paths/<id>              {path, jobs}: the ids of the jobs of a path, the latest last. If `path` is `job <id>`, the
- *                           list has the jobs that are linked with that job. Linked jobs may have sent rows of each
- *                           other.
+ *                           list has the jobs that are linked with that job: each may have sent rows of the others.
  *
  * The jobs of a path, and the jobs that are linked with them, become the ledger of the path. Each job of piped input
  * becomes a ledger, too. All ledgers are written before anything is removed, and existing ledgers are not replaced.

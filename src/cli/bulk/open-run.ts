@@ -92,7 +92,6 @@ export async function openRun(input: PetFile, options: RunOptions): Promise<Bulk
 type RunPlan = Outlook & {
   /** The ids of the content and the path of the input. `openRun` makes both point to the ledger. */
   ids: Set<string>;
-  /** The id of the ledger to use. */
   id: string;
   /** The contents of the ledger, even if `--restart` ignores earlier runs; undefined if there is none. */
   before: Ledger | undefined;

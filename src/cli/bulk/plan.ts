@@ -23,7 +23,6 @@ export type Plan = {
 export const countKind = (rows: readonly PlannedRow[], kind: LedgerEntry['kind']): number =>
   rows.filter(({ entry }) => entry?.kind === kind).length;
 
-/** How many rows a run sends. */
 export const countToSend = ({ counts }: Plan): number => counts.new + counts.failed + counts.ambiguous;
 
 /** How many rows were sent before and may have been added. */

@@ -3,7 +3,6 @@ import type { Console } from './console.ts';
 import type { Column } from './table.ts';
 import { formatDuration } from './time.ts';
 
-/** A row in the output of `pets profiles`. */
 export type ProfileRow = {
   /** `environment` stands for the key in PETS_API_KEY. */
   profile: ProfileName | 'environment';

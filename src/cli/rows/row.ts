@@ -1,6 +1,5 @@
 // This file imports nothing, so that declaring the option --format does not load the readers.
 
-/** The formats of input files. */
 export const rowFormats = ['csv', 'ndjson', 'json'] as const;
 export type RowFormat = (typeof rowFormats)[number];
 

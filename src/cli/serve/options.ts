@@ -3,7 +3,6 @@ import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import type { PlanName } from '../../contract/plans.ts';
 import { ArgumentError, parseWith } from '../program/parsers.ts';
 
-/** The options of `pets serve`. */
 export type ServeOptions = {
   port?: number;
   host: string;
