@@ -4,6 +4,7 @@ import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../contract/clock.ts';
 import { tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
+import { decodeBody, MAX_RESPONSE_BYTES, TOO_LARGE } from './decode-body.ts';
 import {
   type ClientError,
   ContractError,
@@ -87,9 +88,6 @@ async function createDispatcher(proxy: HttpProxy | undefined): Promise<Dispatche
   });
 }
 
-/** Much larger than any page of 100 animals. */
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
-
 /**
  * Runs one attempt. Undici calls `onRequestStart` once connected, before it writes the first byte: an error before that
  * means that nothing was sent, an error after it that the request may have been applied. Never rejects.
@@ -151,10 +149,10 @@ export function runAttempt(
       onResponseData(_, chunk) {
         size += chunk.length;
         if (size <= MAX_RESPONSE_BYTES) chunks.push(chunk);
-        else fail(new ContractError(response.status, 'unexpected response: larger than 64 MiB'));
+        else fail(new ContractError(response.status, `unexpected response: ${TOO_LARGE}`));
       },
       onResponseEnd() {
-        response.body = Buffer.concat(chunks).toString('utf8');
+        Object.assign(response, decodeBody(Buffer.concat(chunks), response.headers));
         if (!isTruncated(response)) return end({ response });
         end({ error: new NetworkError('the response was truncated', { sent: true }) });
       },
@@ -170,11 +168,12 @@ export function runAttempt(
 }
 
 /** A body without a length and without chunks ends when the connection closes: only its text shows whether it is complete. */
-function isTruncated({ status, headers, body }: HttpResponse): boolean {
+function isTruncated({ status, headers, body, unreadable }: HttpResponse): boolean {
   const isFramed =
     (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;
   const isJson = readHeader(headers, 'Content-Type')?.includes('json') === true;
-  return !isFramed && isJson && (status === 200 || status === 201) && tryParseJson(body) === undefined;
+  const isSuccess = status === 200 || status === 201;
+  return !isFramed && isJson && isSuccess && unreadable === undefined && tryParseJson(body) === undefined;
 }
 
 /** The error code. If several addresses were tried, it is inside an AggregateError. */

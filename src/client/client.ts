@@ -10,6 +10,7 @@ import {
   operations,
 } from '../contract/operations.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
+import { ACCEPT_ENCODING } from './decode-body.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
 import { type RequestOptions, type RequestPolicy, requestWithRetry } from './request-with-retry.ts';
 import { type Deprecation, type HttpHeaders, parseBody, readDeprecation, toClientError } from './response.ts';
@@ -21,6 +22,8 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
     baseUrl: string;
     key: string;
+    /** The value of the header `User-Agent`. */
+    userAgent: string;
     flags: SharedFlags;
     /** Called at most once a day for each operation that the service reports as deprecated. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
@@ -43,6 +46,7 @@ export type ClientResponse<Name extends OperationName> = {
 
 /** Calls the operations of the service, with retries (docs/client-behaviour.md). */
 export type Client = {
+  readonly baseUrl: string;
   /** @throws ClientError: see its subclasses */
   call<Name extends OperationName>(
     name: Name,
@@ -86,6 +90,8 @@ export function createClient(options: ClientOptions): Client {
         headers: {
           [header.authorization]: `Bearer ${options.key}`,
           Accept: 'application/json',
+          'Accept-Encoding': ACCEPT_ENCODING,
+          'User-Agent': options.userAgent,
           ...(operation.body && { 'Content-Type': 'application/json' }),
           ...(idempotencyKey !== undefined && {
             [header.idempotencyKey]: encodeIdempotencyKey(idempotencyKey),
@@ -118,6 +124,7 @@ export function createClient(options: ClientOptions): Client {
   };
 
   return {
+    baseUrl: options.baseUrl,
     supportsIdempotency: service.supportsIdempotency,
     request,
     async call(name, input, callOptions) {

@@ -14,7 +14,8 @@ const MAX_EMPTY_PAGES = 10;
  * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). With `all`, prefetches exactly one
  * page while the current one is parsed and used; its error surfaces when it is consumed.
  *
- * @throws ClientError; a ContractError for a link to another origin or to an earlier page
+ * @throws ClientError; a ContractError for a link to a path of another origin that is not below that of the base URL, or to
+ * an earlier page
  */
 export async function* listPages(
   client: Client,
@@ -35,7 +36,7 @@ export async function* listPages(
   for (;;) {
     const { url, headers, parse } = await nextResponse;
     seen.add(url.href);
-    const next = nextLink(headers, url);
+    const next = nextLink(headers, url, client.baseUrl);
     const refusal = next && whyNotFollow(next, url, seen);
     // This page is not parsed yet: if it is empty as well, the limit must still hold.
     const canPrefetch = all && next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
@@ -62,14 +63,26 @@ function whyNotFollow(next: URL, { origin }: URL, seen: ReadonlySet<string>): st
   return seen.has(next.href) ? 'leads to an earlier page' : undefined;
 }
 
-function nextLink(headers: HttpHeaders, url: URL): URL | undefined {
+function nextLink(headers: HttpHeaders, url: URL, baseUrl: string): URL | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
   try {
-    return new URL(target, url);
+    return withOrigin(url, new URL(target, url), baseUrl);
   } catch (cause) {
     throw new ContractError(200, `invalid link to the next page: ${target}`, { cause });
   }
+}
+
+/**
+ * A service behind a proxy may link to its internal address. If the path is below that of the base URL, the link means the
+ * same path and query at the origin of the page.
+ */
+function withOrigin(page: URL, next: URL, baseUrl: string): URL {
+  if (next.origin === page.origin || !next.pathname.startsWith(new URL(`${baseUrl}/`).pathname)) return next;
+  const own = new URL(page);
+  own.pathname = next.pathname;
+  own.search = next.search;
+  return own;
 }
 
 /** Waits until undici has written a request that was just made, so that parsing the current page does not delay it. */

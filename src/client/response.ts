@@ -10,14 +10,19 @@ import { parseHttpDate } from './http-date.ts';
 /** The headers of a response; names are in lower case. */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-export type HttpResponse = { status: number; headers: HttpHeaders; body: string };
+/** `unreadable` is the reason why the body could not be decoded; `body` is then empty. */
+export type HttpResponse = { status: number; headers: HttpHeaders; body: string; unreadable?: string };
 
 /**
  * Parses and validates the body of a successful response.
  *
  * @throws ContractError
  */
-export function parseBody(operation: Operation, { status, headers, body }: HttpResponse): unknown {
+export function parseBody(
+  operation: Operation,
+  { status, headers, body, unreadable }: HttpResponse,
+): unknown {
+  if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
   let value: unknown;
   try {
     value = parseJson(body);

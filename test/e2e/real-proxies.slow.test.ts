@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { inventoryWithAbsoluteLinks } from '../helpers/express.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
 import {
   haproxyInFront,
@@ -42,5 +43,33 @@ describe.each(PROXY_NAMES)('through %s', (name) => {
     expect(added).toMatchObject({ code: 0 });
     const { id } = JSON.parse(added.stdout);
     expect(JSON.parse((await pets(['get', String(id), '--json'])).stdout)).toMatchObject({ name: 'Rex' });
+  });
+});
+
+describe('through nginx', () => {
+  const gzip = 'gzip on; gzip_min_length 1; gzip_proxied any; gzip_types application/json;';
+
+  test.skipIf(!hasProxy('nginx'))('compressed lists are read', async () => {
+    const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
+    const machine = await freshMachine();
+    const port = await startProxy('nginx', nginxInFront(new URL(service.url).host, gzip));
+    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: service.key });
+    const listed = await machine.pets(['list', '--all', '--json', '--debug']);
+    expect(JSON.parse(listed.stdout)).toHaveLength(66);
+    const [attempt] = listed.stderr.split('\n').map((line) => line && JSON.parse(line));
+    expect(attempt.debug).toMatchObject({
+      request: { 'Accept-Encoding': 'gzip, br', 'User-Agent': expect.stringMatching(/^pets\/\d/) },
+      headers: { 'content-encoding': 'gzip' },
+    });
+  });
+
+  test.skipIf(!hasProxy('nginx'))('links to the address of the service behind it are followed', async () => {
+    const host = await inventoryWithAbsoluteLinks();
+    const port = await startProxy('nginx', nginxInFront(host));
+    const machine = await freshMachine();
+    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: 'pets_k' });
+    const listed = await machine.pets(['list', '--all', '--json', '--debug']);
+    expect(JSON.parse(listed.stdout)).toHaveLength(3);
+    expect(listed.stderr).not.toContain(`"url":"http://${host}`);
   });
 });

@@ -40,6 +40,7 @@ export function testClient(
   const client = createClient({
     baseUrl,
     key: KEY,
+    userAgent: 'pets/test',
     flags,
     clock,
     async sleep(milliseconds, signal) {

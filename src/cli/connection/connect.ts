@@ -13,6 +13,7 @@ import { stateDirectory } from '../profiles/paths.ts';
 import { type Connection, isLoopbackUrl } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
+import { version } from '../program/compile-cache.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
 export function connectionFor(context: CommandContext): Connection {
@@ -71,6 +72,7 @@ export async function withClient<Result>(
   const client = createClient({
     baseUrl: connection.baseUrl,
     key: connection.key,
+    userAgent: `pets/${version}`,
     proxy,
     flags: createSharedFlags(join(stateDirectory(context), 'services'), clock),
     clock,
