@@ -12,6 +12,7 @@ import {
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { ACCEPT_ENCODING } from './decode-body.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
+import type { Redact } from './reason.ts';
 import { type RequestOptions, type RequestPolicy, requestWithRetry } from './request-with-retry.ts';
 import { type Deprecation, type HttpHeaders, parseBody, readDeprecation, toClientError } from './response.ts';
 import { createServiceState } from './service-state.ts';
@@ -24,6 +25,7 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     key: string;
     /** The value of the header `User-Agent`. */
     userAgent: string;
+    redact?: Redact | undefined;
     flags: SharedFlags;
     /** Called at most once a day for each operation that the service reports as deprecated. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
@@ -70,7 +72,7 @@ export type Client = {
 };
 
 export function createClient(options: ClientOptions): Client {
-  const { clock, onDeprecated } = options;
+  const { clock, onDeprecated, redact = (text) => text } = options;
   const transport = createTransport(options);
   const service = createServiceState(options, options.flags, clock);
   const closing = new AbortController();
@@ -105,10 +107,11 @@ export function createClient(options: ClientOptions): Client {
     const { response } = outcome;
     const deprecation = readDeprecation(response.headers, clock.now());
     if (deprecation && service.claimDailyNotice(name)) onDeprecated?.({ operation: name, ...deprecation });
-    if (response.status !== success) throw failed(toClientError(operation, response, until), ambiguous);
+    if (response.status !== success)
+      throw failed(toClientError(operation, response, { until, redact }), ambiguous);
     const parse = () => {
       try {
-        return parseBody(operation, response) as OperationOutput<typeof name>;
+        return parseBody(operation, response, redact) as OperationOutput<typeof name>;
       } catch (error) {
         // A creation was applied, but the response does not show what was created.
         throw error instanceof ContractError ? failed(error, true) : error;

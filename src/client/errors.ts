@@ -1,5 +1,3 @@
-import type { ErrorBody } from '../contract/schemas.ts';
-
 /** A call that failed. Distinguish failures by subclass, never by message. */
 export abstract class ClientError extends Error {
   constructor(message: string, options?: ErrorOptions) {
@@ -13,13 +11,22 @@ export class ApiFailure extends ClientError {
   readonly status: number;
   /** The code in the response; undefined if its body is not an Error. */
   readonly code: string | undefined;
+  /** Why, in the words of the service; undefined if the body is empty or a web page. */
+  readonly reason: string | undefined;
 
-  constructor(status: number, error: ErrorBody | undefined) {
-    super(error?.message ?? `HTTP status ${status}`);
+  constructor(
+    status: number,
+    { code, reason, message = reason ?? `HTTP status ${status}` }: Refusal & { message?: string } = {},
+  ) {
+    super(message);
     this.status = status;
-    this.code = error?.code;
+    this.code = code;
+    this.reason = reason;
   }
 }
+
+/** What the body of an error response says. */
+type Refusal = { code?: string | undefined; reason?: string | undefined };
 
 /** The request ended without a response. `sent` is true if the service may have received it. */
 export abstract class NoResponseError extends ClientError {
@@ -74,10 +81,10 @@ export class RateLimitError extends ClientError {
   /** True if this request got a 429. False if nothing was sent because of a cool-down that an earlier response started. */
   readonly fromResponse: boolean;
 
-  constructor(until: number, response?: { error: ErrorBody | undefined }) {
-    super(response ? (response.error?.message ?? 'rate limit exceeded') : NOT_SENT);
+  constructor(until: number, response?: Refusal) {
+    super(response ? (response.reason ?? 'rate limit exceeded') : NOT_SENT);
     this.until = until;
-    this.code = response?.error?.code;
+    this.code = response?.code;
     this.fromResponse = response !== undefined;
   }
 }

@@ -21,7 +21,7 @@ const connection: Connection = {
   key: 'pets_secret_k2mX',
   keySource: 'profile staging',
 };
-const failure = (status: number, code = 'a_code') => new ApiFailure(status, { code, message: 'why', status });
+const failure = (status: number, code = 'a_code') => new ApiFailure(status, { code, reason: 'why' });
 const network = (code: string | undefined, message = 'odd') =>
   new NetworkError(message, { code, sent: true });
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -42,13 +42,19 @@ test.each([
     'api.example.com rejected key …k2mX from profile staging: why',
     'pets login --profile staging',
   ],
-  [failure(403), 4, 'a_code', 'rejected key …k2mX', '--profile staging'],
+  [failure(403), 1, 'a_code', 'api.example.com: why', 'use a key that is allowed to do this'],
+  [new ApiFailure(403), 4, 'http_403', 'rejected key …k2mX', '--profile staging'],
+  [new ApiFailure(403, { reason: 'Forbidden' }), 4, 'http_403', 'rejected key …k2mX', '--profile staging'],
+  [new ApiFailure(400, { reason: 'why' }), 7, 'http_400', 'api.example.com: why', '--debug'],
+  [failure(405), 1, 'a_code', 'why', connection.baseUrl],
+  [failure(408), 1, 'a_code', 'why', 'try again later'],
+  [new ApiFailure(413, { reason: 'why' }), 7, 'http_413', 'why', 'this size'],
   [failure(404), 3, 'a_code', 'why', connection.baseUrl],
   [failure(409), 1, 'a_code', 'why', '--debug'],
   [failure(422), 1, 'a_code', 'why', '--debug'],
   [failure(422, 'idempotency_mismatch'), 1, 'idempotency_mismatch', 'why', 'another --idempotency-key'],
   [failure(500), 7, 'a_code', 'why', 'try again'],
-  [new ApiFailure(502, undefined), 7, 'http_502', 'HTTP status 502', 'try again'],
+  [new ApiFailure(502), 7, 'http_502', 'HTTP status 502', 'try again'],
   [
     new RateLimitError(NOW + 30_000),
     5,
@@ -57,7 +63,7 @@ test.each([
     'or wait with --max-wait 34. To check the limit now: pets profiles --check',
   ],
   [
-    new RateLimitError(NOW + 30_000, { error: { code: 'key_banned', message: 'stop', status: 429 } }),
+    new RateLimitError(NOW + 30_000, { code: 'key_banned', reason: 'stop' }),
     5,
     'key_banned',
     'stop',
@@ -168,7 +174,7 @@ test.each([
 
 test.each([
   failure(500, connection.key),
-  new ApiFailure(500, { code: 'x', message: `Bearer ${connection.key}`, status: 500 }),
+  new ApiFailure(500, { code: 'x', reason: `Bearer ${connection.key}` }),
   new ContractError(200, `the reply is not JSON but ${connection.key}`),
   network(undefined, connection.key),
   new Error(connection.key),

@@ -23,7 +23,7 @@ const rows: Row[] = [
   // Neither operation has a 404, so the base URL must be wrong.
   ['404', 404, error(404), {}, ContractError, { isAmbiguous: false }],
   ['404 with HTML', 404, HTML, asHtml, ContractError, { isAmbiguous: false }],
-  ['407', 407, HTML, asHtml, ContractError, { isAmbiguous: false }],
+  ['407', 407, HTML, asHtml, ApiFailure, { isAmbiguous: false }],
   ['408', 408, error(408), {}, ApiFailure, { sends: 3, isAmbiguous: true }],
   ['409', 409, error(409), {}, ApiFailure, { isAmbiguous: false }],
   ['422', 422, error(422), {}, ApiFailure, { isAmbiguous: false }],

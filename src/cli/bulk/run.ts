@@ -126,8 +126,8 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
   }
   if (!(cause instanceof RateLimitError) || !isDayLimit(cause, now)) return error;
   const { until, code = 'rate_limited', fromResponse } = cause;
-  const message = fromResponse ? `${cause.message} (daily limit)` : 'the daily limit is used up';
-  const dayLimit = new RateLimitError(until, { error: { code, message, status: 429 } });
+  const reason = fromResponse ? `${cause.message} (daily limit)` : 'the daily limit is used up';
+  const dayLimit = new RateLimitError(until, { code, reason });
   return new CallError(dayLimit, connection, { hint: 'rerun the command after this time to resume' });
 }
 

@@ -10,7 +10,7 @@ import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/
 import { shellQuote } from '../output/shell-words.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
 import { stateDirectory } from '../profiles/paths.ts';
-import { type Connection, isLoopbackUrl } from '../profiles/profile.ts';
+import { type Connection, createRedactor, isLoopbackUrl } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
 import { version } from '../program/compile-cache.ts';
@@ -58,6 +58,7 @@ export async function withClient<Result>(
 ): Promise<Result> {
   const { globals, clock, random } = context;
   context.console.redact(connection.key);
+  const redact = createRedactor(connection.key);
   const proxy = proxyFor(connection.baseUrl, context.env);
   const { createClient } = await import('../../client/client.ts');
   if (process.versions.node.startsWith('20.')) {
@@ -73,6 +74,7 @@ export async function withClient<Result>(
     baseUrl: connection.baseUrl,
     key: connection.key,
     userAgent: `pets/${version}`,
+    redact,
     proxy,
     flags: createSharedFlags(join(stateDirectory(context), 'services'), clock),
     clock,
@@ -82,7 +84,7 @@ export async function withClient<Result>(
     timeoutMilliseconds: globals.timeout * 1_000,
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
     onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
-    onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted) : undefined,
+    onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
   });
   try {
     return await work(client);

@@ -87,24 +87,34 @@ function codeOfUnknown(cause: unknown): CliErrorCode {
 }
 
 function describeApiFailure(error: ApiFailure, connection: Connection, server: string): UserError {
-  const { status, code, message } = error;
+  const { status, code, reason, message } = error;
   const base = { status, code: code ?? `http_${status}`, message: `${server}: ${message}` };
-  if (status === 401 || status === 403) {
-    const source = connection.keySource === 'this login' ? '' : ` from ${connection.keySource}`;
-    return {
-      ...base,
-      exitCode: exitCodes.noKey,
-      message: `${server} rejected key ${maskKey(connection.key)}${source}: ${message}`,
-      hint: keyHint(connection),
-    };
+  const { key, keySource } = connection;
+  const source = keySource === 'this login' ? '' : ` from ${keySource}`;
+  // A 403 without a reason is how some services reject a key.
+  const isKeyRejected = status === 401 || (status === 403 && /^(forbidden\.?)?$/i.test(reason ?? ''));
+  if (isKeyRejected) {
+    const rejected = `${server} rejected key ${maskKey(key)}${source}: ${message}`;
+    return { ...base, exitCode: exitCodes.noKey, message: rejected, hint: keyHint(connection) };
+  }
+  if (status === 403) {
+    const hint = `use a key that is allowed to do this, instead of key ${maskKey(key)}${source}`;
+    return { ...base, exitCode: exitCodes.other, hint };
   }
   if (status === 404) return { ...base, exitCode: exitCodes.notFound, hint: baseUrlHint(connection) };
-  if (status >= 500) return { ...base, exitCode: exitCodes.service, hint: 'try again later' };
-  const hint =
-    code === 'idempotency_mismatch'
-      ? 'use another --idempotency-key, or repeat the command with the same animal'
-      : 'run again with --debug to see the request and the response';
-  return { ...base, exitCode: exitCodes.other, hint };
+  // Only an Error body shows that this is the service itself, and not another server at the base URL.
+  const isRefusal = status < 500 && code !== undefined;
+  const exitCode = isRefusal ? exitCodes.other : exitCodes.service;
+  return { ...base, exitCode, hint: failureHint(error, connection) };
+}
+
+function failureHint({ status, code }: ApiFailure, connection: Connection): string {
+  if (status >= 500 || status === 408) return 'try again later';
+  if (status === 405) return baseUrlHint(connection);
+  if (status === 413) return 'the service, or a proxy in front of it, does not accept requests of this size';
+  return code === 'idempotency_mismatch'
+    ? 'use another --idempotency-key, or repeat the command with the same animal'
+    : 'run again with --debug to see the request and the response';
 }
 
 function keyHint({ keySource, profile }: Connection): string {
