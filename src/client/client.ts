@@ -82,7 +82,11 @@ export function createClient(options: ClientOptions): Client {
     const { background = false, ignoreCoolDown = false, sendLog } = callOptions;
     const operation: Operation = operations[name];
     const idempotencyKey = operation.acceptsIdempotencyKey && (callOptions.idempotencyKey ?? randomUUID());
-    const success = operation.success.status;
+    const body = operation.body && (input as { body?: unknown }).body;
+    // Services also confirm a creation with another status. A 202 only promises that it will happen.
+    const isSuccess = (status: number) =>
+      status === operation.success.status ||
+      (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
     const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
     const { outcome, until, ambiguous } = await requestWithRetry(
       { ...options, transport, service, signal },
@@ -99,19 +103,21 @@ export function createClient(options: ClientOptions): Client {
             [header.idempotencyKey]: encodeIdempotencyKey(idempotencyKey),
           }),
         },
-        body: operation.body && stringifyJson((input as { body?: unknown }).body),
+        body: operation.body && stringifyJson(body),
       },
-      { idempotent: operation.idempotent, success, background, ignoreCoolDown, sendLog },
+      { idempotent: operation.idempotent, isSuccess, background, ignoreCoolDown, sendLog },
     );
     if ('error' in outcome) throw failed(outcome.error, ambiguous);
     const { response } = outcome;
     const deprecation = readDeprecation(response.headers, clock.now());
     if (deprecation && service.claimDailyNotice(name)) onDeprecated?.({ operation: name, ...deprecation });
-    if (response.status !== success)
+    if (!isSuccess(response.status))
       throw failed(toClientError(operation, response, { until, redact }), ambiguous);
     const parse = () => {
       try {
-        return parseBody(operation, response, redact) as OperationOutput<typeof name>;
+        const value = parseBody(operation, response, redact);
+        checkName(operation, response.status, { sent: body, received: value });
+        return value as OperationOutput<typeof name>;
       } catch (error) {
         // A creation was applied, but the response does not show what was created.
         throw error instanceof ContractError ? failed(error, true) : error;
@@ -139,6 +145,17 @@ export function createClient(options: ClientOptions): Client {
       return transport.close();
     },
   };
+}
+
+/** @throws ContractError if a status that does not mean "created" comes with another animal than the one that was sent */
+function checkName(
+  { method, success }: Operation,
+  status: number,
+  { sent, received }: Record<'sent' | 'received', unknown>,
+): void {
+  const [expected, name] = [sent, received].map((pet) => (pet as { name?: string } | undefined)?.name);
+  if (method === 'POST' && status !== success.status && name !== expected)
+    throw new ContractError(status, `unexpected response: HTTP status ${status} with another animal`);
 }
 
 function operationUrl(baseUrl: string, operation: Operation, input: unknown): URL {

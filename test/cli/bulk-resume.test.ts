@@ -109,6 +109,31 @@ describe('a lost response', () => {
     NEVER_AGAIN,
   );
   scenario(
+    'has mayHaveBeenAdded in the error that ends the run, and in the result of the row',
+    { supportsKeys: false },
+    {
+      args: '--json',
+      replies: { Bella: 'lost' },
+      code: 6,
+      error: { code: 'outcome_unknown', mayHaveBeenAdded: true },
+    },
+    {
+      args: '--json',
+      code: 8,
+      stdout: /"line":3,"result":"unknown".*"code":"outcome_unknown",.*"mayHaveBeenAdded":true/,
+    },
+  );
+  scenario(
+    'because of Ctrl-C has mayHaveBeenAdded in the error that ends the run',
+    {},
+    {
+      args: '--json',
+      replies: { Bella: 'interrupt' },
+      code: 130,
+      error: { code: 'interrupted', mayHaveBeenAdded: true },
+    },
+  );
+  scenario(
     'stays open if the repetition is not carried out',
     {},
     LOST,

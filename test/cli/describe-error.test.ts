@@ -117,13 +117,14 @@ test.each([
       [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
       [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no response within 0.2 s'],
       [failure(503), 6, 'outcome_unknown', 'why'],
-      [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON'],
+      [new ContractError(200, 'not JSON'), 6, 'outcome_unknown', 'not JSON'],
       [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
     ] as const) {
       const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });
       expect(describeError(new CallError(error, { ...connection, profile, keySource }), NOW)).toMatchObject({
         exitCode,
         code,
+        mayHaveBeenAdded: true,
         message: `api.example.com: outcome unknown (${reason}); the animal may or may not have been added`,
         hint: expect.stringContaining(`check whether the animal was added: ${hint}`),
       });

@@ -70,7 +70,7 @@ const responses = fc
     after: header(fc.oneof(invalid, inSeconds, asDate)),
     reset: header(fc.oneof(invalid, resets)),
     remaining: fc.constantFrom('0', '00', '-1', '1', '17', 'none', undefined),
-    code: fc.constantFrom('idempotency_in_flight', 'other', undefined),
+    code: fc.constantFrom('idempotency_in_flight', 'storage_full', 'other', undefined),
   })
   .map(({ status, after, reset, remaining, code }) => {
     const headers = {
@@ -87,7 +87,11 @@ const responses = fc
       /** Minimum delays before this request may be repeated, and before any other may be sent. */
       floor: status === 429 ? requested : (after.delay ?? 0),
       coolDown: status === 429 ? requested : isExhausted ? (reset.delay ?? 0) : 0,
-      isAmbiguous: status <= 303 || status === 408 || status >= 500 || isInProgress(status, code),
+      isAmbiguous:
+        status <= 303 ||
+        status === 408 ||
+        (status >= 500 && !(status === 503 && code === 'storage_full')) ||
+        isInProgress(status, code),
     };
   });
 const errors = fc
@@ -163,7 +167,9 @@ test('a call is never sent too early, never waits longer than allowed, and never
         maxWaitMilliseconds: maxWait,
       };
       const request = { method: 'GET', url: new URL(service.baseUrl), headers: {} } as const;
-      const policy = { idempotent, success: idempotent ? 200 : 201, background, ignoreCoolDown: false };
+      const success = idempotent ? 200 : 201;
+      const isSuccessStatus = (status: number) => status === success;
+      const policy = { idempotent, isSuccess: isSuccessStatus, background, ignoreCoolDown: false };
       const { ambiguous } = await requestWithRetry(options, request, policy);
 
       for (const [index, { at }] of sent.entries()) {
@@ -178,7 +184,7 @@ test('a call is never sent too early, never waits longer than allowed, and never
       expect(sent.length).toBeLessThanOrEqual(4);
       expect(Math.max(0, ...slept)).toBeLessThanOrEqual(MAX_TIMER_MS);
       if (!background) expect(slept.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(maxWait);
-      if (!isSuccess(sent.at(-1)?.result.outcome, policy.success)) {
+      if (!isSuccess(sent.at(-1)?.result.outcome, success)) {
         expect(ambiguous).toBe(sent.some(({ result }) => result.isAmbiguous));
       }
     }),

@@ -26,6 +26,9 @@ test('D11 the codes and their statuses', () => {
     headers_too_large: 431,
     internal_error: 500,
     injected_fault: 503,
+    storage_full: 503,
+    storage_failed: 503,
+    too_many_connections: 503,
   });
 });
 

@@ -119,6 +119,7 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
     if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
     return new CliError('interrupted; one row was being sent; it may or may not have been added', {
       code: 'interrupted',
+      mayHaveBeenAdded: true,
       hint: cause.supportsIdempotency
         ? 'rerun the command to resume; the row is not added twice'
         : 'rerun the command to resume; the row is not sent again but reported as unknown, because this service does not support idempotency keys',

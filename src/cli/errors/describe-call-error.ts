@@ -7,9 +7,10 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../../client/errors.ts';
+import { notCarriedOutCodes } from '../../contract/error-codes.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import { type Connection, DEFAULT_PORT, isLoopbackUrl, maskKey } from '../profiles/profile.ts';
-import { type CliErrorCode, exitCodes, type UserError, userError } from './codes.ts';
+import { exitCodes, type UserError, userError } from './codes.ts';
 import { type CallError, systemReason, UNKNOWN_ISSUER } from './errors.ts';
 
 /** Describes an error of the client; undefined for any other error. */
@@ -71,19 +72,14 @@ function describeUnknownOutcome(
     ? `to retry without adding it twice, run the same command within 24 hours with --idempotency-key ${idempotencyKey}`
     : 'add it again only if it is missing, because this service may not support idempotency keys';
   return userError(
-    codeOfUnknown(cause),
+    cause instanceof InterruptedError ? 'interrupted' : 'outcome_unknown',
     `${server}: outcome unknown (${reason instanceof Error ? reason.message : reason}); the animal may or may not have been added`,
     {
+      mayHaveBeenAdded: true,
       ...(supportsIdempotency && { idempotencyKey }),
       hint: `check whether the animal was added: pets list --all${option}; ${repeat}`,
     },
   );
-}
-
-function codeOfUnknown(cause: unknown): CliErrorCode {
-  if (cause instanceof InterruptedError) return 'interrupted';
-  // The service sent a success response that cannot be read.
-  return cause instanceof ContractError && cause.status < 400 ? 'contract_error' : 'outcome_unknown';
 }
 
 function describeApiFailure(error: ApiFailure, connection: Connection, server: string): UserError {
@@ -102,6 +98,8 @@ function describeApiFailure(error: ApiFailure, connection: Connection, server: s
     return { ...base, exitCode: exitCodes.other, hint };
   }
   if (status === 404) return { ...base, exitCode: exitCodes.notFound, hint: baseUrlHint(connection) };
+  if (status >= 500 && notCarriedOutCodes.includes(code ?? ''))
+    base.message += '; the request was not carried out';
   // Only an Error body shows that this is the service itself, and not another server at the base URL.
   const isRefusal = status < 500 && code !== undefined;
   const exitCode = isRefusal ? exitCodes.other : exitCodes.service;

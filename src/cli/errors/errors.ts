@@ -5,11 +5,17 @@ import type { CliErrorCode } from './codes.ts';
 export class CliError extends Error {
   readonly code: CliErrorCode;
   readonly hint: string | undefined;
+  /** Set if an animal may or may not have been added. */
+  readonly mayHaveBeenAdded: true | undefined;
 
-  constructor(message: string, options: { code: CliErrorCode; hint?: string | undefined; cause?: unknown }) {
+  constructor(
+    message: string,
+    options: { code: CliErrorCode; hint?: string | undefined; mayHaveBeenAdded?: true; cause?: unknown },
+  ) {
     super(message, { cause: options.cause });
     this.code = options.code;
     this.hint = options.hint;
+    this.mayHaveBeenAdded = options.mayHaveBeenAdded;
   }
 }
 

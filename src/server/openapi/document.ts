@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
+import { type ErrorCode, errorCodes, writeErrorCodes } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import { encodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { API_PREFIX, type Operation, type OperationName, operations } from '../../contract/operations.ts';
@@ -115,7 +115,8 @@ const idempotencyKey = {
 } as const;
 
 function response(name: OperationName, status: number) {
-  const { success }: Operation = operations[name];
+  const operation: Operation = operations[name];
+  const { success } = operation;
   const { success: successDescription, example } = operationDescriptions[name];
   if (status === success.status) {
     return {
@@ -124,7 +125,7 @@ function response(name: OperationName, status: number) {
       content: { [JSON_TYPE]: { schema: refOf(success.body), example } },
     };
   }
-  const codes = codesOf(status);
+  const codes = codesOf(operation, status);
   return {
     description: codes.map((code) => errorDescriptions[code]).join(' Or: '),
     headers: headersOf(name, status),
@@ -139,7 +140,10 @@ function response(name: OperationName, status: number) {
 
 const allCodes = Object.keys(errorCodes) as ErrorCode[];
 
-const codesOf = (status: number): ErrorCode[] => allCodes.filter((code) => errorCodes[code] === status);
+const codesOf = ({ method }: Operation, status: number): ErrorCode[] =>
+  allCodes.filter(
+    (code) => errorCodes[code] === status && (method !== 'GET' || !writeErrorCodes.includes(code)),
+  );
 
 function errorExamples() {
   return Object.fromEntries(
