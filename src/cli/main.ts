@@ -112,10 +112,11 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
   return exitCode;
 }
 
-/** The values of the global options. PETS_MAX_WAIT replaces the default of --max-wait. */
+/** The values of the global options. PETS_MAX_WAIT replaces the default of --max-wait, and PETS_STRICT=1 sets --strict. */
 function globalsOf(command: Commander, { env }: Context): GlobalOptions {
-  const given = command.optsWithGlobals<Omit<GlobalOptions, 'json' | 'debug'>>();
-  const globals: GlobalOptions = { json: false, debug: false, ...given };
+  const given = command.optsWithGlobals<Omit<GlobalOptions, 'json' | 'debug' | 'strict'>>();
+  const strict = env['PETS_STRICT'] === '1';
+  const globals: GlobalOptions = { json: false, debug: false, strict, ...given };
   const text = env['PETS_MAX_WAIT'];
   if (!text || command.getOptionValueSourceWithGlobals('maxWait') !== 'default') return globals;
   return { ...globals, maxWait: parseNamed('PETS_MAX_WAIT', seconds(0), helpFor(command))(text) as number };

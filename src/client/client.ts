@@ -27,6 +27,10 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     userAgent: string;
     redact?: Redact | undefined;
     flags: SharedFlags;
+    /** Refuses responses that do not match the contract exactly. */
+    strict: boolean;
+    /** Called at most once, for a response that only `received` of its operation allows. */
+    onDifference?: ((difference: string) => void) | undefined;
     /** Called at most once a day for each operation that the service reports as deprecated. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
   };
@@ -72,7 +76,8 @@ export type Client = {
 };
 
 export function createClient(options: ClientOptions): Client {
-  const { clock, onDeprecated, redact = (text) => text } = options;
+  const { clock, strict, onDeprecated, redact = (text) => text } = options;
+  let { onDifference } = options;
   const transport = createTransport(options);
   const service = createServiceState(options, options.flags, clock);
   const closing = new AbortController();
@@ -115,8 +120,12 @@ export function createClient(options: ClientOptions): Client {
       throw failed(toClientError(operation, response, { until, redact }), ambiguous);
     const parse = () => {
       try {
-        const value = parseBody(operation, response, redact);
+        const { value, difference } = parseBody(operation, response, { strict, redact });
         checkName(operation, response.status, { sent: body, received: value });
+        if (difference !== undefined) {
+          onDifference?.(difference);
+          onDifference = undefined;
+        }
         return value as OperationOutput<typeof name>;
       } catch (error) {
         // A creation was applied, but the response does not show what was created.

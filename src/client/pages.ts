@@ -1,11 +1,11 @@
 import type { OperationInput } from '../contract/operations.ts';
-import type { Pet } from '../contract/schemas.ts';
+import type { ReceivedPet } from '../contract/schemas.ts';
 import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
 import { findLink, type HttpHeaders } from './response.ts';
 
 /** `more` tells whether more animals follow. It is unknown after a full page if the service sends no links. */
-export type PetPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
+export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
 /** A filter may produce empty pages, but a service that returns only empty pages must not keep us busy forever. */
 const MAX_EMPTY_PAGES = 10;

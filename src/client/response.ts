@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { header } from '../contract/headers.ts';
-import { describeIssues } from '../contract/issues.ts';
+import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
 import { parseJson, tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ErrorBody } from '../contract/schemas.ts';
@@ -14,12 +14,22 @@ export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>
 /** `unreadable` is the reason why the body could not be decoded; `body` is then empty. */
 export type HttpResponse = { status: number; headers: HttpHeaders; body: string; unreadable?: string };
 
+export type ParsedBody = {
+  value: unknown;
+  /** How the value differs from the contract; undefined if it matches. */
+  difference?: string;
+};
+
 /**
- * Parses and validates the body of a successful response.
+ * Parses and validates the body of a successful response. A value that only `received` allows is an error if `strict`.
  *
  * @throws ContractError
  */
-export function parseBody(operation: Operation, response: HttpResponse, redact: Redact): unknown {
+export function parseBody(
+  { success }: Operation,
+  response: HttpResponse,
+  { strict, redact }: { strict: boolean; redact: Redact },
+): ParsedBody {
   const { status, body, unreadable } = response;
   if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
   let value: unknown;
@@ -28,9 +38,11 @@ export function parseBody(operation: Operation, response: HttpResponse, redact: 
   } catch (cause) {
     throw new ContractError(status, `unexpected response: not JSON${bodyNote(response, redact)}`, { cause });
   }
-  const result = z.safeParse(operation.success.body, value);
-  if (result.success) return result.data;
-  throw new ContractError(status, `unexpected response: ${describeIssues(result.error)}`);
+  const exact = z.safeParse(success.body, value);
+  if (exact.success) return { value: exact.data };
+  const received = strict ? exact : z.safeParse(success.received, value);
+  if (received.success) return { value: received.data, difference: describeFirstIssue(exact.error) };
+  throw new ContractError(status, `unexpected response: ${describeIssues(received.error)}`);
 }
 
 /** Converts a response without the operation's success status. `until` is when a call refused by 429 may be repeated. */

@@ -19,6 +19,7 @@ const globals = [
   '--max-wait',
   '--timeout',
   '--no-retry',
+  '--strict',
   '--debug',
   '--color',
   '--no-input',
@@ -100,7 +101,7 @@ describe('candidates', () => {
 
 describe('positions', () => {
   test('an option is offered only once, unless it is repeatable', () => {
-    expect(offered('list', '--status=sold', '--st')).toEqual([]);
+    expect(offered('list', '--status=sold', '--sta')).toEqual([]);
     expect(offered('--json', 'list', '--js')).toEqual([]);
     expect(offered('serve', '--cors', 'https://a.example', '--co')).toEqual(['--cors', '--color']);
   });

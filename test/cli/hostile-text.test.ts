@@ -74,6 +74,20 @@ describe.each(Object.entries(texts))('%s', (_, text) => {
     expect(read).toEqual(pet(text));
   });
 
+  test.each([[], ['--json'], ['--ndjson'], ['--csv']])(
+    'is harmless in every field of an animal, %j',
+    async (...flags) => {
+      const body = [{ id: text, name: 'Rex', categoryId: text, status: text, nested: [text] }, pet('Bella')];
+      const { code, stdout, stderr } = await runAgainst(respondWith(body), ['list', ...flags], {
+        columns: 80,
+      });
+      expect(code).toBe(0);
+      expectHarmless(stdout.replaceAll('\r\n', '\n') + stderr);
+      if (flags.length > 0) return;
+      for (const line of stdout.split('\n')) expect(displayWidth(line)).toBeLessThanOrEqual(80);
+    },
+  );
+
   test('is harmless in orders, as a field name and as a value', async () => {
     const body = [{ [text]: text, nested: { [text]: [text] } }, { id: 1 }];
     for (const shape of [body, body[0], [body], text]) {

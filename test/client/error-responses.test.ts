@@ -59,23 +59,31 @@ describe.each(rows)('%s', (_name, status, body, headers, kind, { sends = 1, isAm
 });
 
 describe('a success with an invalid body: a ContractError, and a creation is ambiguous', () => {
-  test.each([
+  const unreadable: [string, unknown][] = [
     ['HTML', HTML],
     ['an empty body', ''],
     ['incomplete JSON', '{"id":1,'],
     ['text after the JSON', `${JSON.stringify(PET)} x`],
     ['JSON nested 100,000 levels deep', '['.repeat(100_000)],
     ['an animal without an id', { ...PET, id: undefined }],
-    ['an id that is a string', { ...PET, id: '1' }],
-    ['an id beyond int64', '{"id":9223372036854775808,"name":"Rex","categoryId":3}'],
+    ['an id that is null', { ...PET, id: null }],
+    ['a name that is null', { ...PET, name: null }],
     ['null', 'null'],
     ['an array in an array', [[PET]]],
     ['an array with an animal without an id', [{ name: 'Rex', categoryId: 3 }]],
-  ])('%s', async (_name, body) => {
+  ];
+  const odd: [string, unknown][] = [
+    ['an id that is a string', { ...PET, id: '1' }],
+    ['an id beyond int64', '{"id":9223372036854775808,"name":"Rex","categoryId":3}'],
+  ];
+  test.each([
+    ...unreadable.map((row) => [false, ...row] as const),
+    ...[...unreadable, ...odd].map((row) => [true, ...row] as const),
+  ])('strict: %s, %s', async (strict, _name, body) => {
     const server = await scriptedServer(({ method }, response) =>
       reply(response, method === 'GET' ? 200 : 201, body),
     );
-    const { client } = testClient(server.url);
+    const { client } = testClient(server.url, { strict });
     expect(await rejection(list(client))).toBeInstanceOf(ContractError);
     const failure = await rejection(add(client));
     expect(failure).toBeInstanceOf(OutcomeUnknownError);

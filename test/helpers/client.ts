@@ -41,6 +41,7 @@ export function testClient(
     baseUrl,
     key: KEY,
     userAgent: 'pets/test',
+    strict: false,
     flags,
     clock,
     async sleep(milliseconds, signal) {

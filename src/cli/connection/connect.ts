@@ -38,6 +38,12 @@ export function reportTarget(
   if (stderr.isTTY === true) console.notice(`${action} ${targetLabel(connection)}`);
 }
 
+function reportDifference({ console }: CommandContext, { baseUrl }: Connection, difference: string): void {
+  console.notice(
+    `${new URL(baseUrl).host} sent animals that do not match the specification (${difference}); they are kept as received. To make this an error: --strict`,
+  );
+}
+
 export type ClientSettings = {
   /** Shows the countdown of a wait; undefined ends it. By default it is the status line of the console. */
   showWait?: (line: StatusLine | undefined) => void;
@@ -73,6 +79,8 @@ export async function withClient<Result>(
   const client = createClient({
     baseUrl: connection.baseUrl,
     key: connection.key,
+    strict: globals.strict,
+    onDifference: (difference) => reportDifference(context, connection, difference),
     userAgent: `pets/${version}`,
     redact,
     proxy,
