@@ -55,13 +55,21 @@ const isPetStatus = (value: unknown): value is PetStatus => petStatuses.includes
 
 function createCsvWriter(console: Console): PetWriter {
   let header: string[][] = [[...petFields]];
+  let isReported = false;
   const cellOf = (value: unknown) =>
     console.isTerminal && typeof value !== 'bigint' ? sanitizeForTerminal(cellText(value)) : value;
   return {
     async write(pets) {
       const { renderCsv } = await import('./csv.ts');
       const rows = pets.map((pet) => petFields.map((field) => cellOf(pet[field])));
-      await console.write(renderCsv([...header, ...rows]));
+      const text = renderCsv([...header, ...rows]);
+      if (!isReported && /[\ud800-\udfff]/u.test(text)) {
+        isReported = true;
+        console.notice(
+          'CSV cannot contain the lone surrogates in an animal; they are replaced by U+FFFD. For the exact text: --json',
+        );
+      }
+      await console.write(text);
       header = [];
     },
     end: async () => {},
