@@ -9,10 +9,12 @@ import {
   type ClientError,
   ContractError,
   DeferredError,
+  errorCodeOf,
   InterruptedError,
   NetworkError,
   TimeoutError,
 } from './errors.ts';
+import { createProxyDispatcher, proxyErrorOf } from './proxy.ts';
 import { type HttpResponse, readHeader } from './response.ts';
 
 /** One attempt to send a request. */
@@ -42,12 +44,10 @@ export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
 /** Starts the timer of an attempt, which is cancelled with `clearTimeout`. */
 export type StartTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
 
-/** The URL of a proxy, and the hosts to reach directly, in the format of NO_PROXY. */
-export type HttpProxy = { address: string; except?: string | undefined };
-
 export type TransportOptions = {
   clock: Clock;
-  proxy?: HttpProxy | undefined;
+  /** The URL of an HTTP proxy for all requests; it may contain a user and password. */
+  proxy?: string | undefined;
   /** `setTimeout` by default. */
   startTimer?: StartTimer | undefined;
 };
@@ -57,10 +57,11 @@ export type Transport = ReturnType<typeof createTransport>;
 /** Sends single attempts over connections that it keeps open. Does not retry and does not follow redirects. */
 export function createTransport({ clock, proxy, startTimer = setTimeout }: TransportOptions) {
   const dispatcher = createDispatcher(proxy);
+  const usesProxy = proxy !== undefined;
   return {
     /** Never rejects. */
     send: async (attempt: Attempt) =>
-      runAttempt(attempt, { dispatcher: await dispatcher, clock, startTimer }),
+      runAttempt(attempt, { dispatcher: await dispatcher, usesProxy, clock, startTimer }),
     close: async () => (await dispatcher).destroy(),
   };
 }
@@ -74,19 +75,8 @@ const CONNECTION_OPTIONS = {
   allowH2: false,
 } as const;
 
-async function createDispatcher(proxy: HttpProxy | undefined): Promise<Dispatcher> {
-  if (proxy === undefined) return new Agent(CONNECTION_OPTIONS);
-  // Loaded only for a proxy, because it loads all of undici.
-  const { EnvHttpProxyAgent } = await import('undici');
-  return new EnvHttpProxyAgent({
-    ...CONNECTION_OPTIONS,
-    // Use CONNECT for https only: many proxies refuse it for port 80.
-    proxyTunnel: false,
-    httpProxy: proxy.address,
-    httpsProxy: proxy.address,
-    noProxy: proxy.except ?? '',
-  });
-}
+const createDispatcher = async (proxy: string | undefined): Promise<Dispatcher> =>
+  proxy === undefined ? new Agent(CONNECTION_OPTIONS) : createProxyDispatcher(proxy, CONNECTION_OPTIONS);
 
 /**
  * Runs one attempt. Undici calls `onRequestStart` once connected, before it writes the first byte: an error before that
@@ -94,7 +84,12 @@ async function createDispatcher(proxy: HttpProxy | undefined): Promise<Dispatche
  */
 export function runAttempt(
   attempt: Attempt,
-  { dispatcher, clock, startTimer }: { dispatcher: Dispatcher; clock: Clock; startTimer: StartTimer },
+  {
+    dispatcher,
+    usesProxy = false,
+    clock,
+    startTimer,
+  }: { dispatcher: Dispatcher; usesProxy?: boolean; clock: Clock; startTimer: StartTimer },
 ): Promise<AttemptResult> {
   const { url, method, headers, body, timeoutMilliseconds, signal } = attempt;
   const startedAt = clock.now();
@@ -157,8 +152,10 @@ export function runAttempt(
         end({ error: new NetworkError('the response was truncated', { sent: true }) });
       },
       onResponseError(_, cause) {
-        const code = codeOf(cause);
-        // Undici uses this code if it refuses to send a request, or if a proxy responds with 407. Nothing was forwarded.
+        const proxyError = usesProxy && proxyErrorOf(cause, url, sent);
+        if (proxyError) return end({ error: proxyError });
+        const code = errorCodeOf(cause);
+        // Undici uses this code if it refuses to send a request.
         const wasSent = sent && code !== 'UND_ERR_INVALID_ARG';
         const message = cause.message || String(code ?? cause);
         end({ error: new NetworkError(message, { code, sent: wasSent, cause }) });
@@ -174,11 +171,4 @@ function isTruncated({ status, headers, body, unreadable }: HttpResponse): boole
   const isJson = readHeader(headers, 'Content-Type')?.includes('json') === true;
   const isSuccess = status === 200 || status === 201;
   return !isFramed && isJson && isSuccess && unreadable === undefined && tryParseJson(body) === undefined;
-}
-
-/** The error code. If several addresses were tried, it is inside an AggregateError. */
-function codeOf(error: unknown): string | undefined {
-  const { code, errors, cause } = error as { code?: unknown; errors?: unknown[]; cause?: unknown };
-  if (typeof code === 'string') return code;
-  return [...(errors ?? []), ...(cause ? [cause] : [])].map(codeOf).find((inner) => inner !== undefined);
 }

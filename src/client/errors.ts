@@ -48,6 +48,24 @@ export class NetworkError extends NoResponseError {
   }
 }
 
+/** A proxy could not be reached, or refused the request. The service did not receive it. */
+export class ProxyError extends NetworkError {
+  /** The HTTP status with which the proxy refused; undefined if it did not respond. */
+  readonly status: number | undefined;
+
+  constructor({ status, cause }: { status?: number; cause?: Error }) {
+    const code = errorCodeOf(cause);
+    super(
+      status === undefined
+        ? `the proxy: ${cause?.message}`
+        : `the proxy responded with HTTP status ${status}`,
+      // After UND_ERR_SOCKET, undici would connect to the proxy again and again.
+      { code: code === 'UND_ERR_SOCKET' ? 'ECONNRESET' : code, sent: false, cause },
+    );
+    this.status = status;
+  }
+}
+
 /** An attempt took longer than its timeout. */
 export class TimeoutError extends NoResponseError {
   constructor(milliseconds: number, { sent }: { sent: boolean }) {
@@ -106,3 +124,10 @@ export class OutcomeUnknownError extends ClientError {
 
 /** Connected, but nothing was sent because `Attempt.canSend` returned false. */
 export class DeferredError extends ClientError {}
+
+/** The error code. If several addresses were tried, it is inside an AggregateError. */
+export function errorCodeOf(error: unknown): string | undefined {
+  const { code, errors, cause } = Object(error) as { code?: unknown; errors?: unknown[]; cause?: unknown };
+  if (typeof code === 'string') return code;
+  return [...(errors ?? []), ...(cause ? [cause] : [])].map(errorCodeOf).find((inner) => inner !== undefined);
+}

@@ -1,6 +1,6 @@
 import { notCarriedOutCodes } from '../contract/error-codes.ts';
 import type { AttemptOutcome } from './attempt.ts';
-import { NetworkError, TimeoutError } from './errors.ts';
+import { NetworkError, ProxyError, TimeoutError } from './errors.ts';
 import { delayUntilReset, isExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
 import { type HttpResponse, parseErrorBody } from './response.ts';
 
@@ -128,7 +128,8 @@ function isRetryable(outcome: AttemptOutcome): boolean {
 
 /** Whether a retry would fail in the same way, as after a certificate error or a rejection by a proxy. */
 const isPermanent = (error: NetworkError | TimeoutError): boolean =>
-  'code' in error && /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH/.test(error.code ?? '');
+  (error instanceof ProxyError && error.status !== undefined && error.status < 500) ||
+  ('code' in error && /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH/.test(error.code ?? ''));
 
 function retryWithinBudget(state: RetryState, wait: number, reason: WaitReason): RetryDecision {
   const background = state.background && reason === 'rate limit';

@@ -159,8 +159,10 @@ test.each([
   expect(described.hint).toContain(hint);
 });
 
+const proxy = { address: 'http://ada:hunter2@proxy.example.com:3128', variable: 'HTTPS_PROXY' };
+
 test('the hint names the proxy, which may be the cause of the error', () => {
-  const error = new CallError(network('ECONNREFUSED'), connection, { proxy: 'proxy.example.com:3128' });
+  const error = new CallError(network('ECONNREFUSED'), connection, { proxy });
   expect(describeError(error, NOW).hint).toContain('the proxy proxy.example.com:3128');
 });
 

@@ -1,19 +1,18 @@
 import { join } from 'node:path';
-import type { HttpProxy } from '../../client/attempt.ts';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError } from '../../client/errors.ts';
 import { createSharedFlags } from '../../client/shared-flags.ts';
-import type { Context } from '../context.ts';
-import { CallError, usageError } from '../errors/errors.ts';
+import { CallError } from '../errors/errors.ts';
 import type { StatusLine } from '../output/console.ts';
 import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/reporting.ts';
 import { shellQuote } from '../output/shell-words.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
 import { stateDirectory } from '../profiles/paths.ts';
-import { type Connection, createRedactor, isLoopbackUrl } from '../profiles/profile.ts';
+import { type Connection, createRedactor } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
 import { version } from '../program/compile-cache.ts';
+import { proxyFor } from './proxy.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
 export function connectionFor(context: CommandContext): Connection {
@@ -83,7 +82,7 @@ export async function withClient<Result>(
     onDifference: (difference) => reportDifference(context, connection, difference),
     userAgent: `pets/${version}`,
     redact,
-    proxy,
+    proxy: proxy?.address,
     flags: createSharedFlags(join(stateDirectory(context), 'services'), clock),
     clock,
     random,
@@ -97,7 +96,7 @@ export async function withClient<Result>(
   try {
     return await work(client);
   } catch (error) {
-    throw new CallError(error, connection, { proxy: proxy && new URL(proxy.address).host });
+    throw new CallError(error, connection, { proxy });
   } finally {
     unsubscribe();
     await client.close();
@@ -118,27 +117,3 @@ export function followUpCommand(
 /** The host and the source of the key, as shown in messages: `api.example.com (profile prod)`. */
 export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' | 'keySource'>): string =>
   `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;
-
-/**
- * The proxy that environment variables set for a base URL; undefined for services on this machine. As in curl, the
- * lower-case variable takes precedence, and an empty value means no proxy.
- *
- * @throws CliError for an invalid proxy URL
- */
-export function proxyFor(baseUrl: string, env: Context['env']): HttpProxy | undefined {
-  const url = new URL(baseUrl);
-  if (isLoopbackUrl(url)) return undefined;
-  const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
-  const variable = env[name] === undefined ? name.toUpperCase() : name;
-  const text = env[variable];
-  if (!text) return undefined;
-  // Like curl, also accept a host and port without a scheme.
-  const address = text.includes('://') ? text : `http://${text}`;
-  if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol))
-    return { address, except: env['no_proxy'] ?? env['NO_PROXY'] };
-  // Do not echo the value: it may contain a password.
-  throw usageError(
-    `${variable} is not the URL of an HTTP proxy`,
-    'for example http://proxy.example.com:3128',
-  );
-}

@@ -4,12 +4,20 @@ import {
   InterruptedError,
   NetworkError,
   OutcomeUnknownError,
+  ProxyError,
   RateLimitError,
   TimeoutError,
 } from '../../client/errors.ts';
 import { notCarriedOutCodes } from '../../contract/error-codes.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
-import { type Connection, DEFAULT_PORT, isLoopbackUrl, maskKey } from '../profiles/profile.ts';
+import {
+  type Connection,
+  DEFAULT_PORT,
+  isLoopbackUrl,
+  maskKey,
+  type ProxySetting,
+  proxyLabel,
+} from '../profiles/profile.ts';
 import { exitCodes, type UserError, userError } from './codes.ts';
 import { type CallError, systemReason, UNKNOWN_ISSUER } from './errors.ts';
 
@@ -20,12 +28,17 @@ export function describeCallError(error: unknown, call: CallError, now: number):
   if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, connection, server);
   if (error instanceof ApiFailure) return describeApiFailure(error, connection, server);
   if (error instanceof RateLimitError) return describeRateLimit(error, server, now);
+  if (error instanceof ProxyError && call.proxy) return describeProxyError(error, call.proxy, server);
   if (error instanceof TimeoutError) {
-    return userError('timeout', `${server}: ${error.message}`, { hint: 'try again, or increase --timeout' });
+    const via =
+      call.proxy === undefined ? '' : `; the request was sent to the proxy ${proxyLabel(call.proxy)}`;
+    return userError('timeout', `${server}: ${error.message}`, {
+      hint: `try again, or increase --timeout${via}`,
+    });
   }
   if (error instanceof NetworkError) {
     const hint = networkHint(error, call);
-    return userError('network_error', `cannot reach ${server}: ${networkReason(error)}`, { hint });
+    return userError('network_error', `cannot reach ${server}: ${systemReason(error)}`, { hint });
   }
   if (error instanceof ContractError) {
     const { status, message } = error;
@@ -66,7 +79,7 @@ function describeUnknownOutcome(
   { profile, keySource }: Connection,
   server: string,
 ): UserError {
-  const reason = cause instanceof NetworkError ? networkReason(cause) : cause;
+  const reason = cause instanceof NetworkError ? systemReason(cause) : cause;
   const option = keySource === 'PETS_API_KEY' ? '' : ` --profile ${profile}`;
   const repeat = supportsIdempotency
     ? `to retry without adding it twice, run the same command within 24 hours with --idempotency-key ${idempotencyKey}`
@@ -128,10 +141,29 @@ function keyHint({ keySource, profile }: Connection): string {
 const baseUrlHint = ({ baseUrl }: Connection): string =>
   `check the base URL ${baseUrl}; it usually ends in /v1`;
 
-/** Why the connection failed, in words. */
-function networkReason(error: NetworkError): string {
-  const [, refusal] = /^Proxy response \((\d+)\)/.exec(error.message) ?? [];
-  return refusal === undefined ? systemReason(error) : `the proxy responded with HTTP status ${refusal}`;
+/** Names the host and port of the proxy, but never its user or password. */
+function describeProxyError(error: ProxyError, proxy: ProxySetting, server: string): UserError {
+  const { status } = error;
+  const { variable, address } = proxy;
+  const { protocol, username } = new URL(address);
+  const label = `the proxy ${proxyLabel(proxy)}`;
+  // Some proxies respond with 401 to a wrong password.
+  if (status === 407 || status === 401) {
+    const example = `${protocol}//USER:PASSWORD@${proxyLabel(proxy)}`;
+    const message = username
+      ? `${label} rejected the user and password in ${variable} (${status})`
+      : `${label} requires a user and password (${status})`;
+    return userError('network_error', message, {
+      hint: `set ${variable} to ${example}; in USER and PASSWORD, write @ as %40, : as %3A, / as %2F and % as %25`,
+    });
+  }
+  const message =
+    status === undefined
+      ? `cannot reach ${label}: ${systemReason(error)}`
+      : `${label} refused to connect to ${server} (${status})`;
+  return userError('network_error', message, {
+    hint: `check ${variable}; to connect to ${server} without a proxy, add it to NO_PROXY`,
+  });
 }
 
 function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, proxy }: CallError): string {
@@ -140,9 +172,9 @@ function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, 
     const port = url.port === String(DEFAULT_PORT) ? '' : ` --port ${url.port || '80'}`;
     return `is the local service running? Start it: pets serve${port}`;
   }
-  if (networkReason(error) === UNKNOWN_ISSUER)
+  if (systemReason(error) === UNKNOWN_ISSUER)
     return 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate';
-  const via = proxy === undefined ? '' : `, the proxy ${proxy}`;
+  const via = proxy === undefined ? '' : `, the proxy ${proxyLabel(proxy)}`;
   const saved = keySource === 'this login' ? '; nothing was saved' : '';
   return `check the network${via} and the base URL ${baseUrl}${saved}`;
 }

@@ -1,4 +1,4 @@
-import { type Connection, redactKey } from '../profiles/profile.ts';
+import { type Connection, type ProxySetting, redactKey } from '../profiles/profile.ts';
 import type { CliErrorCode } from './codes.ts';
 
 /** An error that the user can fix. `hint` is the next step, usually a command. */
@@ -80,8 +80,8 @@ export function systemReason(error: unknown): string {
 export class CallError extends Error {
   readonly connection: Connection;
 
-  /** Host and port of the proxy that was used. */
-  readonly proxy: string | undefined;
+  /** The proxy that was used. */
+  readonly proxy: ProxySetting | undefined;
 
   /** Replaces the hint that `describeError` would choose. */
   readonly hint: string | undefined;
@@ -89,7 +89,7 @@ export class CallError extends Error {
   constructor(
     cause: unknown,
     connection: Connection,
-    { proxy, hint }: { proxy?: string | undefined; hint?: string } = {},
+    { proxy, hint }: { proxy?: ProxySetting | undefined; hint?: string } = {},
   ) {
     super(redactKey(cause instanceof Error ? cause.message : String(cause), connection.key), { cause });
     this.connection = connection;
