@@ -21,7 +21,7 @@ export function reasonIn(body: string, redact: Redact): string | undefined {
 }
 
 /** The first text in a JSON value that may be an explanation. */
-function explanationIn(value: unknown): string | undefined {
+export function explanationIn(value: unknown): string | undefined {
   if (typeof value === 'string') return value.trim() || undefined;
   if (Array.isArray(value)) {
     const texts = value.map(explanationIn);

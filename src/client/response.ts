@@ -6,7 +6,7 @@ import type { Operation } from '../contract/operations.ts';
 import { ErrorBody } from '../contract/schemas.ts';
 import { ApiFailure, type ClientError, ContractError, RateLimitError } from './errors.ts';
 import { parseHttpDate } from './http-date.ts';
-import { type Redact, reasonIn, textOf } from './reason.ts';
+import { explanationIn, type Redact, reasonIn, textOf } from './reason.ts';
 
 /** The headers of a response; names are in lower case. */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -42,7 +42,9 @@ export function parseBody(
   if (exact.success) return { value: exact.data };
   const received = strict ? exact : z.safeParse(success.received, value);
   if (received.success) return { value: received.data, difference: describeFirstIssue(exact.error) };
-  throw new ContractError(status, `unexpected response: ${describeIssues(received.error)}`);
+  const reason = explanationIn(value);
+  const issues = describeIssues(received.error);
+  throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
 /** Converts a response without the operation's success status. `until` is when a call refused by 429 may be repeated. */

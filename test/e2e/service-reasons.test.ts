@@ -108,6 +108,14 @@ describe('the reason in a body of status 400', () => {
   });
 });
 
+test('an unexpected success shows the reason of the service', async () => {
+  const { stderr } = await runAgainst(
+    (_, response) => reply(response, 200, { error: 'closed for lunch' }),
+    ['list'],
+  );
+  expect(stderr).toContain('unexpected response: must be a JSON array (closed for lunch)');
+});
+
 test('--debug shows 4 KB of each body without the key', async () => {
   const body = `${'x'.repeat(4_090)}${KEY} the end`;
   const { stderr } = await runAgainst(

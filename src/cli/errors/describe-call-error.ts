@@ -24,14 +24,21 @@ import { type CallError, systemReason, UNKNOWN_ISSUER } from './errors.ts';
 /** Describes an error of the client; undefined for any other error. */
 export function describeCallError(error: unknown, call: CallError, now: number): UserError | undefined {
   const { connection } = call;
-  const server = new URL(connection.baseUrl).host;
+  const { host: server, protocol } = new URL(connection.baseUrl);
   if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, connection, server);
-  if (error instanceof ApiFailure) return describeApiFailure(error, connection, server);
+  if (error instanceof ApiFailure) {
+    const described = describeApiFailure(error, connection, server);
+    // Without a tunnel, a proxy can respond in place of the service, usually with a web page.
+    const mayBeProxy = protocol === 'http:' && error.reason === undefined;
+    if (!call.proxy || !mayBeProxy) return described;
+    const note = `the response may come from the proxy ${proxyLabel(call.proxy)}`;
+    return { ...described, hint: `${note}; ${described.hint}` };
+  }
   if (error instanceof RateLimitError) return describeRateLimit(error, server, now);
   if (error instanceof ProxyError && call.proxy) return describeProxyError(error, call.proxy, server);
   if (error instanceof TimeoutError) {
     const via =
-      call.proxy === undefined ? '' : `; the request was sent to the proxy ${proxyLabel(call.proxy)}`;
+      call.proxy === undefined ? '' : `; the request goes through the proxy ${proxyLabel(call.proxy)}`;
     return userError('timeout', `${server}: ${error.message}`, {
       hint: `try again, or increase --timeout${via}`,
     });
