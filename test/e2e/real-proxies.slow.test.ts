@@ -134,14 +134,13 @@ describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {
 
 test.skipIf(!hasProxy('squid'))('an error page of squid is shown, and the hint names the proxy', async () => {
   const proxy = `127.0.0.1:${await startProxy('squid', squid())}`;
+  const host = `${ANY_ADDRESS}:${await closedPort()}`;
   const machine = await freshMachine();
-  await machine.saveProfile('prod', { baseUrl: 'http://shop.invalid/v1', key: 'pets_k' });
+  await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: 'pets_k' });
   const env = { http_proxy: `http://${proxy}`, PETS_ALLOW_HTTP: '1' };
   const { code, stderr } = await machine.pets(['list', '--no-retry'], { env });
   expect(code).toBe(7);
-  expect(stderr).toContain(
-    'shop.invalid: HTTP status 503 (Content-Type: text/html): ERROR The requested URL',
-  );
+  expect(stderr).toContain(`${host}: HTTP status 503 (Content-Type: text/html): ERROR The requested URL`);
   expect(stderr).toContain(`the response may come from the proxy ${proxy}; try again later`);
 });
 
