@@ -118,12 +118,17 @@ function describeApiFailure(error: ApiFailure, connection: Connection, server: s
     return { ...base, exitCode: exitCodes.other, hint };
   }
   if (status === 404) return { ...base, exitCode: exitCodes.notFound, hint: baseUrlHint(connection) };
-  if (status >= 500 && notCarriedOutCodes.includes(code ?? ''))
-    base.message += '; the request was not carried out';
+  const isNotCarriedOut = status === 503 && notCarriedOutCodes.includes(code ?? '');
+  const note = isNotCarriedOut ? '; the request was not carried out' : '';
   // Only an Error body shows that this is the service itself, and not another server at the base URL.
   const isRefusal = status < 500 && code !== undefined;
   const exitCode = isRefusal ? exitCodes.other : exitCodes.service;
-  return { ...base, exitCode, hint: failureHint(error, connection) };
+  return {
+    ...base,
+    message: base.message + note,
+    exitCode,
+    hint: failureHint(error, connection),
+  };
 }
 
 function failureHint({ status, code }: ApiFailure, connection: Connection): string {
