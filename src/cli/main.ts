@@ -58,7 +58,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     help += text;
   };
   const columns = Math.min(context.stdout.columns || helpPages.MAX_HELP_COLUMNS, helpPages.MAX_HELP_COLUMNS);
-  // Subcommands inherit these settings, except `helpCommand`.
+  // Subcommands inherit exitOverride, configureOutput, configureHelp and helpOption, but not the rest.
   const program = new Commander('pets')
     .exitOverride()
     .configureOutput({ writeOut: addHelp, writeErr: addHelp })
@@ -112,10 +112,11 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
   return exitCode;
 }
 
-/** The values of the global options. PETS_MAX_WAIT replaces the default of --max-wait. */
+/** The values of the global options. PETS_MAX_WAIT replaces the default of --max-wait, and PETS_STRICT=1 sets --strict. */
 function globalsOf(command: Commander, { env }: Context): GlobalOptions {
-  const given = command.optsWithGlobals<Omit<GlobalOptions, 'json' | 'debug'>>();
-  const globals: GlobalOptions = { json: false, debug: false, ...given };
+  const given = command.optsWithGlobals<Omit<GlobalOptions, 'json' | 'debug' | 'strict'>>();
+  const strict = env['PETS_STRICT'] === '1';
+  const globals: GlobalOptions = { json: false, debug: false, strict, ...given };
   const text = env['PETS_MAX_WAIT'];
   if (!text || command.getOptionValueSourceWithGlobals('maxWait') !== 'default') return globals;
   return { ...globals, maxWait: parseNamed('PETS_MAX_WAIT', seconds(0), helpFor(command))(text) as number };

@@ -4,14 +4,17 @@ import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../contract/clock.ts';
 import { tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
+import { decodeBody, MAX_RESPONSE_BYTES, TOO_LARGE } from './decode-body.ts';
 import {
   type ClientError,
   ContractError,
   DeferredError,
+  errorCodeOf,
   InterruptedError,
   NetworkError,
   TimeoutError,
 } from './errors.ts';
+import { createProxyDispatcher, proxyErrorOf } from './proxy.ts';
 import { type HttpResponse, readHeader } from './response.ts';
 
 /** One attempt to send a request. */
@@ -41,12 +44,10 @@ export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
 /** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
 export type StartTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
 
-/** The URL of a proxy. `except` lists the hosts to reach without the proxy, in the format of NO_PROXY. */
-export type HttpProxy = { address: string; except?: string | undefined };
-
 export type TransportOptions = {
   clock: Clock;
-  proxy?: HttpProxy | undefined;
+  /** The URL of an HTTP proxy for all requests; it may contain a user and password. */
+  proxy?: string | undefined;
   /** `setTimeout` by default. */
   startTimer?: StartTimer | undefined;
 };
@@ -56,10 +57,11 @@ export type Transport = ReturnType<typeof createTransport>;
 /** Sends single attempts over connections that it keeps open. Does not retry and does not follow redirects. */
 export function createTransport({ clock, proxy, startTimer = setTimeout }: TransportOptions) {
   const dispatcher = createDispatcher(proxy);
+  const usesProxy = proxy !== undefined;
   return {
     /** Runs one attempt. Never rejects: errors are part of the result. */
     send: async (attempt: Attempt) =>
-      runAttempt(attempt, { dispatcher: await dispatcher, clock, startTimer }),
+      runAttempt(attempt, { dispatcher: await dispatcher, usesProxy, clock, startTimer }),
     close: async () => (await dispatcher).destroy(),
   };
 }
@@ -73,22 +75,8 @@ const CONNECTION_OPTIONS = {
   allowH2: false,
 } as const;
 
-async function createDispatcher(proxy: HttpProxy | undefined): Promise<Dispatcher> {
-  if (proxy === undefined) return new Agent(CONNECTION_OPTIONS);
-  // Import `undici` only for a proxy, because the import loads the whole library.
-  const { EnvHttpProxyAgent } = await import('undici');
-  return new EnvHttpProxyAgent({
-    ...CONNECTION_OPTIONS,
-    // Use CONNECT only for https URLs, because many proxies refuse to connect to port 80.
-    proxyTunnel: false,
-    httpProxy: proxy.address,
-    httpsProxy: proxy.address,
-    noProxy: proxy.except ?? '',
-  });
-}
-
-/** The limit is much larger than any page of 100 animals. */
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+const createDispatcher = async (proxy: string | undefined): Promise<Dispatcher> =>
+  proxy === undefined ? new Agent(CONNECTION_OPTIONS) : createProxyDispatcher(proxy, CONNECTION_OPTIONS);
 
 /**
  * Runs one attempt; never rejects. Undici calls `onRequestStart` when it has a connection, before it writes the first
@@ -96,7 +84,12 @@ const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
  */
 export function runAttempt(
   attempt: Attempt,
-  { dispatcher, clock, startTimer }: { dispatcher: Dispatcher; clock: Clock; startTimer: StartTimer },
+  {
+    dispatcher,
+    usesProxy = false,
+    clock,
+    startTimer,
+  }: { dispatcher: Dispatcher; usesProxy?: boolean; clock: Clock; startTimer: StartTimer },
 ): Promise<AttemptResult> {
   const { url, method, headers, body, timeoutMilliseconds, signal } = attempt;
   const startedAt = clock.now();
@@ -151,16 +144,18 @@ export function runAttempt(
       onResponseData(_, chunk) {
         size += chunk.length;
         if (size <= MAX_RESPONSE_BYTES) chunks.push(chunk);
-        else fail(new ContractError(response.status, 'unexpected response: larger than 64 MiB'));
+        else fail(new ContractError(response.status, `unexpected response: ${TOO_LARGE}`));
       },
       onResponseEnd() {
-        response.body = Buffer.concat(chunks).toString('utf8');
+        Object.assign(response, decodeBody(Buffer.concat(chunks), response.headers));
         if (!isTruncated(response)) return end({ response });
         end({ error: new NetworkError('the response was truncated', { sent: true }) });
       },
       onResponseError(_, cause) {
-        const code = codeOf(cause);
-        // Undici uses this code if it does not send a request, or if a proxy responds with 407 instead of forwarding it.
+        const proxyError = usesProxy && proxyErrorOf(cause, url, sent);
+        if (proxyError) return end({ error: proxyError });
+        const code = errorCodeOf(cause);
+        // Undici uses this code if it refuses to send a request.
         const wasSent = sent && code !== 'UND_ERR_INVALID_ARG';
         const message = cause.message || String(code ?? cause);
         end({ error: new NetworkError(message, { code, sent: wasSent, cause }) });
@@ -169,17 +164,11 @@ export function runAttempt(
   });
 }
 
-/** Whether a JSON body was cut off. Without a length or chunks, only the text shows whether all of the body arrived. */
-function isTruncated({ status, headers, body }: HttpResponse): boolean {
+/** A body without a length and without chunks ends when the connection closes: only its text shows whether it is complete. */
+function isTruncated({ status, headers, body, unreadable }: HttpResponse): boolean {
   const isFramed =
     (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;
   const isJson = readHeader(headers, 'Content-Type')?.includes('json') === true;
-  return !isFramed && isJson && (status === 200 || status === 201) && tryParseJson(body) === undefined;
-}
-
-/** The code of an error. If Node tried several addresses, only the errors inside the AggregateError have codes. */
-function codeOf(error: unknown): string | undefined {
-  const { code, errors, cause } = error as { code?: unknown; errors?: unknown[]; cause?: unknown };
-  if (typeof code === 'string') return code;
-  return [...(errors ?? []), ...(cause ? [cause] : [])].map(codeOf).find((inner) => inner !== undefined);
+  const isSuccess = status === 200 || status === 201;
+  return !isFramed && isJson && isSuccess && unreadable === undefined && tryParseJson(body) === undefined;
 }

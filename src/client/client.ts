@@ -10,7 +10,9 @@ import {
   operations,
 } from '../contract/operations.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
+import { ACCEPT_ENCODING } from './decode-body.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
+import type { Redact } from './reason.ts';
 import { type RequestOptions, type RequestPolicy, requestWithRetry } from './request-with-retry.ts';
 import { type Deprecation, type HttpHeaders, parseBody, readDeprecation, toClientError } from './response.ts';
 import { createServiceState } from './service-state.ts';
@@ -21,7 +23,14 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
     baseUrl: string;
     key: string;
+    /** The value of the header `User-Agent`. */
+    userAgent: string;
+    redact?: Redact | undefined;
     flags: SharedFlags;
+    /** Refuses responses that do not match the contract exactly. */
+    strict: boolean;
+    /** Called at most once, for a response that only `received` of its operation allows. */
+    onDifference?: ((difference: string) => void) | undefined;
     /** Called at most once a day for each operation that the service reports as deprecated. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
   };
@@ -43,6 +52,7 @@ export type ClientResponse<Name extends OperationName> = {
 
 /** Calls the operations of the service, with retries (docs/client-behaviour.md). */
 export type Client = {
+  readonly baseUrl: string;
   /** @throws ClientError: see its subclasses */
   call<Name extends OperationName>(
     name: Name,
@@ -66,7 +76,8 @@ export type Client = {
 };
 
 export function createClient(options: ClientOptions): Client {
-  const { clock, onDeprecated } = options;
+  const { clock, strict, onDeprecated, redact = (text) => text } = options;
+  let { onDifference } = options;
   const transport = createTransport(options);
   const service = createServiceState(options, options.flags, clock);
   const closing = new AbortController();
@@ -76,7 +87,11 @@ export function createClient(options: ClientOptions): Client {
     const { background = false, ignoreCoolDown = false, sendLog } = callOptions;
     const operation: Operation = operations[name];
     const idempotencyKey = operation.acceptsIdempotencyKey && (callOptions.idempotencyKey ?? randomUUID());
-    const success = operation.success.status;
+    const body = operation.body && (input as { body?: unknown }).body;
+    // Services also confirm a creation with another status. A 202 only promises that it will happen.
+    const isSuccess = (status: number) =>
+      status === operation.success.status ||
+      (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
     const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
     const { outcome, until, ambiguous } = await requestWithRetry(
       { ...options, transport, service, signal },
@@ -86,23 +101,32 @@ export function createClient(options: ClientOptions): Client {
         headers: {
           [header.authorization]: `Bearer ${options.key}`,
           Accept: 'application/json',
+          'Accept-Encoding': ACCEPT_ENCODING,
+          'User-Agent': options.userAgent,
           ...(operation.body && { 'Content-Type': 'application/json' }),
           ...(idempotencyKey !== undefined && {
             [header.idempotencyKey]: encodeIdempotencyKey(idempotencyKey),
           }),
         },
-        body: operation.body && stringifyJson((input as { body?: unknown }).body),
+        body: operation.body && stringifyJson(body),
       },
-      { idempotent: operation.idempotent, success, background, ignoreCoolDown, sendLog },
+      { idempotent: operation.idempotent, isSuccess, background, ignoreCoolDown, sendLog },
     );
     if ('error' in outcome) throw failed(outcome.error, ambiguous);
     const { response } = outcome;
     const deprecation = readDeprecation(response.headers, clock.now());
     if (deprecation && service.claimDailyNotice(name)) onDeprecated?.({ operation: name, ...deprecation });
-    if (response.status !== success) throw failed(toClientError(operation, response, until), ambiguous);
+    if (!isSuccess(response.status))
+      throw failed(toClientError(operation, response, { until, redact }), ambiguous);
     const parse = () => {
       try {
-        return parseBody(operation, response) as OperationOutput<typeof name>;
+        const { value, difference } = parseBody(operation, response, { strict, redact });
+        checkName(operation, response.status, { sent: body, received: value });
+        if (difference !== undefined) {
+          onDifference?.(difference);
+          onDifference = undefined;
+        }
+        return value as OperationOutput<typeof name>;
       } catch (error) {
         // The status shows that a creation was applied, but the response does not show what was created.
         throw error instanceof ContractError ? failed(error, true) : error;
@@ -118,6 +142,7 @@ export function createClient(options: ClientOptions): Client {
   };
 
   return {
+    baseUrl: options.baseUrl,
     supportsIdempotency: service.supportsIdempotency,
     request,
     async call(name, input, callOptions) {
@@ -129,6 +154,17 @@ export function createClient(options: ClientOptions): Client {
       return transport.close();
     },
   };
+}
+
+/** @throws ContractError if a status that does not mean "created" comes with another animal than the one that was sent */
+function checkName(
+  { method, success }: Operation,
+  status: number,
+  { sent, received }: Record<'sent' | 'received', unknown>,
+): void {
+  const [expected, name] = [sent, received].map((pet) => (pet as { name?: string } | undefined)?.name);
+  if (method === 'POST' && status !== success.status && name !== expected)
+    throw new ContractError(status, `unexpected response: HTTP status ${status} with another animal`);
 }
 
 function operationUrl(baseUrl: string, operation: Operation, input: unknown): URL {

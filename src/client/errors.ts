@@ -1,5 +1,3 @@
-import type { ErrorBody } from '../contract/schemas.ts';
-
 /** A call that failed. Distinguish failures by subclass, never by message. */
 export abstract class ClientError extends Error {
   constructor(message: string, options?: ErrorOptions) {
@@ -13,15 +11,24 @@ export class ApiFailure extends ClientError {
   readonly status: number;
   /** The error code in the response; undefined if its body is not an `ErrorBody`. */
   readonly code: string | undefined;
+  /** Why, in the words of the service; undefined if the body is empty or a web page. */
+  readonly reason: string | undefined;
 
-  constructor(status: number, error: ErrorBody | undefined) {
-    super(error?.message ?? `HTTP status ${status}`);
+  constructor(
+    status: number,
+    { code, reason, message = reason ?? `HTTP status ${status}` }: Refusal & { message?: string } = {},
+  ) {
+    super(message);
     this.status = status;
-    this.code = error?.code;
+    this.code = code;
+    this.reason = reason;
   }
 }
 
-/** The request ended without a response. `sent` is true if the service may have received the request. */
+/** What the body of an error response says. */
+type Refusal = { code?: string | undefined; reason?: string | undefined };
+
+/** The request ended without a response. `sent` is true if the service may have received it. */
 export abstract class NoResponseError extends ClientError {
   readonly sent: boolean;
 
@@ -38,6 +45,24 @@ export class NetworkError extends NoResponseError {
   constructor(message: string, options: { code?: string | undefined; sent: boolean; cause?: unknown }) {
     super(message, options);
     this.code = options.code;
+  }
+}
+
+/** A proxy could not be reached, or refused the request. The service did not receive it. */
+export class ProxyError extends NetworkError {
+  /** The HTTP status with which the proxy refused; undefined if it did not respond. */
+  readonly status: number | undefined;
+
+  constructor({ status, cause }: { status?: number; cause?: Error }) {
+    const code = errorCodeOf(cause);
+    super(
+      status === undefined
+        ? `the proxy: ${cause?.message}`
+        : `the proxy responded with HTTP status ${status}`,
+      // After UND_ERR_SOCKET, undici would connect to the proxy again and again.
+      { code: code === 'UND_ERR_SOCKET' ? 'ECONNRESET' : code, sent: false, cause },
+    );
+    this.status = status;
   }
 }
 
@@ -74,10 +99,10 @@ export class RateLimitError extends ClientError {
   /** True if the last attempt got a 429. False if a cool-down that an earlier response started prevented an attempt. */
   readonly fromResponse: boolean;
 
-  constructor(until: number, response?: { error: ErrorBody | undefined }) {
-    super(response ? (response.error?.message ?? 'rate limit exceeded') : NOT_SENT);
+  constructor(until: number, response?: Refusal) {
+    super(response ? (response.reason ?? 'rate limit exceeded') : NOT_SENT);
     this.until = until;
-    this.code = response?.error?.code;
+    this.code = response?.code;
     this.fromResponse = response !== undefined;
   }
 }
@@ -99,3 +124,10 @@ export class OutcomeUnknownError extends ClientError {
 
 /** The attempt had a connection but sent nothing, because `Attempt.canSend` returned false. */
 export class DeferredError extends ClientError {}
+
+/** The error code. If several addresses were tried, it is inside an AggregateError. */
+export function errorCodeOf(error: unknown): string | undefined {
+  const { code, errors, cause } = Object(error) as { code?: unknown; errors?: unknown[]; cause?: unknown };
+  if (typeof code === 'string') return code;
+  return [...(errors ?? []), ...(cause ? [cause] : [])].map(errorCodeOf).find((inner) => inner !== undefined);
+}

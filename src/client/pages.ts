@@ -1,11 +1,11 @@
 import type { OperationInput } from '../contract/operations.ts';
-import type { Pet } from '../contract/schemas.ts';
+import type { ReceivedPet } from '../contract/schemas.ts';
 import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
 import { findLink, type HttpHeaders } from './response.ts';
 
-/** `more` shows whether more animals follow. The value is `unknown` after a full page if the service sends no links. */
-export type PetPage = { pets: Pet[]; more: 'yes' | 'no' | 'unknown' };
+/** `more` tells whether more animals follow. It is unknown after a full page if the service sends no links. */
+export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
 /** The limit of empty pages in a row. A filter may produce some, but a service must not keep the client busy forever. */
 const MAX_EMPTY_PAGES = 10;
@@ -14,7 +14,8 @@ const MAX_EMPTY_PAGES = 10;
  * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). With `all`, prefetches exactly one
  * page while the current one is parsed and used. An error of that page surfaces when the page is consumed.
  *
- * @throws ClientError; a ContractError if the next link must not be followed, or after too many empty pages
+ * @throws ClientError; a ContractError for a link to a path of another origin that is not below that of the base URL, or to
+ * an earlier page
  */
 export async function* listPages(
   client: Client,
@@ -35,9 +36,9 @@ export async function* listPages(
   for (;;) {
     const { url, headers, parse } = await nextResponse;
     seen.add(url.href);
-    const next = nextLink(headers, url);
+    const next = nextLink(headers, url, client.baseUrl);
     const refusal = next && whyNotFollow(next, url, seen);
-    // The current page is not parsed yet. It may be empty and exceed the limit, so do not prefetch at the limit.
+    // The current page is not parsed yet. If it is one empty page too many, the list ends with it, so do not prefetch.
     const canPrefetch = all && next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
     const prefetched = canPrefetch ? request(next) : undefined;
     if (prefetched) await requestWritten();
@@ -62,15 +63,27 @@ function whyNotFollow(next: URL, { origin }: URL, seen: ReadonlySet<string>): st
   return seen.has(next.href) ? 'leads to an earlier page' : undefined;
 }
 
-function nextLink(headers: HttpHeaders, url: URL): URL | undefined {
+function nextLink(headers: HttpHeaders, url: URL, baseUrl: string): URL | undefined {
   const target = findLink(headers, 'next');
   if (target === undefined) return undefined;
   try {
-    return new URL(target, url);
+    return withOrigin(url, new URL(target, url), baseUrl);
   } catch (cause) {
     throw new ContractError(200, `invalid link to the next page: ${target}`, { cause });
   }
 }
 
-/** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */
+/**
+ * A service behind a proxy may link to its internal address. If the path is below that of the base URL, the link means the
+ * same path and query at the origin of the page.
+ */
+function withOrigin(page: URL, next: URL, baseUrl: string): URL {
+  if (next.origin === page.origin || !next.pathname.startsWith(new URL(`${baseUrl}/`).pathname)) return next;
+  const own = new URL(page);
+  own.pathname = next.pathname;
+  own.search = next.search;
+  return own;
+}
+
+/** Waits until undici has written a request that was just made, so that parsing the current page does not delay it. */
 const requestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

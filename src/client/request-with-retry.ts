@@ -16,6 +16,7 @@ import {
   coolDownAfter,
   decideRetry,
   isInProgress,
+  isNotCarriedOut,
   type RetryState,
   type WaitReason,
   withJitter,
@@ -47,10 +48,10 @@ export type RequestOptions = {
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
 };
 
-/** How to treat a request. `success` is the status of a successful response. */
+/** How to treat a request. */
 export type RequestPolicy = Pick<RetryState, 'idempotent' | 'background'> & {
-  success: number;
-  /** Sends during a cool-down too, if `ServiceState.tryAcquireProbe` allows it. A success ends the cool-down. */
+  isSuccess(status: number): boolean;
+  /** Sends during a cool-down too, at most once a minute (`ServiceState.tryAcquireProbe`). A success ends the cool-down. */
   ignoreCoolDown: boolean;
   sendLog?: SendLog | undefined;
 };
@@ -82,7 +83,7 @@ export async function requestWithRetry(
   policy: RequestPolicy,
 ): Promise<SendResult> {
   const { transport, service, clock, signal, timeoutMilliseconds } = options;
-  const { idempotent, background, success, sendLog } = policy;
+  const { idempotent, background, isSuccess, sendLog } = policy;
   const ignoreCoolDown = policy.ignoreCoolDown && service.tryAcquireProbe();
   const budget = { waited: 0, maxWait: options.maxWaitMilliseconds ?? -1, background };
   const startedAt = clock.now();
@@ -101,7 +102,7 @@ export async function requestWithRetry(
       options.onAttempt?.({ request, outcome, timings });
       if ('response' in outcome) {
         updateServiceState(options, outcome.response, { attempt, ignoreCoolDown });
-        if (outcome.response.status === success) return { outcome, until: clock.now(), ambiguous };
+        if (isSuccess(outcome.response.status)) return { outcome, until: clock.now(), ambiguous };
       }
       ambiguous ||= mayHaveBeenApplied(outcome);
       if (!ambiguous) await sendLog?.notSent();
@@ -172,7 +173,8 @@ function updateServiceState(
 function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
   if ('response' in outcome) {
     const { status } = outcome.response;
-    // 300 to 303 may redirect to a page about the applied request. 307 and 308 ask to send it to another URL instead.
+    if (isNotCarriedOut(outcome.response)) return false;
+    // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 ask to send it to another URL instead.
     return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
   }
   const { error } = outcome;

@@ -1,39 +1,59 @@
 import * as z from 'zod/mini';
 import { header } from '../contract/headers.ts';
-import { describeIssues } from '../contract/issues.ts';
+import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
 import { parseJson, tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ErrorBody } from '../contract/schemas.ts';
 import { ApiFailure, type ClientError, ContractError, RateLimitError } from './errors.ts';
 import { parseHttpDate } from './http-date.ts';
+import { explanationIn, type Redact, reasonIn, textOf } from './reason.ts';
 
 /** The headers of a response; names are in lower case. */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-export type HttpResponse = { status: number; headers: HttpHeaders; body: string };
+/** `unreadable` is the reason why the body could not be decoded; `body` is then empty. */
+export type HttpResponse = { status: number; headers: HttpHeaders; body: string; unreadable?: string };
+
+export type ParsedBody = {
+  value: unknown;
+  /** How the value differs from the contract; undefined if it matches. */
+  difference?: string;
+};
 
 /**
- * Parses and validates the body of a successful response.
+ * Parses and validates the body of a successful response. A value that only `received` allows is an error if `strict`.
  *
  * @throws ContractError
  */
-export function parseBody(operation: Operation, { status, headers, body }: HttpResponse): unknown {
+export function parseBody(
+  { success }: Operation,
+  response: HttpResponse,
+  { strict, redact }: { strict: boolean; redact: Redact },
+): ParsedBody {
+  const { status, body, unreadable } = response;
+  if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
   let value: unknown;
   try {
     value = parseJson(body);
   } catch (cause) {
-    throw new ContractError(status, `unexpected response: not JSON${contentTypeNote(headers)}`, { cause });
+    throw new ContractError(status, `unexpected response: not JSON${bodyNote(response, redact)}`, { cause });
   }
-  const result = z.safeParse(operation.success.body, value);
-  if (result.success) return result.data;
-  throw new ContractError(status, `unexpected response: ${describeIssues(result.error)}`);
+  const exact = z.safeParse(success.body, value);
+  if (exact.success) return { value: exact.data };
+  const received = strict ? exact : z.safeParse(success.received, value);
+  if (received.success) return { value: received.data, difference: describeFirstIssue(exact.error) };
+  const reason = explanationIn(value);
+  const issues = describeIssues(received.error);
+  throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
-/** Converts an unsuccessful response to an error. After a 429, `until` is the earliest time for another call. */
-export function toClientError(operation: Operation, response: HttpResponse, until: number): ClientError {
-  const { status, headers } = response;
-  const error = parseErrorBody(response);
-  if (status === 429) return new RateLimitError(until, { error });
+/** Converts a response without the operation's success status. `until` is when a call refused by 429 may be repeated. */
+export function toClientError(
+  operation: Operation,
+  response: HttpResponse,
+  { until, redact }: { until: number; redact: Redact },
+): ClientError {
+  const { status, headers, body } = response;
   if ([301, 302, 303, 307, 308].includes(status)) {
     const location = readHeader(headers, 'Location');
     return new ContractError(
@@ -41,15 +61,16 @@ export function toClientError(operation: Operation, response: HttpResponse, unti
       `redirect${location ? ` to ${location}` : ''} was not followed (${status})`,
     );
   }
+  const error = parseErrorBody(response);
+  const code = error?.code;
+  const reason = error?.message ?? reasonIn(body, redact);
+  if (status === 429) return new RateLimitError(until, { code, reason: reason ?? textOf(body, redact) });
+  const message = reason ?? `HTTP status ${status}${bodyNote(response, redact)}`;
   // The operation itself never responds with 404, so the base URL is wrong.
-  if (status === 404 && error && !operation.errors.includes(404)) {
-    return new ContractError(404, `not found (404: ${error.message})`);
-  }
-  if (error || status >= 500 || status === 401 || status === 403) return new ApiFailure(status, error);
-  return new ContractError(
-    status,
-    `unexpected response: HTTP status ${status} without a JSON error${contentTypeNote(headers)}`,
-  );
+  if (status === 404 && !operation.errors.includes(404))
+    return new ContractError(404, reason === undefined ? message : `not found (404: ${reason})`);
+  if (status >= 400) return new ApiFailure(status, { code, reason, message });
+  return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response, redact)}`);
 }
 
 /** The body of an error response; undefined if the body is not an `ErrorBody`. */
@@ -57,10 +78,12 @@ export function parseErrorBody(response: HttpResponse): ErrorBody | undefined {
   return z.safeParse(ErrorBody, tryParseJson(response.body)).data;
 }
 
-/** For an error message: the Content-Type of a body that is not JSON. Empty if the header is missing or claims JSON. */
-function contentTypeNote(headers: HttpHeaders): string {
+/** The type of a body that is not JSON, and the start of its text, for the end of an error message. */
+function bodyNote({ headers, body }: HttpResponse, redact: Redact): string {
   const type = readHeader(headers, 'Content-Type')?.split(';')[0]?.trim();
-  return type === undefined || type === 'application/json' ? '' : ` (Content-Type: ${type})`;
+  const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
+  const text = textOf(body, redact);
+  return text === undefined ? note : `${note}: ${text}`;
 }
 
 /** The value of a header; the first value if the header is repeated. */

@@ -1,5 +1,6 @@
+import { notCarriedOutCodes } from '../contract/error-codes.ts';
 import type { AttemptOutcome } from './attempt.ts';
-import { NetworkError, TimeoutError } from './errors.ts';
+import { NetworkError, ProxyError, TimeoutError } from './errors.ts';
 import { delayUntilReset, isExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
 import { type HttpResponse, parseErrorBody } from './response.ts';
 
@@ -82,16 +83,19 @@ export function withJitter(wait: number, random: number): number {
   return wait + random * Math.min(Math.max(wait * share, min), max);
 }
 
+/** Whether the service reports that it has certainly not carried out the request (docs/service.md, D11). */
+export const isNotCarriedOut = (response: HttpResponse): boolean =>
+  response.status === 503 && notCarriedOutCodes.includes(parseErrorBody(response)?.code ?? '');
+
 /** Whether the service is still executing the first request with this Idempotency-Key (docs/service.md, D10). */
 export const isInProgress = (response: HttpResponse): boolean =>
   response.status === 409 && parseErrorBody(response)?.code === 'idempotency_in_flight';
 
 function afterRateLimit({ headers }: HttpResponse, state: RetryState): RetryDecision {
   const wait = withJitter(rateLimitDelay(headers, state.attempt, state.now), state.random);
-  const isSafe = state.idempotent || state.supportsIdempotency || !state.ambiguous;
-  // Check `maxWait` here, because `budgetCost` allows a background call to wait even if retries are off.
+  // Checked here because `budgetCost` allows a background call to wait even if retries are off.
   const isAllowed = state.maxWait >= 0 && state.attempt < retryRules.rateLimit.attempts;
-  return isSafe && isAllowed ? retryWithinBudget(state, wait, 'rate limit') : { retry: false, wait };
+  return isSafe(state) && isAllowed ? retryWithinBudget(state, wait, 'rate limit') : { retry: false, wait };
 }
 
 function afterInProgress({ headers }: HttpResponse, state: RetryState): RetryDecision {
@@ -103,7 +107,7 @@ function afterInProgress({ headers }: HttpResponse, state: RetryState): RetryDec
 
 function afterFailure(outcome: AttemptOutcome, state: RetryState): RetryDecision {
   const { attempts, backoff, cap } = retryRules.failure;
-  if (!isRetryable(outcome, state) || state.attempt >= attempts) return STOP;
+  if (!isSafe(state) || !isRetryable(outcome) || state.attempt >= attempts) return STOP;
   const delay = state.random * exponential(backoff, state.attempt, cap);
   if ('error' in outcome) return retryWithinBudget(state, delay, 'connection');
   // X-RateLimit-Reset is ignored, because it does not say when a failing service recovers.
@@ -111,19 +115,21 @@ function afterFailure(outcome: AttemptOutcome, state: RetryState): RetryDecision
   return retryWithinBudget(state, Math.max(delay, requested), 'server error');
 }
 
-function isRetryable(outcome: AttemptOutcome, { idempotent, supportsIdempotency }: RetryState): boolean {
-  const isSafe = idempotent || supportsIdempotency;
-  if ('response' in outcome) {
-    return isSafe && (retryRules.failure.statuses as readonly number[]).includes(outcome.response.status);
-  }
+/** Whether another attempt cannot have an effect that the earlier attempts may already have had. */
+const isSafe = ({ idempotent, supportsIdempotency, ambiguous }: RetryState): boolean =>
+  idempotent || supportsIdempotency || !ambiguous;
+
+function isRetryable(outcome: AttemptOutcome): boolean {
+  if ('response' in outcome)
+    return (retryRules.failure.statuses as readonly number[]).includes(outcome.response.status);
   const { error } = outcome;
-  if (!(error instanceof NetworkError || error instanceof TimeoutError)) return false;
-  return !isPermanent(error) && (isSafe || !error.sent);
+  return (error instanceof NetworkError || error instanceof TimeoutError) && !isPermanent(error);
 }
 
 /** Whether a retry would fail in the same way, as after a certificate error or a rejection by a proxy. */
 const isPermanent = (error: NetworkError | TimeoutError): boolean =>
-  'code' in error && /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH/.test(error.code ?? '');
+  (error instanceof ProxyError && error.status !== undefined && error.status < 500) ||
+  ('code' in error && /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|EPROTO|INVALID_|PATH_LENGTH/.test(error.code ?? ''));
 
 function retryWithinBudget(state: RetryState, wait: number, reason: WaitReason): RetryDecision {
   const background = state.background && reason === 'rate limit';

@@ -17,7 +17,19 @@ export const errorCodes = {
   headers_too_large: 431,
   internal_error: 500,
   injected_fault: 503,
+  storage_full: 503,
+  storage_failed: 503,
+  too_many_connections: 503,
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;
 export type ErrorStatus = (typeof errorCodes)[ErrorCode];
+
+/** Only an operation that changes the store fails with one of these codes. */
+export const writeErrorCodes: readonly ErrorCode[] = ['storage_full', 'storage_failed'];
+
+/** A request that fails with one of these codes was certainly not carried out. */
+export const notCarriedOutCodes: readonly string[] = [
+  'storage_full',
+  'too_many_connections',
+] satisfies ErrorCode[];

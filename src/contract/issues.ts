@@ -6,7 +6,16 @@ export const fieldError = (message: string) => ({
 });
 
 /** Formats validation errors on one line: `categoryId is required; status must be one of …`. */
-export const describeIssues = ({ issues }: z.core.$ZodError): string =>
-  issues
-    .map(({ path, message }) => (path.length === 0 ? message : `${path.map(String).join('.')} ${message}`))
-    .join('; ');
+export function describeIssues(error: z.core.$ZodError): string {
+  return error.issues.map(describeIssue).join('; ');
+}
+
+/** Formats the first validation error: `0.status must be one of …`. */
+export const describeFirstIssue = (error: z.core.$ZodError): string =>
+  error.issues.slice(0, 1).map(describeIssue).join();
+
+const describeIssue = ({ path, message }: z.core.$ZodIssue): string => [...pathOf(path), message].join(' ');
+
+function pathOf(path: PropertyKey[]): string[] {
+  return path.length === 0 ? [] : [path.map(String).join('.')];
+}

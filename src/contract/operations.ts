@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import type { ErrorStatus } from './error-codes.ts';
 import { int64Text } from './int64.ts';
 import { fieldError } from './issues.ts';
-import { NewPet, Orders, Pet, PetStatus, Pets } from './schemas.ts';
+import { NewPet, Orders, Pet, PetStatus, Pets, ReceivedPet, ReceivedPets } from './schemas.ts';
 
 /** The range and default of `limit` (docs/service.md 8.1). */
 export const pageSize = { min: 1, max: 100, default: 20 } as const;
@@ -28,7 +28,8 @@ export type Operation = {
   params?: z.ZodMiniObject;
   query?: z.ZodMiniObject;
   body?: z.ZodMiniType;
-  success: { status: 200 | 201; body: z.ZodMiniType };
+  /** `received` is what the client accepts from any service; the service itself sends `body`. */
+  success: { status: 200 | 201; body: z.ZodMiniType; received: z.ZodMiniType };
   errors: readonly ErrorStatus[];
   /** Whether sending the request twice has the same effect as sending it once. */
   idempotent: boolean;
@@ -51,7 +52,7 @@ export const operations = {
       status: z.optional(PetStatus),
       cursor: z.optional(z.string()),
     }),
-    success: { status: 200, body: Pets },
+    success: { status: 200, body: Pets, received: ReceivedPets },
     errors: commonErrors,
     idempotent: true,
   },
@@ -60,7 +61,7 @@ export const operations = {
     path: '/pets',
     summary: 'Add an animal',
     body: NewPet,
-    success: { status: 201, body: Pet },
+    success: { status: 201, body: Pet, received: ReceivedPet },
     errors: [...commonErrors, 409, 413, 415, 422],
     idempotent: false,
     acceptsIdempotencyKey: true,
@@ -70,7 +71,7 @@ export const operations = {
     path: '/pets/{petId}',
     summary: 'Get an animal',
     params: z.object({ petId: int64Text }),
-    success: { status: 200, body: Pet },
+    success: { status: 200, body: Pet, received: ReceivedPet },
     errors: [...commonErrors, 404, 410],
     idempotent: true,
     deprecated: {
@@ -83,7 +84,7 @@ export const operations = {
     method: 'GET',
     path: '/store/orders',
     summary: 'Store orders',
-    success: { status: 200, body: Orders },
+    success: { status: 200, body: Orders, received: Orders },
     errors: commonErrors,
     idempotent: true,
   },
@@ -100,8 +101,8 @@ export type OperationInput<Name extends OperationName> = Part<Operations[Name], 
   Part<Operations[Name], 'query'> &
   Part<Operations[Name], 'body'>;
 
-/** The body of a successful response. */
-export type OperationOutput<Name extends OperationName> = z.output<Operations[Name]['success']['body']>;
+/** The body of a successful response, as the client reads it. */
+export type OperationOutput<Name extends OperationName> = z.output<Operations[Name]['success']['received']>;
 
 /** The path at the end of the service's base URL (docs/service.md 9). */
 export const API_PREFIX = '/v1';

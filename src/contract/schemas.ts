@@ -1,3 +1,4 @@
+import { isLosslessNumber, type LosslessNumber } from 'lossless-json';
 import * as z from 'zod/mini';
 import { int64 } from './int64.ts';
 import { fieldError } from './issues.ts';
@@ -23,7 +24,37 @@ export const Pet = z.looseObject({ id: int64, ...NewPet.shape }, fieldError('mus
 export type Pet = z.infer<typeof Pet>;
 
 /** The body of a list of animals (docs/service.md 2.4). */
-export const Pets = z.array(Pet, fieldError('must be a JSON array'));
+export const Pets = listOf(Pet);
+
+/** A number as `parseJson` reads it if it is not a safe integer. */
+const otherNumber = z.custom<bigint | LosslessNumber>(
+  (value) => typeof value === 'bigint' || isLosslessNumber(value),
+);
+
+/**
+ * An animal as any service may send it: with an id and a name. Values that the contract allows are converted as by `Pet`;
+ * all others are kept as received, with every digit.
+ */
+export const ReceivedPet = z.looseObject(
+  {
+    ...Pet.shape,
+    id: z.union([Pet.shape.id, z.string(), otherNumber], fieldError('must be a number or a string')),
+    categoryId: orAnything(Pet.shape.categoryId),
+    status: orAnything(Pet.shape.status),
+  },
+  fieldError('must be a JSON object'),
+);
+export type ReceivedPet = z.infer<typeof ReceivedPet>;
+
+export const ReceivedPets = listOf(ReceivedPet);
+
+function listOf<Element extends z.ZodMiniType>(element: Element) {
+  return z.array(element, fieldError('must be a JSON array'));
+}
+
+function orAnything(schema: z.ZodMiniType) {
+  return z.optional(z.union([schema, z.unknown()]));
+}
 
 /** The body of every error response (docs/service.md 2.5). */
 export const ErrorBody = z.looseObject(

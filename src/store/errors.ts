@@ -70,8 +70,9 @@ function fileSystemHint(errno: string | undefined): string {
     case 'EEXIST':
       return 'choose another directory with --data';
     case 'EMFILE':
-    case 'ENFILE':
       return 'raise the limit of open files (ulimit -n), then start again';
+    case 'ENFILE':
+      return 'the system has too many open files; close other programs, then start again';
     default:
       return 'check the disk and its file system, then start again';
   }

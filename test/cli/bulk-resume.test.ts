@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import {
   ALL,
@@ -8,6 +9,9 @@ import {
   type Step,
   scenario,
 } from '../helpers/bulk-commands.ts';
+import { replyError } from '../helpers/scripted-server.ts';
+
+const diskFull = (response: ServerResponse) => replyError(response, 503, 'storage_full');
 
 describe('a rejected row', () => {
   scenario(
@@ -40,6 +44,11 @@ describe('a rejected row', () => {
       'because of the API key; the next run uses another one',
       { ...INCOMPLETE, code: 4 },
       { env: { PETS_API_KEY: 'pets_new' } },
+    ],
+    [
+      'because of a full disk of the service',
+      { ...INCOMPLETE, args: '--no-retry', replies: { Bella: diskFull }, code: 7 },
+      {},
     ],
     ['because of a wrong base URL', { ...INCOMPLETE, replies: { Bella: 404 }, code: 7 }, {}],
     [
@@ -107,6 +116,31 @@ describe('a lost response', () => {
     { ...LOST, sends: 'Rex Bella' },
     NOT_REPEATED,
     NEVER_AGAIN,
+  );
+  scenario(
+    'has mayHaveBeenAdded in the error that ends the run, and in the result of the row',
+    { supportsKeys: false },
+    {
+      args: '--json',
+      replies: { Bella: 'lost' },
+      code: 6,
+      error: { code: 'outcome_unknown', mayHaveBeenAdded: true },
+    },
+    {
+      args: '--json',
+      code: 8,
+      stdout: /"line":3,"result":"unknown".*"code":"outcome_unknown",.*"mayHaveBeenAdded":true/,
+    },
+  );
+  scenario(
+    'because of Ctrl-C has mayHaveBeenAdded in the error that ends the run',
+    {},
+    {
+      args: '--json',
+      replies: { Bella: 'interrupt' },
+      code: 130,
+      error: { code: 'interrupted', mayHaveBeenAdded: true },
+    },
   );
   scenario(
     'stays open if the repetition is not carried out',

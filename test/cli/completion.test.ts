@@ -19,6 +19,7 @@ const globals = [
   '--max-wait',
   '--timeout',
   '--no-retry',
+  '--strict',
   '--debug',
   '--color',
   '--no-input',
@@ -100,7 +101,7 @@ describe('candidates', () => {
 
 describe('a position decides what is offered', () => {
   test.each<[rule: string, line: string, offered: string]>([
-    ['an option only once', 'list --status=sold --st', ''],
+    ['an option only once', 'list --status=sold --sta', ''],
     ['an option only once, also before the command', '--json list --js', ''],
     ['a short option counts as its long form', 'list -h --he', ''],
     ['a repeatable option again', 'serve --cors https://a.example --co', '--cors --color'],

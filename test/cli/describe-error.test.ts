@@ -21,7 +21,7 @@ const connection: Connection = {
   key: 'pets_secret_k2mX',
   keySource: 'profile staging',
 };
-const failure = (status: number, code = 'a_code') => new ApiFailure(status, { code, message: 'why', status });
+const failure = (status: number, code = 'a_code') => new ApiFailure(status, { code, reason: 'why' });
 const network = (code: string | undefined, message = 'odd') =>
   new NetworkError(message, { code, sent: true });
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -47,16 +47,19 @@ test.each([
     'api.example.com rejected key …k2mX from profile staging: why',
     'pets login --profile staging',
   ],
-  [failure(401), 4, 'a_code', 'why', 'set PETS_API_KEY to a valid key', { keySource: 'PETS_API_KEY' }],
-  [failure(401), 4, 'a_code', 'why', 'nothing was saved', { keySource: 'this login' }],
-  [failure(401), 4, 'a_code', 'why', 'pets serve', { keySource: 'profile local', profile: 'local' }],
-  [failure(403), 4, 'a_code', 'rejected key …k2mX', '--profile staging'],
+  [failure(403), 1, 'a_code', 'api.example.com: why', 'use a key that is allowed to do this'],
+  [new ApiFailure(403), 4, 'http_403', 'rejected key …k2mX', '--profile staging'],
+  [new ApiFailure(403, { reason: 'Forbidden' }), 4, 'http_403', 'rejected key …k2mX', '--profile staging'],
+  [new ApiFailure(400, { reason: 'why' }), 7, 'http_400', 'api.example.com: why', '--debug'],
+  [failure(405), 1, 'a_code', 'why', connection.baseUrl],
+  [failure(408), 1, 'a_code', 'why', 'try again later'],
+  [new ApiFailure(413, { reason: 'why' }), 7, 'http_413', 'why', 'this size'],
   [failure(404), 3, 'a_code', 'why', connection.baseUrl],
   [failure(409), 1, 'a_code', 'why', '--debug'],
   [failure(422), 1, 'a_code', 'why', '--debug'],
   [failure(422, 'idempotency_mismatch'), 1, 'idempotency_mismatch', 'why', 'another --idempotency-key'],
   [failure(500), 7, 'a_code', 'why', 'try again'],
-  [new ApiFailure(502, undefined), 7, 'http_502', 'HTTP status 502', 'try again'],
+  [new ApiFailure(502), 7, 'http_502', 'HTTP status 502', 'try again'],
   [
     new RateLimitError(NOW + 30_000),
     5,
@@ -65,7 +68,7 @@ test.each([
     'or wait with --max-wait 34. To check the limit now: pets profiles --check',
   ],
   [
-    new RateLimitError(NOW + 30_000, { error: { code: 'key_banned', message: 'stop', status: 429 } }),
+    new RateLimitError(NOW + 30_000, { code: 'key_banned', reason: 'stop' }),
     5,
     'key_banned',
     'stop',
@@ -150,13 +153,14 @@ test.each([
       [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
       [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no response within 0.2 s'],
       [failure(503), 6, 'outcome_unknown', 'why'],
-      [new ContractError(200, 'not JSON'), 7, 'contract_error', 'not JSON'],
+      [new ContractError(200, 'not JSON'), 6, 'outcome_unknown', 'not JSON'],
       [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
     ] as const) {
       const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });
       expect(describeError(new CallError(error, { ...connection, profile, keySource }), NOW)).toMatchObject({
         exitCode,
         code,
+        mayHaveBeenAdded: true,
         message: `api.example.com: outcome unknown (${reason}); the animal may or may not have been added`,
         hint: expect.stringContaining(`check whether the animal was added: ${hint}`),
       });
@@ -164,14 +168,43 @@ test.each([
   },
 );
 
+test.each([
+  ['http://127.0.0.1:7387/v1', 'ECONNREFUSED', 'is the local service running? Start it: pets serve'],
+  [
+    'http://localhost:8080/v1',
+    'ECONNREFUSED',
+    'is the local service running? Start it: pets serve --port 8080',
+  ],
+  ['http://127.0.0.1:7387/v1', 'ECONNRESET', 'check the network'],
+  ['https://127.0.0.1:7387/v1', 'ECONNREFUSED', 'check the network'],
+  ['http://192.0.2.1:7387/v1', 'ECONNREFUSED', 'check the network'],
+])('the hint for %s with %s: %s', (baseUrl, code, hint) => {
+  const described = describeError(new CallError(network(code), { ...connection, baseUrl }), NOW);
+  expect(described.hint?.startsWith(hint)).toBe(true);
+});
+
+test.each([
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'an unknown authority', 'NODE_EXTRA_CA_CERTS'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'an unknown authority', 'NODE_EXTRA_CA_CERTS'],
+  ['CERT_HAS_EXPIRED', 'certificate has expired', 'check the network'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'for another host name', 'check the network'],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not use https', 'check the network'],
+])('a certificate error, %s, is explained', (code, message, hint) => {
+  const described = describeError(new CallError(network(code), connection), NOW);
+  expect(described.message).toContain(message);
+  expect(described.hint).toContain(hint);
+});
+
+const proxy = { address: 'http://ada:hunter2@proxy.example.com:3128', variable: 'HTTPS_PROXY' };
+
 test('the hint names the proxy, which may be the cause of the error', () => {
-  const error = new CallError(network('ECONNREFUSED'), connection, { proxy: 'proxy.example.com:3128' });
+  const error = new CallError(network('ECONNREFUSED'), connection, { proxy });
   expect(describeError(error, NOW).hint).toContain('the proxy proxy.example.com:3128');
 });
 
 test.each([
   failure(500, connection.key),
-  new ApiFailure(500, { code: 'x', message: `Bearer ${connection.key}`, status: 500 }),
+  new ApiFailure(500, { code: 'x', reason: `Bearer ${connection.key}` }),
   new ContractError(200, `the reply is not JSON but ${connection.key}`),
   network(undefined, connection.key),
   new Error(connection.key),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { proxyFor } from '../../src/cli/connection/connect.ts';
+import { proxyFor } from '../../src/cli/connection/proxy.ts';
 import { CliError } from '../../src/cli/errors/errors.ts';
 
 const SHOP = 'http://shop.invalid/v1';
@@ -7,26 +7,68 @@ const SHOP = 'http://shop.invalid/v1';
 describe('proxyFor', () => {
   const proxy = 'http://proxy.example:3128';
   const secure = 'https://shop.invalid/v1';
-  test.each<[string, string, Record<string, string>, string | undefined, except?: string]>([
+  test.each<[string, string, Record<string, string>, variable: string | undefined]>([
     ['no variable', SHOP, {}, undefined],
     ['an empty value counts as unset', SHOP, { HTTP_PROXY: '', https_proxy: '' }, undefined],
-    ['HTTP_PROXY for http', SHOP, { HTTP_PROXY: proxy }, proxy],
-    ['https_proxy for https', secure, { https_proxy: proxy }, proxy],
+    ['HTTP_PROXY for http', SHOP, { HTTP_PROXY: proxy }, 'HTTP_PROXY'],
+    ['https_proxy for https', secure, { https_proxy: proxy }, 'https_proxy'],
     ['HTTP_PROXY is not used for https', secure, { HTTP_PROXY: proxy }, undefined],
     ['HTTPS_PROXY is not used for http', SHOP, { HTTPS_PROXY: proxy }, undefined],
-    ['a host and port without a protocol', SHOP, { http_proxy: 'proxy.example:3128' }, proxy],
-    ['lower case takes precedence', SHOP, { http_proxy: proxy, HTTP_PROXY: 'http://other' }, proxy],
+    ['a host and port without a protocol', SHOP, { http_proxy: 'proxy.example:3128' }, 'http_proxy'],
+    ['lower case takes precedence', SHOP, { http_proxy: proxy, HTTP_PROXY: 'http://other' }, 'http_proxy'],
     ['even if it is empty', SHOP, { http_proxy: '', HTTP_PROXY: proxy }, undefined],
-    ['NO_PROXY', SHOP, { HTTP_PROXY: proxy, NO_PROXY: 'a,b' }, proxy, 'a,b'],
-    ['no_proxy takes precedence', SHOP, { HTTP_PROXY: proxy, NO_PROXY: 'a', no_proxy: 'b' }, proxy, 'b'],
-  ])('%s (%s, %j)', (_name, baseUrl, env, address, except) => {
-    expect(proxyFor(baseUrl, env)).toEqual(address && { address, ...(except && { except }) });
+    ['no_proxy', SHOP, { HTTP_PROXY: proxy, no_proxy: 'shop.invalid', NO_PROXY: 'a' }, undefined],
+    ['no_proxy takes precedence', SHOP, { HTTP_PROXY: proxy, NO_PROXY: '*', no_proxy: 'b' }, 'HTTP_PROXY'],
+    ['SOCKS for another protocol', SHOP, { HTTPS_PROXY: 'socks://proxy' }, undefined],
+    ['SOCKS for other hosts', SHOP, { HTTP_PROXY: 'socks://proxy', NO_PROXY: 'shop.invalid' }, undefined],
+    ['SOCKS for other machines', 'http://127.0.0.1/v1', { HTTP_PROXY: 'socks://proxy' }, undefined],
+  ])('%s (%s, %j)', (_name, baseUrl, env, variable) => {
+    expect(proxyFor(baseUrl, env)).toEqual(variable && { address: proxy, variable });
+  });
+
+  test.each<[noProxy: string, host: string, isUsed: boolean]>([
+    ['shop.invalid', 'shop.invalid', false],
+    ['SHOP.invalid', 'shop.INVALID', false],
+    ['invalid', 'shop.invalid', false],
+    ['.invalid', 'shop.invalid', false],
+    ['*.invalid', 'shop.invalid', false],
+    ['a, shop.invalid b', 'shop.invalid', false],
+    ['*', 'shop.invalid', false],
+    ['shop.invalid:80', 'shop.invalid', false],
+    ['shop.invalid:80', 'shop.invalid:8080', true],
+    ['shop.invalid:8080', 'shop.invalid:8080', false],
+    ['op.invalid', 'shop.invalid', true],
+    ['', 'shop.invalid', true],
+    [',', 'shop.invalid', true],
+    ['10.0.0.1', '10.0.0.1', false],
+    ['0.0.0.1', '10.0.0.1', true],
+    ['10.0.0.0/8', '10.1.2.3', false],
+    ['10.0.0.0/8', '11.1.2.3', true],
+    ['10.0.0.0/33', '10.0.0.0', true],
+    ['10.0.0.0/x', '10.0.0.0', true],
+    ['10.0.0.0/8', 'shop.invalid', true],
+    ['fd00::1', '[fd00::1]', false],
+    ['[fd00::1]:80', '[fd00::1]', false],
+    ['fd00::/8', '[fd12::1]', false],
+    ['fd00::/8', '[fe80::1]', true],
+  ])('with NO_PROXY %j for %s is used: %s', (noProxy, host, isUsed) => {
+    const env = { HTTP_PROXY: proxy, NO_PROXY: noProxy };
+    expect(proxyFor(`http://${host}/v1`, env) !== undefined).toBe(isUsed);
+  });
+
+  test.each([
+    ...['localhost', '127.0.0.1', '127.1.2.3', '[::1]', 'LOCALHOST'].map((host) => [host, false] as const),
+    ...['localhost.example', '128.0.0.1', '10.0.0.1'].map((host) => [host, true] as const),
+  ])('is used for %s: %s', (host, isUsed) => {
+    const env = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy };
+    expect(proxyFor(`https://${host}:8443/v1`, env)?.address).toBe(isUsed ? proxy : undefined);
   });
 
   test.each([
     'socks5://user:hunter2@proxy',
     'ftp://user:hunter2@proxy',
     'http://user:hunter2@',
+    'http://user:hunter2%zz@proxy',
     'http://a b',
   ])('an invalid proxy is refused without printing it: %s', (text) => {
     const refused = () => proxyFor(SHOP, { HTTP_PROXY: text });

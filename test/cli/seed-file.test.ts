@@ -177,7 +177,8 @@ test('the first twenty errors are listed, and the others are counted by kind', a
   );
 });
 
-const NOT_ANIMALS = 'FILE must be an array of animals, or an object with the arrays "pets" and "orders"';
+const NOT_ANIMALS =
+  'FILE must be an array of animals, or an object with an array "pets" and optionally an array "orders"';
 
 test.each<[string, unknown]>([
   ['', 'FILE: invalid JSON: Unexpected end of JSON input'],

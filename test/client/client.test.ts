@@ -15,7 +15,12 @@ describe('a call', () => {
       {
         method: 'GET',
         url: '/v1/pets?limit=5&status=sold',
-        headers: { authorization: 'Bearer pets_key', accept: 'application/json' },
+        headers: {
+          authorization: 'Bearer pets_key',
+          accept: 'application/json',
+          'accept-encoding': 'gzip, br',
+          'user-agent': 'pets/test',
+        },
       },
     ]);
   });

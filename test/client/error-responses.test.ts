@@ -22,7 +22,7 @@ const rows: Row[] = [
   // Neither operation has a 404, so the base URL must be wrong.
   ['404', 404, error(404), {}, ContractError, { isAmbiguous: false }],
   ['404 with HTML', 404, HTML, asHtml, ContractError, { isAmbiguous: false }],
-  ['407', 407, HTML, asHtml, ContractError, { isAmbiguous: false }],
+  ['407', 407, HTML, asHtml, ApiFailure, { isAmbiguous: false }],
   ['408', 408, error(408), {}, ApiFailure, { sends: 3, isAmbiguous: true }],
   ['409', 409, error(409), {}, ApiFailure, { isAmbiguous: false }],
   ['429', 429, error(429), { 'Retry-After': '3600' }, RateLimitError, { isAmbiguous: false }],
@@ -47,19 +47,30 @@ test.each(rows)('%s', async (_name, status, body, headers, kind, { sends = 1, is
 });
 
 describe('a success with an invalid body: a ContractError, and a creation is ambiguous', () => {
-  test.each([
+  const unreadable: [string, unknown][] = [
     ['HTML', HTML],
     ['an empty body', ''],
     ['incomplete JSON', '{"id":1,'],
     ['JSON nested 100,000 levels deep', '['.repeat(100_000)],
     ['an animal without an id', { ...PET, id: undefined }],
-    ['an id beyond int64', '{"id":9223372036854775808,"name":"Rex","categoryId":3}'],
+    ['an id that is null', { ...PET, id: null }],
+    ['a name that is null', { ...PET, name: null }],
+    ['null', 'null'],
+    ['an array in an array', [[PET]]],
     ['an array with an animal without an id', [{ name: 'Rex', categoryId: 3 }]],
-  ])('%s', async (_name, body) => {
+  ];
+  const odd: [string, unknown][] = [
+    ['an id that is a string', { ...PET, id: '1' }],
+    ['an id beyond int64', '{"id":9223372036854775808,"name":"Rex","categoryId":3}'],
+  ];
+  test.each([
+    ...unreadable.map((row) => [false, ...row] as const),
+    ...[...unreadable, ...odd].map((row) => [true, ...row] as const),
+  ])('strict: %s, %s', async (strict, _name, body) => {
     const server = await scriptedServer(({ method }, response) =>
       reply(response, method === 'GET' ? 200 : 201, body),
     );
-    const { client } = testClient(server.url);
+    const { client } = testClient(server.url, { strict });
     expect(await rejection(list(client))).toBeInstanceOf(ContractError);
     const failure = await rejection(add(client));
     expect(failure).toBeInstanceOf(OutcomeUnknownError);

@@ -42,11 +42,31 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
     expect(pages).toEqual([1, 2, 3, 4].map((page) => ({ ids: [page], more: page < 4 ? 'yes' : 'no' })));
   });
 
-  const other = { Link: '<http://a.test/pets>; rel="next"' };
-  const invalid = { Link: '<http://[>; rel="next"' };
+  test.each([
+    ['another scheme', 'https://127.0.0.1/v1/pets?page=2'],
+    ['another host and port', 'http://internal.test:8080/v1/pets?page=2#top'],
+    ['a user and password', 'http://user:secret@internal.test/v1/pets?page=2'],
+    ['a host only', '//internal.test/v1/pets?page=2'],
+    ['a path with dots', 'http://internal.test/old/../v1/pets?page=2'],
+  ])('of a link with %s are requested from the origin of the base URL', async (_name, target) => {
+    const { pages, server } = await collect(
+      (_, response, count) =>
+        reply(response, 200, [PET], count === 1 ? { Link: `<${target}>; rel="next"` } : {}),
+      { all },
+    );
+    expect(pages).toHaveLength(2);
+    expect(server.requests.map(({ url }) => url)).toEqual(['/v1/pets?limit=2', '/v1/pets?page=2']);
+  });
+
+  const to =
+    (target: string): Handler =>
+    (_, response) =>
+      reply(response, 200, [PET], { Link: `<${target}>; rel="next"` });
   test.each<[string, Handler, number, string]>([
-    ['another origin', (_, response) => reply(response, 200, [PET], other), 1, 'http://a.test'],
-    ['an invalid URL', (_, response) => reply(response, 200, [PET], invalid), 1, 'http://['],
+    ['another origin outside the base path', to('http://a.test/pets'), 1, 'http://a.test'],
+    ['another origin next to the base path', to('http://a.test/v10/pets'), 1, 'http://a.test'],
+    ['another origin above the base path', to('http://a.test/v1/../keys'), 1, 'http://a.test'],
+    ['another protocol', to('mailto:a@b.test'), 1, 'another origin (null)'],
     [
       'an earlier page',
       (_, response, count) => reply(response, 200, [PET], link(count % 2)),

@@ -1,10 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { ApiFailure, NetworkError, OutcomeUnknownError } from '../../src/client/errors.ts';
+import {
+  ApiFailure,
+  NetworkError,
+  OutcomeUnknownError,
+  ProxyError,
+  TimeoutError,
+} from '../../src/client/errors.ts';
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { proxyServer } from '../helpers/proxy.ts';
+import { rawServer } from '../helpers/raw-server.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { tlsServer } from '../helpers/tls-server.ts';
 
 const SHOP = 'http://shop.invalid/v1';
 const SECURE_SHOP = 'https://shop.invalid/v1';
@@ -19,7 +27,7 @@ async function serviceWithProxy() {
 describe('a proxy for http', () => {
   test('gets requests with an absolute URL', async () => {
     const { server, proxy } = await serviceWithProxy();
-    const { client, attempts } = testClient(SHOP, { proxy: { address: proxy.url } });
+    const { client, attempts } = testClient(SHOP, { proxy: proxy.url });
     expect(await list(client)).toMatchObject({ value: [{ id: 1n }] });
     await add(client);
     expect(proxy.requests).toEqual(['GET http://shop.invalid/v1/pets', 'POST http://shop.invalid/v1/pets']);
@@ -30,21 +38,10 @@ describe('a proxy for http', () => {
     expect([server.requests.length, attempts.length]).toEqual([2, 2]);
   });
 
-  test.each<[string, boolean]>([
-    ['shop.example,127.0.0.1', false],
-    ['shop.example', true],
-    ['', true],
-  ])('with NO_PROXY %j is used: %s', async (except, isUsed) => {
-    const { server, proxy } = await serviceWithProxy();
-    await list(testClient(server.url, { proxy: { address: proxy.url, except } }).client);
-    expect(proxy.requests).toHaveLength(isUsed ? 1 : 0);
-    expect(server.requests).toHaveLength(1);
-  });
-
   test('gets the user name and password of its URL', async () => {
     const { proxy } = await serviceWithProxy();
     const address = proxy.url.replace('//', '//ada:hunter2@');
-    await list(testClient(SHOP, { proxy: { address } }).client);
+    await list(testClient(SHOP, { proxy: address }).client);
     const basic = `Basic ${Buffer.from('ada:hunter2').toString('base64')}`;
     expect(proxy.headers[0]?.['proxy-authorization']).toBe(basic);
     expect(proxy.requests).toEqual(['GET http://shop.invalid/v1/pets']);
@@ -54,16 +51,24 @@ describe('a proxy for http', () => {
 describe('a proxy that refuses', () => {
   const attempt = async (baseUrl: string, refuse: number, call: typeof list | typeof add) => {
     const proxy = await proxyServer(1, { refuse });
-    const { client, attempts } = testClient(baseUrl, { proxy: { address: proxy.url } });
+    const { client, attempts } = testClient(baseUrl, { proxy: proxy.url });
     return { failure: (await rejection(call(client))) as Error, proxy, attempts };
   };
 
-  test.each([407, 502, 403])('a tunnel with %i: nothing was sent', async (status) => {
+  test.each([
+    [407, 1],
+    [403, 1],
+    [502, 3],
+  ])('a tunnel with %i: nothing was sent, after %i requests', async (status, count) => {
     for (const call of [list, add]) {
       const { failure, proxy } = await attempt(SECURE_SHOP, status, call);
-      expect(failure).toBeInstanceOf(NetworkError);
-      expect(failure).toMatchObject({ sent: false, message: expect.stringContaining(String(status)) });
-      expect(new Set(proxy.requests)).toEqual(new Set(['CONNECT shop.invalid:443']));
+      expect(failure).toBeInstanceOf(ProxyError);
+      expect(failure).toMatchObject({
+        status,
+        sent: false,
+        message: expect.stringContaining(String(status)),
+      });
+      expect(proxy.requests).toEqual(Array(count).fill('CONNECT shop.invalid:443'));
       expect(proxy.tunnelled()).toBe('');
     }
   });
@@ -71,7 +76,7 @@ describe('a proxy that refuses', () => {
   test('a request with 407: nothing was forwarded, and there is no retry', async () => {
     for (const call of [list, add]) {
       const { failure, attempts } = await attempt(SHOP, 407, call);
-      expect(failure).toBeInstanceOf(NetworkError);
+      expect(failure).toBeInstanceOf(ProxyError);
       expect(failure).toMatchObject({ sent: false, message: expect.stringContaining('407') });
       expect(attempts).toHaveLength(1);
     }
@@ -87,9 +92,44 @@ describe('a proxy that refuses', () => {
 
 test.each([SHOP, SECURE_SHOP])('a proxy that does not run: nothing was sent to %s', async (baseUrl) => {
   const address = `http://127.0.0.1:${await closedPort()}`;
-  const { client, attempts } = testClient(baseUrl, { proxy: { address } });
+  const { client, attempts } = testClient(baseUrl, { proxy: address });
   expect(await rejection(add(client))).toMatchObject({ code: 'ECONNREFUSED', sent: false });
   expect(attempts).toHaveLength(3);
+});
+
+test('a proxy that closes the connection instead of opening a tunnel is asked once per attempt', async () => {
+  let connections = 0;
+  const proxy = await rawServer((socket) => {
+    connections++;
+    socket.once('data', () => socket.destroy());
+  });
+  const { client, attempts } = testClient(SECURE_SHOP, { proxy: `http://127.0.0.1:${proxy.port}` });
+  expect(await rejection(add(client))).toMatchObject({ code: 'ECONNRESET', sent: false });
+  expect([connections, attempts.length]).toEqual([3, 3]);
+});
+
+test('a certificate error of the service behind a tunnel is not an error of the proxy', async () => {
+  const { port } = await tlsServer('self-signed');
+  const proxy = await proxyServer(port);
+  const { client } = testClient(SECURE_SHOP, { proxy: proxy.url });
+  const failure = await rejection(list(client));
+  expect(failure).toBeInstanceOf(NetworkError);
+  expect(failure).not.toBeInstanceOf(ProxyError);
+});
+
+test('a proxy that does not respond: the attempt expires and nothing was sent', async () => {
+  let expire = () => {};
+  const proxy = await rawServer(() => expire());
+  const { client } = testClient(SECURE_SHOP, {
+    proxy: `http://127.0.0.1:${proxy.port}`,
+    startTimer: (callback) => {
+      expire = callback;
+      return undefined;
+    },
+  });
+  const failure = await rejection(add(client));
+  expect(failure).toBeInstanceOf(TimeoutError);
+  expect(failure).toMatchObject({ sent: false });
 });
 
 describe('the command', () => {
@@ -105,6 +145,50 @@ describe('the command', () => {
     const { server, proxy } = await serviceWithProxy();
     const { code } = await runInTerminal(['list'], { env: env(server.url, proxy.url) });
     expect([code, proxy.requests, server.requests.length]).toEqual([0, [], 1]);
+  });
+
+  test.each<[refuse: number | undefined, user: string, message: string, hint: string]>([
+    [
+      407,
+      '',
+      'the proxy PROXY requires a user and password (407)',
+      'set HTTPS_PROXY to http://USER:PASSWORD@PROXY;',
+    ],
+    [
+      407,
+      'ada:hunter2@',
+      'the proxy PROXY rejected the user and password in HTTPS_PROXY (407)',
+      'set HTTPS_PROXY to',
+    ],
+    [403, '', 'the proxy PROXY refused to connect to shop.invalid (403)', 'check HTTPS_PROXY;'],
+    [undefined, 'ada:hunter2@', 'cannot reach the proxy PROXY: connection refused', 'check HTTPS_PROXY;'],
+  ])('explains the response %s of a proxy with the user %j', async (refuse, user, message, hint) => {
+    const port = refuse === undefined ? await closedPort() : (await proxyServer(1, { refuse })).port;
+    const proxy = `127.0.0.1:${port}`;
+    const { stderr } = await runInTerminal(['list', '--json'], {
+      env: env(SECURE_SHOP, `http://${user}${proxy}`),
+    });
+    const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+    expect(error).toMatchObject({
+      code: 'network_error',
+      exitCode: 6,
+      message: message.replace('PROXY', proxy),
+    });
+    expect(error.hint).toContain(hint.replace('@PROXY', `@${proxy}`));
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  test('profiles --check asks a proxy that requires a password only once', async () => {
+    const proxy = await proxyServer(1, { refuse: 407 });
+    const profile = JSON.stringify({ baseUrl: SECURE_SHOP, key: 'pets_k' });
+    const { stdout } = await runInTerminal(['profiles', '--check', '--json'], {
+      env: { HTTPS_PROXY: proxy.url },
+      files: { 'prod.json': profile, 'staging.json': profile },
+    });
+    const messages = JSON.parse(stdout).map(({ check }: { check?: { message: string } }) => check?.message);
+    const refused = expect.stringContaining('requires a user and password (407)');
+    expect(messages).toEqual([refused, refused, undefined]);
+    expect(proxy.requests).toEqual(['CONNECT shop.invalid:443']);
   });
 
   const secrets = ['hunter2', Buffer.from('ada:hunter2').toString('base64'), 'pets_secret_key'];

@@ -21,7 +21,7 @@ const responses = fc
     after: fc.option(anySeconds, { nil: undefined }),
     reset: fc.option(anySeconds, { nil: undefined }),
     remaining: fc.constantFrom('0', '17', undefined),
-    code: fc.constantFrom('idempotency_in_flight', 'other', undefined),
+    code: fc.constantFrom('idempotency_in_flight', 'storage_full', 'other', undefined),
   })
   .map(({ status, after, reset, remaining, code }): Step => {
     const headers = {
@@ -36,7 +36,11 @@ const responses = fc
       outcome: response(status, headers, code),
       floor: status === 429 ? requested : (after ?? 0) * 1_000,
       coolDown: status === 429 ? requested : windowEnd,
-      isAmbiguous: status <= 303 || status === 408 || status >= 500 || isInProgress(status, code),
+      isAmbiguous:
+        status <= 303 ||
+        status === 408 ||
+        (status >= 500 && !(status === 503 && code === 'storage_full')) ||
+        isInProgress(status, code),
     };
   });
 const errors = fc
@@ -89,7 +93,12 @@ test('a call is never sent too early, never waits longer than allowed, and never
       };
       const request = { method: 'GET', url: new URL(service.baseUrl), headers: {} } as const;
       const success = policy.idempotent ? 200 : 201;
-      const result = await requestWithRetry(options, request, { ...policy, success, ignoreCoolDown: false });
+      const isSuccess = (status: number) => status === success;
+      const result = await requestWithRetry(options, request, {
+        ...policy,
+        isSuccess,
+        ignoreCoolDown: false,
+      });
 
       for (const [index, { at }] of sent.entries()) {
         for (const earlier of sent.slice(0, index)) {

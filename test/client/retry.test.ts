@@ -7,6 +7,8 @@ import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from
 
 const inProgress = (headers: HttpHeaders = {}) => response(409, headers, 'idempotency_in_flight');
 const creation = { idempotent: false };
+/** A creation that may have been applied. */
+const ambiguousCreation = { idempotent: false, ambiguous: true };
 const supported = { idempotent: false, supportsIdempotency: true };
 
 type Case = [string, AttemptOutcome, Partial<RetryState>];
@@ -86,6 +88,7 @@ describe('after an error', () => {
     ['a network error without a code', networkError(undefined, true), {}],
     ['a timeout', timeout(true), {}],
     ['a timeout of a creation with a supported key', timeout(true), supported],
+    ['503 of a creation that was not carried out', response(503, {}, 'storage_full'), creation],
     ...everyStatus({}),
     ...everyStatus(supported),
   ])('%s is retried, at most twice (%#)', (_name, outcome, change) => {
@@ -96,9 +99,9 @@ describe('after an error', () => {
   });
 
   test.each<[...Case]>([
-    ['a reset connection of a creation', networkError('ECONNRESET', true), creation],
-    ['a timeout of a creation', timeout(true), creation],
-    ...everyStatus(creation),
+    ['a reset connection of a creation', networkError('ECONNRESET', true), ambiguousCreation],
+    ['a timeout of a creation', timeout(true), ambiguousCreation],
+    ...everyStatus(ambiguousCreation),
     ['a response that is too large', { error: new ContractError(200, 'too large') }, supported],
     ['an interrupt', { error: new InterruptedError() }, {}],
     ['a deferred attempt', { error: new DeferredError('deferred') }, {}],

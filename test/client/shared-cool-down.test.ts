@@ -12,7 +12,7 @@ const SECOND = 1_000;
 
 type Step = { status: number; headers?: (clock: ManualClock) => Record<string, string> };
 
-/** A service that responds with one step per request and then with success. `process()` creates another client. */
+/** Starts a service that responds to the first requests with `steps`, and then with success. `process()` creates a client. */
 async function machine(...steps: Step[]) {
   const directory = join(await temporaryDirectory(), 'services');
   const clock = manualClock();

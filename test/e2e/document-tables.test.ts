@@ -83,9 +83,9 @@ test('the README lists every command', () => {
 
 /** The exit code of the program for an error response of the service. */
 function exitCodeOf(code: ErrorCode): number {
-  const body = { code, message: 'no', status: errorCodes[code] };
-  const failure =
-    body.status === 429 ? new RateLimitError(0, { error: body }) : new ApiFailure(body.status, body);
+  const status = errorCodes[code];
+  const error = { code, reason: 'no' };
+  const failure = status === 429 ? new RateLimitError(0, error) : new ApiFailure(status, error);
   const connection: Connection = {
     profile: 'prod',
     baseUrl: 'https://api.example.com/v1',

@@ -23,7 +23,7 @@ const program = async (argv: readonly string[], columns?: number) => {
 
 const wordsOf = (line: string) => line.split(' ').map((word) => (word === "''" ? '' : word));
 
-/** The output of the built command in a directory that has only these files of the package. */
+/** Runs the built command in a directory that has only its entry, package.json and these files of dist. */
 async function runPart(line: string, files: readonly string[]) {
   const directory = await temporaryDirectory();
   // Copy the entry, because it looks for the other files in its own directory. A link would lead to dist/.

@@ -111,7 +111,20 @@ async function withLostResponses({ run }: Samples): Promise<void> {
   await run(machine, 'add --from <file>', ['add', '--from', a], { exit: 8 });
 }
 
-/** Collects the messages for every reason to wait, and for attempts that fail. */
+/** Animals that do not match the specification. */
+async function withOddAnimals({ run }: Samples): Promise<void> {
+  const machine = await shopWith((_, response) =>
+    reply(response, 200, [
+      { id: 'a1', name: 'Rex', categoryId: null, status: null },
+      { id: 2, name: 'Rex', status: 'lost' },
+    ]),
+  );
+  await run(machine, 'list', ['list']);
+  await run(machine, 'list --ndjson', ['list', '--ndjson']);
+  await run(machine, undefined, ['list', '--strict'], { exit: 7 });
+}
+
+/** Every reason to wait, and attempts that fail. */
 async function withWaits({ run }: Samples): Promise<void> {
   const busy = await shopWith((request, response, count) => {
     if (count === 1) return request.socket.destroy();
@@ -151,7 +164,7 @@ async function withProgress({ run }: Samples): Promise<void> {
 
 test('the output of every command with --json has the types in docs/json-output.md, and every type has a sample', async () => {
   const samples = collectSamples();
-  const parts = [withRealService, withoutData, withLostResponses, withWaits, withProgress];
+  const parts = [withRealService, withoutData, withLostResponses, withOddAnimals, withWaits, withProgress];
   await Promise.all(parts.map((part) => part(samples)));
   const json = samples.samples.map((sample) => sample.json);
   expect(json.filter((text) => text.includes(`"categoryId":${BIG}`))).not.toEqual([]);

@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'vitest';
+import { inventoryWithAbsoluteLinks } from '../helpers/express.ts';
+import { closedPort } from '../helpers/listen.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
 import {
   haproxyInFront,
   hasProxy,
   nginxInFront,
   PROXY_NAMES,
+  PROXY_PASSWORD,
+  PROXY_USER,
   type ProxyName,
   squid,
+  squidWithPassword,
   startProxy,
   tinyproxy,
+  tinyproxyWithPassword,
+  withLog,
 } from '../helpers/real-proxies.ts';
 
 // These tests run the command and the service with proxies of other projects between them.
@@ -23,14 +30,18 @@ const THROUGH: Record<ProxyName, (host: string) => Promise<{ host: string; env: 
 
 const reverse = (port: number) => ({ host: `127.0.0.1:${port}`, env: {} });
 const forward = (host: string, port: number) => ({
-  host,
-  // A proxy is used for loopback only if NO_PROXY is set without it.
-  env: { http_proxy: `http://127.0.0.1:${port}`, no_proxy: 'none.invalid' },
+  // The command connects to loopback addresses directly, but not to this address, which is the same machine.
+  host: host.replace('127.0.0.1', ANY_ADDRESS),
+  env: { http_proxy: `http://127.0.0.1:${port}`, PETS_ALLOW_HTTP: '1' },
 });
+const ANY_ADDRESS = '0.0.0.0';
+
+const startService = async () =>
+  serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile', '--allow-host', ANY_ADDRESS]);
 
 describe.each(PROXY_NAMES)('through %s', (name) => {
   test.skipIf(!hasProxy(name))('list, add and get work', async () => {
-    const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
+    const service = await startService();
     const machine = await freshMachine();
     const { host, env } = await THROUGH[name](new URL(service.url).host);
     await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: service.key });
@@ -42,5 +53,116 @@ describe.each(PROXY_NAMES)('through %s', (name) => {
     expect(added).toMatchObject({ code: 0 });
     const { id } = JSON.parse(added.stdout);
     expect(JSON.parse((await pets(['get', String(id), '--json'])).stdout)).toMatchObject({ name: 'Rex' });
+  });
+});
+
+describe('through nginx', () => {
+  const gzip = 'gzip on; gzip_min_length 1; gzip_proxied any; gzip_types application/json;';
+
+  test.skipIf(!hasProxy('nginx'))('compressed lists are read', async () => {
+    const service = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
+    const machine = await freshMachine();
+    const port = await startProxy('nginx', nginxInFront(new URL(service.url).host, gzip));
+    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: service.key });
+    const listed = await machine.pets(['list', '--all', '--json', '--debug']);
+    expect(JSON.parse(listed.stdout)).toHaveLength(66);
+    const [attempt] = listed.stderr.split('\n').map((line) => line && JSON.parse(line));
+    expect(attempt.debug).toMatchObject({
+      request: { 'Accept-Encoding': 'gzip, br', 'User-Agent': expect.stringMatching(/^pets\/\d/) },
+      headers: { 'content-encoding': 'gzip' },
+    });
+  });
+
+  test.skipIf(!hasProxy('nginx'))('links to the address of the service behind it are followed', async () => {
+    const host = await inventoryWithAbsoluteLinks();
+    const port = await startProxy('nginx', nginxInFront(host));
+    const machine = await freshMachine();
+    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: 'pets_k' });
+    const listed = await machine.pets(['list', '--all', '--json', '--debug']);
+    expect(JSON.parse(listed.stdout)).toHaveLength(3);
+    expect(listed.stderr).not.toContain(`"url":"http://${host}`);
+  });
+});
+
+const WITH_PASSWORD = { squid: squidWithPassword, tinyproxy: tinyproxyWithPassword } as const;
+
+describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {
+  const start = async () => {
+    const { configure, readLog } = withLog(WITH_PASSWORD[name]);
+    return { proxy: `127.0.0.1:${await startProxy(name, configure)}`, readLog };
+  };
+
+  test.skipIf(!hasProxy(name))(
+    'is asked once without one, and the error explains where to put it',
+    async () => {
+      const { proxy, readLog } = await start();
+      const machine = await freshMachine();
+      await machine.saveProfile('prod', { baseUrl: 'https://shop.invalid/v1', key: 'pets_k' });
+      const env = { https_proxy: `http://${proxy}` };
+      const { code, stderr } = await machine.pets(['list'], { env });
+      expect(code).toBe(6);
+      expect(stderr).toContain(`the proxy ${proxy} requires a user and password (407)`);
+      expect(stderr).toContain(`set https_proxy to http://USER:PASSWORD@${proxy};`);
+      expect((await readLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
+    },
+  );
+
+  test.skipIf(!hasProxy(name))('accepts the user and password in http_proxy', async () => {
+    const service = await startService();
+    const { proxy, readLog } = await start();
+    const machine = await freshMachine();
+    const { host, env } = forward(new URL(service.url).host, 0);
+    await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: service.key });
+    const http_proxy = `http://${PROXY_USER}:${PROXY_PASSWORD}@${proxy}`;
+    const { code, stdout } = await machine.pets(['list', '--json'], { env: { ...env, http_proxy } });
+    expect([code, JSON.parse(stdout).length]).toEqual([0, 20]);
+    expect(await readLog()).toContain(`GET http://${host}/v1/pets`);
+  });
+
+  test.skipIf(!hasProxy(name))('is asked once with a wrong password', async () => {
+    const { proxy, readLog } = await start();
+    const machine = await freshMachine();
+    await machine.saveProfile('prod', { baseUrl: 'https://shop.invalid/v1', key: 'pets_k' });
+    const env = { https_proxy: `http://${PROXY_USER}:hunter3@${proxy}` };
+    const { code, stderr } = await machine.pets(['list'], { env });
+    expect(code).toBe(6);
+    expect(stderr).toContain(`the proxy ${proxy} rejected the user and password in https_proxy (40`);
+    expect(stderr).not.toContain('hunter3');
+    expect((await readLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
+  });
+});
+
+test.skipIf(!hasProxy('squid'))('an error page of squid is shown, and the hint names the proxy', async () => {
+  const proxy = `127.0.0.1:${await startProxy('squid', squid())}`;
+  const host = `${ANY_ADDRESS}:${await closedPort()}`;
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: 'pets_k' });
+  const env = { http_proxy: `http://${proxy}`, PETS_ALLOW_HTTP: '1' };
+  const { code, stderr } = await machine.pets(['list', '--no-retry'], { env });
+  expect(code).toBe(7);
+  expect(stderr).toContain(`${host}: HTTP status 503 (Content-Type: text/html): ERROR The requested URL`);
+  expect(stderr).toContain(`the response may come from the proxy ${proxy}; try again later`);
+});
+
+describe("nginx's own errors", () => {
+  test.skipIf(!hasProxy('nginx')).each([
+    [
+      '413',
+      ['add', 'Rex', '--category', '3'],
+      'client_max_body_size 1;',
+      7,
+      '413 Request Entity Too Large nginx',
+    ],
+    ['502', ['add', 'Rex', '--category', '3'], '', 6, '502 Bad Gateway nginx'],
+    ['502', ['list'], '', 7, '502 Bad Gateway nginx'],
+  ])('%s: %j shows its text', async (status, argv, location, exitCode, text) => {
+    const machine = await freshMachine();
+    const port = await startProxy('nginx', nginxInFront(`127.0.0.1:${await closedPort()}`, location));
+    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: 'pets_k' });
+    const { code, stderr } = await machine.pets([...argv, '--no-retry', '--json']);
+    const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+    expect(code).toBe(exitCode);
+    expect(error.message).toContain(`HTTP status ${status} (Content-Type: text/html): ${text}`);
+    expect(error.mayHaveBeenAdded).toBe(exitCode === 6 ? true : undefined);
   });
 });

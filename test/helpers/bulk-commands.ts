@@ -28,7 +28,7 @@ export type Options = {
   file?: string;
   /** Whether the scripted service reports that it supports idempotency keys. */
   supportsKeys?: boolean;
-  /** Replaces the scripted service with the real one and this quota. Waits of the command advance the service's clock. */
+  /** If set, the service is the real one with this quota. When the command waits, the clock of the service advances. */
   quota?: Quota;
 };
 

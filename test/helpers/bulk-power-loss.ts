@@ -157,7 +157,7 @@ function createService(random: () => number, figures: BulkFigures) {
     }
     const known = supportsIdempotency ? byKey.get(idempotencyKey) : undefined;
     if (rejectsRows && !seenKeys.has(idempotencyKey) && kind < 0.2)
-      throw new ApiFailure(422, { code: 'no', message: 'simulated: rejected', status: 422 });
+      throw new ApiFailure(422, { code: 'no', reason: 'simulated: rejected' });
     if (seenKeys.has(idempotencyKey)) figures.repeated++;
     seenKeys.add(idempotencyKey);
     const pet = known ?? { ...input.body, id: BigInt(byKey.size + 1) };

@@ -40,6 +40,8 @@ export function testClient(
   const client = createClient({
     baseUrl,
     key: KEY,
+    userAgent: 'pets/test',
+    strict: false,
     flags,
     clock,
     async sleep(milliseconds, signal) {

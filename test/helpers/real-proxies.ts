@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -139,7 +141,19 @@ backend back
   server service ${upstream}
 `;
 
-/** A forward proxy. By default, `rules` allows all requests. */
+/** Also returns a function that reads the log of a forward proxy. */
+export function withLog(configure: Configure): { configure: Configure; readLog(): Promise<string> } {
+  let log = '';
+  return {
+    configure(port, directory) {
+      log = join(directory, 'log');
+      return configure(port, directory);
+    },
+    readLog: () => readFile(log, 'utf8'),
+  };
+}
+
+/** A forward proxy. `rules` replaces the rule that everything is allowed. */
 export const squid =
   (rules = 'http_access allow all'): Configure =>
   (port, directory) =>
@@ -147,14 +161,31 @@ export const squid =
 http_port 127.0.0.1:${port}
 pid_filename none
 cache_log ${directory}/cache.log
-access_log none
+access_log stdio:${directory}/log
 cache deny all
 coredump_dir ${directory}
 shutdown_lifetime 0 seconds
 ${rules}
 `;
 
-/** A forward proxy. `rules` has more lines for the configuration. */
+/** The user and password for a proxy that requires them. */
+export const PROXY_USER = 'ada';
+export const PROXY_PASSWORD = 'hunter2';
+
+/** A forward proxy that requires a user and password. */
+export const squidWithPassword: Configure = (port, directory) => {
+  const passwords = join(directory, 'passwords');
+  const hash = createHash('md5').update(PROXY_PASSWORD).digest('hex');
+  writeFileSync(passwords, `${PROXY_USER}:${hash}\n`);
+  const rules = `
+auth_param basic program /usr/lib/squid/basic_ncsa_auth ${passwords}
+acl known proxy_auth REQUIRED
+http_access allow known
+http_access deny all`;
+  return squid(rules)(port, directory);
+};
+
+/** A forward proxy. `rules` is added to the configuration. */
 export const tinyproxy =
   (rules = ''): Configure =>
   (port, directory) =>
@@ -164,3 +195,5 @@ Listen 127.0.0.1
 LogFile "${directory}/log"
 ${rules}
 `;
+
+export const tinyproxyWithPassword = tinyproxy(`BasicAuth ${PROXY_USER} ${PROXY_PASSWORD}`);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/contract/error-codes.ts';
 import { encodeIdempotencyKey } from '../../src/contract/idempotency-key.ts';
 import { type OperationName, operations } from '../../src/contract/operations.ts';
+import { ServiceError } from '../../src/server/http-errors.ts';
 import { createMemoryRateLimiter } from '../../src/server/rate-limit/limiter.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -62,6 +63,15 @@ const fail = async () => {
 const failing = async () => ({
   store: Object.assign(await memoryStore(), { add: fail, list: fail, get: fail, orders: fail }),
 });
+/** A store that fails with an error of the service. */
+const refusing = (code: ErrorCode) => async () => {
+  const refuse = async () => {
+    throw new ServiceError(code, 'no');
+  };
+  return {
+    store: Object.assign(await memoryStore(), { add: refuse, list: refuse, get: refuse, orders: refuse }),
+  };
+};
 const inFlight = async () => ({
   store: Object.assign(await memoryStore(), { add: async () => ({ kind: 'in_flight' }) as const }),
 });
@@ -103,6 +113,7 @@ const ofEveryOperation: [expected: Expected, about: string, Send][] = [
   ['headers_too_large', 'headers of 9 KiB', { raw: `${authorized}X: ${'x'.repeat(9_216)}\r\n\r\n` }],
   ['injected_fault', 'an injected fault', { service: allRequestsFail }],
   ['internal_error', 'a store that fails', { service: failing }],
+  ['too_many_connections', 'the code', { service: refusing('too_many_connections') }],
 ];
 
 /** More responses of single operations. */
@@ -134,6 +145,8 @@ const ofOneOperation: [OperationName, expected: Expected, about: string, Send][]
     'the key of another body',
     { headers: key, body: '{"name":"Mia","categoryId":1}', before: { headers: key } },
   ],
+  ['createPet', 'storage_full', 'the code', { service: refusing('storage_full') }],
+  ['createPet', 'storage_failed', 'the code', { service: refusing('storage_failed') }],
   ['getPet', 'success', 'HEAD', { method: 'HEAD' }],
   ['getPet', 'not_found', 'an unknown id', { suffix: '000' }],
   ['getPet', 'not_found', 'an invalid id', { suffix: 'x' }],

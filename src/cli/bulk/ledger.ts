@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { type NewPet, Pet } from '../../contract/schemas.ts';
+import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { Instant, Sha256 } from '../../store/stored-json.ts';
 
 /*
@@ -75,7 +75,7 @@ const RowFailure = z.object({ code: z.string(), message: z.string(), status: z.o
 export const LedgerRecord = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('intent'), ...entry, apiKeyHash: Sha256 }),
   z.object({ kind: z.literal('notSent'), ...entry }),
-  z.object({ kind: z.literal('added'), ...entry, pet: Pet }),
+  z.object({ kind: z.literal('added'), ...entry, pet: ReceivedPet }),
   z.object({ kind: z.literal('failed'), ...entry, error: RowFailure }),
   z.object({ kind: z.literal('unknown'), ...entry, message: z.string() }),
   z.object({ kind: z.literal('finished'), at: Instant }),

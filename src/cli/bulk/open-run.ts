@@ -41,7 +41,7 @@ export type Outlook = {
 /** An open run. It holds the locks of its directories until `close`. */
 export type BulkRun = Outlook & {
   file: LedgerFile;
-  /** Entries whose rows were in the file until the previous run, but no longer are. */
+  /** Entries whose rows were in the file during the previous run, but are not now. */
   newlyGone: LedgerEntry[];
   close(): Promise<void>;
 };

@@ -44,7 +44,10 @@ export function refusalOf(
 
 const changedError = (message: string, hint: string) => new CliError(message, { code: 'file_changed', hint });
 
-/** How a file has changed; undefined if none of its rows was sent, and the last run was complete or sent nothing. */
+/**
+ * How the file has changed. Undefined if that does not matter: no row of the file may have been added before, and the last
+ * run finished or added nothing.
+ */
 function describeChange(plan: Plan, { header, entries, finishedAt }: Ledger): string | undefined {
   const date = formatInstant(header.startedAt);
   const sent = countSent(plan);

@@ -89,7 +89,7 @@ function jsonOf(header: LedgerHeader, row: PlannedRow): Record<string, unknown> 
   const { line, pet, entry } = row;
   if (entry?.kind === 'added') return { line, result: 'added', pet: entry.pet };
   if (entry?.kind === 'failed') return { line, result: 'failed', pet, error: entry.error };
-  const error = { code: 'outcome_unknown', message: messageOf(row) };
+  const error = { code: 'outcome_unknown', message: messageOf(row), mayHaveBeenAdded: true };
   return { line, result: 'unknown', pet, error, idempotencyKey: idempotencyKeyOf(header, row, entry) };
 }
 

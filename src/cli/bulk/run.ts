@@ -118,6 +118,7 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
     if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
     return new CliError('interrupted; one row was being sent; it may or may not have been added', {
       code: 'interrupted',
+      mayHaveBeenAdded: true,
       hint: cause.supportsIdempotency
         ? 'rerun the command to resume; the row is not added twice'
         : 'rerun the command to resume; the row is not sent again but reported as unknown, because this service does not support idempotency keys',
@@ -125,8 +126,8 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
   }
   if (!(cause instanceof RateLimitError) || !isDayLimit(cause, now)) return error;
   const { until, code = 'rate_limited', fromResponse } = cause;
-  const message = fromResponse ? `${cause.message} (daily limit)` : 'the daily limit is used up';
-  const dayLimit = new RateLimitError(until, { error: { code, message, status: 429 } });
+  const reason = fromResponse ? `${cause.message} (daily limit)` : 'the daily limit is used up';
+  const dayLimit = new RateLimitError(until, { code, reason });
   return new CallError(dayLimit, connection, { hint: 'rerun the command after this time to resume' });
 }
 

@@ -90,7 +90,7 @@ async function sendRow(
     if (!(error instanceof OutcomeUnknownError) || error.supportsIdempotency) throw error;
     if (!(error.cause instanceof InterruptedError))
       await settleAsUnknown(
-        `no response: ${error.cause instanceof Error ? error.cause.message : error.cause}`,
+        `outcome unknown: ${error.cause instanceof Error ? error.cause.message : error.cause}`,
       );
     throw error;
   }

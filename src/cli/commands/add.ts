@@ -1,5 +1,5 @@
 import { IdempotencyKey } from '../../contract/idempotency-key.ts';
-import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
+import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import {
   connectionFor,
   followUpCommand,
@@ -102,12 +102,17 @@ function checkMany({ name, category, status, idempotencyKey }: Options): void {
   }
 }
 
-/** Returns an error which makes clear that the animal was added, so that the user does not add it again. */
-function outputFailed(error: unknown, id: bigint, context: CommandContext): unknown {
+/** Makes clear that the animal was added, so that the command is not run again. */
+function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandContext): unknown {
   if (!(error instanceof OutputError) || error.code === 'EPIPE') return error;
+  // `pets get` accepts only the ids of the specification.
+  const command =
+    typeof id === 'bigint'
+      ? `${followUpCommand(context, 'get')} ${id}`
+      : `${followUpCommand(context, 'list')} --all`;
   return new CliError(`animal ${id} was added, but its data could not be written: ${error.message}`, {
     code: 'output_error',
-    hint: `do not add it again; to see it: ${followUpCommand(context, 'get')} ${id}`,
+    hint: `do not add it again; to see it: ${command}`,
     cause: error,
   });
 }

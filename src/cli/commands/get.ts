@@ -2,7 +2,7 @@ import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError, InterruptedError } from '../../client/errors.ts';
 import { listPages } from '../../client/pages.ts';
 import { pageSize } from '../../contract/operations.ts';
-import type { Pet } from '../../contract/schemas.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
 import { CliError } from '../errors/errors.ts';
 import { renderPets } from '../output/pets.ts';
@@ -30,8 +30,8 @@ export const get: Command<Options> = {
     const { console } = context;
     const connection = connectionFor(context);
     const found = await withClient(context, connection, (client) => findAll(client, ids, context));
-    const pets = ids.flatMap((id) => found.get(id) ?? []);
-    const missing = ids.filter((id) => !found.has(id));
+    const pets = ids.flatMap((id) => found.get(String(id)) ?? []);
+    const missing = ids.filter((id) => !found.has(String(id)));
     if (console.json && ids.length > 1) await console.writeJson(pets);
     else if (console.json && pets.length > 0) await console.writeJson(pets[0]);
     else if (pets.length > 0) await console.write(await renderPets(console, pets));
@@ -42,7 +42,8 @@ export const get: Command<Options> = {
   },
 };
 
-type Found = Map<bigint, Pet>;
+/** By the text of the id, because some services send ids as strings. */
+type Found = Map<string, ReceivedPet>;
 
 /** Sends one request after another, because a burst could exceed the rate limit. */
 async function findAll(client: Client, ids: readonly bigint[], context: CommandContext): Promise<Found> {
@@ -50,9 +51,9 @@ async function findAll(client: Client, ids: readonly bigint[], context: CommandC
   for (const petId of ids) {
     try {
       const { value: pet } = await client.call('getPet', { params: { petId } });
-      if (pet.id !== petId)
+      if (String(pet.id) !== String(petId))
         throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
-      found.set(petId, pet);
+      found.set(String(petId), pet);
     } catch (error) {
       if (!(error instanceof ApiFailure)) throw error;
       if (error.status === 410) return searchList(client, ids, context);
@@ -80,12 +81,12 @@ async function searchList(
   ids: readonly bigint[],
   { console }: CommandContext,
 ): Promise<Found> {
-  const missing = new Set(ids);
+  const missing = new Set(ids.map(String));
   const found: Found = new Map();
   let pages = 0;
   let isComplete = false;
   for await (const { pets, more } of listPages(client, { limit: pageSize.max }, pageSize.max)) {
-    for (const pet of pets) if (missing.delete(pet.id)) found.set(pet.id, pet);
+    for (const pet of pets) if (missing.delete(String(pet.id))) found.set(String(pet.id), pet);
     pages++;
     isComplete = more === 'no';
     if (missing.size === 0 || pages === MAX_PAGES) break;

@@ -1,7 +1,8 @@
-import { InterruptedError } from '../../client/errors.ts';
+import { InterruptedError, ProxyError } from '../../client/errors.ts';
 import { readRateLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
+import { proxyFor } from '../connection/proxy.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { CallError } from '../errors/errors.ts';
 import { type Check, type ProfileRow, showProfiles } from '../output/profiles.ts';
@@ -31,16 +32,17 @@ export const profiles: Command<{ check?: boolean }> = {
     const { defaultProfile } = readSettings(context);
     const usual = chooseProfile({ flags: {}, env: context.env, defaultProfile });
     const rows: ProfileRow[] = [];
+    const checkKey = check ? createKeyCheck(context) : undefined;
     for (const profile of globals.profile === undefined ? profileNames : [globals.profile]) {
-      rows.push(await profileRow(context, { profile, isDefault: profile === usual, check }));
+      rows.push(await profileRow(context, { profile, isDefault: profile === usual, checkKey }));
     }
     // List the key in PETS_API_KEY too, because every command without --profile uses it.
     if (context.env['PETS_API_KEY'] && globals.profile === undefined) {
       const connection = connectionFor(context);
       const { baseUrl, key } = connection;
       const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
-      // Pass true for `allowHttp`, because `connectionFor` has already checked the protocol.
-      rows.push(check ? { ...row, check: await checkKey(context, connection, true) } : row);
+      // `connectionFor` has checked the protocol.
+      rows.push(checkKey ? { ...row, check: await checkKey(connection, true) } : row);
     }
     if (console.json) await console.writeJson(rows);
     else await showProfiles(console, rows, { withCheck: check, now: context.clock.now() });
@@ -52,7 +54,11 @@ export const profiles: Command<{ check?: boolean }> = {
 /** Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
 async function profileRow(
   context: CommandContext,
-  { profile, isDefault, check }: { profile: ProfileName; isDefault: boolean; check: boolean },
+  {
+    profile,
+    isDefault,
+    checkKey,
+  }: { profile: ProfileName; isDefault: boolean; checkKey?: KeyCheck | undefined },
 ): Promise<ProfileRow> {
   const { console } = context;
   let stored: Profile | undefined;
@@ -65,27 +71,39 @@ async function profileRow(
   }
   const { baseUrl = null, key, allowHttp } = stored ?? {};
   const row = { profile, baseUrl, key: key ? maskKey(key) : null, default: isDefault };
-  if (!check || !baseUrl || !key) return row;
+  if (!checkKey || !baseUrl || !key) return row;
   const connection: Connection = { profile, baseUrl, key, keySource: `profile ${profile}` };
-  return { ...row, check: await checkKey(context, connection, allowHttp) };
+  return { ...row, check: await checkKey(connection, allowHttp) };
 }
 
-/** Checks a key with one request, which is sent even during a cool-down. */
-async function checkKey(context: CommandContext, connection: Connection, allowHttp = false): Promise<Check> {
-  try {
-    checkProtocol(connection.baseUrl, { profile: connection.profile, allowHttp, env: context.env });
-    const { headers } = await withClient(
-      context,
-      connection,
-      (client) => client.call('listPets', { query: { limit: 1 } }, { ignoreCoolDown: true }),
-      { once: true },
-    );
-    return checkOf(headers, context.clock.now());
-  } catch (error) {
-    if (error instanceof CallError && error.cause instanceof InterruptedError) throw error;
-    const { code, message, until } = describeError(error, context.clock.now());
-    return { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
-  }
+type KeyCheck = (connection: Connection, allowHttp: boolean | undefined) => Promise<Check>;
+
+/** Sends one request for each key, even during a cool-down. A proxy that refuses the user (407) is not requested again. */
+function createKeyCheck(context: CommandContext): KeyCheck {
+  const { env, clock } = context;
+  const refusals = new Map<string | undefined, Check>();
+  return async (connection, allowHttp) => {
+    const { baseUrl, profile } = connection;
+    try {
+      checkProtocol(baseUrl, { profile, allowHttp, env });
+      const refusal = refusals.get(proxyFor(baseUrl, env)?.address);
+      if (refusal) return refusal;
+      const { headers } = await withClient(
+        context,
+        connection,
+        (client) => client.call('listPets', { query: { limit: 1 } }, { ignoreCoolDown: true }),
+        { once: true },
+      );
+      return checkOf(headers, clock.now());
+    } catch (error) {
+      const { cause, proxy } = error instanceof CallError ? error : {};
+      if (cause instanceof InterruptedError) throw error;
+      const { code, message, until } = describeError(error, clock.now());
+      const check = { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
+      if (cause instanceof ProxyError && cause.status === 407) refusals.set(proxy?.address, check);
+      return check;
+    }
+  };
 }
 
 function checkOf(headers: HttpHeaders, now: number): Check {

@@ -1,18 +1,18 @@
 import { join } from 'node:path';
-import type { HttpProxy } from '../../client/attempt.ts';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError } from '../../client/errors.ts';
 import { createSharedFlags } from '../../client/shared-flags.ts';
-import type { Context } from '../context.ts';
-import { CallError, usageError } from '../errors/errors.ts';
+import { CallError } from '../errors/errors.ts';
 import type { StatusLine } from '../output/console.ts';
 import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/reporting.ts';
 import { shellQuote } from '../output/shell-words.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
 import { stateDirectory } from '../profiles/paths.ts';
-import { type Connection, isLoopbackUrl } from '../profiles/profile.ts';
+import { type Connection, createRedactor } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
+import { version } from '../program/compile-cache.ts';
+import { proxyFor } from './proxy.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
 export function connectionFor(context: CommandContext): Connection {
@@ -37,6 +37,12 @@ export function reportTarget(
   if (stderr.isTTY === true) console.notice(`${action} ${targetLabel(connection)}`);
 }
 
+function reportDifference({ console }: CommandContext, { baseUrl }: Connection, difference: string): void {
+  console.notice(
+    `${new URL(baseUrl).host} sent animals that do not match the specification (${difference}); they are kept as received. To make this an error: --strict`,
+  );
+}
+
 export type ClientSettings = {
   /** Shows a countdown during a wait; undefined removes the countdown. The default is `console.status`. */
   showWait?: (line: StatusLine | undefined) => void;
@@ -58,6 +64,7 @@ export async function withClient<Result>(
 ): Promise<Result> {
   const { globals, clock, random } = context;
   context.console.redact(connection.key);
+  const redact = createRedactor(connection.key);
   const proxy = proxyFor(connection.baseUrl, context.env);
   const { createClient } = await import('../../client/client.ts');
   if (process.versions.node.startsWith('20.')) {
@@ -72,7 +79,11 @@ export async function withClient<Result>(
   const client = createClient({
     baseUrl: connection.baseUrl,
     key: connection.key,
-    proxy,
+    strict: globals.strict,
+    onDifference: (difference) => reportDifference(context, connection, difference),
+    userAgent: `pets/${version}`,
+    redact,
+    proxy: proxy?.address,
     flags: createSharedFlags(join(stateDirectory(context), 'services'), clock),
     clock,
     random,
@@ -81,12 +92,12 @@ export async function withClient<Result>(
     timeoutMilliseconds: globals.timeout * 1_000,
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
     onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
-    onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted) : undefined,
+    onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
   });
   try {
     return await work(client);
   } catch (error) {
-    throw new CallError(error, connection, { proxy: proxy && new URL(proxy.address).host });
+    throw new CallError(error, connection, { proxy });
   } finally {
     unsubscribe();
     await client.close();
@@ -107,27 +118,3 @@ export function followUpCommand(
 /** The host and the source of the key as shown in messages, for example `api.example.com (profile prod)`. */
 export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' | 'keySource'>): string =>
   `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;
-
-/**
- * The proxy that environment variables set for a base URL. Undefined if no proxy is set, or if the service is on this
- * machine. As in curl, the lower-case variable takes precedence, and an empty value means no proxy.
- *
- * @throws CliError for an invalid proxy URL
- */
-export function proxyFor(baseUrl: string, env: Context['env']): HttpProxy | undefined {
-  const url = new URL(baseUrl);
-  if (isLoopbackUrl(url)) return undefined;
-  const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
-  const variable = env[name] === undefined ? name.toUpperCase() : name;
-  const text = env[variable];
-  if (!text) return undefined;
-  // Like curl, also accept a host and port without a scheme.
-  const address = text.includes('://') ? text : `http://${text}`;
-  if (URL.canParse(address) && /^https?:$/.test(new URL(address).protocol))
-    return { address, except: env['no_proxy'] ?? env['NO_PROXY'] };
-  // Do not echo the value, because it may contain a password.
-  throw usageError(
-    `${variable} is not the URL of an HTTP proxy`,
-    'for example http://proxy.example.com:3128',
-  );
-}

@@ -66,7 +66,9 @@ export type UserError = {
   status?: number | undefined;
   /** When the rate limit allows the next request, in ISO 8601. */
   until?: string | undefined;
-  /** Set if the animal may have been added, and repeating the command with this idempotency key is safe. */
+  /** Set if an animal may or may not have been added. */
+  mayHaveBeenAdded?: true | undefined;
+  /** Set if the outcome is unknown: repeating the command with this key does not add the animal twice. */
   idempotencyKey?: string | undefined;
   /** The next step, usually a command. */
   hint?: string | undefined;
@@ -76,5 +78,5 @@ export type UserError = {
 export const userError = (
   code: CliErrorCode,
   message: string,
-  rest: Pick<UserError, 'status' | 'until' | 'idempotencyKey' | 'hint'> = {},
+  rest: Pick<UserError, 'status' | 'until' | 'mayHaveBeenAdded' | 'idempotencyKey' | 'hint'> = {},
 ): UserError => ({ exitCode: cliErrorCodes[code], code, message, ...rest });

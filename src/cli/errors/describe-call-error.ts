@@ -4,27 +4,48 @@ import {
   InterruptedError,
   NetworkError,
   OutcomeUnknownError,
+  ProxyError,
   RateLimitError,
   TimeoutError,
 } from '../../client/errors.ts';
+import { notCarriedOutCodes } from '../../contract/error-codes.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
-import { type Connection, DEFAULT_PORT, isLoopbackUrl, maskKey } from '../profiles/profile.ts';
-import { type CliErrorCode, exitCodes, type UserError, userError } from './codes.ts';
+import {
+  type Connection,
+  DEFAULT_PORT,
+  isLoopbackUrl,
+  maskKey,
+  type ProxySetting,
+  proxyLabel,
+} from '../profiles/profile.ts';
+import { exitCodes, type UserError, userError } from './codes.ts';
 import { type CallError, systemReason, UNKNOWN_ISSUER } from './errors.ts';
 
 /** Describes an error of the client; undefined for any other error. */
 export function describeCallError(error: unknown, call: CallError, now: number): UserError | undefined {
   const { connection } = call;
-  const server = new URL(connection.baseUrl).host;
+  const { host: server, protocol } = new URL(connection.baseUrl);
   if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, connection, server);
-  if (error instanceof ApiFailure) return describeApiFailure(error, connection, server);
+  if (error instanceof ApiFailure) {
+    const described = describeApiFailure(error, connection, server);
+    // Without a tunnel, a proxy can respond in place of the service, usually with a web page.
+    const mayBeProxy = protocol === 'http:' && error.reason === undefined;
+    if (!call.proxy || !mayBeProxy) return described;
+    const note = `the response may come from the proxy ${proxyLabel(call.proxy)}`;
+    return { ...described, hint: `${note}; ${described.hint}` };
+  }
   if (error instanceof RateLimitError) return describeRateLimit(error, server, now);
+  if (error instanceof ProxyError && call.proxy) return describeProxyError(error, call.proxy, server);
   if (error instanceof TimeoutError) {
-    return userError('timeout', `${server}: ${error.message}`, { hint: 'try again, or increase --timeout' });
+    const via =
+      call.proxy === undefined ? '' : `; the request goes through the proxy ${proxyLabel(call.proxy)}`;
+    return userError('timeout', `${server}: ${error.message}`, {
+      hint: `try again, or increase --timeout${via}`,
+    });
   }
   if (error instanceof NetworkError) {
     const hint = networkHint(error, call);
-    return userError('network_error', `cannot reach ${server}: ${networkReason(error)}`, { hint });
+    return userError('network_error', `cannot reach ${server}: ${systemReason(error)}`, { hint });
   }
   if (error instanceof ContractError) {
     const { status, message } = error;
@@ -65,46 +86,58 @@ function describeUnknownOutcome(
   { profile, keySource }: Connection,
   server: string,
 ): UserError {
-  const reason = cause instanceof NetworkError ? networkReason(cause) : cause;
+  const reason = cause instanceof NetworkError ? systemReason(cause) : cause;
   const option = keySource === 'PETS_API_KEY' ? '' : ` --profile ${profile}`;
   const repeat = supportsIdempotency
     ? `to retry without adding it twice, run the same command within 24 hours with --idempotency-key ${idempotencyKey}`
     : 'add it again only if it is missing, because this service may not support idempotency keys';
   return userError(
-    codeOfUnknown(cause),
+    cause instanceof InterruptedError ? 'interrupted' : 'outcome_unknown',
     `${server}: outcome unknown (${reason instanceof Error ? reason.message : reason}); the animal may or may not have been added`,
     {
+      mayHaveBeenAdded: true,
       ...(supportsIdempotency && { idempotencyKey }),
       hint: `check whether the animal was added: pets list --all${option}; ${repeat}`,
     },
   );
 }
 
-function codeOfUnknown(cause: unknown): CliErrorCode {
-  if (cause instanceof InterruptedError) return 'interrupted';
-  // A ContractError with a status below 400 is a success response that cannot be read.
-  return cause instanceof ContractError && cause.status < 400 ? 'contract_error' : 'outcome_unknown';
-}
-
 function describeApiFailure(error: ApiFailure, connection: Connection, server: string): UserError {
-  const { status, code, message } = error;
+  const { status, code, reason, message } = error;
   const base = { status, code: code ?? `http_${status}`, message: `${server}: ${message}` };
-  if (status === 401 || status === 403) {
-    const source = connection.keySource === 'this login' ? '' : ` from ${connection.keySource}`;
-    return {
-      ...base,
-      exitCode: exitCodes.noKey,
-      message: `${server} rejected key ${maskKey(connection.key)}${source}: ${message}`,
-      hint: keyHint(connection),
-    };
+  const { key, keySource } = connection;
+  const source = keySource === 'this login' ? '' : ` from ${keySource}`;
+  // A 403 without a reason is how some services reject a key.
+  const isKeyRejected = status === 401 || (status === 403 && /^(forbidden\.?)?$/i.test(reason ?? ''));
+  if (isKeyRejected) {
+    const rejected = `${server} rejected key ${maskKey(key)}${source}: ${message}`;
+    return { ...base, exitCode: exitCodes.noKey, message: rejected, hint: keyHint(connection) };
+  }
+  if (status === 403) {
+    const hint = `use a key that is allowed to do this, instead of key ${maskKey(key)}${source}`;
+    return { ...base, exitCode: exitCodes.other, hint };
   }
   if (status === 404) return { ...base, exitCode: exitCodes.notFound, hint: baseUrlHint(connection) };
-  if (status >= 500) return { ...base, exitCode: exitCodes.service, hint: 'try again later' };
-  const hint =
-    code === 'idempotency_mismatch'
-      ? 'use another --idempotency-key, or repeat the command with the same animal'
-      : 'run again with --debug to see the request and the response';
-  return { ...base, exitCode: exitCodes.other, hint };
+  const isNotCarriedOut = status === 503 && notCarriedOutCodes.includes(code ?? '');
+  const note = isNotCarriedOut ? '; the request was not carried out' : '';
+  // Only an Error body shows that this is the service itself, and not another server at the base URL.
+  const isRefusal = status < 500 && code !== undefined;
+  const exitCode = isRefusal ? exitCodes.other : exitCodes.service;
+  return {
+    ...base,
+    message: base.message + note,
+    exitCode,
+    hint: failureHint(error, connection),
+  };
+}
+
+function failureHint({ status, code }: ApiFailure, connection: Connection): string {
+  if (status >= 500 || status === 408) return 'try again later';
+  if (status === 405) return baseUrlHint(connection);
+  if (status === 413) return 'the service, or a proxy in front of it, does not accept requests of this size';
+  return code === 'idempotency_mismatch'
+    ? 'use another --idempotency-key, or repeat the command with the same animal'
+    : 'run again with --debug to see the request and the response';
 }
 
 function keyHint({ keySource, profile }: Connection): string {
@@ -120,10 +153,29 @@ function keyHint({ keySource, profile }: Connection): string {
 const baseUrlHint = ({ baseUrl }: Connection): string =>
   `check the base URL ${baseUrl}; it usually ends in /v1`;
 
-/** Why the connection failed, in words. */
-function networkReason(error: NetworkError): string {
-  const [, refusal] = /^Proxy response \((\d+)\)/.exec(error.message) ?? [];
-  return refusal === undefined ? systemReason(error) : `the proxy responded with HTTP status ${refusal}`;
+/** Names the host and port of the proxy, but never its user or password. */
+function describeProxyError(error: ProxyError, proxy: ProxySetting, server: string): UserError {
+  const { status } = error;
+  const { variable, address } = proxy;
+  const { protocol, username } = new URL(address);
+  const label = `the proxy ${proxyLabel(proxy)}`;
+  // Some proxies respond with 401 to a wrong password.
+  if (status === 407 || status === 401) {
+    const example = `${protocol}//USER:PASSWORD@${proxyLabel(proxy)}`;
+    const message = username
+      ? `${label} rejected the user and password in ${variable} (${status})`
+      : `${label} requires a user and password (${status})`;
+    return userError('network_error', message, {
+      hint: `set ${variable} to ${example}; in USER and PASSWORD, write @ as %40, : as %3A, / as %2F and % as %25`,
+    });
+  }
+  const message =
+    status === undefined
+      ? `cannot reach ${label}: ${systemReason(error)}`
+      : `${label} refused to connect to ${server} (${status})`;
+  return userError('network_error', message, {
+    hint: `check ${variable}; to connect to ${server} without a proxy, add it to NO_PROXY`,
+  });
 }
 
 function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, proxy }: CallError): string {
@@ -132,9 +184,9 @@ function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, 
     const port = url.port === String(DEFAULT_PORT) ? '' : ` --port ${url.port || '80'}`;
     return `is the local service running? Start it: pets serve${port}`;
   }
-  if (networkReason(error) === UNKNOWN_ISSUER)
+  if (systemReason(error) === UNKNOWN_ISSUER)
     return 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate';
-  const via = proxy === undefined ? '' : `, the proxy ${proxy}`;
+  const via = proxy === undefined ? '' : `, the proxy ${proxyLabel(proxy)}`;
   const saved = keySource === 'this login' ? '; nothing was saved' : '';
   return `check the network${via} and the base URL ${baseUrl}${saved}`;
 }

@@ -26,7 +26,10 @@ export function describeError(error: unknown, now: number): UserError {
 }
 
 function describeOwn(error: unknown): UserError | undefined {
-  if (error instanceof CliError) return userError(error.code, error.message, { hint: error.hint });
+  if (error instanceof CliError) {
+    const { code, message, hint, mayHaveBeenAdded } = error;
+    return userError(code, message, { hint, mayHaveBeenAdded });
+  }
   if (error instanceof StoreError) return userError(codeOf(error), error.message, { hint: error.hint });
   if (error instanceof InterruptedError) return userError('interrupted', 'interrupted');
   if (error instanceof OutputError)

@@ -1,15 +1,21 @@
-import { type Connection, redactKey } from '../profiles/profile.ts';
+import { type Connection, type ProxySetting, redactKey } from '../profiles/profile.ts';
 import type { CliErrorCode } from './codes.ts';
 
 /** An error that the user can fix. `hint` is the next step, usually a command. */
 export class CliError extends Error {
   readonly code: CliErrorCode;
   readonly hint: string | undefined;
+  /** Set if an animal may or may not have been added. */
+  readonly mayHaveBeenAdded: true | undefined;
 
-  constructor(message: string, options: { code: CliErrorCode; hint?: string | undefined; cause?: unknown }) {
+  constructor(
+    message: string,
+    options: { code: CliErrorCode; hint?: string | undefined; mayHaveBeenAdded?: true; cause?: unknown },
+  ) {
     super(message, { cause: options.cause });
     this.code = options.code;
     this.hint = options.hint;
+    this.mayHaveBeenAdded = options.mayHaveBeenAdded;
   }
 }
 
@@ -74,8 +80,8 @@ export function systemReason(error: unknown): string {
 export class CallError extends Error {
   readonly connection: Connection;
 
-  /** Host and port of the proxy that was used; undefined without a proxy. */
-  readonly proxy: string | undefined;
+  /** The proxy that was used. */
+  readonly proxy: ProxySetting | undefined;
 
   /** Replaces the hint that `describeError` would choose. */
   readonly hint: string | undefined;
@@ -83,7 +89,7 @@ export class CallError extends Error {
   constructor(
     cause: unknown,
     connection: Connection,
-    { proxy, hint }: { proxy?: string | undefined; hint?: string } = {},
+    { proxy, hint }: { proxy?: ProxySetting | undefined; hint?: string } = {},
   ) {
     super(redactKey(cause instanceof Error ? cause.message : String(cause), connection.key), { cause });
     this.connection = connection;

@@ -1,22 +1,22 @@
 import { stringifyJson } from '../../contract/json.ts';
-import { type Pet, petJson } from '../../contract/schemas.ts';
+import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import type { Console } from './console.ts';
-import { petFields, renderPets } from './pets.ts';
+import { cellText, petFields, renderPets } from './pets.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 
 /** The output format of a list. `rows` is a table on a terminal, and tab-separated elsewhere. */
 export type PetFormat = 'rows' | 'json' | 'ndjson' | 'csv';
 
 /** Writes a list page by page. */
-export type PetWriter = { write(pets: readonly Pet[]): Promise<void>; end(): Promise<void> };
+export type PetWriter = { write(pets: readonly ReceivedPet[]): Promise<void>; end(): Promise<void> };
 
 /**
  * Streams the pages if the format allows it. A table needs all rows to compute its widths, and a JSON document is written
  * only when it is complete, so that stdout stays empty after a failure.
  */
 export function createPetWriter(format: PetFormat, console: Console): PetWriter {
-  const kept: Pet[] = [];
-  const keep = async (pets: readonly Pet[]) => {
+  const kept: ReceivedPet[] = [];
+  const keep = async (pets: readonly ReceivedPet[]) => {
     for (const pet of pets) kept.push(pet);
   };
   switch (format) {
@@ -33,33 +33,43 @@ export function createPetWriter(format: PetFormat, console: Console): PetWriter 
     case 'csv':
       return createCsvWriter(console);
     case 'rows': {
-      const show = async (pets: readonly Pet[]) => console.write(await renderPets(console, pets));
+      const show = async (pets: readonly ReceivedPet[]) => console.write(await renderPets(console, pets));
       if (!console.isTerminal) return { write: show, end: async () => {} };
       return { write: keep, end: async () => (kept.length > 0 ? show(kept) : undefined) };
     }
   }
 }
 
-/** Uses the faster serializer if the animal has only the fields of the contract. */
-function petText(pet: Pet): string {
+/** Uses the faster serializer if the animal has only the fields of the contract, with its values. */
+function petText(pet: ReceivedPet): string {
   const { id, name, categoryId, status } = pet;
-  return status !== undefined && Object.keys(pet).length === petFields.length
-    ? petJson({ id, name, categoryId, status })
-    : stringifyJson(pet);
+  const isPlain =
+    typeof id === 'bigint' &&
+    typeof categoryId === 'bigint' &&
+    isPetStatus(status) &&
+    Object.keys(pet).length === petFields.length;
+  return isPlain ? petJson({ id, name, categoryId, status }) : stringifyJson(pet);
 }
+
+const isPetStatus = (value: unknown): value is PetStatus => petStatuses.includes(value as PetStatus);
 
 function createCsvWriter(console: Console): PetWriter {
   let header: string[][] = [[...petFields]];
+  let isReported = false;
+  const cellOf = (value: unknown) =>
+    console.isTerminal && typeof value !== 'bigint' ? sanitizeForTerminal(cellText(value)) : value;
   return {
     async write(pets) {
       const { renderCsv } = await import('./csv.ts');
-      const rows = pets.map(({ id, name, categoryId, status = '' }) => [
-        id,
-        console.isTerminal ? sanitizeForTerminal(name) : name,
-        categoryId,
-        status,
-      ]);
-      await console.write(renderCsv([...header, ...rows]));
+      const rows = pets.map((pet) => petFields.map((field) => cellOf(pet[field])));
+      const text = renderCsv([...header, ...rows]);
+      if (!isReported && /[\ud800-\udfff]/u.test(text)) {
+        isReported = true;
+        console.notice(
+          'CSV cannot contain the lone surrogates in an animal; they are replaced by U+FFFD. For the exact text: --json',
+        );
+      }
+      await console.write(text);
       header = [];
     },
     end: async () => {},

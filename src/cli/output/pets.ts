@@ -1,4 +1,5 @@
-import type { Pet, PetStatus } from '../../contract/schemas.ts';
+import { stringifyJson } from '../../contract/json.ts';
+import type { PetStatus, ReceivedPet } from '../../contract/schemas.ts';
 import type { Console } from './console.ts';
 import { quoteIfBlank } from './sanitize.ts';
 import type { Column } from './table.ts';
@@ -6,7 +7,7 @@ import type { Column } from './table.ts';
 const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as const;
 
 /** Animals as rows: a table on a terminal, tab-separated elsewhere. */
-export async function renderPets(console: Console, pets: readonly Pet[]): Promise<string> {
+export async function renderPets(console: Console, pets: readonly ReceivedPet[]): Promise<string> {
   const { renderRows } = await import('./table.ts');
   const rows = pets.map(console.isTerminal ? shownCells : petCells);
   return renderRows(console, petColumns(console), rows);
@@ -14,15 +15,16 @@ export async function renderPets(console: Console, pets: readonly Pet[]): Promis
 
 export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
 
-export const petCells = (pet: Pet): string[] => [
-  pet.id.toString(),
-  pet.name,
-  pet.categoryId.toString(),
-  pet.status ?? '',
-];
+const petCells = (pet: ReceivedPet): string[] => petFields.map((field) => cellText(pet[field]));
 
-/** Puts an empty or blank name in quotes, so that the user sees it. */
-const shownCells = (pet: Pet): string[] => petCells({ ...pet, name: quoteIfBlank(pet.name) });
+/** Text as it is, nothing for null and for a missing value, and any other value as JSON. */
+export function cellText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : stringifyJson(value);
+}
+
+/** Quotes a name of spaces, so that it can be seen. */
+const shownCells = (pet: ReceivedPet): string[] => petCells({ ...pet, name: quoteIfBlank(pet.name) });
 
 function petColumns({ colours }: Console): Column[] {
   return [
@@ -32,8 +34,8 @@ function petColumns({ colours }: Console): Column[] {
     {
       head: 'STATUS',
       format: (shown, status) => {
-        const colour = STATUS_COLOUR[status as PetStatus];
-        return colour === undefined ? shown : colours[colour](shown);
+        const isKnown = Object.hasOwn(STATUS_COLOUR, status);
+        return isKnown ? colours[STATUS_COLOUR[status as PetStatus]](shown) : shown;
       },
     },
   ];

@@ -85,26 +85,37 @@ function waitLine(reason: string, milliseconds: number, until: number, now: numb
   return [`waiting ${left} (${reason}), until ${time}`, `waiting ${left}, until ${time}`, `waiting ${left}`];
 }
 
-/** Logs one attempt with the headers of the request and the response, for --debug. */
+/** The part of a body that --debug shows, in characters. */
+const MAX_BODY_SHOWN = 4_096;
+
+/** Logs one attempt with its headers and the start of its bodies, for --debug. */
 export function reportAttempt(
   { console }: CommandContext,
   { request, outcome, timings }: AttemptEvent,
+  redact: (text: string) => string,
 ): void {
   const { method, url, headers: sent } = request;
   const result = 'response' in outcome ? outcome.response : { failure: String(outcome.error) };
-  const { body: _, ...logged } = { body: undefined, ...result };
-  const headerLines = (mark: string, headers: object) =>
-    Object.entries(headers).map(([name, value]) => `  ${mark} ${name}: ${value}`);
+  // The key is redacted before the body is cut, because a part of it would not be recognized.
+  const cut = (body = '') => redact(body).slice(0, MAX_BODY_SHOWN) || undefined;
+  const bodies = { requestBody: cut(request.body), body: 'body' in result ? cut(result.body) : undefined };
   const lines = [
     `${method} ${url.href}`,
-    ...headerLines('>', sent),
+    ...messageLines('>', sent, bodies.requestBody),
     `${'status' in result ? result.status : `failed: ${result.failure}`} (${timingsText(timings)})`,
-    ...('headers' in result ? headerLines('<', result.headers) : []),
+    ...('headers' in result ? messageLines('<', result.headers, bodies.body) : []),
   ];
   console.event(
-    { debug: { method, url: url.href, times: timings, request: sent, ...logged } },
+    { debug: { method, url: url.href, times: timings, request: sent, ...result, ...bodies } },
     console.errorColours.dim(lines.map(sanitizeForTerminal).join('\n')),
   );
+}
+
+/** The header lines, and after an empty line those of the body. */
+function messageLines(mark: string, headers: object, body: string | undefined): string[] {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const lines = body === undefined ? fields : [...fields, '', ...body.trimEnd().split(/\r?\n/)];
+  return lines.map((line) => `  ${mark} ${line}`);
 }
 
 function timingsText({ connected, firstByte, whole }: AttemptEvent['timings']): string {

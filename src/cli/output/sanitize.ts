@@ -18,7 +18,10 @@ export function sanitizeJson(text: string): string {
   );
 }
 
-/** Escapes tabs, line breaks, backslashes and control characters in a field of tab-separated output. */
+/**
+ * A field of tab-separated output. Tabs, line ends, backslashes, what could control a terminal, and what UTF-8 cannot encode
+ * are escaped.
+ */
 function tsvField(text: string): string {
   return text
     .replaceAll('\\', '\\\\')
@@ -30,8 +33,8 @@ export const tsvLine = (cells: readonly string[]): string => `${cells.map(tsvFie
 /** Puts a text in quotes if it is empty or only spaces. */
 export const quoteIfBlank = (text: string): string => (/^[\p{Zs}\u2800]*$/u.test(text) ? `"${text}"` : text);
 
-// Matches C0 and C1 controls, DEL, bidirectional controls, and line and paragraph separators.
-const CONTROL = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+// C0 and C1 controls, DEL, the bidirectional controls, line and paragraph separators, lone surrogates.
+const CONTROL = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
 
 /** Matches a text of visible ASCII and Latin characters, which needs no escapes. Most texts match. */
 const PLAIN = /^[ -~\xa1-\xac\xae-\u02ff]*$/;

@@ -37,6 +37,15 @@ export type Connection = { profile: ProfileName; baseUrl: string; key: string; k
 /** Where the key comes from, as shown in messages. */
 export type KeySource = 'PETS_API_KEY' | 'this login' | `profile ${ProfileName}`;
 
+/** The URL of a proxy, which may contain a user and password, and the environment variable that sets it. */
+export type ProxySetting = { address: string; variable: string };
+
+/** Host and port of a proxy, for messages. */
+export function proxyLabel({ address }: ProxySetting): string {
+  const { hostname, port, protocol } = new URL(address);
+  return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+}
+
 /** The port of `pets serve` without --port. */
 export const DEFAULT_PORT = 7387;
 

@@ -14,6 +14,8 @@ export type GlobalOptions = {
   timeout: number;
   /** False with `--no-retry`. */
   retry: boolean;
+  /** Refuses responses that do not match the specification exactly. */
+  strict: boolean;
   debug: boolean;
   color: ColourMode;
   /** False with `--no-input`, which forbids prompts. */

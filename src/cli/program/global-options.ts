@@ -23,6 +23,7 @@ export const globalOptions: readonly Option[] = [
   },
   { flags: '--timeout <seconds>', description: 'timeout per attempt', parse: seconds(0.001), default: 30 },
   { flags: '--no-retry', description: 'send each request only once' },
+  { flags: '--strict', description: 'refuse responses that do not match the specification' },
   { flags: '--debug', description: 'log each request to stderr' },
   { flags: '--color <when>', description: 'colorize the output', choices: colourModes, default: 'auto' },
   { flags: '--no-input', description: 'never prompt' },

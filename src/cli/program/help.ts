@@ -112,6 +112,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_API_KEY: "API key; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL",
   PETS_BASE_URL: 'base URL of the service, including /v1',
   PETS_MAX_WAIT: 'default for --max-wait, in seconds',
+  PETS_STRICT: 'set to 1 to refuse responses that do not match the specification, like --strict',
   PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
   PETS_CONFIG_DIR: 'directory for profiles',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':

@@ -42,7 +42,9 @@ function readDocument(text: string, path: string): { rows: Row[]; orders: unknow
   }
   const { pets, orders = [] } = (document ?? {}) as Record<string, unknown>;
   if (!Array.isArray(pets) || !Array.isArray(orders)) {
-    throw usageError(`${path} must be an array of animals, or an object with the arrays "pets" and "orders"`);
+    throw usageError(
+      `${path} must be an array of animals, or an object with an array "pets" and optionally an array "orders"`,
+    );
   }
   return { rows: pets.map((value, i) => ({ position: `animal ${i + 1}`, value, format: 'json' })), orders };
 }

@@ -53,7 +53,7 @@ export const parseHostName = parseWith(
     ),
 );
 
-/** Parses an Origin header, or `*`. */
+/** Parses an allowed origin, as browsers send it in the Origin header, or `*`. */
 export function parseOrigin(text: string): string {
   if (text === '*') return text;
   const url = URL.canParse(text) ? new URL(text) : undefined;

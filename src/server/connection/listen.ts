@@ -76,7 +76,8 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     // A handler that reads the body of the interrupted request must not wait forever.
     if (typeof target === 'object') socket.once('close', () => target.req.destroy());
     if (target !== 'nothing' && socket.writable) await sendParserError(app, error, socket, target);
-    // `end()` alone would still read and execute the rest of the rejected request.
+    // `end()` closes only the sending side: Node would still parse the bytes after the rejected request, and could run them
+    // as requests.
     socket.destroySoon();
   };
   server.on('connect', ({ socket }: IncomingMessage) => {

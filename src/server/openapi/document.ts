@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
+import { type ErrorCode, errorCodes, writeErrorCodes } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import { encodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { API_PREFIX, type Operation, type OperationName, operations } from '../../contract/operations.ts';
@@ -113,10 +113,11 @@ const idempotencyKey = {
 } as const;
 
 function response(name: OperationName, status: number) {
-  const { success }: Operation = operations[name];
+  const operation: Operation = operations[name];
+  const { success } = operation;
   const { success: successDescription, example } = operationDescriptions[name];
   const isSuccess = status === success.status;
-  const codes = allCodes.filter((code) => errorCodes[code] === status);
+  const codes = codesOf(operation, status);
   const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
   return {
     description: isSuccess ? successDescription : codes.map((code) => errorDescriptions[code]).join(' Or: '),
@@ -130,6 +131,11 @@ function response(name: OperationName, status: number) {
 }
 
 const allCodes = Object.keys(errorCodes) as ErrorCode[];
+
+const codesOf = ({ method }: Operation, status: number): ErrorCode[] =>
+  allCodes.filter(
+    (code) => errorCodes[code] === status && (method !== 'GET' || !writeErrorCodes.includes(code)),
+  );
 
 function errorExamples() {
   return Object.fromEntries(

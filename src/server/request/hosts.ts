@@ -31,8 +31,9 @@ export function allowedHosts(
 }
 
 /**
- * Creates the check of the Host header (docs/service.md 10; RFC 9112, 3.2): there must be exactly one, with a loopback
- * name or one of `names` and any port. The check throws ServiceError 421 for another name, otherwise 400.
+ * Creates the check of the Host header (docs/service.md 10; RFC 9112, 3.2). A request must have exactly one, whose name is
+ * a loopback name or in `names`; if `names` is undefined, every name is allowed. The port does not matter. The check throws
+ * ServiceError 421 for another name, and 400 for a missing, repeated or malformed header.
  */
 export function createHostCheck(names: ReadonlySet<string> | undefined): (request: IncomingMessage) => void {
   // Most requests have the same Host header, so a header that equals the last accepted one is not checked again.

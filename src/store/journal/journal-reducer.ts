@@ -55,8 +55,8 @@ export class JournalReducer {
   }
 
   /**
-   * Adds the animals of the records since the last call to the state. With `mayTake`, their buffer can become part of
-   * the state; returns true if it did.
+   * Adds to the state the animals of all records that were applied since the last call. With `mayTake`, the buffer that
+   * holds these animals may become part of the state; returns true if it did.
    */
   commit(mayTake: boolean): boolean {
     const isTaken = this.#append(this.#parser, mayTake);
@@ -67,11 +67,12 @@ export class JournalReducer {
   /** Checks that `seq` continues the sequence without a gap, and that the ids ascend from the index `first` on. */
   #check(seq: number, { ids, count }: PackedPets, first: number): RecordProblem | undefined {
     const { contents } = this;
-    if (seq !== contents.seq + 1) return { reason: `record ${seq} follows record ${contents.seq}` };
+    if (seq !== contents.seq + 1) return { reason: `expected record ${contents.seq + 1}, found ${seq}` };
     contents.seq = seq;
     for (let i = first; i < count; i++) {
       const id = ids[i] ?? 0;
-      if (id <= this.#lastId) return { reason: `animal ${id} follows animal ${this.#lastId}` };
+      if (id <= this.#lastId)
+        return { reason: `animal ${id} comes after animal ${this.#lastId}, but ids must ascend` };
       this.#lastId = id;
     }
     return undefined;

@@ -72,7 +72,7 @@ export class JournalWriter {
     return batch.written;
   }
 
-  /** Resolves when all animals are written. */
+  /** Resolves when no animal is waiting: each was written, or was rejected because a write failed. */
   async finish(): Promise<void> {
     await this.#running;
   }

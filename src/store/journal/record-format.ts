@@ -52,7 +52,10 @@ export type PetEntry = {
   fingerprint?: Fingerprint | undefined;
 };
 
-/** Idempotency keys: for each the index of its animal, the time of its record, and FINGERPRINT_WORDS in `words`. */
+/**
+ * Idempotency keys. For each key, `pets` has the index of its animal, `times` the time of its record, and `words` as many
+ * numbers as FINGERPRINT_WORDS.
+ */
 export type PackedKeys = { count: number; pets: number[]; times: number[]; words: number[] };
 
 /** Animals and their idempotency keys. */

@@ -1,0 +1,64 @@
+import { BlockList, isIP } from 'node:net';
+import type { Context } from '../context.ts';
+import { usageError } from '../errors/errors.ts';
+import { isLoopbackUrl, type ProxySetting } from '../profiles/profile.ts';
+
+/**
+ * The proxy that environment variables set for a base URL; undefined for services on this machine and those in NO_PROXY.
+ * As in curl, the lower-case variable takes precedence, and an empty value means no proxy.
+ *
+ * @throws CliError for an invalid proxy URL
+ */
+export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | undefined {
+  const url = new URL(baseUrl);
+  if (isLoopbackUrl(url) || isExcluded(url, env['no_proxy'] ?? env['NO_PROXY'] ?? '')) return undefined;
+  const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
+  const variable = env[name] === undefined ? name.toUpperCase() : name;
+  const text = env[variable];
+  if (!text) return undefined;
+  // Like curl, also accept a host and port without a scheme.
+  const address = text.includes('://') ? text : `http://${text}`;
+  if (isProxyUrl(address)) return { address, variable };
+  // Do not echo the value: it may contain a password.
+  throw usageError(
+    `${variable} is not the URL of an HTTP proxy`,
+    'for example http://proxy.example.com:3128; in a user or password, write % as %25',
+  );
+}
+
+function isProxyUrl(address: string): boolean {
+  try {
+    const { protocol, username, password } = new URL(address);
+    decodeURIComponent(username + password);
+    return /^https?:$/.test(protocol);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether NO_PROXY contains the host: `*`, or a domain, which includes its subdomains, or an address, all with an optional port, or a CIDR block. */
+function isExcluded({ protocol, hostname, port }: URL, noProxy: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const ownPort = port || (protocol === 'https:' ? '443' : '80');
+  return noProxy
+    .toLowerCase()
+    .split(/[,\s]+/)
+    .some((entry) => {
+      if (entry.includes('/')) return isInBlock(host, entry);
+      const [, name = entry, entryPort] = (!isIP(entry) && /^(.+):(\d+)$/.exec(entry)) || [];
+      if (entryPort !== undefined && entryPort !== ownPort) return false;
+      const domain = name.replace(/^\*?\.|^\[|\]$/g, '');
+      return domain === '*' || host === domain || (domain !== '' && host.endsWith(`.${domain}`));
+    });
+}
+
+function isInBlock(host: string, block: string): boolean {
+  const [network = '', bits = ''] = block.split('/');
+  const family = isIP(network);
+  if (family === 0 || isIP(host) !== family || !/^\d+$/.test(bits)) return false;
+  const type = family === 4 ? 'ipv4' : 'ipv6';
+  if (Number(bits) > (family === 4 ? 32 : 128)) return false;
+  const list = new BlockList();
+  list.addSubnet(network, Number(bits), type);
+  return list.check(host, type);
+}

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+import { freshMachine } from '../helpers/pets.ts';
+import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+
+// Animals that the specification does not allow are kept as received, with one notice.
+
+const NOTICE = /^note: 127\.0\.0\.1:\d+ sent animals that do not match the specification \(.*--strict\n$/;
+
+/** An animal as JSON, and its cells in CSV. */
+const odd: [name: string, json: string, csv: string][] = [
+  ['an id as text', '{"id":"a-1","name":"Rex","categoryId":1,"status":"sold"}', 'a-1,Rex,1,sold'],
+  [
+    'integers beyond int64',
+    '{"id":18446744073709551616,"name":"Rex","categoryId":-9223372036854775809,"status":"sold"}',
+    '18446744073709551616,Rex,-9223372036854775809,sold',
+  ],
+  ['a fraction', '{"id":1.50,"name":"Rex","categoryId":1,"status":"sold"}', '1.50,Rex,1,sold'],
+  ['an unknown status', '{"id":1,"name":"Rex","categoryId":1,"status":"lo\\"st"}', '1,Rex,1,"lo""st"'],
+  [
+    'a status named like a method',
+    '{"id":1,"name":"Rex","categoryId":1,"status":"toString"}',
+    '1,Rex,1,toString',
+  ],
+  ['null', '{"id":1,"name":"Rex","categoryId":null,"status":null}', '1,Rex,,'],
+  ['no category', '{"id":1,"name":"Rex"}', '1,Rex,,'],
+  ['other types', '{"id":1,"name":"Rex","categoryId":"7","status":["sold"]}', '1,Rex,7,"[""sold""]"'],
+];
+const GOOD = '{"id":2,"name":"Bella","categoryId":2,"status":"sold"}';
+
+describe.each(odd)('%s', (_name, json, csv) => {
+  const list = (...flags: string[]) =>
+    runAgainst(respondWith(`[${GOOD},${json}]`), ['list', ...flags], { columns: 80 });
+
+  test('is listed as received, with one notice', async () => {
+    const respond = respondWith(`[${GOOD},${json}]`);
+    expect(await runAgainst(respond, ['list', '--json'])).toMatchObject({
+      code: 0,
+      stdout: `[${GOOD},${json}]\n`,
+      stderr: expect.stringMatching(/^\{"notice":".* sent animals that do not match .*"\}\n$/),
+    });
+    expect((await runAgainst(respond, ['list', '--ndjson'])).stdout).toBe(`${GOOD}\n${json}\n`);
+    expect((await runAgainst(respond, ['list', '--csv'])).stdout).toBe(
+      `id,name,categoryId,status\r\n2,Bella,2,sold\r\n${csv}\r\n`,
+    );
+    expect((await runAgainst(respond, ['list'])).stderr).toMatch(NOTICE);
+  });
+
+  test('is in a table', async () => {
+    const { code, stdout } = await list();
+    expect(code).toBe(0);
+    expect(stdout.split('\n')).toHaveLength(4);
+  });
+
+  test('is an error with --strict', async () => {
+    expect(await list('--strict')).toMatchObject({ code: 7, stdout: '' });
+  });
+
+  test('is reported as added', async () => {
+    const respond: Handler = (_, response) => reply(response, 201, json);
+    const { code, stdout } = await runAgainst(respond, ['add', 'Rex', '--category', '1', '--json']);
+    expect([code, stdout]).toEqual([0, `${json}\n`]);
+  });
+});
+
+test('one notice is shown for all pages of a list', async () => {
+  const { code, stderr } = await runAgainst(
+    (_, response, count) =>
+      reply(
+        response,
+        200,
+        [{ id: count, name: 'Rex', categoryId: null }],
+        count < 4 ? { Link: `</v1/pets?page=${count}>; rel="next"` } : {},
+      ),
+    ['list', '--all'],
+  );
+  expect(code).toBe(0);
+  expect(stderr).toMatch(NOTICE);
+  expect(stderr).toContain('0.categoryId must be an integer');
+});
+
+test('pets get accepts the id of the animal as text', async () => {
+  const respond: Handler = ({ url }, response) =>
+    reply(response, 200, { id: url?.split('/').at(-1), name: 'Rex', status: null });
+  const { code, stdout } = await runAgainst(respond, ['get', '7', '8', '--json']);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject([{ id: '7' }, { id: '8' }]);
+});
+
+test.each([
+  ['1', 7],
+  ['0', 0],
+  ['', 0],
+])('with PETS_STRICT=%s, the exit code is %i', async (value, expected) => {
+  const respond = respondWith([{ id: 1, name: 'Rex', categoryId: 1, status: 'lost' }]);
+  const { code } = await runAgainst(respond, ['list'], { env: { PETS_STRICT: value } });
+  expect(code).toBe(expected);
+});
+
+test('pets add --from adds all rows, and knows them in the next run', async () => {
+  const machine = await freshMachine();
+  const server = await scriptedServer(({ method }, response, count) => {
+    if (method === 'GET') return reply(response, 200, [{ id: 'a', name: 'Rex', status: 'lost' }]);
+    const { name } = JSON.parse(server.requests[count - 1]?.body ?? '');
+    reply(response, 201, `{"id":"a${count}","name":"${name}","categoryId":null,"price":1.50,"status":"new"}`);
+  });
+  await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
+  const file = await machine.file('a.csv', 'name,category\nRex,1\nBella,2\n');
+  const first = await machine.pets(['add', '--from', file, '--json']);
+  expect(first.code).toBe(0);
+  expect(first.stderr.match(/do not match the specification/g)).toHaveLength(1);
+  const again = await machine.pets(['add', '--from', file, '--json']);
+  expect(again).toMatchObject({ code: 0, stdout: first.stdout });
+  expect(first.stdout).toContain('{"id":"a3","name":"Bella","categoryId":null,"status":"new","price":1.50}');
+  expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);
+});

@@ -1,0 +1,112 @@
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { ContractError, NetworkError, OutcomeUnknownError, RateLimitError } from '../../src/client/errors.ts';
+import { add, list, PET, rejection, testClient } from '../helpers/client.ts';
+import { scriptedServer } from '../helpers/scripted-server.ts';
+
+const NAME = 'Fürst €';
+const JSON_TEXT = JSON.stringify([{ ...PET, name: NAME }]);
+const utf8 = Buffer.from(JSON_TEXT);
+const bom = Buffer.from([0xef, 0xbb, 0xbf]);
+const windows1252 = Buffer.from(JSON_TEXT.replace('€', '\x80'), 'latin1');
+const utf16 = Buffer.from(`\ufeff${JSON_TEXT}`, 'utf16le');
+const gzip = gzipSync(utf8);
+
+type Response = { status?: number; headers: Record<string, string>; bytes: Buffer };
+
+/** Lists animals at a server that sends this response to every request. */
+async function connect({ status = 200, headers, bytes }: Response) {
+  const server = await scriptedServer((_, response) => {
+    response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(bytes);
+  });
+  return { server, ...testClient(server.url) };
+}
+
+const coding = (name: string) => ({ 'Content-Encoding': name });
+const type = (charset: string) => ({ 'Content-Type': `application/json; charset=${charset}` });
+
+describe('a body is decoded', () => {
+  test.each<[string, Record<string, string>, Buffer]>([
+    ['as UTF-8', {}, utf8],
+    ['without its byte order mark', {}, Buffer.concat([bom, utf8])],
+    ['with gzip', coding('gzip'), gzip],
+    ['with gzip under its old name', coding('X-GZIP'), gzip],
+    ['with Brotli', coding('br'), brotliCompressSync(utf8)],
+    ['with no coding', coding('identity'), utf8],
+    ['from windows-1252', type('windows-1252'), windows1252],
+    ['from a quoted charset', type('"Windows-1252"'), windows1252],
+    ['from UTF-16', type('utf-16le'), utf16],
+    ['with gzip from windows-1252', { ...type('windows-1252'), ...coding('gzip') }, gzipSync(windows1252)],
+  ])('%s', async (_name, headers, bytes) => {
+    const { client } = await connect({ headers, bytes });
+    expect((await list(client)).value).toMatchObject([{ name: NAME }]);
+  });
+
+  test('with gzip if it is an error', async () => {
+    const bytes = gzipSync('{"code":"a_code","message":"Zu groß","status":400}');
+    const { client } = await connect({ status: 400, headers: coding('gzip'), bytes });
+    expect(await rejection(list(client))).toMatchObject({ code: 'a_code', message: 'Zu groß' });
+  });
+});
+
+describe('a success that cannot be decoded is a ContractError', () => {
+  const bomb = Buffer.alloc(65 * 1024 * 1024);
+  test.each<[string, Record<string, string>, Buffer, string]>([
+    ['an unknown coding', coding('zstd'), utf8, 'Content-Encoding zstd is not supported'],
+    ['two codings', coding('gzip, gzip'), gzipSync(gzip), 'Content-Encoding gzip, gzip is not supported'],
+    ['text instead of gzip', coding('gzip'), utf8, 'invalid gzip data (incorrect header check)'],
+    ['a small gzip body with more than 64 MiB', coding('gzip'), gzipSync(bomb), 'larger than 64 MiB'],
+    [
+      'a small Brotli body with more than 64 MiB',
+      coding('br'),
+      brotliCompressSync(bomb),
+      'larger than 64 MiB',
+    ],
+    ['an unknown charset', type('utf-32'), utf8, 'charset utf-32 is not supported'],
+    ['text that is not UTF-8', {}, windows1252, 'not valid utf-8 text'],
+    [
+      'text that is not in its charset',
+      type('shift_jis'),
+      Buffer.from('"\xff"', 'latin1'),
+      'not valid shift_jis text',
+    ],
+  ])('%s', async (_name, headers, bytes, reason) => {
+    const { client, server } = await connect({ headers, bytes });
+    const error = await rejection(list(client));
+    expect(error).toBeInstanceOf(ContractError);
+    expect((error as Error).message).toBe(`unexpected response: ${reason}`);
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+test('a creation whose response cannot be decoded is ambiguous', async () => {
+  const { client } = await connect({ status: 201, headers: coding('zstd'), bytes: utf8 });
+  expect(await rejection(add(client))).toBeInstanceOf(OutcomeUnknownError);
+});
+
+test('a 429 whose body cannot be decoded starts a cool-down', async () => {
+  const headers = { ...coding('zstd'), 'Retry-After': '3600' };
+  const { client, service, clock } = await connect({ status: 429, headers, bytes: utf8 });
+  expect(await rejection(list(client))).toBeInstanceOf(RateLimitError);
+  expect(service.coolDown.until()).toBeGreaterThanOrEqual(clock.now() + 3_600_000);
+});
+
+test.each([
+  ['gzip', coding('gzip'), gzip.subarray(0, -20)],
+  ['UTF-8', {}, utf8.subarray(0, utf8.indexOf('ü') + 1)],
+])('%s that ends early with the connection is a truncated response', async (_name, headers, bytes) => {
+  const server = await scriptedServer((_, response) => {
+    response.socket?.end(
+      Buffer.concat([
+        Buffer.from('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n'),
+        ...Object.entries(headers).map(([name, value]) => Buffer.from(`${name}: ${value}\r\n`)),
+        Buffer.from('\r\n'),
+        bytes,
+      ]),
+    );
+  });
+  const error = await rejection(list(testClient(server.url).client));
+  expect(error).toBeInstanceOf(NetworkError);
+  expect((error as Error).message).toBe('the response was truncated');
+  expect(server.requests).toHaveLength(3);
+});
