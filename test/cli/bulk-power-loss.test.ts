@@ -12,7 +12,7 @@ it(
       const figures = await simulateBulkAdd(seed);
       for (const key of Object.keys(sum) as (keyof typeof sum)[]) sum[key] += figures[key];
     }
-    // Every kind of event must have happened often enough.
+    // The simulations must cover each kind of event often enough.
     for (const count of Object.values(sum)) expect(count).toBeGreaterThan(SEEDS / 10);
   },
   SEEDS * 50 + 120_000,

@@ -61,7 +61,7 @@ test('during a rate limit, profiles --check sends one request a minute, so that 
     expect(Date.parse(check.reset)).toBeGreaterThan(clock.now());
     clock.advance(10_000);
   }
-  // The first request was sent before the cool-down was known. One more request may ignore the cool-down.
+  // The first request started the cool-down. One more request may ignore the cool-down.
   expect(requests).toHaveLength(2);
 });
 

@@ -19,7 +19,7 @@ const rows: Row[] = [
   ['400', 400, error(400), {}, ApiFailure, { isAmbiguous: false }],
   ['401', 401, error(401), {}, ApiFailure, { isAmbiguous: false }],
   ['401 with HTML', 401, HTML, asHtml, ApiFailure, { isAmbiguous: false }],
-  // Neither operation has a 404, so the base URL must be wrong.
+  // Listing and adding animals never fail with 404, so the base URL must be wrong.
   ['404', 404, error(404), {}, ContractError, { isAmbiguous: false }],
   ['404 with HTML', 404, HTML, asHtml, ContractError, { isAmbiguous: false }],
   ['407', 407, HTML, asHtml, ApiFailure, { isAmbiguous: false }],

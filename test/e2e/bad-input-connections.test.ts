@@ -5,7 +5,7 @@ import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { rawServer } from '../helpers/raw-server.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Connections that fail before there is a valid HTTP response. Each error names the server and shows no API key.
+// Tests with connections that fail before a valid HTTP response. Each error names the server and shows no API key.
 
 async function loggedIn(url: string): Promise<Machine> {
   const machine = await freshMachine();

@@ -3,7 +3,7 @@ import { CANARY, expectFailure, expectNoLeaks, lastError } from '../helpers/fail
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Servers that break the contract. Each error names the server and what it did, and shows no API key.
+// Tests with servers that break the contract. Each error names the server and its mistake, and shows no API key.
 
 /** A server with this handler, and a machine whose profile prod points to it. */
 async function withServer(handler: Handler) {

@@ -111,7 +111,7 @@ async function withLostResponses({ run }: Samples): Promise<void> {
   await run(machine, 'add --from <file>', ['add', '--from', a], { exit: 8 });
 }
 
-/** Animals that do not match the specification. */
+/** Collects the output for animals that do not match the specification. */
 async function withOddAnimals({ run }: Samples): Promise<void> {
   const machine = await shopWith((_, response) =>
     reply(response, 200, [
@@ -124,7 +124,7 @@ async function withOddAnimals({ run }: Samples): Promise<void> {
   await run(machine, undefined, ['list', '--strict'], { exit: 7 });
 }
 
-/** Every reason to wait, and attempts that fail. */
+/** Collects the output for every reason to wait, and for attempts that fail. */
 async function withWaits({ run }: Samples): Promise<void> {
   const busy = await shopWith((request, response, count) => {
     if (count === 1) return request.socket.destroy();

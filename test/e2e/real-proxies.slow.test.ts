@@ -20,7 +20,7 @@ import {
 
 // These tests run the command and the service with proxies of other projects between them.
 
-/** The addresses that the command uses, for each proxy in front of the service at `host`. */
+/** Starts a proxy for the service at `host`. Returns the host and environment for commands that use the proxy. */
 const THROUGH: Record<ProxyName, (host: string) => Promise<{ host: string; env: Record<string, string> }>> = {
   nginx: async (host) => reverse(await startProxy('nginx', nginxInFront(host))),
   haproxy: async (host) => reverse(await startProxy('haproxy', haproxyInFront(host))),

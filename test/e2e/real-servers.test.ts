@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startExpress } from '../helpers/express.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
-// The command with services that were built with the libraries of other projects.
+// These tests run the command with services that were built with the libraries of other projects.
 
 test.each([
   ['iso-8859-1', 'latin1'],

@@ -6,7 +6,7 @@ import { startExpress } from '../helpers/express.ts';
 import { runAgainst } from '../helpers/in-terminal.ts';
 import { reply } from '../helpers/scripted-server.ts';
 
-// Errors of services that other frameworks provide, whose bodies are not the Error of the specification.
+// Tests with services that use other frameworks. The bodies of their errors are not the Error of the specification.
 
 const KEY = 'pets_secret_key';
 const PET = { id: 3, name: 'Rex', categoryId: 3, status: 'available' };

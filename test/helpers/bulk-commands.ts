@@ -32,9 +32,9 @@ export type Options = {
   quota?: Quota;
 };
 
-/** What to do before a command, and what to expect of it. */
+/** One run of `pets add`: the preparation, the arguments and the expected results. */
 export type Step = Omit<TerminalOptions, 'files'> & {
-  /** The content that the file gets before the command. */
+  /** The new content of the file, which is written before the command runs. */
   text?: string;
   replies?: Replies;
   /** Before the command, moves the times in the ledger this many hours back, and deletes the service's shared flags. */
@@ -152,7 +152,7 @@ export const resultsIn = (stdout: string): string =>
     .map((line) => line.split('\t').slice(0, 4).filter(Boolean).join(' '))
     .join(', ');
 
-/** The error in the last line of stderr with --json. */
+/** The error in the last line of stderr. The command must have run with --json. */
 export const errorIn = (stderr: string) => JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '').error;
 
 async function moveIntoThePast(path: string, hours: number): Promise<void> {

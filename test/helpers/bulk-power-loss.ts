@@ -23,7 +23,7 @@ export type BulkFigures = {
 /**
  * Adds a file in several runs. Processes are killed, the power fails, the disk reports errors, the network loses
  * responses, and rows are inserted, deleted and moved between the runs. Throws if an animal was added more often than any
- * version of the file has it, or if a row of the last version is missing.
+ * version of the file has it, or if a row of the last version was neither added nor reported as unknown.
  */
 export async function simulateBulkAdd(seed: number): Promise<BulkFigures> {
   const random = randomOf(seed);
@@ -161,7 +161,7 @@ function createService(random: () => number, figures: BulkFigures) {
     if (seenKeys.has(idempotencyKey)) figures.repeated++;
     seenKeys.add(idempotencyKey);
     const pet = known ?? { ...input.body, id: BigInt(byKey.size + 1) };
-    // Up to 0.25, the request itself is lost, and not only its response.
+    // If `kind` is at most 0.25, the service does not receive the request.
     if (!known && kind > 0.25) {
       byKey.set(idempotencyKey, pet);
       service.added.push(input.body);

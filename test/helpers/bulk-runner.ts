@@ -11,8 +11,8 @@ const print = (event: object) => process.stdout.write(`${JSON.stringify(event)}\
 try {
   const run = await openRun(inputOf(animals(Number(count))), { ...RUN_OPTIONS, directory, now: Date.now() });
   print({ isOpen: true, isResumed: run.known !== undefined });
-  // The timer keeps the process running. Its reference keeps the open file from being garbage-collected, because Node 26
-  // reports that as an error.
+  // The timer keeps the process running. The callback references `run.file`, because Node 26 reports an error if an
+  // open file is garbage-collected.
   if (mode === 'hold') setInterval(() => run.file.header, 1_000);
   else {
     for (const row of pendingOf(run)) {

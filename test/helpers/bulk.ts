@@ -65,7 +65,7 @@ export const notSent = (row: RowId): LedgerEntry => ({ kind: 'notSent', ...base(
 /** The rows that a run has to send. */
 export const pendingOf = ({ plan }: BulkRun): PlannedRow[] => pendingRows(plan.rows);
 
-/** Records the first rows that a run has to send as added, but does not write the record `finished`. */
+/** Writes to the ledger that the first `count` pending rows were added. Does not write the record `finished`. */
 export async function addRows(run: BulkRun, count = Number.POSITIVE_INFINITY): Promise<void> {
   for (const row of pendingOf(run).slice(0, count)) {
     await run.file.append(intent(row));
@@ -103,7 +103,7 @@ export async function bulk() {
     clock,
     options,
     open,
-    /** Adds the rows of the input, and returns their names. With `count`, stops after that many, as if interrupted. */
+    /** Adds the pending rows, and returns their names. With `count`, stops after that many rows, as if interrupted. */
     async run(input: readonly NewPet[] | PetFile, more?: Partial<RunOptions>, count?: number) {
       const run = await open(input, more);
       const names = pendingOf(run)
@@ -115,7 +115,7 @@ export async function bulk() {
       await run.close();
       return names;
     },
-    /** Sets the last use of each directory in `ledgers`, which is its modification time, to the time of the clock. */
+    /** Sets the modification time of each ledger directory to the time of the clock. It is the time of the last use. */
     async setLastUse() {
       for (const id of await readdir(join(directory, 'ledgers')))
         await utimes(join(directory, 'ledgers', id), clock.now() / 1_000, clock.now() / 1_000);

@@ -4,7 +4,6 @@ import addFormats from 'ajv-formats';
 /** Any JSON object of the OpenAPI document. Values that are not objects are cast where they are read. */
 type Node = { [key: string]: Node };
 
-/** A received response. */
 export type Observed = { status: number; headers: Headers; text: string };
 
 /** A value, its location for messages, and the schema that it must match. */
@@ -137,7 +136,7 @@ function matchesTemplate(template: string, path: string): boolean {
   );
 }
 
-/** Converts a header to the type in its schema. Returns other text unchanged, so that the validation fails. */
+/** Converts a header to the type in its schema. Returns unsuitable text unchanged, so that the validation fails. */
 function decodeHeader(text: string, { type }: Node): unknown {
   const kind: unknown = type;
   if (kind === 'integer' && /^-?\d+$/.test(text)) return Number(text);

@@ -16,7 +16,7 @@ export type Failure = RunOptions & {
   contains: readonly string[];
 };
 
-/** Runs a command that must fail, without and with `--json`, and checks the rules for every failure. */
+/** Runs a command without and with `--json`. The command must fail, and both outputs must obey the rules for errors. */
 export async function expectFailure(
   machine: Machine,
   args: readonly string[],

@@ -10,7 +10,7 @@ export function collectSamples() {
   const samples: Sample[] = [];
   const addSample = (field: string, json: string) => samples.push({ root: 'Output', field, json });
 
-  /** A line on stderr is an event of `serve -- <command>`, or an object with one field, which names its type. */
+  /** Each line of stderr is an event of `serve -- <command>`, or an object whose only field is named after its type. */
   function addMessages(stderr: string): void {
     for (const line of linesOf(stderr)) {
       const message = JSON.parse(line);

@@ -13,7 +13,7 @@ export type CheckResult = {
 const FILE = 'json-output.ts';
 
 /**
- * `Exact` rejects an object that mixes the fields of several members of a union, because the compiler alone accepts it.
+ * `Exact` rejects objects that mix the fields of several members of a union. The compiler alone accepts such objects.
  * The interfaces replace the compiler's own library, which takes long to load.
  */
 const PRELUDE = `

@@ -16,12 +16,12 @@ export const PETS = join(import.meta.dirname, '..', '..', 'dist', 'pets.js');
 export type RunResult = { code: number | null; stdout: string; stderr: string };
 
 export type RunOptions = {
-  /** Added to an environment that has only PATH and the directories of the machine. */
+  /** Additional variables. The environment otherwise has only PATH and the directories of the machine. */
   env?: Record<string, string>;
   stdin?: string;
 };
 
-/** `columns` is the width of the terminal, if there is one; `clock` replaces the real clock. */
+/** With `columns`, the program runs in a terminal of this width. `clock` replaces the real clock. */
 export type ProgramOptions = RunOptions & { columns?: number; clock?: Clock };
 
 /** A simulated machine of a user, which has its own home directory. The program runs in this directory. */
@@ -29,7 +29,7 @@ export type Machine = {
   home: string;
   configDirectory: string;
   env: Record<string, string>;
-  /** Runs the program to its end in this process. Faster than `command`, so use it unless a test needs a process. */
+  /** Runs the program to its end in this process. Use the slower `command` only if a test needs a process. */
   pets(args: readonly string[], options?: ProgramOptions): Promise<RunResult>;
   /** Starts the program in this process. */
   startProgram(args: readonly string[], options?: ProgramOptions): Program;

@@ -12,7 +12,7 @@ export type Proxy = {
   tunnelled(): string;
 };
 
-/** A proxy on a free loopback port. It forwards all requests to the local port `upstream`, or refuses all requests. */
+/** A proxy on a free loopback port. It forwards requests to the port `upstream`, or responds with the status `refuse`. */
 export async function proxyServer(upstream: number, { refuse }: { refuse?: number } = {}): Promise<Proxy> {
   const requests: string[] = [];
   const headers: Proxy['headers'] = [];

@@ -108,7 +108,7 @@ export function takeResponse(
   return { response: { status, headers, body }, rest: rest.subarray(length) };
 }
 
-/** Checks what every error response has: an error code of its status, the content type and the rate-limit headers. */
+/** Checks the error code, the content type and the rate-limit headers of an error response. */
 export function expectError({ status, headers, body }: RawResponse): void {
   const error = JSON.parse(body);
   expect(error).toEqual({ code: expect.any(String), message: expect.any(String), status });

@@ -28,5 +28,5 @@ export const chunked = (rest: string) =>
 export const atLoopback: ServiceOptions = {
   hosts: allowedHosts({ host: '127.0.0.1', address: '127.0.0.1' }, []),
 };
-/** Options for a test that sends more requests than a free key allows. */
+/** Options for a test that sends more requests than plan free allows. */
 export const rich: ServiceOptions = { ...atLoopback, quota: plans.enterprise };

@@ -141,7 +141,7 @@ backend back
   server service ${upstream}
 `;
 
-/** Also returns a function that reads the log of a forward proxy. */
+/** Returns a configuration of the forward proxy, and a function that reads the log of that proxy. */
 export function withLog(configure: Configure): { configure: Configure; readLog(): Promise<string> } {
   let log = '';
   return {
@@ -153,7 +153,7 @@ export function withLog(configure: Configure): { configure: Configure; readLog()
   };
 }
 
-/** A forward proxy. `rules` replaces the rule that everything is allowed. */
+/** A forward proxy. Without `rules`, it allows all requests. */
 export const squid =
   (rules = 'http_access allow all'): Configure =>
   (port, directory) =>
@@ -185,7 +185,7 @@ http_access deny all`;
   return squid(rules)(port, directory);
 };
 
-/** A forward proxy. `rules` is added to the configuration. */
+/** A forward proxy. `rules` contains further directives. */
 export const tinyproxy =
   (rules = ''): Configure =>
   (port, directory) =>

@@ -11,7 +11,7 @@ export const KEY = 'pets_test';
 export const OTHER_KEY = 'pets_other';
 
 export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onError' | 'onAccess'>> & {
-  /** The quota of both keys. The default is the quota of plan free. */
+  /** The quota of each key. The default is the quota of plan free. */
   quota?: Quota;
   /** The initial time of the clock. */
   time?: string;

@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path';
 import type { FileSystem, OpenFile } from '../../src/system/file-system.ts';
 
 type Change = { position: number; bytes: Buffer } | { length: number };
-/** The names that one call changes in a directory. A name without a node is removed. */
+/** The names that one call sets or removes in a directory. A name without a node is removed. */
 type Naming = [string, Node | undefined][];
 
 /** `cached` is what programs read, `durable` is what the disk has, and `pending` are the changes that are not synced. */
@@ -10,7 +10,7 @@ type FileNode = { cached: Buffer; durable: Buffer; pending: Change[] };
 type DirectoryNode = { cached: Map<string, Node>; durable: Map<string, Node>; pending: Naming[] };
 type Node = FileNode | DirectoryNode;
 
-/** What happens in a call. It fails with `errno`, ends the process (`halt`), or succeeds (undefined). */
+/** The result of a call. The call fails with `errno`, ends the process (`halt`), or succeeds (undefined). */
 export type Fate = { errno: 'EIO' | 'ENOSPC' } | 'halt' | undefined;
 
 /**

@@ -66,7 +66,7 @@ class Simulation {
     let hasFailed = false;
     const killAt = this.#upTo(this.#random() < 0.3 ? 20 : 60);
     const failAt = this.#random() < 0.3 ? this.#upTo(60) : -1;
-    // Many defects show only between a write and its sync.
+    // Kill some processes at a sync, because many defects show only between a write and its sync.
     let syncsLeft = this.#random() < 0.4 ? 1 + this.#upTo(6) : -1;
     if (!isLast) {
       disk.fate = (call, name) => {
@@ -171,7 +171,7 @@ class Simulation {
     this.counts.listed += listed.size;
   }
 
-  /** Repeats every request that had an idempotency key, and checks that the response is the first one. */
+  /** Repeats every acknowledged request that had an idempotency key. Each must get its first response again. */
   async #replayAll(store: JournalStore): Promise<void> {
     for (const [key, text] of this.#responses) {
       const result = await store.add({ pet: animal(), idempotency: idempotency(key) });
@@ -207,7 +207,7 @@ export const mutants: Record<string, (files: FileSystem) => FileSystem> = {
   'no directory fsync': (files) => override(files, { syncDirectory: async () => {} }),
 };
 
-/** Syncs only if `isSynced` is true for the mode in which a file was opened and the number of the sync. */
+/** Omits syncs for which `isSynced` returns false. `count` is 1 for the first sync of an open file. */
 function withSyncs(isSynced: (mode: string, count: number) => boolean) {
   return (files: FileSystem): FileSystem =>
     override(files, {

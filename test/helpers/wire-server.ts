@@ -15,7 +15,7 @@ export type WireServer = {
   connections(): number;
 };
 
-/** A server that parses requests and calls `respond` for each, and `onConnect` for each connection. */
+/** A server that calls `onConnect` for each connection and `respond` for each complete request. */
 export async function wireServer(
   respond: Act,
   onConnect: (socket: Socket, count: number) => void = () => {},

@@ -22,7 +22,7 @@ const RUNS_AT_A_TIME = 20;
 const MEGABYTES = 6;
 
 const LIMITED = ['pets_limited', 'pets_limited_too'];
-/** The key of truncated requests, because the test cannot know whether the service counts them. */
+/** Truncated requests use this key, because the test cannot know whether the service counts them. */
 const UNLIMITED = 'pets_unlimited';
 const ban = { after: 2, milliseconds: 120_000 };
 
@@ -135,7 +135,7 @@ async function fly(
   const kept = flight.stays ? lines.get(i) : undefined;
   const line = kept ?? new Connection(port);
   if (flight.stays) lines.set(i, line);
-  // Write once if the service may close the connection, because later data may reset it before the client has read all.
+  // If the service may close the connection, write once. Data that arrives later may reset the connection too early.
   const cuts = requests.some(({ mayEnd }) => mayEnd) ? [] : flight.cuts;
   await line.send(Buffer.concat(requests.map(({ bytes }) => bytes)), cuts);
   if (isCut) line.end();

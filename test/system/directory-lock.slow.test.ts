@@ -55,7 +55,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Listens like another process that claims the lock, and sends `reply()` to each client, unless it is undefined. */
+/** Listens like another process that claims the lock. Sends `reply()` to each client; undefined sends nothing. */
 async function fakeClaim(directory: string, name: string, reply: () => string | undefined) {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -66,7 +66,7 @@ async function fakeClaim(directory: string, name: string, reply: () => string | 
   onTestFinished(() => void server.close());
 }
 
-/** Sleeps for less than a second are real. Longer ones are timeouts, which never expire, even on a busy machine. */
+/** Sleeps shorter than a second are real. Longer sleeps are timeouts, which must not expire on a busy machine. */
 const withoutTimeouts = (milliseconds: number) =>
   milliseconds >= 1_000 ? new Promise<void>(() => {}) : sleep(milliseconds);
 

@@ -32,8 +32,8 @@ const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
 
 /**
- * Derives from the responses what the service must have done. The requests of a wave run concurrently, so only the order
- * within a connection is checked.
+ * Derives from the responses what the service must have done. Requests are sent in waves. The requests of a wave run
+ * concurrently, so only the order within a connection is checked.
  */
 export class Model {
   /** Every acknowledged animal, by its id. */
@@ -136,7 +136,7 @@ export class Model {
     this.#creations.set(name, { pet, body: response.body, at: now });
   }
 
-  /** Checks a repeated creation. It gets the first animal, 422 for another animal, or 409 while the first one runs. */
+  /** Checks that a repeated creation gets the first response, 422 for another animal, or 409 during the first one. */
   #acceptRepeated({ response, pet, name, flight }: Created, wave: readonly Created[]): void {
     const known = this.#creations.get(name ?? '');
     if (response.status === 409) {
@@ -151,7 +151,7 @@ export class Model {
     }
   }
 
-  /** Checks that an acknowledged animal can be read until the operation is removed. */
+  /** Checks that an acknowledged animal can be read, and that the response is 410 after the operation is removed. */
   #acceptRead({ request, response }: Exchange, before: number, now: number): void {
     if (request.reads === undefined || ![200, 404, 410].includes(response.status)) return;
     const isRemoved = now >= operations.getPet.deprecated.sunset.getTime();

@@ -5,7 +5,7 @@ import type { CreatePet } from '../../../src/store/store.ts';
 import { type Frame, type Parts, partsOf } from './parts.ts';
 import { legible } from './wire.ts';
 
-/** A request, with the results that are possible whatever earlier requests did. */
+/** A request, and the results that are possible regardless of earlier requests. */
 export type FuzzedRequest = {
   bytes: Buffer;
   method: string;
@@ -28,7 +28,7 @@ export type FuzzedRequest = {
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   partsOf(keys).map(assemble);
 
-/** Truncated requests. Requests with an Upgrade header are left out, because Node does not notice that they end. */
+/** Truncated requests. None has an Upgrade header, because Node would not notice that such a request is truncated. */
 export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   fc
     .tuple(
@@ -39,7 +39,7 @@ export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedReques
       shown({
         ...request,
         bytes: request.bytes.subarray(0, 1 + (at % (request.bytes.length - 1))),
-        // If the service has got all headers and they are invalid, it responds with their error instead of 400.
+        // If all headers arrive and one is invalid, the service responds with the error for that header instead of 400.
         statuses: [400, ...request.statuses.filter((status) => status !== 201 || request.isPreferred)],
         mayEnd: true,
       }),
