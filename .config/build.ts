@@ -1,4 +1,4 @@
-// Bundles the command into dist/. The files are the entry, the chunks of the program, which commands load when they need
+// Bundles the command into dist/. The files are the entry, chunks of the program that are loaded when a command needs
 // them, and the output that the entry prints without loading the program.
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

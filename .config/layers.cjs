@@ -1,4 +1,4 @@
-// The import rule: each folder of src may import itself and the folders listed here.
+// The import rule: each folder of src may import itself and the folders that are listed for it.
 const layers = {
   system: [],
   contract: [],

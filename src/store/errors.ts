@@ -47,7 +47,7 @@ export const newerVersionError = (message: string): StoreVersionError =>
     'use that version; the file was not changed',
   );
 
-/** Converts a system error to a StoreError: `cannot ${action}: …`. */
+/** Converts any error to a StoreError. The message of a system error gets the prefix `cannot ${action}`. */
 export function toStoreError(error: unknown, action: string): StoreError {
   if (error instanceof StoreError) return error;
   if (error instanceof DirectoryInUseError) return new StoreInUseError(error);

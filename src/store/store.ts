@@ -4,7 +4,7 @@ import type { NewPet, Pet, PetStatus } from '../contract/schemas.ts';
 export type PetJson = string;
 export type OrderJson = string;
 
-/** Makes a creation safe to repeat: the same key with the same body adds nothing for 24 hours (docs/service.md, D10). */
+/** Makes a creation safe to repeat: for 24 hours, the same key and body add no second animal (docs/service.md, D10). */
 export type Idempotency = {
   /** The SHA-256 of the API key that sent the request. Idempotency keys of different API keys are independent. */
   scope: string;
@@ -28,8 +28,8 @@ export type PageQuery = { limit: number; status?: PetStatus | undefined; after?:
 
 /**
  * `pets` contains the JSON texts of the animals in UTF-8, separated by commas. The buffer can be a view of the store's
- * memory, so it must not be changed. `next` is the id of the last animal if more follow. Long animals can make a page
- * shorter than its limit.
+ * memory, so it must not be changed. `next` is the id of the last animal if more follow. A page of long
+ * animals can have fewer animals than its limit.
  */
 export type Page = { pets: Buffer; next?: bigint };
 
@@ -43,7 +43,7 @@ export type Seed = { pets: readonly (CreatePet['pet'] & Pick<Pet, 'id'>)[]; orde
 export interface Store {
   /** Unique to the store; never changes. */
   readonly id: string;
-  /** Adds an animal with the next id. Resolves when the animal is durable. */
+  /** Adds an animal with the next id. The animal is durable when the promise resolves. */
   add(request: CreatePet): Promise<CreateResult>;
   list(query: PageQuery): Promise<Page>;
   get(id: bigint): Promise<PetJson | undefined>;
@@ -52,11 +52,11 @@ export interface Store {
   /** Whether nothing was ever added. */
   isEmpty(): Promise<boolean>;
   /**
-   * Adds the whole seed to an empty store, or nothing if that fails. The animals keep their ids.
+   * Adds the seed to an empty store. The animals keep their ids. A failure never leaves only a part of the seed.
    *
    * @throws StoreNotEmptyError
    */
   seed(seed: Seed): Promise<void>;
-  /** Completes pending writes. Every later call is rejected. */
+  /** Completes pending writes. Later calls of all other methods are rejected. */
   close(): Promise<void>;
 }

@@ -5,8 +5,8 @@ import type { TextRef } from './text-arena.ts';
 import { Uint32Table } from './uint32-table.ts';
 
 /**
- * Identifies an idempotency key of a caller and the body of its request. `hex` has 32 digits of a salted SHA-256 of the
- * key, then 32 digits of the SHA-256 of the body. `words` are the same digits as eight 32-bit numbers.
+ * Identifies a request with an idempotency key. `hex` has 32 digits of the salted SHA-256 of scope and key, then 32
+ * digits of the SHA-256 of the body. `words` are the same digits as eight 32-bit numbers.
  */
 export type Fingerprint = { hex: string; words: number[] };
 
@@ -15,7 +15,7 @@ export const FINGERPRINT_WORDS = 8;
 
 /** The secret `salt` keeps clients from choosing keys that all hash to the same bucket. */
 export function fingerprintOf({ scope, key, bodyHash }: Idempotency, salt: string): Fingerprint {
-  // The length separates scope and key. UTF-16 keeps unpaired surrogates distinct.
+  // Without the length, two pairs of scope and key could have the same text. UTF-16 keeps unpaired surrogates distinct.
   const name = Buffer.from(`${salt}${scope.length}:${scope}${key}`, 'utf16le');
   const hex = hash('sha256', name).slice(0, 32) + bodyHash.slice(0, 32);
   return { hex, words: wordsOfHex(hex) };
@@ -32,18 +32,18 @@ export function wordsOfHex(hex: string): number[] {
 // bucket, and the time of the journal record.
 const CHUNK = FINGERPRINT_WORDS;
 const [START, LENGTH, OLDER, TIME_HIGH, TIME_LOW, COLUMNS] = [9, 10, 11, 12, 13, 14];
-/** The chunk of an entry whose response is not durable yet. */
+/** The value in the column CHUNK if the response is not durable yet. */
 const IN_FLIGHT = 2 ** 32 - 1;
 
 /**
- * The idempotency keys of the last 24 hours and those in flight, with the response to the first request
- * (docs/service.md, D10). A hash table in typed arrays, about 56 bytes per key.
+ * A hash table with the idempotency keys of the last 24 hours, and the response to the first request with each key
+ * (docs/service.md, D10). The table consists of typed arrays, and needs about 60 bytes per key.
  *
  * An entry refers to the text of the first response, not to the animal: a replay returns that text whatever happens to
  * the animal later.
  *
- * Buckets are linked lists, newest entry first. Entries below `#oldest` have expired, so a search ends at the first of
- * them.
+ * Buckets are linked lists, newest entry first. All entries with numbers below `#oldest` have expired, so a search ends
+ * at the first such entry.
  */
 export class IdempotencyIndex {
   #entries = new Uint32Table(COLUMNS);
@@ -58,7 +58,7 @@ export class IdempotencyIndex {
     this.#entries.add();
   }
 
-  /** The response to the first request with this key; `mismatch` if that one had another body. `now` is in milliseconds. */
+  /** The response to the first request with this key; `mismatch` if that request had another body. `now` is in ms. */
   find(words: number[], now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
     this.#evictExpired(now);
     this.#link();
@@ -140,5 +140,5 @@ export class IdempotencyIndex {
   }
 }
 
-/** Whether a key recorded at `time` has expired. Both in milliseconds since 1970. */
+/** Whether a key recorded at `time` has expired. Both times are in milliseconds since 1970. */
 export const isExpired = (time: number, now: number): boolean => now - time >= IDEMPOTENCY_KEY_LIFETIME_MS;

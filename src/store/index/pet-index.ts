@@ -80,7 +80,7 @@ export class PetIndex {
     return this.#collect(first, stop, index);
   }
 
-  /** The texts of consecutive positions without copying; undefined if they are in two chunks or too long for a page. */
+  /** Returns consecutive texts without a copy; undefined if they are in different chunks or too long for a page. */
   #view(first: number, last: number): Buffer | undefined {
     const chunk = this.#table.get(first, CHUNK);
     if (this.#table.get(last, CHUNK) !== chunk) return undefined;
@@ -89,7 +89,7 @@ export class PetIndex {
     return end - start > MAX_PAGE_BYTES ? undefined : this.texts.chunk(chunk).subarray(start, end);
   }
 
-  /** Copies the texts from `first` to `stop`: positions, or entries of `index` if there is one. */
+  /** Copies the texts of a page. `first` and `stop` are rows of `index`, or positions if `index` is undefined. */
   #collect(first: number, stop: number, index: Uint32Table | undefined): Page {
     const texts: Uint8Array[] = [];
     let [bytes, position, i] = [0, 0, first];
@@ -119,7 +119,7 @@ export class PetIndex {
 
   /** The first position whose id is `id` or higher. */
   #lowerBound(id: bigint): number {
-    // If no id is missing, the position follows from the first id.
+    // If the ids are consecutive, the position follows from the first id.
     const guess = this.size === 0 ? 0 : Number(id - this.#idAt(0));
     if (guess >= 0 && guess < this.size && this.#idAt(guess) === id) return guess;
     return lowerBound(this.size, (i) => this.#idAt(i) >= id);
@@ -147,14 +147,14 @@ export class PetIndex {
   }
 }
 
-/** The upper 32 bits of an int64. An id is a bigint only if a number is not exact, because numbers are faster. */
+/** The upper 32 bits of an int64. The ids of a loaded journal are mostly numbers, which are faster than bigints. */
 const highWord = (id: number | bigint): number =>
   typeof id === 'number' ? Math.floor(id / 2 ** 32) : Number(BigInt.asIntN(32, id >> 32n));
 
 const lowWord = (id: number | bigint): number =>
   typeof id === 'number' ? id >>> 0 : Number(BigInt.asUintN(32, id));
 
-/** The first index for which `isReached` is true, or `size`. `isReached` must be monotonic: true for all later indexes. */
+/** The first index for which `isReached` is true, or `size`. `isReached` must also be true for all later indexes. */
 function lowerBound(size: number, isReached: (index: number) => boolean): number {
   let low = 0;
   let high = size;

@@ -40,7 +40,7 @@ export class Uint32Table {
     return this.block(row)[this.offset(row) + column] ?? 0;
   }
 
-  /** Frees the memory of rows below `row`. These rows must not be used again. */
+  /** Frees the blocks in which all rows are below `row`. Rows below `row` must not be used again. */
   drop(row: number): void {
     while (this.#droppedBlocks < row >>> BLOCK_BITS) {
       this.#blocks.shift();

@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 
-/** In bytes. Up to this length, the loop is faster than zlib: a start with a million short records takes 10 % less time. */
+/** Up to this many bytes, our loop is faster than zlib. A start with a million short records takes 10 % less time. */
 const MAX_LOOP_BYTES = 300;
-/** The CRC-32 of each byte, followed by 0 to 7 zero bytes: eight tables of 256 entries (slicing-by-8). */
+/** Eight tables of 256 entries (slicing-by-8). Table n has the CRC-32 of each byte followed by n zero bytes. */
 const TABLES = createTables();
 
 /** The CRC-32 of the bytes from `start` to `end`. */

@@ -34,8 +34,8 @@ export class JournalReducer {
   }
 
   /**
-   * Adds the record from `start` to `end`, whose checksum is valid. Its animals become part of the state with the next
-   * `commit`, which must precede any other use of the buffer.
+   * Adds the record from `start` to `end`, whose checksum is valid. The record's animals may be missing in the state
+   * until the next `commit`. Call `commit` before the buffer gets other data.
    */
   add(bytes: Buffer, start: number, end: number): RecordProblem | undefined {
     const parser = this.#parser;
@@ -55,8 +55,8 @@ export class JournalReducer {
   }
 
   /**
-   * Adds to the state the animals of all records that were applied since the last call. With `mayTake`, the buffer that
-   * holds these animals may become part of the state; returns true if it did.
+   * Puts the animals of all records that were added since the last call into the state. With `mayTake`, the buffer that
+   * contains these animals may become part of the state. Returns true if the buffer did.
    */
   commit(mayTake: boolean): boolean {
     const isTaken = this.#append(this.#parser, mayTake);

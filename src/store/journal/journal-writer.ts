@@ -3,7 +3,7 @@ import { textRefOf } from '../index/pet-index.ts';
 import type { Journal } from './load-journal.ts';
 import { encodeBatch, type PetEntry } from './record-format.ts';
 
-/** The limits of a batch: its number of animals, and approximately its size. */
+/** The maximum number of animals in a batch, and the approximate maximum of their bytes. */
 export const MAX_BATCH = 1000;
 const MAX_BATCH_BYTES = 2 ** 20;
 
@@ -13,7 +13,7 @@ export type NewEntry = PetEntry & { bytes: number };
 /** Animals that are written in one record and synced together. */
 export class Batch {
   readonly entries: NewEntry[] = [];
-  /** For each animal with an idempotency key, the entry of the key in the idempotency index; undefined for the others. */
+  /** For each animal, the entry of its idempotency key in the idempotency index; undefined if the animal has no key. */
   readonly keys: (number | undefined)[] = [];
   resolve: () => void = () => {};
   reject: (error: unknown) => void = () => {};

@@ -30,10 +30,10 @@ export const NEWLINE = 0x0a;
 export const RECORD_PREFIX = Buffer.from('{"crc":"');
 /** The number of bytes before those that the checksum covers: `{"crc":"`, eight digits and `",`. */
 export const PREFIX_LENGTH = 18;
-/** The longest line. The limit tells a reader when to stop looking for a newline. */
+/** The maximum length of a line. A reader stops looking for a newline after this many bytes. */
 export const MAX_LINE_BYTES = 16 * 2 ** 20;
 const MAX_RECORD_BYTES = MAX_LINE_BYTES / 2;
-/** The maximum size of an entry of `keys`, in bytes. */
+/** An upper bound of the size of an entry of `keys`, in bytes. */
 const KEY_BYTES = 110;
 
 /** The value of each byte that is a lower-case hexadecimal digit, -1 for other bytes. */
@@ -44,7 +44,7 @@ const HEX_DIGITS = Int8Array.from({ length: 256 }, (_, byte) =>
 /** The first line of a journal, with the id of the store. `secret` salts the fingerprints of idempotency keys. */
 export type JournalHeader = { id: string; secret: string; created: string };
 
-/** An animal to be written: its JSON text, and the fingerprint of its idempotency key. */
+/** An animal to be written, with its JSON text. `fingerprint` is undefined if the animal has no idempotency key. */
 export type PetEntry = {
   id: number | bigint;
   status: PetStatus;
@@ -53,8 +53,8 @@ export type PetEntry = {
 };
 
 /**
- * Idempotency keys. For each key, `pets` has the index of its animal, `times` the time of its record, and `words` as many
- * numbers as FINGERPRINT_WORDS.
+ * Idempotency keys. For each key, `pets` has the index of its animal, `times` has the time of its record, and `words` has
+ * FINGERPRINT_WORDS numbers.
  */
 export type PackedKeys = { count: number; pets: number[]; times: number[]; words: number[] };
 
@@ -97,7 +97,7 @@ export function damagedAt(path: string, offset: number, reason: string): StoreDa
   );
 }
 
-/** Encodes all of the animals as one record, and locates their texts in it. `at` is in milliseconds since 1970. */
+/** Encodes animals as one record, and returns where their texts are in the record. `at` is in milliseconds since 1970. */
 export function encodeBatch(seq: number, at: number, entries: readonly PetEntry[]): PackedPets {
   const head = `"seq":${seq},"at":${at},"pets":[`;
   const start = PREFIX_LENGTH + head.length;

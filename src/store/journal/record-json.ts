@@ -21,7 +21,7 @@ const AnyRecord = z.object({
 export type JournalRecord = PackedBatch & { seq: number; order: OrderJson | undefined };
 
 /**
- * Parses a record in any JSON notation, with any additional fields. Animals keep their additional fields.
+ * Parses a record in any valid JSON notation. The record may have unknown fields. Animals keep their unknown fields.
  *
  * @returns `unknown_kind` for a record with neither `pets` nor `order`, undefined if the record is not valid
  */

@@ -44,8 +44,8 @@ export class RecordParser {
   /** The sequence number of the record that was parsed last. */
   seq = 0;
   /**
-   * The animals of all records since the last `reset`. Their texts are moved next to each other within the buffer, so
-   * that the arena can copy all of them at once: a copy per record takes three times as long.
+   * The animals of all records since the last `reset`. The parser moves their texts next to each other within the buffer,
+   * so that all of them can be copied at once. One copy per record would take three times as long.
    */
   readonly pets: PackedPets = { bytes: Buffer.alloc(0), start: 0, count: 0, ids: [], statuses: [], ends: [] };
   /** The idempotency keys of all records since the last `reset`. */
@@ -61,8 +61,8 @@ export class RecordParser {
   }
 
   /**
-   * Parses the record from `start` to `end`. Returns false and leaves the buffer unchanged if the record has another
-   * form. Otherwise, bytes after the start of the first record since the last `reset` can have moved.
+   * Parses the record from `start` to `end`. If the record has another form, returns false and leaves the buffer
+   * unchanged. Otherwise, may overwrite the records since the last `reset` to move their texts.
    */
   parse(bytes: Buffer, start: number, end: number): boolean {
     if (this.#bytes !== bytes) {

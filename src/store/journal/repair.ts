@@ -32,8 +32,8 @@ export async function truncateTornTail(
 }
 
 /**
- * Writes the last record again, with its newline, and syncs the file. Only the last record may not be on the disk:
- * after a failed fsync, the system can consider pages clean that it never wrote.
+ * Writes the last record again, with its newline, and syncs the file. The last record is the only one that may be missing
+ * on the disk: after a failed fsync, the system can consider pages clean that were never written.
  *
  * @returns the length of the file
  */

@@ -18,7 +18,7 @@ export type Replayed = {
 export interface RecordSink {
   /** `bytes` contains the record, without its newline, from `start` to `end`. The record starts at `offset` of the file. */
   record(bytes: Buffer, start: number, end: number, offset: number): void;
-  /** Called before the buffer is used for the next chunk. Return true to keep the buffer. */
+  /** Called after the last record of each chunk. Return true to keep the buffer; otherwise it gets other data. */
   commit(): boolean;
 }
 

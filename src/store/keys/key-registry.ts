@@ -15,7 +15,7 @@ import {
 /** The properties of an API key that a server needs. */
 export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
 
-/** A known key is accepted for this long after the files were read. A revocation takes effect within a second. */
+/** For this long, a known key is accepted without reading the files. So a revocation takes effect within a second. */
 const FRESH_MS = 500;
 /** Unknown keys cause at most one read of the files in this time, unless a key file was created or deleted. */
 const UNKNOWN_KEY_MS = 100;
@@ -42,7 +42,7 @@ export class KeyRegistry {
   #readAt = Number.NEGATIVE_INFINITY;
   #readForUnknownAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
-  /** How often reading the files has started, and the number of the latest completed reading. */
+  /** The numbers of the latest reading of the files that has started, and of the latest that is complete. */
   #started = 0;
   #completed = 0;
   #warned = new Set<string>();
@@ -140,5 +140,5 @@ export class KeyRegistry {
   }
 }
 
-/** Whether `time` is at least `ms` before `now`. True if the clock was set back, so that no key stays valid too long. */
+/** Whether `time` is at least `ms` before `now`, or the clock was set back. A key must not stay valid too long. */
 const isOlder = (time: number, now: number, ms: number) => now < time || now - time >= ms;

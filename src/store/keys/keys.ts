@@ -102,7 +102,7 @@ export async function createKey(
   try {
     await makeDirectory(files, keyDirectory(directory));
     await createFile(files, temporary, [Buffer.from(`${JSON.stringify(stored)}\n`)]);
-    // Unlike a rename, a link never replaces another key.
+    // Unlike a rename, a link never replaces the file of another key.
     await files.link(temporary, path);
     await fsyncAncestors(files, keyDirectory(directory)).catch(async (error) => {
       // The caller gets an error instead of the key, so the file must not stay.
@@ -146,7 +146,7 @@ export async function revokeKey(
 ): Promise<void> {
   const names = await keyNames(directory, files);
   try {
-    // Do not build a path from a name that is not in the list, because it may lead to another directory.
+    // Do not build a path from a name that is not in the list, because the path may be in another directory.
     if (!names.includes(name)) throw keyNotFound(name, names);
     await files.unlink(keyPath(directory, name));
     await files.syncDirectory(keyDirectory(directory));
