@@ -18,7 +18,7 @@ export type Context = {
   pid: number;
   /** The current time, in milliseconds since the epoch. */
   clock: Clock;
-  /** Waits. Rejects with the reason of `signal` if `signal` is aborted first. */
+  /** Resolves after this time. If `signal` is aborted first, rejects with the reason of `signal`. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */
   random(): number;

@@ -15,9 +15,9 @@ import * as helpPages from './program/help.ts';
 import { seconds } from './program/parsers.ts';
 import { toUsageError } from './program/usage.ts';
 
-/** Runs the program and returns its exit code. Prints every error instead of throwing it. */
+/** Runs the program and returns its exit code. Errors are printed, not thrown. A closed output pipe is not an error. */
 export async function main(context: Context): Promise<number> {
-  // `Console.write` reports failed writes itself. Without a listener, the error event would end the process.
+  // Without a listener, the `error` event would end the process. `Console.write` rejects if a write fails.
   context.stdout.on('error', () => {});
   context.stderr.on('error', () => {});
   const flags = preParseFlags(context.argv);
@@ -58,7 +58,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     help += text;
   };
   const columns = Math.min(context.stdout.columns || helpPages.MAX_HELP_COLUMNS, helpPages.MAX_HELP_COLUMNS);
-  // Subcommands inherit exitOverride, configureOutput, configureHelp and helpOption, but not the rest.
+  // Subcommands inherit exitOverride, configureOutput, configureHelp and helpOption. The rest applies only to `pets`.
   const program = new Commander('pets')
     .exitOverride()
     .configureOutput({ writeOut: addHelp, writeErr: addHelp })
@@ -71,7 +71,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     .helpCommand(false)
     .version(version, versionOption.flags, versionOption.description)
     .usage('<command> [options]')
-    // Passed as functions, so that these texts are only built if help is printed.
+    // These texts are functions, so that they are built only if help is printed.
     .addHelpText('before', () => helpPages.overview(columns))
     .addHelpText('after', () => `\n${helpPages.helpCommands(columns)}`);
   declare(program, { options: globalOptions });
@@ -104,7 +104,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     else addHelp(helpPages.startPage([...commands.map(({ name }) => name), 'help'], columns));
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // `pets keys` without a subcommand prints the help of the group.
+    // `pets keys` without a subcommand prints the help of the group. With `--json`, this is an error.
     const isGroupHelp = error.code === 'commander.help' && !context.argv.includes('--json');
     if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program.args);
   }

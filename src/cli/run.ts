@@ -12,10 +12,10 @@ export async function run(): Promise<void> {
   enableCompileCache(context);
   const { main } = await import('./main.ts');
   process.exitCode = await main(context);
-  // Wait until slow readers have received all output. If the reader has closed its end, the write fails and ends the
-  // wait.
+  // Wait until all output is written, because the reader may be slow. If the reader has closed its end, the write
+  // fails, which also ends the wait.
   for (const stream of [process.stdout, process.stderr]) await new Promise((end) => stream.write('', end));
-  // Without this, Node would wait for DNS lookups, connection attempts and JIT compilation that no longer matter.
+  // Without this call, Node would wait for DNS lookups, connection attempts and JIT compilation that no longer matter.
   process.exit();
 }
 

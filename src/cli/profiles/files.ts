@@ -28,7 +28,7 @@ export const readSettings = (context: HomeContext): Settings => readFile(context
 export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
   writeFile(context, 'settings', settings);
 
-/** Reads a file without conf, which would create the directory and takes longer to load than a whole command. */
+/** Reads a file without the package conf, which would create the directory and is slow to load. */
 function readFile<Schema extends z.ZodMiniType>(
   context: HomeContext,
   name: string,
@@ -89,7 +89,8 @@ async function writeFile(context: HomeContext, name: string, value: Record<strin
 
 /**
  * Loads conf without the signal handlers of its dependency when-exit. They would deliver every signal twice, and end a
- * server that is stopping. Removing the handlers afterwards would also reset signals that Node ignores.
+ * server that is stopping. Removing the handlers afterwards would also restore the default action of signals that Node
+ * ignores, such as SIGXFSZ.
  */
 async function loadConf(): Promise<typeof Conf> {
   const { once } = process;

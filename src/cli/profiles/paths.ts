@@ -1,7 +1,7 @@
 import { isAbsolute, join } from 'node:path';
 import type { Context } from '../context.ts';
 
-/** What determines the locations of a user's files. */
+/** The parts of the context that determine where a user's files are. */
 export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;
 type Kind = 'config' | 'data' | 'state';
 
@@ -20,7 +20,7 @@ const DEFAULTS: Record<'linux' | 'darwin', Record<Kind, string>> = {
   },
 };
 
-/** The directory for profiles, and for the API keys of local stores. */
+/** The directory for profiles, settings, and the API keys of local stores. */
 export const configDirectory = (context: HomeContext): string =>
   context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
 

@@ -31,13 +31,13 @@ export const Settings = z.object(
 );
 export type Settings = z.infer<typeof Settings>;
 
-/** The service and key of a command. The key is only sent to the origin of the base URL. */
+/** The service and key that a command uses. The key is only sent to the origin of the base URL. */
 export type Connection = { profile: ProfileName; baseUrl: string; key: string; keySource: KeySource };
 
 /** Where the key comes from, as shown in messages. */
 export type KeySource = 'PETS_API_KEY' | 'this login' | `profile ${ProfileName}`;
 
-/** The URL of a proxy, which may contain a user and password, and the environment variable that sets it. */
+/** The URL of a proxy, which may contain a user and password, and the environment variable with this URL. */
 export type ProxySetting = { address: string; variable: string };
 
 /** Host and port of a proxy, for messages. */
@@ -46,7 +46,7 @@ export function proxyLabel({ address }: ProxySetting): string {
   return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
 }
 
-/** The port of `pets serve` without --port. */
+/** The port of `pets serve` without --port and without a command. */
 export const DEFAULT_PORT = 7387;
 
 /** The URL without trailing slashes; undefined if the text is not usable as a base URL. */
@@ -68,17 +68,17 @@ export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice
 
 /**
  * Masks an API key in a text from a service, which may have echoed the key in plain, URL-encoded, JSON-escaped, base64
- * or hex form. Upper and lower case match, because header names are printed in lower case.
+ * or hex form. The case of letters is ignored, because a key in a header name is printed in lower case.
  */
 export const redactKey = (text: string, key: string): string => createRedactor(key)(text);
 
-/** A shorter key could match ordinary text, so it is only masked after `Bearer`. */
+/** A key with fewer characters could match ordinary text, so it is masked only after `Bearer`. */
 const MIN_KEY_LENGTH = 6;
 
 /** Returns a function that does the same as `redactKey` for one key, and is faster if there are many texts. */
 export function createRedactor(key: string): (text: string) => string {
   const forms: string[] = [];
-  // Longer forms come first, because a shorter form may be a prefix of them.
+  // Longer forms come first, because a shorter form may be a prefix of a longer one.
   for (const form of [`Bearer ${key}`, key]) {
     for (const encoding of ['base64', 'base64url', 'hex'] as const) {
       // Remove the padding, so that the pattern matches padded and unpadded forms.

@@ -20,7 +20,7 @@ export type Sources = {
 
 export type Resolved = { connection: Connection; notices: string[] };
 
-/** Returns the first profile that is set by `--profile`, by PETS_PROFILE or as the default profile; otherwise prod. */
+/** Returns the profile set by `--profile`, or else by PETS_PROFILE, or else by `pets use`, or else prod. */
 export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'readProfile'>): ProfileName {
   const fromEnv = env['PETS_PROFILE'] || undefined;
   if (flags.profile !== undefined) return flags.profile;
@@ -38,7 +38,8 @@ export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'rea
  * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
  * the combination of flags, environment variables and files.
  *
- * @throws CliError with exit code 4 if there is no valid key, and 2 if the key would be sent to another origin
+ * @throws CliError with exit code 4 if there is no valid key, and 2 if the key must not be sent to the base URL, or if a
+ *   setting is missing or invalid
  */
 export function resolveConnection(sources: Sources): Resolved {
   const { flags, env } = sources;
@@ -77,7 +78,7 @@ export function resolveConnection(sources: Sources): Resolved {
   return { connection: { profile, baseUrl, key, keySource }, notices };
 }
 
-/** Normalizes a base URL. `source` is its name in the error. @throws CliError with exit code 2 if the URL is invalid */
+/** Normalizes a base URL. `source` names the setting in the error. @throws CliError if the URL is invalid */
 export function checkUrl(text: string, source: string): string {
   const url = parseBaseUrl(text);
   if (url === undefined) {
@@ -133,7 +134,7 @@ function noKey(
   return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
 }
 
-/** The error for a key that belongs to `home`. `isEnvironment` means that the other base URL is from PETS_BASE_URL. */
+/** The error for a key for `home` instead of `baseUrl`. `isEnvironment` means that PETS_BASE_URL sets `baseUrl`. */
 function otherOrigin(
   { keySource, baseUrl, profile }: Omit<Connection, 'key'>,
   home: string,

@@ -62,7 +62,7 @@ export type Command<Options = never> = {
   options?: readonly Option[];
   /** Checks combinations of options. @throws CliError */
   check?(options: Options): void;
-  /** Returns the exit code; undefined is 0. `pets serve` may return the exit code of the command that it ran. */
+  /** Returns the exit code; undefined means 0. `pets serve` may return the exit code of the command that it ran. */
   run(options: Options, context: CommandContext): Promise<number | undefined>;
 };
 

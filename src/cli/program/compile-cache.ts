@@ -6,7 +6,7 @@ import { type HomeContext, stateDirectory } from '../profiles/paths.ts';
 
 export const { version } = manifest;
 
-/** The type of `node:module`. Node 20 does not have this function. */
+/** The part of `node:module` that Node 20 does not have. */
 type ModuleOfNode22 = { enableCompileCache?(directory: string): unknown };
 
 /** On Node 22 and newer, caches the compiled code of all modules loaded after this call, so that commands start faster. */
@@ -17,9 +17,11 @@ export function enableCompileCache(context: HomeContext): void {
 }
 
 /**
- * The compile-cache directory for this version of the program; caches of other versions are deleted. Undefined if
- * others could write there, because cached code is executed. Also undefined until another command has created the state
- * directory.
+ * The compile-cache directory for this version of the program. Creating the directory deletes those of other
+ * versions.
+ *
+ * @returns undefined if other users could write to the directory, because Node executes cached code, or if no command
+ *   has created the state directory yet
  */
 export function compileCacheDirectory(context: HomeContext): string | undefined {
   const state = stateDirectory(context);

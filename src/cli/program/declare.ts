@@ -44,7 +44,7 @@ export const parseNamed =
     }
   };
 
-/** A hint with the help command of a commander command. */
+/** A hint that shows how to get help for a commander command. */
 export function helpFor(command: Commander): string {
   const names: string[] = [];
   for (let each = command; each.parent; each = each.parent) names.unshift(each.name());

@@ -2,7 +2,7 @@ import { type CompletionSpec, complete, formatCandidates } from '../completion/c
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
 export type Prerendered = {
-  /** Each page is the output of several command lines. `argvKey` has joined the words of each command line. */
+  /** `text` is the output of each command line in `arguments`. `argvKey` has joined the words of a command line. */
   pages: readonly { arguments: readonly string[]; text: string }[];
   completion: CompletionSpec;
 };
@@ -17,7 +17,7 @@ const PAGE_COLUMNS = 80;
 const RETRY_MS = 5;
 
 /**
- * Prints the version, a help page or completion candidates without loading the program.
+ * Prints the version, a help page, a completion script or completion candidates without loading the program.
  *
  * @returns false if the program has to run, for example because the output was not prerendered
  */
@@ -30,7 +30,7 @@ export function tryFastPath(argv: readonly string[], directory: string): boolean
     const text = pageFor(prerendered, argv) ?? completionFor(prerendered, argv);
     return text !== undefined && print(fs, text);
   } catch {
-    // If stdout cannot be written, the program will report the error.
+    // The program runs instead. If stdout cannot be written, the program reports the error.
     return false;
   }
 }

@@ -4,7 +4,7 @@ import { usageError } from '../errors/errors.ts';
 import { wrapText } from '../output/width.ts';
 import type { Command } from './command.ts';
 
-/** Help is not laid out wider than this, because long lines are hard to read. */
+/** The maximum width of help, because long lines are hard to read. */
 export const MAX_HELP_COLUMNS = 80;
 
 /** The first commands that each kind of user needs. */
@@ -56,7 +56,7 @@ export function overview(columns: number): string {
   return `${wrapText(summary, columns, 0)}\n\n${groups.join('\n')}`;
 }
 
-/** The output of `pets` without arguments. Fits on a terminal with 24 lines. */
+/** The output of `pets` without arguments. It fits on a terminal of 80 columns and 24 lines. */
 export function startPage(names: readonly string[], columns: number): string {
   const all = wrapText(`Commands: ${names.join(', ')}`, columns, 2);
   const more = 'Run pets --help for all commands and options, or pets help <command> for one.';

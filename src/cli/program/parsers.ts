@@ -5,7 +5,7 @@ import { describeIssues } from '../../contract/issues.ts';
 /** An invalid value. The message says what the value must be; the caller adds the name of the argument. */
 export class ArgumentError extends Error {}
 
-/** Returns a parser that accepts what a schema of the contract accepts, so that the service would accept it too. */
+/** Returns a parser that accepts what a schema accepts, for example a schema that the service uses too. */
 export function parseWith<Schema extends z.ZodMiniType>(schema: Schema): (text: string) => z.output<Schema> {
   return (text) => {
     const result = z.safeParse(schema, text);
@@ -24,7 +24,7 @@ export function parseInt64Argument(text: string): bigint {
   return parseWith(int64Text)(text);
 }
 
-/** Returns a parser for a number from `min` to `max`. The text must match `form`. `what` names it in the error. */
+/** Returns a parser for a number from `min` to `max`. The text must match `form`. `what` names the kind of number. */
 const numberParser =
   (what: string, form: RegExp, min: number, max: number) =>
   (text: string): number => {

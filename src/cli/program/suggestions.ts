@@ -1,7 +1,7 @@
 import { petStatuses } from '../../contract/schemas.ts';
 import { profileNames } from '../profiles/profile.ts';
 
-/** The arguments to suggest, and the commands of other tools for which they are suggested. */
+/** Commands of `pets`, each with the names that other tools use for a similar command. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   list: ['ls'],
   'list --all': ['all', 'search', 'find', 'count'],
@@ -35,7 +35,7 @@ export function suggestCommand(words: string): string | undefined {
 const NO_SUCH_FILTER = 'the service can only filter by status; to list all animals: pets list --all';
 const FORMATS = 'did you mean --json, --ndjson or --csv?';
 
-/** A key must not be an argument, because command lines are visible in process lists and stay in the shell history. */
+/** An API key must not be an argument, because process lists and the shell history show command lines. */
 const KEY_IN_ARGUMENTS =
   'do not put a key on the command line; pets login asks for it. To pipe the key in: pets login --with-key < key.txt';
 
@@ -72,7 +72,7 @@ function suggestForValue(command: string, word: string): string | undefined {
   return isProfile ? `did you mean pets ${command} --profile ${value}?` : undefined;
 }
 
-/** A hint for `words`, which a command does not accept as arguments. `options` are the command-line words after them. */
+/** A hint for `words`, which a command does not accept as arguments. `options` are the rest of the command line. */
 export function suggestForExtraArguments(
   command: string,
   words: readonly string[],

@@ -44,7 +44,7 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
   }
 }
 
-/** The message for arguments that a command does not accept. Those of `login` are not echoed: one may be an API key. */
+/** The message for excess arguments. Arguments of `login` may be API keys, so the message does not contain them. */
 function excessText(name: string, word: string, command: Command | undefined): string {
   if (name === 'add') return 'add accepts only one name';
   const taken = command?.arguments?.length ?? 0;

@@ -18,8 +18,8 @@ export type DevKey = {
 };
 
 /**
- * Returns the store's API key `dev`, and creates it if the store has no keys. The key is saved in the configuration
- * directory, in a file named after the id of the store.
+ * Returns the store's API key named `dev`. If the store has no keys, creates this key. The key is saved in the
+ * configuration directory, in a file named after the id of the store.
  *
  * @returns undefined if the store has keys, but none with this name
  */

@@ -5,7 +5,7 @@ import { readProfile, writeProfile } from '../profiles/files.ts';
 const TIMEOUT_MS = 1_000;
 
 /**
- * Points profile `local` to this service, unless it points to a running service of another store.
+ * Points profile `local` to this service, unless the profile already points to a running service of another store.
  *
  * @returns the URL of that other service, if the profile was not changed
  */

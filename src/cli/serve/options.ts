@@ -30,7 +30,7 @@ export type ServeOptions = {
 
 const MAX_LATENCY = 600_000;
 
-/** Parses a number or a range of milliseconds, such as `200` or `100-300`. */
+/** Parses the value of --latency: a number or a range of milliseconds, such as `200` or `100-300`. */
 export function parseLatency(text: string): { min: number; max: number } {
   const match = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(text);
   const min = Number(match?.[1]);
@@ -43,7 +43,7 @@ export function parseLatency(text: string): { min: number; max: number } {
   return { min, max };
 }
 
-/** Parses the name in a Host header, without a port. */
+/** Parses the value of --allow-host: a host name or an address, without a port. */
 export const parseHostName = parseWith(
   z
     .string()
@@ -53,7 +53,7 @@ export const parseHostName = parseWith(
     ),
 );
 
-/** Parses an allowed origin, as browsers send it in the Origin header, or `*`. */
+/** Parses the value of --cors: an origin, as browsers send it in the Origin header, or `*`. */
 export function parseOrigin(text: string): string {
   if (text === '*') return text;
   const url = URL.canParse(text) ? new URL(text) : undefined;

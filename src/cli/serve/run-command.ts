@@ -8,14 +8,13 @@ const KILL_DELAY = 5_000;
 
 /**
  * Runs a command with this process's streams and waits for its exit.
- * - SIGTERM and SIGHUP are forwarded. A second signal of these kills the command.
- * - SIGINT is forwarded every time, because programs may treat a second Ctrl-C differently. On a terminal, SIGINT is
- * not
- *   forwarded, because Ctrl-C already reaches the whole process group.
+ * - SIGTERM and SIGHUP are forwarded. The second of these signals kills the command.
+ * - On a terminal, SIGINT is not forwarded, because Ctrl-C already reaches the whole process group.
+ * - Elsewhere, every SIGINT is forwarded, because programs may treat a second SIGINT differently.
  * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
  *
- * Signals go to the command only, not to its children, because a command in its own process group could not use the
- * terminal.
+ * The command stays in this process group, because it could not use the terminal otherwise. Therefore, a signal is
+ * forwarded only to the command and not to its children.
  *
  * @returns the exit code of the command, or 128 + n if signal n ended the command, as in a shell
  * @throws CliError if the command cannot be started; the reason of `abort` if `abort` is already aborted

@@ -40,7 +40,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   return code;
 }
 
-/** If output is still buffered after another second, exits, because unread output would keep the process alive. */
+/** Waits a second for buffered log output. Exits if some is left, because unread output keeps the process alive. */
 async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Promise<void> {
   if (stderr.writableLength === 0) return;
   await sleep(FLUSH_TIMEOUT, new AbortController().signal);
@@ -57,7 +57,7 @@ async function serveDirectory(
     // The removal must be synchronous, because the process exits immediately afterwards.
     if (options.ephemeral) rmSync(directory, { recursive: true, force: true });
   });
-  // Listen before anything is opened, so that a signal during the start stops the server too.
+  // Listen for signals before anything is opened, so that a signal during the start stops the server too.
   shutdown.listen();
   let service: Service | undefined;
   try {
@@ -98,7 +98,7 @@ async function start(
       limitFailedKeys: options.limitFailedKeys ?? false,
       allowHosts: options.allowHost ?? [],
       cors: options.cors ?? [],
-      // The seed is printed, so that the run can be repeated with --fault-seed.
+      // The fault seed is printed, so that the run can be repeated with --fault-seed.
       faults: hasFaults
         ? { latency, failRate, seed: faultSeed ?? Math.floor(context.random() * 2 ** 32) }
         : undefined,
