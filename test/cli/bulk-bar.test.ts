@@ -5,7 +5,7 @@ import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { manualClock } from '../helpers/clock.ts';
 
-/** The progress bar of 100 rows, some of which were done before, and what it has shown. */
+/** A progress bar of 100 rows, of which `done` were done before. `line` and `lines` return what the bar has shown. */
 function bar({ done = 0, columns = 120, json = false } = {}) {
   const clock = manualClock();
   const stderr = Object.assign(new PassThrough(), columns > 0 ? { isTTY: true, columns } : {});

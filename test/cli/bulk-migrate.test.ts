@@ -74,8 +74,8 @@ describe('what version 0.1 kept of', () => {
     expect(plan.rows[2]?.entry).toMatchObject(kept);
   });
 
-  // With version 0.1, backup.csv, a copy of animals.csv, was interrupted after three of five rows. Then the fourth row
-  // of animals.csv was corrected, and that file was added with --skip-added. This run also added row five of both files.
+  // backup.csv is a copy of animals.csv. Version 0.1 was interrupted after it had added three of the five rows of
+  // backup.csv. Then it added animals.csv, with a corrected fourth row, and so added the fifth row of both files.
   it('an interrupted file has the rows that were sent for another file linked with it', async () => {
     const store = await old('linked');
     const five = ['Animal 1', 'Animal 2', 'Animal 3', 'Animal 4', 'Animal 5'];

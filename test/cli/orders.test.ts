@@ -3,7 +3,7 @@ import { displayWidth } from '../../src/cli/output/width.ts';
 import { parseJson } from '../../src/contract/json.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 
-/** A body that is a string is JSON text, whose numbers are sent exactly. */
+/** Runs `pets orders`. A body that is a string is sent unchanged, so that its numbers keep all digits. */
 const orders = (body: unknown, columns?: number, flags: readonly string[] = []) =>
   runAgainst(respondWith(typeof body === 'string' ? body : JSON.stringify(body)), ['orders', ...flags], {
     ...(columns !== undefined && { columns }),

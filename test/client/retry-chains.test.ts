@@ -8,7 +8,7 @@ import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { NOW, networkError, response, timeout } from '../helpers/outcomes.ts';
 
-/** The minimum delays, in milliseconds, before this request is repeated (`floor`) and before any other (`coolDown`). */
+/** Minimum delays in milliseconds: `floor` before this request is repeated, and `coolDown` before any other request. */
 type Step = { outcome: AttemptOutcome; floor: number; coolDown: number; isAmbiguous: boolean };
 
 const isInProgress = (status: number, code: string | undefined) =>

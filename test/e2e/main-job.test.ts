@@ -137,7 +137,7 @@ test('login, profiles, use and logout', async () => {
   expect(await machine.pets(['list'])).toMatchObject({ code: 4 });
 });
 
-// test/e2e/crash.slow.test.ts tests this after `kill -9`.
+// test/e2e/crash.slow.test.ts tests that animals also survive `kill -9`.
 describe('acknowledged animals are kept', () => {
   test.each(['9223372036854775807', '-9223372036854775808', '9007199254740993'])(
     'with every digit of categoryId %s, through a restart and in every format',

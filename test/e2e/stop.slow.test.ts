@@ -55,7 +55,7 @@ async function openConnection({ url }: Service) {
   };
 }
 
-/** The bytes of a POST; the name of the animal is also its idempotency key. */
+/** The bytes of a creation. The name of the animal is also the idempotency key. */
 function creationBytes({ key, url }: Service, name: string): string {
   const body = JSON.stringify({ name, categoryId: 1 });
   const head = [

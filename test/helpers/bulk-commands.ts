@@ -16,8 +16,8 @@ export const manyRows = (count: number) =>
   `name,category\n${Array.from({ length: count }, (_, i) => `animal ${i},1\n`).join('')}`;
 
 /**
- * How the service responds to a creation. With `lost`, it adds the animal and cuts the connection. With `interrupt`, the
- * command gets Ctrl-C while it waits for the response. A number is the status of an error response.
+ * The reaction of the service to a creation. With `lost`, the service adds the animal and cuts the connection. With
+ * `interrupt`, the command gets Ctrl-C while it waits for the response. A number is the status of an error response.
  */
 export type Reply = 'lost' | 'interrupt' | number | ((response: ServerResponse) => void);
 /** Replies by the name of the animal. `*` is for all other names. Each attempt takes the next reply of a list. */
@@ -178,7 +178,7 @@ async function scriptedService(supportsKeys: boolean) {
     else if (kind === 'lost') response.destroy();
     else if (kind === 'interrupt') service.interrupt();
     else if (typeof kind === 'function') kind(response);
-    // The error contains the API key, to test that the command neither shows nor stores it.
+    // The error contains the API key, to test that the command neither shows nor stores the key.
     else
       reply(
         response,

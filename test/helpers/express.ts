@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import express, { type Express } from 'express';
 import { listenOnLoopback } from './listen.ts';
 
-/** Starts an Express app; it ends with the test. Returns its host and port. */
+/** Starts an Express app, and stops it after the test. Returns the host and port of the app. */
 export async function startExpress(configure: (app: Express, host: () => string) => void): Promise<string> {
   let host = '';
   const app = express();

@@ -6,7 +6,7 @@ export type Sample = { root: string; field: string; json: string };
 export type CheckResult = {
   /** Compiler errors of samples that have an extra field, a missing field or a wrong type. */
   errors: string[];
-  /** Fields and values that no sample has, and optional fields that every sample has. */
+  /** Declared fields and values that no sample has, and optional fields that every sample has. */
   unseen: string[];
 };
 

@@ -12,7 +12,7 @@ export type Proxy = {
   tunnelled(): string;
 };
 
-/** A proxy on a free loopback port. It forwards requests to the port `upstream`, or responds with the status `refuse`. */
+/** A proxy on a free loopback port. It forwards requests to port `upstream`, or responds with the status `refuse`. */
 export async function proxyServer(upstream: number, { refuse }: { refuse?: number } = {}): Promise<Proxy> {
   const requests: string[] = [];
   const headers: Proxy['headers'] = [];

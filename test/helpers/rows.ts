@@ -6,7 +6,6 @@ import type { RawRow, RowFormat } from '../../src/cli/rows/row.ts';
 /** An input text, and the line and the value or error of each expected row. */
 export type RowsCase = [text: string, ...rows: [line: number, row: unknown][]];
 
-/** All rows of a text. */
 export const rowsOf = (format: RowFormat | undefined, text: string): RawRow[] => [
   ...readRows(utf8Text(Buffer.from(text), 'FILE', format), format),
 ];

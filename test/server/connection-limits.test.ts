@@ -8,7 +8,7 @@ import { memoryStore } from '../helpers/store-fixtures.ts';
 
 // Tests with clients that are slow, do not read responses, or stay connected while the service stops.
 
-/** Shorter than the real limits, for a fast test. */
+/** Timeouts that are shorter than the real ones, for a fast test. */
 const shortLimits = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 };
 const halfBody = open('POST', '/v1/pets', `${JSON_TYPE}Content-Length: 29\r\n\r\n{"name":`);
 

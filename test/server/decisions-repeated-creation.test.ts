@@ -29,7 +29,7 @@ describe('D10 a repeated creation', () => {
     const { call } = await start();
     const first = await call('/v1/pets', create(REX, headers));
     const renamed = '{"id":1,"name":"Max","categoryId":9,"status":"sold"}';
-    // No operation changes an animal yet. The first such operation replaces this mock (see CONTRIBUTING.md).
+    // Replace this mock when an operation can change an animal (see CONTRIBUTING.md).
     vi.spyOn(PetIndex.prototype, 'get').mockReturnValue(renamed);
     onTestFinished(() => void vi.restoreAllMocks());
     expect(await (await call('/v1/pets/1')).text()).toBe(renamed);

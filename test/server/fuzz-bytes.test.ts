@@ -162,8 +162,8 @@ test(`${BYTES} byte sequences get valid responses or none, and use no memory aft
   }
 });
 
-// Limits that are shorter than the real ones, for a fast test. There is no keep-alive timeout, because Node would add a
-// second to it.
+// These limits are shorter than the real ones, for a fast test. The keep-alive timeout is off, because Node would add a
+// second to any other value.
 const shortLimits = {
   ...{ headersTimeout: 200, requestTimeout: 250, keepAliveTimeout: 0 },
   ...{ idleTimeout: 300, connectionsCheckingInterval: 10 },

@@ -85,7 +85,7 @@ const banned = () => {
 };
 const allRequestsFail = () => ({ faults: { failRate: 1, seed: 1 } });
 const onlyLoopback = () => ({ hosts: new Set<string>() });
-// Shorter than the real limits, for a fast test.
+// These timeouts are shorter than the real ones, for a fast test.
 const shortLimits = () => ({
   limits: { headersTimeout: 100, requestTimeout: 100, connectionsCheckingInterval: 20 },
 });

@@ -85,7 +85,7 @@ export class Model {
     account.refusals.push(...refused.map(() => now));
     for (const { headers, body } of refused) {
       const retryAt = now + Number(headers['retry-after']) * SECOND;
-      // Without a body (HEAD), a wait of more than a minute that does not end at midnight shows a ban.
+      // A response to HEAD has no error code, but only a ban can last more than a minute and not end at midnight.
       const isBan = body === '' ? retryAt - now > MINUTE && retryAt % DAY > 0 : body.includes('"key_banned"');
       if (isBan) {
         const recent = account.refusals.filter((at) => now - at < MINUTE || at < account.bannedUntil);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates the certificates of this folder again. They are valid until 2120, except expired.pem, which expired in 2021. The
+# Recreates the certificates in this folder. They are valid until 2120, except expired.pem, which expired in 2021. The
 # key of the authority is not kept.
 set -eu
 cd "$(dirname "$0")"
