@@ -26,7 +26,7 @@ export type Attempt = {
   /** Limits the whole attempt, from connecting to the last byte of the response. */
   timeoutMilliseconds: number;
   signal: AbortSignal;
-  /** Called when a connection is ready, before the first byte is sent. If false, the attempt ends with a DeferredError. */
+  /** Called when a connection is ready, before the first byte is sent. False ends the attempt with a DeferredError. */
   canSend(): boolean;
 };
 
@@ -36,7 +36,7 @@ export type Attempt = {
  */
 export type AttemptOutcome = { response: HttpResponse } | { error: ClientError };
 
-/** Milliseconds from the start of the attempt to each step and to its end. A step that was not reached is undefined. */
+/** Milliseconds from the start of an attempt to each step and to the end (`whole`). Undefined for steps not reached. */
 export type Timings = { connected?: number; firstByte?: number; whole: number };
 
 export type AttemptResult = { outcome: AttemptOutcome; timings: Timings };
@@ -67,7 +67,7 @@ export function createTransport({ clock, proxy, startTimer = setTimeout }: Trans
 }
 
 const CONNECTION_OPTIONS = {
-  // Undici's timeouts are off, because `Attempt.timeoutMilliseconds` also covers the name lookup.
+  // Undici's timeouts are off. `Attempt.timeoutMilliseconds` replaces them, and also covers the name lookup.
   headersTimeout: 0,
   bodyTimeout: 0,
   connect: { timeout: 0 },
@@ -80,7 +80,7 @@ const createDispatcher = async (proxy: string | undefined): Promise<Dispatcher> 
 
 /**
  * Runs one attempt; never rejects. Undici calls `onRequestStart` when it has a connection, before it writes the first
- * byte. An error before this call means that nothing was sent; after it, the request may have been applied.
+ * byte. If an error occurs before that call, nothing was sent. If it occurs later, the request may have been applied.
  */
 export function runAttempt(
   attempt: Attempt,
@@ -115,7 +115,7 @@ export function runAttempt(
     }
     const expire = () => fail(new TimeoutError(timeoutMilliseconds, { sent }));
     const interrupt = () => fail(new InterruptedError({ sent }));
-    // A slow reader of our output may have blocked the process. Read the data that has arrived, then expire.
+    // A slow reader of our output may have blocked the process. Handle a response that has arrived before expiring.
     const timer = startTimer(() => setImmediate(expire), timeoutMilliseconds);
     signal.addEventListener('abort', interrupt);
     if (signal.aborted) return interrupt();
@@ -164,7 +164,7 @@ export function runAttempt(
   });
 }
 
-/** A body without a length and without chunks ends when the connection closes: only its text shows whether it is complete. */
+/** Whether the end of a JSON body is missing. Without a length or chunks, the text alone can show this. */
 function isTruncated({ status, headers, body, unreadable }: HttpResponse): boolean {
   const isFramed =
     (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;

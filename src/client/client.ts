@@ -29,7 +29,7 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     flags: SharedFlags;
     /** Refuses responses that do not match the contract exactly. */
     strict: boolean;
-    /** Called at most once, for a response that only `received` of its operation allows. */
+    /** Called for the first response that `success.received` of its operation allows but `success.body` does not. */
     onDifference?: ((difference: string) => void) | undefined;
     /** Called at most once a day for each operation that the service reports as deprecated. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
@@ -38,7 +38,7 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
 export type CallOptions = Partial<Pick<RequestPolicy, 'background' | 'ignoreCoolDown' | 'sendLog'>> & {
   /** Replaces the URL of the operation. The origin must stay the same, because the request contains the API key. */
   url?: URL;
-  /** The Idempotency-Key of a creation, random by default. All attempts of a call send the same one. */
+  /** The Idempotency-Key of a creation, random by default. All attempts of a call send the same key. */
   idempotencyKey?: string;
 };
 
@@ -88,7 +88,7 @@ export function createClient(options: ClientOptions): Client {
     const operation: Operation = operations[name];
     const idempotencyKey = operation.acceptsIdempotencyKey && (callOptions.idempotencyKey ?? randomUUID());
     const body = operation.body && (input as { body?: unknown }).body;
-    // Services also confirm a creation with another status. A 202 only promises that it will happen.
+    // Some services confirm a creation with another 2xx status. A 202 only promises that the creation will happen.
     const isSuccess = (status: number) =>
       status === operation.success.status ||
       (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
@@ -156,7 +156,7 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-/** @throws ContractError if a status that does not mean "created" comes with another animal than the one that was sent */
+/** @throws ContractError if the response to a creation has another status than 201, and an animal with another name */
 function checkName(
   { method, success }: Operation,
   status: number,

@@ -3,17 +3,17 @@ import { type HttpHeaders, readHeader, readHeaders } from './response.ts';
 /** The content codings that `decodeBody` supports (RFC 9110, 12.5.3). */
 export const ACCEPT_ENCODING = 'gzip, br';
 
-/** The limit for a body, as received and as decoded. Much larger than any page of 100 animals. */
+/** The limit for a body in bytes, both as received and as decoded. A usual page of 100 animals is much smaller. */
 export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export const TOO_LARGE = 'larger than 64 MiB';
 
-/** The text of a body. If it cannot be decoded, `unreadable` is the reason, and the text is empty. */
+/** The text of a body. If the body cannot be decoded, `unreadable` is the reason, and the text is empty. */
 export type DecodedBody = { body: string; unreadable?: string };
 
 /**
- * Decodes a body by its `Content-Encoding` and charset, without its byte order mark. What is missing at the end of an
- * incomplete body is not an error here, because only its JSON shows whether the rest matters.
+ * Decodes a body according to its `Content-Encoding` and charset, and removes a byte order mark. A missing end is not
+ * an error here, because only parsing the JSON shows whether the missing part matters.
  */
 export function decodeBody(bytes: Buffer, headers: HttpHeaders): DecodedBody {
   try {
@@ -29,7 +29,7 @@ class UnreadableError extends Error {}
 function decompress(bytes: Buffer, headers: HttpHeaders): Buffer {
   const coding = readHeaders(headers, 'Content-Encoding').join(', ').toLowerCase();
   if (['', 'identity'].includes(coding)) return bytes;
-  // Not imported, because loading zlib takes a millisecond and most services do not compress.
+  // No import statement, because loading zlib takes a millisecond and most services do not compress.
   const { constants, gunzipSync, brotliDecompressSync } = process.getBuiltinModule('node:zlib');
   const maxOutputLength = MAX_RESPONSE_BYTES;
   try {
@@ -51,8 +51,8 @@ function decodeText(bytes: Buffer, headers: HttpHeaders): string {
   const [, quoted, token] = /;\s*charset\s*=\s*(?:"([^"]*)"|([^;\s]+))/i.exec(type) ?? [];
   const charset = quoted ?? token ?? 'utf-8';
   try {
-    // With `stream`, an incomplete last character is dropped. Without it, Node 20 decodes windows-1252 as ISO 8859-1
-    // (nodejs/node#56542).
+    // `stream` drops an incomplete last character. It also avoids a bug of Node 20, which decodes windows-1252 as
+    // ISO 8859-1 without this option (nodejs/node#56542).
     return new TextDecoder(charset, { fatal: true }).decode(bytes, { stream: true });
   } catch (error) {
     throw new UnreadableError(

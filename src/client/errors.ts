@@ -9,9 +9,9 @@ export abstract class ClientError extends Error {
 /** The service returned an error (docs/service.md 7). */
 export class ApiFailure extends ClientError {
   readonly status: number;
-  /** The error code in the response; undefined if its body is not an `ErrorBody`. */
+  /** The error code in the response; undefined if the body is not an `ErrorBody`. */
   readonly code: string | undefined;
-  /** Why, in the words of the service; undefined if the body is empty or a web page. */
+  /** Why the request failed, in the words of the service; undefined if the body is empty or a web page. */
   readonly reason: string | undefined;
 
   constructor(
@@ -28,7 +28,7 @@ export class ApiFailure extends ClientError {
 /** What the body of an error response says. */
 type Refusal = { code?: string | undefined; reason?: string | undefined };
 
-/** The request ended without a response. `sent` is true if the service may have received it. */
+/** The request ended without a response. `sent` is true if the service may have received the request. */
 export abstract class NoResponseError extends ClientError {
   readonly sent: boolean;
 
@@ -50,7 +50,7 @@ export class NetworkError extends NoResponseError {
 
 /** A proxy could not be reached, or refused the request. The service did not receive it. */
 export class ProxyError extends NetworkError {
-  /** The HTTP status with which the proxy refused; undefined if it did not respond. */
+  /** The HTTP status with which the proxy refused the request; undefined if the proxy did not respond. */
   readonly status: number | undefined;
 
   constructor({ status, cause }: { status?: number; cause?: Error }) {
@@ -59,7 +59,7 @@ export class ProxyError extends NetworkError {
       status === undefined
         ? `the proxy: ${cause?.message}`
         : `the proxy responded with HTTP status ${status}`,
-      // After UND_ERR_SOCKET, undici would connect to the proxy again and again.
+      // If the code stayed UND_ERR_SOCKET, undici would connect to the proxy again and again.
       { code: code === 'UND_ERR_SOCKET' ? 'ECONNRESET' : code, sent: false, cause },
     );
     this.status = status;
@@ -108,8 +108,8 @@ export class RateLimitError extends ClientError {
 }
 
 /**
- * A creation was sent, but no response confirms or excludes that it was applied. `cause` is the error of the last
- * attempt. A retry with the same `idempotencyKey` is safe if `supportsIdempotency` is true.
+ * A creation was sent, but no valid response shows whether it was applied. `cause` is the error of the last attempt.
+ * A retry with the same `idempotencyKey` is safe if `supportsIdempotency` is true.
  */
 export class OutcomeUnknownError extends ClientError {
   readonly idempotencyKey: string;
@@ -125,7 +125,7 @@ export class OutcomeUnknownError extends ClientError {
 /** The attempt had a connection but sent nothing, because `Attempt.canSend` returned false. */
 export class DeferredError extends ClientError {}
 
-/** The error code. If several addresses were tried, it is inside an AggregateError. */
+/** The code of an error, or of an error inside it. An AggregateError contains one error per address tried. */
 export function errorCodeOf(error: unknown): string | undefined {
   const { code, errors, cause } = Object(error) as { code?: unknown; errors?: unknown[]; cause?: unknown };
   if (typeof code === 'string') return code;

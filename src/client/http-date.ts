@@ -27,7 +27,7 @@ export function parseHttpDate(text: string, now: number): number | undefined {
   return isValid ? date.getTime() : undefined;
 }
 
-/** Expands a two-digit year: at most 50 years in the future, otherwise in the past (RFC 9110, 5.6.7). */
+/** Expands a two-digit year. A year more than 50 years in the future is moved back a century (RFC 9110, 5.6.7). */
 function expandYear(digits: number, now: number): number {
   const thisYear = new Date(now).getUTCFullYear();
   const year = thisYear - (thisYear % 100) + digits;

@@ -4,18 +4,18 @@ import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
 import { findLink, type HttpHeaders } from './response.ts';
 
-/** `more` tells whether more animals follow. It is unknown after a full page if the service sends no links. */
+/** `more` shows whether more animals follow. It is `unknown` after a full page if the service sends no links. */
 export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
 /** The limit of empty pages in a row. A filter may produce some, but a service must not keep the client busy forever. */
 const MAX_EMPTY_PAGES = 10;
 
 /**
- * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). With `all`, prefetches exactly one
- * page while the current one is parsed and used. An error of that page surfaces when the page is consumed.
+ * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). With `all`, the next
+ * page is requested before the current page is parsed. An error of the next page surfaces when that page is consumed.
  *
- * @throws ClientError; a ContractError for a link to a path of another origin that is not below that of the base URL, or to
- * an earlier page
+ * @throws ClientError, for example a ContractError if a link leads to an earlier page or to another origin (for an
+ * exception, see `withOrigin`)
  */
 export async function* listPages(
   client: Client,
@@ -25,7 +25,7 @@ export async function* listPages(
 ): AsyncGenerator<PetPage> {
   const request = (url?: URL) => {
     const response = client.request('listPets', { query }, { background: all, ...(url && { url }) });
-    // The caller may never consume this page. Its error must not become an unhandled rejection then.
+    // If the caller never consumes this page, an error of the page must not become an unhandled rejection.
     response.catch(() => {});
     return response;
   };
@@ -38,7 +38,7 @@ export async function* listPages(
     seen.add(url.href);
     const next = nextLink(headers, url, client.baseUrl);
     const refusal = next && whyNotFollow(next, url, seen);
-    // The current page is not parsed yet. If it is one empty page too many, the list ends with it, so do not prefetch.
+    // The current page is not parsed yet. Do not prefetch if the current page may be one empty page too many.
     const canPrefetch = all && next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
     const prefetched = canPrefetch ? request(next) : undefined;
     if (prefetched) await requestWritten();
@@ -74,8 +74,8 @@ function nextLink(headers: HttpHeaders, url: URL, baseUrl: string): URL | undefi
 }
 
 /**
- * A service behind a proxy may link to its internal address. If the path is below that of the base URL, the link means the
- * same path and query at the origin of the page.
+ * A service behind a proxy may link to its internal address. If the path of the link is below the path of the base URL,
+ * the link means the same path and query at the origin of the page.
  */
 function withOrigin(page: URL, next: URL, baseUrl: string): URL {
   if (next.origin === page.origin || !next.pathname.startsWith(new URL(`${baseUrl}/`).pathname)) return next;
@@ -85,5 +85,5 @@ function withOrigin(page: URL, next: URL, baseUrl: string): URL {
   return own;
 }
 
-/** Waits until undici has written a request that was just made, so that parsing the current page does not delay it. */
+/** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */
 const requestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -4,17 +4,17 @@ import Pool from 'undici/lib/dispatcher/pool.js';
 import { ProxyError } from './errors.ts';
 
 /**
- * A dispatcher that sends every request through a proxy: through a tunnel (CONNECT) for https, and otherwise with its
- * absolute URL. The address may contain a user and password.
+ * A dispatcher that sends every request through a proxy. It opens a tunnel (CONNECT) for https, and otherwise sends the
+ * absolute URL to the proxy. `address` is the URL of the proxy, which may contain a user and password.
  */
 export async function createProxyDispatcher(address: string, options: Agent.Options): Promise<Dispatcher> {
-  // Loaded only for a proxy.
+  // Most users have no proxy, so these modules are loaded only here.
   const [{ default: ProxyAgent }, { default: openTunnel }] = await Promise.all([
     import('undici/lib/dispatcher/proxy-agent.js'),
     import('undici/lib/api/api-connect.js'),
   ]);
 
-  /** The connections to the proxy in which tunnels are opened. Every error is one of the proxy. */
+  /** Connections to the proxy, in which tunnels are opened. Every error in opening a tunnel comes from the proxy. */
   class TunnelPool extends Pool {
     override async connect(request: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
       // Not `super.connect`, because only the entry point of undici adds that method.
@@ -40,14 +40,14 @@ export async function createProxyDispatcher(address: string, options: Agent.Opti
   });
 }
 
-/** The error of the proxy that made a request fail; undefined if the proxy is not the cause. `isSent`: it was connected. */
+/** The error of the proxy that made a request fail; undefined if the proxy is not the cause. */
 export function proxyErrorOf(cause: Error, url: URL, isSent: boolean): ProxyError | undefined {
   // Undici wraps the error of a proxy whose certificate is for another name.
   for (const error of [cause, cause.cause]) if (error instanceof ProxyError) return error;
   if (url.protocol === 'https:') return undefined;
-  // Without a tunnel, the connection is the one to the proxy.
+  // Without a tunnel, the only connection is to the proxy. An error before the request is sent comes from the proxy.
   if (!isSent) return new ProxyError({ cause });
-  // Undici does not pass on a response with status 407.
+  // Undici converts a response with status 407 to an error with this message.
   const isRefused = cause.message === 'Proxy Authentication Required (407)';
   return isRefused ? new ProxyError({ status: 407 }) : undefined;
 }

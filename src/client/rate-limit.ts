@@ -7,7 +7,7 @@ const SECOND = 1_000;
 /** About 3,000 years, in milliseconds. Longer delays are shortened, so that the time after a delay is a valid Date. */
 const MAX_DELAY = 1e14;
 
-/** A larger reset time is read as milliseconds, because in seconds it would be more than 3,000 years in the future. */
+/** A reset time of at least this number is in milliseconds. In seconds, it would be more than 3,000 years ahead. */
 const MIN_MILLISECONDS = 1e11;
 
 /**

@@ -6,10 +6,10 @@ export type Redact = (text: string) => string;
 /** Fields in which services explain an error, such as those of problem details (RFC 9457). */
 const REASON_FIELDS = ['detail', 'message', 'title', 'error'] as const;
 
-/** In characters. */
+/** The maximum length of a text in a message, in characters. */
 const MAX_TEXT = 200;
 
-/** The part of a body that is searched for its text, in characters. */
+/** How much of a body is searched for a text, in characters. */
 const MAX_SEARCHED = 8_192;
 
 /** Why a request failed, in the words of the service; undefined if the body does not say it, or is a web page. */
@@ -20,7 +20,7 @@ export function reasonIn(body: string, redact: Redact): string | undefined {
   return explanationIn(value) ?? (isEmpty ? undefined : textOf(body, redact));
 }
 
-/** The first text in a JSON value that may be an explanation. */
+/** The explanation in a JSON value: a string, the joined explanations of an array, or the first of `REASON_FIELDS`. */
 export function explanationIn(value: unknown): string | undefined {
   if (typeof value === 'string') return value.trim() || undefined;
   if (Array.isArray(value)) {
@@ -32,7 +32,7 @@ export function explanationIn(value: unknown): string | undefined {
   return REASON_FIELDS.map((name) => explanationIn(fields[name])).find((text) => text !== undefined);
 }
 
-/** The first characters of the text in a body, on one line and without the markup of a web page; undefined if it has none. */
+/** The start of the text in a body, on one line and without the markup of a web page; undefined if there is no text. */
 export function textOf(body: string, redact: Redact): string | undefined {
   const start = redact(body.slice(0, 2 * MAX_SEARCHED)).slice(0, MAX_SEARCHED);
   const text = isPage(body) ? withoutMarkup(start) : start;

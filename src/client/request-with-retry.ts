@@ -48,7 +48,7 @@ export type RequestOptions = {
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
 };
 
-/** How to treat a request. */
+/** How to retry and record a request. */
 export type RequestPolicy = Pick<RetryState, 'idempotent' | 'background'> & {
   isSuccess(status: number): boolean;
   /** Sends during a cool-down too, at most once a minute (`ServiceState.tryAcquireProbe`). A success ends the cool-down. */
@@ -70,7 +70,7 @@ export type SendLog = {
  */
 export type SendResult = { outcome: AttemptOutcome; until: number; ambiguous: boolean };
 
-/** How long a creation may repeat its Idempotency-Key: an hour less than the service keeps the key, as clocks differ. */
+/** How long an Idempotency-Key may be sent again. The service keeps the key an hour longer, because clocks differ. */
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
@@ -95,7 +95,7 @@ export async function requestWithRetry(
       const canSend = () => ignoreCoolDown || service.coolDown.until() <= clock.now();
       const { outcome, timings } = await transport.send({ ...request, timeoutMilliseconds, signal, canSend });
       if ('error' in outcome && outcome.error instanceof DeferredError) {
-        // Another process extended the cool-down while this one was connecting.
+        // Another request extended the cool-down while this attempt was connecting.
         if (!ambiguous) await sendLog?.notSent();
         continue;
       }
@@ -174,7 +174,7 @@ function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
   if ('response' in outcome) {
     const { status } = outcome.response;
     if (isNotCarriedOut(outcome.response)) return false;
-    // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 ask to send it to another URL instead.
+    // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 only ask for another URL.
     return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
   }
   const { error } = outcome;

@@ -21,7 +21,8 @@ export type ParsedBody = {
 };
 
 /**
- * Parses and validates the body of a successful response. A value that only `received` allows is an error if `strict`.
+ * Parses and validates the body of a successful response. If `strict` is false, a value may also match
+ * `success.received` instead of `success.body`.
  *
  * @throws ContractError
  */
@@ -47,7 +48,7 @@ export function parseBody(
   throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
-/** Converts a response without the operation's success status. `until` is when a call refused by 429 may be repeated. */
+/** Converts a response that does not mean success. After a 429, `until` is the earliest time for another call. */
 export function toClientError(
   operation: Operation,
   response: HttpResponse,

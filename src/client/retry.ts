@@ -16,9 +16,9 @@ export type RetryState = {
   attempt: number;
   /** The part of `maxWait` that this call has used. */
   waited: number;
-  /** The limit for all waits of the call; negative if it must not be retried. */
+  /** The limit for all waits of the call; negative if the call must not be retried. */
   maxWait: number;
-  /** True if the call is one of many. Its waits of about a minute for the rate limit do not count against `maxWait`. */
+  /** True if the call is one of many. Then, rate-limit waits of up to about a minute do not count against `maxWait`. */
   background: boolean;
   now: number;
   /** A random number, uniform in [0, 1). */
@@ -33,12 +33,12 @@ export type RetryDecision =
   /** `wait` is the time until a retry could succeed. It is set after a 429, or if only `maxWait` excludes the retry. */
   | { retry: false; wait?: number };
 
-/** Times are in milliseconds. */
+/** The limits and delays of retries. Times are in milliseconds. */
 export const retryRules = {
   rateLimit: { attempts: 4, backoff: 1_000, cap: 60_000, jitter: { share: 0.1, min: 250, max: 3_000 } },
   failure: { attempts: 3, backoff: 300, cap: 10_000, statuses: [408, 500, 502, 503, 504] },
   inProgress: { attempts: 10, backoff: 500, cap: 5_000 },
-  /** The longest wait of a background call without a cost: a minute, plus 2 s because reset times are in whole seconds. */
+  /** The longest wait, before jitter, with no cost for a background call: a minute, and 2 s to round reset times up. */
   minuteWindow: 62_000,
 } as const;
 
@@ -56,8 +56,8 @@ export function decideRetry(outcome: AttemptOutcome, state: RetryState): RetryDe
 }
 
 /**
- * How long no request with this API key may be sent after a response, in milliseconds: the delay that a 429 requests,
- * or the time until the window ends if no requests are left in it. Undefined for other responses.
+ * How long no request with this API key may be sent after a response, in milliseconds. After a 429, this is the delay
+ * before a retry. If the rate-limit window has no requests left, this is the time until its end. Otherwise undefined.
  */
 export function coolDownAfter(
   { status, headers }: HttpResponse,
@@ -68,7 +68,7 @@ export function coolDownAfter(
   return isExhausted(headers) ? delayUntilReset(headers, now) : undefined;
 }
 
-/** The part of a wait that counts against `maxWait`; undefined if the wait would exceed it. */
+/** The part of a wait that counts against `maxWait`; undefined if the wait would exceed `maxWait`. */
 export function budgetCost(
   wait: number,
   { waited, maxWait, background }: Pick<RetryState, 'waited' | 'maxWait' | 'background'>,
@@ -110,12 +110,12 @@ function afterFailure(outcome: AttemptOutcome, state: RetryState): RetryDecision
   if (!isSafe(state) || !isRetryable(outcome) || state.attempt >= attempts) return STOP;
   const delay = state.random * exponential(backoff, state.attempt, cap);
   if ('error' in outcome) return retryWithinBudget(state, delay, 'connection');
-  // X-RateLimit-Reset is ignored, because it does not say when a failing service recovers.
+  // X-RateLimit-Reset is ignored, because that header does not say when a failing service recovers.
   const requested = parseRetryAfter(outcome.response.headers, state.now) ?? 0;
   return retryWithinBudget(state, Math.max(delay, requested), 'server error');
 }
 
-/** Whether another attempt cannot have an effect that the earlier attempts may already have had. */
+/** Whether the request can be sent again without having its effect twice. */
 const isSafe = ({ idempotent, supportsIdempotency, ambiguous }: RetryState): boolean =>
   idempotent || supportsIdempotency || !ambiguous;
 

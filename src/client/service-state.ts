@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
 import type { SharedFlags } from './shared-flags.ts';
 
-/** A flag name starts with this and ends with a day. Flags expire, because another service may later run at the origin. */
+/** The flag is named by this prefix and a day. It expires, because another service may later run at the origin. */
 const SUPPORTS_IDEMPOTENCY = 'honours-idempotency-key-';
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -57,7 +57,7 @@ export function createServiceState(
     claimDailyNotice: (operation: string): boolean => replace(`${operation}-told-`, formatDay(clock.now())),
   };
 
-  /** Replaces the flags with this prefix by one for `day`, if given. Returns false if that flag was set already. */
+  /** Replaces the flags with this prefix by one for `day`, if given. Returns true if that flag is new. */
   function replace(prefix: string, day: string | undefined): boolean {
     const name = day && prefix + day;
     const existing = flags.list(service).filter((each) => each.startsWith(prefix));

@@ -7,7 +7,7 @@ import { makeDirectorySync } from '../system/directories.ts';
 const MAX_AGE_MS = 30 * 86_400_000;
 
 /**
- * Flags shared between this user's processes, in named groups. Each flag is an empty file whose name is its content, so
+ * Flags shared between this user's processes, in named groups. Each flag is an empty file whose name is the flag, so
  * reads and writes need no lock. If the directory cannot be used, this process keeps its flags in memory.
  */
 export type SharedFlags = {

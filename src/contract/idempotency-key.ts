@@ -11,10 +11,10 @@ export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
 // The header is a structured-field string (RFC 8941, 3.3.3), or the unquoted token that many clients send.
 const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+))$/;
 
-/** Formats a key as a header value: a quoted string. */
+/** Formats an idempotency key as a header value, which is a quoted string. */
 export const encodeIdempotencyKey = (key: string): string => `"${key.replace(/["\\]/g, '\\$&')}"`;
 
-/** Parses a header value into a key; undefined if it is not valid. */
+/** Parses a header value into an idempotency key; undefined if the value is not valid. */
 export function decodeIdempotencyKey(value: string): string | undefined {
   const match = HEADER.exec(value);
   const key = match?.[1]?.replace(/\\(["\\])/g, '$1') ?? match?.[2];

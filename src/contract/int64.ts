@@ -34,7 +34,7 @@ function integerOf(value: unknown): bigint | undefined {
   return isLosslessNumber(value) ? integerOfText(value.toString()) : undefined;
 }
 
-/** Converts a JSON number, with or without fraction and exponent. The time is linear in the length of the text. */
+/** Converts the text of a JSON number; undefined if the number is not an int64. Takes time linear in the length. */
 function integerOfText(text: string): bigint | undefined {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(text) ?? [];
   const digits = (whole + fraction).replace(/^0+/, '');

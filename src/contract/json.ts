@@ -3,7 +3,7 @@ import { LosslessNumber, parse, stringify } from 'lossless-json';
 // Numbers that JSON.parse may change: those with 16 digits or more, a fraction or an exponent, and minus zero.
 const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
 
-/** The nesting is checked before parsing, because lossless-json recurses for each level. */
+/** The default limit of nesting. It is checked before parsing, because lossless-json recurses for each level. */
 const MAX_DEPTH = 500;
 
 /**
@@ -19,11 +19,11 @@ export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }
 
-/** Removes strings, whose digits do not matter. Returns a text with escapes unchanged, as they hide the ends of strings. */
+/** Empties strings, whose digits do not matter. Skips a text with escapes, because they hide the ends of strings. */
 const withoutStrings = (text: string): string =>
   text.includes('\\') ? text : text.replaceAll(/"[^"]*"/g, '""');
 
-/** Like `parseJson`, but returns undefined if the text is not JSON. */
+/** Like `parseJson`, but returns undefined instead of throwing. */
 export function tryParseJson(text: string): unknown {
   try {
     return parseJson(text);
@@ -60,7 +60,7 @@ function isDeeperThan(text: string, maxDepth: number): boolean {
   return false;
 }
 
-/** Whether the text has more than `max` opening brackets, also in strings. Much faster than counting the depth. */
+/** Whether the text has more than `max` opening brackets, even in strings. Much faster than counting the depth. */
 function hasMoreBracketsThan(text: string, max: number): boolean {
   let count = 0;
   for (const bracket of ['{', '[']) {

@@ -38,7 +38,7 @@ export type Operation = {
   deprecated?: { since: Date; sunset: Date; successor: `/${string}` };
 };
 
-/** Statuses that every operation may return. */
+/** Error statuses that every operation may return. */
 const commonErrors = [400, 401, 405, 408, 417, 421, 429, 431, 500, 503] as const;
 
 /** The operations of the service (docs/service.md 4). */

@@ -26,7 +26,7 @@ export type Pet = z.infer<typeof Pet>;
 /** The body of a list of animals (docs/service.md 2.4). */
 export const Pets = listOf(Pet);
 
-/** A number as `parseJson` reads it if it is not a safe integer. */
+/** A number that is not a safe integer, as `parseJson` returns it. */
 const otherNumber = z.custom<bigint | LosslessNumber>(
   (value) => typeof value === 'bigint' || isLosslessNumber(value),
 );

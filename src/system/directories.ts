@@ -5,7 +5,8 @@ import { errnoOf, type FileSystem, isMissing } from './file-system.ts';
 /**
  * Creates the directory and its missing parents with mode 0700. Does not sync their names: see `fsyncAncestors`.
  *
- * Node's own recursive mkdir never returns on a file system that reports ENOENT for every mkdir, such as /proc.
+ * Node's recursive mkdir is not used, because it never returns if the file system reports ENOENT for every mkdir, as
+ * /proc does.
  */
 export async function makeDirectory(fileSystem: FileSystem, path: string, withParents = true): Promise<void> {
   try {
@@ -24,7 +25,7 @@ export async function makePrivateDirectory(fileSystem: FileSystem, path: string)
   await fileSystem.chmod(path, 0o700);
 }
 
-/** Like `makeDirectory`, but synchronous and always on this machine. Returns false if the directory existed. */
+/** Like `makeDirectory`, but synchronous and always on the real file system. Returns false if the directory existed. */
 export function makeDirectorySync(path: string, withParents = true): boolean {
   try {
     mkdirSync(path, { mode: 0o700 });

@@ -31,7 +31,7 @@ export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promi
   }
 }
 
-/** Reads a file, at most `maxBytes` of it. Undefined if the file does not exist. */
+/** Reads a file, or only its first `maxBytes` bytes. Undefined if the file does not exist. */
 export async function readBytes(
   fileSystem: FileSystem,
   path: string,
@@ -69,8 +69,8 @@ export async function createFile(
 }
 
 /**
- * Creates or replaces a file atomically and durably: after a crash the path has either the old contents or all of the
- * new. A crash can leave a temporary file with a name for which `isTemporaryName` is true.
+ * Creates or replaces a file atomically and durably. After a crash, the file has either its old contents or all of its
+ * new contents. A crash can leave a temporary file with a name for which `isTemporaryName` is true.
  */
 export async function replaceFile(
   fileSystem: FileSystem,

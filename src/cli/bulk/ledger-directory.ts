@@ -31,7 +31,7 @@ import { damagedError, readLedger } from './ledger-file.ts';
 const POINTER = 'pointer.json';
 const Pointer = z.object({ version: z.literal(1), ledger: z.string().check(z.regex(/^[0-9a-f]{32}$/)) });
 
-/** `directory` contains `ledgers`. Both are created if they are missing. `now` is in milliseconds since the epoch. */
+/** Where ledgers are stored: in `<directory>/ledgers`, created if missing. `now` is in milliseconds since the epoch. */
 export type LedgerPlace = {
   directory: string;
   files: FileSystem;
@@ -68,7 +68,7 @@ export async function writePointer(place: LedgerPlace, id: string, ledger: strin
   await fsyncAncestors(place.files, directory);
 }
 
-/** Reads a ledger and drops its old entries. Undefined if there is none, or it is no longer needed. @throws CliError */
+/** Reads a ledger and drops its old entries. Undefined if it is missing or no longer needed. @throws CliError */
 export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger | undefined> {
   const ledger = await readLedger(place.files, ledgerDirectory(place, id));
   if (ledger === undefined) return undefined;

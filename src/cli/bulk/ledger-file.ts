@@ -64,7 +64,7 @@ export async function replaceLedger(files: FileSystem, directory: string, ledger
   await fsyncAncestors(files, directory);
 }
 
-/** A ledger that is open for appending records. The process must hold the lock of its directory. */
+/** A ledger that is open for appending records. The process must hold the lock of the ledger's directory. */
 export type LedgerFile = {
   header: LedgerHeader;
   /** Writes and syncs a record. Concurrent calls run in order. After a failure, all calls fail. @throws CliError */

@@ -66,7 +66,7 @@ const entry = {
   failures: z.optional(count),
   /** When a run first found no row for this entry in the file. */
   goneSince: z.optional(Instant),
-  /** The idempotency key that was sent. Only entries that were migrated have it; others use the derived key. */
+  /** The idempotency key that was sent. Only entries from version 0.1 have this field; others use the derived key. */
   idempotencyKey: z.optional(z.string()),
 };
 const RowFailure = z.object({ code: z.string(), message: z.string(), status: z.optional(z.int()) });
@@ -98,7 +98,7 @@ export type RowId = Pick<LedgerEntry, 'hash' | 'n'>;
 
 export type Ledger = {
   header: LedgerHeader;
-  /** The entries by `<hash>:<n>`. */
+  /** The entry of each row, by `<hash>:<n>`. */
   entries: Map<string, LedgerEntry>;
   /** When every row of the last run had a result; undefined if the run was interrupted. */
   finishedAt: string | undefined;

@@ -23,7 +23,7 @@ export type RunOptions = LedgerPlace & {
   apiKeyHash: string;
   /** Ignores earlier runs: adds every row, with new idempotency keys. */
   restart: boolean;
-  /** Adds the rows of a changed file that were not added before. */
+  /** Adds only those rows of a changed file that were not added before. */
   skipAdded: boolean;
   /** The command line of this run with `--skip-added`, for hints. */
   skipCommand: string;
@@ -34,7 +34,7 @@ export type Outlook = {
   plan: Plan;
   /** The ledger of earlier runs; undefined if there was no run, or if `--restart` ignores it. */
   known: Ledger | undefined;
-  /** How many of the rows were sent by earlier runs, even if `--restart` ignores these runs. */
+  /** How many of the rows earlier runs may have added, even if `--restart` ignores these runs. */
   sent: number;
 };
 
@@ -90,14 +90,14 @@ export async function openRun(input: PetFile, options: RunOptions): Promise<Bulk
 }
 
 type RunPlan = Outlook & {
-  /** The ids of the content and the path of the input. `openRun` makes both point to the ledger. */
+  /** The ids of the content and the path of the input. `openRun` makes both use the ledger `id`. */
   ids: Set<string>;
   id: string;
   /** The contents of the ledger, even if `--restart` ignores earlier runs; undefined if there is none. */
   before: Ledger | undefined;
 };
 
-/** Finds the ledger of an input by its path or else its content, and plans a run. @throws CliError if it is refused */
+/** Finds the ledger by the path or else the content of an input. Plans a run. @throws CliError if the run is refused */
 async function planRun(
   input: PetFile,
   options: RunOptions,

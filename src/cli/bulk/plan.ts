@@ -35,7 +35,7 @@ const RANKS: Record<RowStatus, number> = { added: 0, ambiguous: 1, unknown: 2, f
 
 /**
  * Matches the rows of an input with the entries of a ledger. Equal rows are interchangeable. If there are fewer rows
- * than entries, entries match in the order of `RANKS`, those that were added first. Therefore, removing, inserting or
+ * than entries, entries are used in the order of `RANKS`, beginning with `added`. Therefore, removing, inserting or
  * moving rows never adds an animal again. Rows without an entry get numbers that no entry has.
  */
 export function plan(
@@ -45,7 +45,7 @@ export function plan(
 ): Plan {
   const rank = (entry: LedgerEntry) => RANKS[classify(entry, circumstances)];
   const counts: Plan['counts'] = { new: 0, added: 0, failed: 0, ambiguous: 0, unknown: 0 };
-  /** The number of rows by hash. */
+  /** The number of equal rows, by hash. */
   const copies = new Map<string, number>();
   const planned = rows.map(({ line, pet }): PlannedRow => {
     const hash = animalHash(pet);

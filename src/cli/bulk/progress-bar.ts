@@ -55,7 +55,7 @@ export function createProgressBar(
         console.event({ progress: { done, rows } }, console.errorColours.dim(text()), 2);
       }
     },
-    /** Shows why the run waits; undefined when the run continues. */
+    /** Shows why the run waits. `line` is undefined when the run continues. */
     pause(line: StatusLine | undefined): void {
       reason = line;
       draw();

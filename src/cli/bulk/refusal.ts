@@ -45,8 +45,8 @@ export function refusalOf(
 const changedError = (message: string, hint: string) => new CliError(message, { code: 'file_changed', hint });
 
 /**
- * How the file has changed. Undefined if that does not matter: no row of the file may have been added before, and the last
- * run finished or added nothing.
+ * How the file has changed. Undefined if the change does not matter, because earlier runs certainly added no row of the
+ * file, and the last run either finished or certainly added nothing.
  */
 function describeChange(plan: Plan, { header, entries, finishedAt }: Ledger): string | undefined {
   const date = formatInstant(header.startedAt);

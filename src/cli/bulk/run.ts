@@ -131,9 +131,9 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
   return new CallError(dayLimit, connection, { hint: 'rerun the command after this time to resume' });
 }
 
-/** If another process met the limit, the error code is unknown. A limit up to this many milliseconds may be a ban. */
+/** If an earlier response reported the limit, its error code is unknown. A wait of up to this time may be a ban. */
 const LONGEST_BAN_MS = 600_000;
 
-/** Whether a rate limit is the daily limit: it is longer than the limit per minute, and it is not a ban. */
+/** Whether the daily limit was reached: the wait is longer than a minute and is not for a ban. */
 const isDayLimit = ({ until, code, fromResponse }: RateLimitError, now: number): boolean =>
   code !== 'key_banned' && until - now > (fromResponse ? 60_000 : LONGEST_BAN_MS);

@@ -16,7 +16,7 @@ export type SendOptions = {
   client: Client;
   apiKey: string;
   clock: Clock;
-  /** Called after each row, with the rate limit in the response, if it had one. */
+  /** Called after each row, with the rate limit in the response, if there is one. */
   onSettled(quota?: QuotaLeft): void;
 };
 
@@ -86,7 +86,7 @@ async function sendRow(
       }
       return undefined;
     }
-    // With idempotency keys, the next run repeats the row. Without them, no run may repeat the row.
+    // With idempotency keys, the next run sends the row again. Without idempotency keys, no run may send it again.
     if (!(error instanceof OutcomeUnknownError) || error.supportsIdempotency) throw error;
     if (!(error.cause instanceof InterruptedError))
       await settleAsUnknown(

@@ -13,14 +13,14 @@ const BLANK = /^(?:\s*[\r\n])?[^\S\t]*/;
 /** Spreadsheets write semicolons in locales with a decimal comma. */
 const DELIMITERS = [',', ';', '\t'];
 
-/** Records are parsed in groups, so that the caller can handle signals between them. */
+/** Records are parsed in groups, so that the caller can handle signals between groups. */
 const RECORDS_AT_ONCE = 500;
 
 const [LF, CR] = [0x0a, 0x0d];
 
 /**
- * The records of a CSV file that are not empty, the header included. Reading stops after the first syntax error or
- * record over 1 MiB, because the start of the next record is then unknown.
+ * The records of a CSV file, including the header and without empty records. Reading stops after the first syntax error
+ * or record over 1 MiB, because the start of the next record is then unknown.
  */
 export function* csvRecords(text: Buffer): Generator<CsvRecord | ({ line: number } & RowError)> {
   const { headerStart, delimiter } = findHeader(text);
@@ -50,7 +50,7 @@ export function* csvRecords(text: Buffer): Generator<CsvRecord | ({ line: number
   }
 }
 
-/** Skips blank lines and `sep=` above the header, and detects the delimiter. */
+/** Skips blank lines and a `sep=` line above the header, and detects the delimiter. */
 function findHeader(text: Buffer): { headerStart: number; delimiter: string } {
   const head = text.toString('utf8', 0, MAX_ROW_BYTES);
   const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
@@ -74,7 +74,7 @@ const SYNTAX_ERRORS: Partial<Record<CsvError['code'], string>> = {
   INVALID_OPENING_QUOTE: 'a quote inside an unquoted cell',
 };
 
-/** Parses the first records of a text. `end` is a position in bytes; `error` is the syntax error after the records. */
+/** Parses the first records of a text. `end` is where a record ends, in bytes. `error` is a syntax error after them. */
 function parsePart(text: Buffer, delimiter: string) {
   const records: { cells: string[]; end: number }[] = [];
   const on_record = (cells: string[], info: { bytes: number }) => {

@@ -71,7 +71,7 @@ function guessEncoding(bytes: Buffer): string {
   }
 }
 
-/** The error for a file that cannot be read. If the file does not exist, the hint is a file with a similar name. */
+/** The error for a file that cannot be read. If the file does not exist, the hint names a similar file, if any. */
 export async function unreadableFile(path: string, error: unknown): Promise<CliError> {
   const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
   const similar = isMissing ? await findSimilarFile(path) : undefined;

@@ -37,7 +37,7 @@ const EMPTY = /^[\s\u2800]*$/;
 const ROWS_BETWEEN_SIGNALS = 500;
 
 /**
- * Reads and checks all rows of a file or of standard input. Each error in a row is reported on stderr with its line.
+ * Reads and checks all rows of a file or of standard input. Errors in rows are reported on stderr.
  *
  * @throws CliError if the input cannot be read, has an error, or has too many rows
  */
@@ -110,7 +110,7 @@ function describeEmptyNames(rows: readonly PetRow[]): string[] {
   return [`${lines.length} rows have an empty name: lines ${lines.slice(0, LINES_SHOWN).join(', ')}${more}`];
 }
 
-/** The real path of a file. Pipes have none, because a later run could not find its ledger by their path. */
+/** The real path of a file; undefined for a pipe, because the same pipe path may have another input later. */
 async function realPathOf(from: string): Promise<string | undefined> {
   try {
     return (await stat(from)).isFile() ? await realpath(from) : undefined;

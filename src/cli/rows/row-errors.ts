@@ -49,7 +49,7 @@ const joinDefined = (...parts: (string | undefined)[]): string =>
 const showValue = (value: unknown): string =>
   typeof value === 'string' ? `"${excerpt(value)}"` : excerpt(stringifyJson(value));
 
-/** Mentions the bounds of an int64 only if the value is a whole number. */
+/** The rule that an invalid int64 breaks. Mentions the bounds only if the value is a whole number. */
 function integerRule(value: unknown, format: RowValue['format']): string {
   const must = 'must be a whole number';
   const bounds = `from ${INT64_MIN} to ${INT64_MAX}`;

@@ -55,7 +55,7 @@ const MAX_STATE_LENGTH = 4096;
  * Listens on `socket` without keeping the process alive, and sends the claim's state to each client. `remove` deletes
  * the socket when the claim is released.
  *
- * @throws LockError if the file system does not support sockets
+ * @throws LockError if the socket cannot be created
  */
 export async function serveClaim(options: {
   directory: string;
@@ -101,7 +101,7 @@ export async function serveClaim(options: {
 
 /** Asks for the state of the claim at a socket. */
 export async function probe(path: string, sleep: Sleep): Promise<ClaimState> {
-  // A claim that is being released disconnects waiting clients; the next attempt then finds it dead.
+  // A claim that is being released disconnects waiting clients. The next attempt then finds the claim dead.
   for (let attempt = 1; attempt <= 3; attempt++) {
     const result = await probeOnce(path, sleep);
     if (result !== 'disconnected') return result;

@@ -38,13 +38,13 @@ const RETRY_MS = 10;
  * Locks the directory until this process releases the lock or ends.
  *
  * A lock file could outlive its process. Instead, each process that wants the directory listens on a socket with a
- * unique name in the directory. A socket that refuses connections belongs to a process that has ended, and anyone may
- * delete it. A process first listens, then renames its socket to its final name, then looks for other claims. Of two
- * processes, at least one therefore sees the other. A process that sees no other living claim gets the lock. If
- * processes see each other, the claim with the smallest name stays and the others withdraw and wait.
+ * unique name in the directory. A socket that refuses connections belongs to a process that has ended, and any process
+ * may delete that socket. A process first listens, then renames its socket to a final name (the claim), then looks for
+ * other claims. Of two processes, at least one therefore sees the other. A process that sees no other living claim gets
+ * the lock. If processes see each other, the claim with the smallest name stays and the others withdraw and wait.
  *
  * @throws DirectoryInUseError if another process holds the lock
- * @throws LockError if the directory cannot contain a socket
+ * @throws LockError if the directory cannot contain a socket, or other processes claim the directory for too long
  */
 export async function acquireDirectoryLock(
   directory: string,
@@ -141,7 +141,7 @@ async function livingClaims(directory: string, short: string, own: string | unde
   return living;
 }
 
-/** Deletes old sockets of processes that were killed before they renamed them. */
+/** Deletes sockets that were not renamed within a minute, because their processes were killed. */
 async function removePending(directory: string): Promise<void> {
   for (const name of await fs.readdir(directory)) {
     if (!PENDING.test(name)) continue;

@@ -8,8 +8,8 @@ const MAX_SOCKET_PATH = 103;
 const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
 
 /**
- * Returns an alias of a directory that is short enough for the path of a socket in it: the directory itself if its path
- * is short enough, otherwise a symbolic link to it in the directory `temporary`.
+ * Returns a path of the directory that is short enough for sockets in the directory. If its own path is too long, this
+ * is a symbolic link in the directory `temporary`, which `remove` deletes.
  *
  * @throws LockError if the path of the link is too long as well
  */
