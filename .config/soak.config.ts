@@ -17,7 +17,7 @@ export default mergeConfig(
   all,
   defineConfig({
     test: {
-      // A variable that is set in the environment overrides the figure of that name.
+      // An environment variable overrides the figure with the same name.
       env: {
         ...figures,
         ...Object.fromEntries(

@@ -15,7 +15,7 @@ import {
 const CHUNK_BYTES = 2 ** 20;
 const statuses: readonly PetStatus[] = ['available', 'pending', 'sold'];
 
-/** How a store got its animals. `seeded` has 1,000 per journal line, `added` has one per line with an idempotency key. */
+/** How a store got its animals. A journal line has 1,000 if `seeded`, or one with an idempotency key if `added`. */
 export type Origin = 'seeded' | 'added';
 
 /** The nth animal; every third one is available. */

@@ -7,7 +7,7 @@ export type Bench = {
   lab: Lab;
   /** How often each side is measured, after one warm-up round. */
   rounds: number;
-  /** The servers of other projects that are installed. */
+  /** The installed servers of other projects. */
   peers: readonly Peer[];
   /** Whether wrk is installed. */
   wrk: boolean;

@@ -35,11 +35,11 @@ type Launch = {
   args: readonly string[];
   /** A command that runs Node, such as `taskset` with its arguments. */
   prefix?: readonly string[] | undefined;
-  /** The URL at which the server will listen. Without it, the server must print `{"url","key"}` as its first line. */
+  /** The URL at which the server will listen. Without `url`, the server must print its URL and key as a line of JSON. */
   url?: string;
 };
 
-/** Starts a server and waits for its first response with status 200. @throws if the process ends before that */
+/** Starts a server and waits for its first response with status 200. @throws if the process ends or takes too long */
 export async function start(lab: Lab, { args, prefix = [], url: known }: Launch): Promise<Server> {
   const started = performance.now();
   const child = lab.spawn([...prefix, process.execPath, ...args], {

@@ -1,4 +1,4 @@
-// Serves the route and animals of `pets serve` with fastify. It checks the key and uses fastify's serialiser.
+// Serves the route and animals of `pets serve` with fastify. The server checks the key and uses fastify's serialiser.
 import Fastify from 'fastify';
 import { animals, authorization } from './animals.mjs';
 

@@ -1,5 +1,5 @@
-// A hand-written server for `GET /v1/pets` that does only the necessary work. It checks the API key, counts both
-// rate-limit windows, reads the query, joins the texts of the page, and sends the headers that `pets serve` sends.
+// A hand-written server for `GET /v1/pets` that does only the necessary work. The server checks the API key, counts in
+// both rate-limit windows, reads the query, joins the texts of the page, and sends the headers that `pets serve` sends.
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import { animals } from './animals.mjs';

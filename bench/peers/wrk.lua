@@ -9,7 +9,7 @@ function init(args)
     wrk.body = '{"name":"Rex","categoryId":1}'
   end
   local count = 0
-  -- wrk calls request() for each request; without this function it repeats the same bytes.
+  -- wrk calls request() for each request. Without this function, wrk repeats the same bytes.
   if args[2] == "keys" then
     function request()
       count = count + 1

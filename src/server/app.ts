@@ -25,7 +25,7 @@ export type AccessLogEntry = { method: string; url: string; status: number; mill
 
 export type AppOptions = AuthenticationOptions & {
   store: Store;
-  /** The names that a Host header may have; undefined allows every name. */
+  /** The names that a Host header may have, besides loopback names; undefined allows every name. */
   hosts?: ReadonlySet<string> | undefined;
   /** The origins whose pages may read responses; `*` allows every origin. */
   cors?: readonly string[] | undefined;
@@ -106,7 +106,7 @@ export function createApp(options: AppOptions) {
     }
 
     await consumeQuota(principal, context);
-    // Throw this only now: the request counts, and callers without an API key learn nothing about the routes.
+    // Throw a routing error only now: the request counts, and callers without an API key learn nothing about the routes.
     if (route instanceof ServiceError) throw route;
     checkExpectation(request);
     const input = await readOperationInput(route, request);
@@ -119,9 +119,9 @@ export function createApp(options: AppOptions) {
     return new ServiceError('internal_error', 'Internal error');
   }
 
-  /** Reports the methods of a path. The request needs no API key and is not counted (D15). */
+  /** Reports the methods of a path (D15). The request needs no API key, and is counted only if it has an invalid one. */
   async function handleOptions(request: IncomingMessage, context: RequestContext): Promise<ServiceResponse> {
-    // A request with an invalid API key counts as anonymous, whatever its method.
+    // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
     if (request.headers.authorization) await peekQuota(await authenticate(request, context), context);
     const allow = allowedMethods(validateTarget(request.url ?? ''));
     if (allow === undefined) throw notFound();

@@ -6,7 +6,7 @@ const SECOND = 1_000;
 
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
-/** A response, without the headers that every response gets. `body` is JSON. With `latin1`, a character is one byte of UTF-8. */
+/** A response, without the headers that every response gets. With `latin1`, a character of `body` is a byte of UTF-8. */
 export type ServiceResponse = {
   status: number;
   headers: ResponseHeaders;

@@ -40,7 +40,7 @@ const exactPaths = new Map(
 );
 const deprecations = new Map(entries.map(([name]) => [name, deprecationHeaders(name)]));
 
-/** Every method of the service, as an Allow header lists them. */
+/** All methods of the service, as an Allow header lists them. */
 export const allMethods = allowHeader(new Set(entries.map(([, { method }]) => method)));
 
 /**

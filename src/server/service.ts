@@ -21,7 +21,7 @@ export type ServiceOptions = {
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   bans: BanRule;
-  /** Limits requests without a valid key, per address; always on unless the service listens on loopback (D13). */
+  /** Limits requests without a valid key, per client address. Except on loopback, this limit is always on (D13). */
   limitFailedKeys: boolean;
   /** Additional names that a Host header may have. */
   allowHosts: readonly string[];

@@ -5,7 +5,7 @@ import type { ServiceResponse } from './response.ts';
 
 const METHODS = 'GET, HEAD, OPTIONS';
 
-/** The routes outside the API prefix: they need no key and are not counted (docs/service.md 12). */
+/** The routes outside the API prefix. Their requests need no API key and are not counted (docs/service.md 12). */
 export function createUnversionedRoutes(
   store: Store,
 ): (method: string, path: string) => Promise<ServiceResponse> {

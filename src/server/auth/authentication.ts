@@ -10,7 +10,7 @@ import { countHeader } from '../request/http-checks.ts';
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/** An authenticated caller; `id` is the SHA-256 of its API key. */
+/** An authenticated caller. `id` is the SHA-256 of the API key. */
 export type Principal = { id: string; quota: Quota };
 
 /** Finds API keys by their SHA-256 in hexadecimal. `now` is in milliseconds since the epoch. */
@@ -90,7 +90,7 @@ export function createAuthentication(options: AuthenticationOptions) {
       if (decision.retryAt !== undefined) throw tooManyRequests(decision, clock.now());
     },
 
-    /** Puts the caller's rate-limit window into the response without counting the request. */
+    /** Returns the caller's rate-limit window, and puts it into `context`, without counting the request. */
     async peekQuota({ id, quota }: Principal, context: RequestContext): Promise<RateLimitWindow> {
       const { window } = await limiter.peek(id, quota);
       setQuota(context, window);
@@ -110,7 +110,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   };
 }
 
-/** Every response to a valid API key reports its rate-limit window, and that idempotency keys are supported (D10). */
+/** Makes the response report the rate-limit window, and that the service supports idempotency keys (D10). */
 function setQuota(context: RequestContext, window: RateLimitWindow): void {
   context.window = window;
   context.headers[header.idempotencySupported] = 'true';

@@ -57,7 +57,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
   });
   // A client may close its sending side and still wait for responses.
   Object.assign(server, { httpAllowHalfOpen: true, maxConnections });
-  // Node would silently drop headers above a thousand; their total size is limited anyway.
+  // By default, Node silently drops all headers after the first thousand. The total size of headers is limited anyway.
   server.maxHeadersCount = 0;
   server.setTimeout(idleTimeout);
   server.on('request', queue.handle);
@@ -70,7 +70,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     if (failedSockets.has(socket)) return;
     failedSockets.add(socket);
     socket.pause();
-    // Without this, Node would end the connection before the error is sent if the client has closed its sending side.
+    // If the client has closed its sending side, Node's own listener would end the connection before the error is sent.
     socket.removeAllListeners('end');
     const target = await queue.drain(socket);
     // A handler that reads the body of the interrupted request must not wait forever.
@@ -99,7 +99,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     /** The URL of the server without the path `/v1`. */
     origin: `http://${urlHost(host)}:${address.port}`,
     port: address.port,
-    /** Stops accepting connections and finishes running requests. Closes all connections after `graceMilliseconds`. */
+    /** Stops accepting connections and finishes running requests. After `graceMilliseconds`, closes all connections. */
     stop(graceMilliseconds: number): Promise<void> {
       isStopping = true;
       queue.stop();
@@ -144,7 +144,7 @@ function stop(server: Server, sockets: ReadonlySet<Socket>, graceMilliseconds: n
       // A connection whose last response is still being written is idle for Node. Closing it would truncate the response.
       if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
     }, SWEEP_MILLISECONDS);
-    // Close only the TCP server: `server.close()` would close idle connections at once, and not check for slow requests.
+    // Close only the TCP server: `server.close()` would also close idle connections and stop the check for slow requests.
     NetServer.prototype.close.call(server, () => {
       clearTimeout(forceClose);
       clearInterval(closeIdle);

@@ -14,7 +14,7 @@ const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
 };
 const NOT_HTTP = invalidRequest('The request is not valid HTTP');
 
-/** A well-formed request line, also with a method that Node's parser does not know. */
+/** A well-formed request line, even with a method that Node's parser does not know. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]+ \S+ HTTP\/1\.[01]\r?\n/;
 
 export type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };

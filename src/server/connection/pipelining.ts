@@ -43,7 +43,7 @@ export function createRequestQueue(handle: Handle) {
   async function processPending(connection: Connection): Promise<void> {
     for (let [next] = connection.pending; next; [next] = connection.pending) {
       const { request, response } = next;
-      // Skip if the socket is no longer writable: the client left, or `Connection: close` was announced.
+      // Skip the request if the socket is no longer writable: the client left, or `Connection: close` was announced.
       if (request.socket.writable) {
         const closed = new Promise((resolve) => response.on('close', resolve));
         await handle(request, response);
@@ -92,10 +92,10 @@ export function createRequestQueue(handle: Handle) {
     isLast: ({ socket }: IncomingMessage): boolean => (connections.get(socket)?.pending.length ?? 0) <= 1,
 
     /**
-     * Waits until every request that arrived in full before a parser error is complete.
+     * Waits for the responses to all requests that arrived in full before a parser error.
      *
-     * @returns the response of the request that the error interrupted, `response` if the error needs a response of its
-     * own, or `nothing` if it cannot be reported
+     * @returns the response of the request that the error interrupted, `response` if the error needs a separate response,
+     * or `nothing` if the error cannot be reported
      */
     async drain(socket: Socket): Promise<ServerResponse | 'response' | 'nothing'> {
       const { pending = [], latest, isClosing } = connections.get(socket) ?? {};
@@ -114,8 +114,9 @@ export function createRequestQueue(handle: Handle) {
 }
 
 /**
- * Whether the connection must close after this request, because the start of the next one is unknown: Node loses the
- * bytes after a rejected Upgrade, and HTTP/1.0 has no chunked coding (RFC 9112, 6.1).
+ * Whether the connection must close after this request. This is so if the request does not allow keep-alive, or if the
+ * start of the next request is unknown: Node loses the bytes after a rejected Upgrade, and HTTP/1.0 has no chunked coding
+ * (RFC 9112, 6.1).
  */
 export const endsConnection = (
   { headers, httpVersion }: IncomingMessage,

@@ -12,7 +12,7 @@ export type FaultOptions = {
 /** The fault of one request. `latency` is in milliseconds. */
 export type InjectedFault = { latency: number; fails: boolean };
 
-/** The fault of the nth request. With the same seed it is the same on every machine. */
+/** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
 export function drawFault({ latency, failRate = 0, seed }: FaultOptions, n: number): InjectedFault {
   return {
     latency: latency ? Math.round(latency.min + draw(seed, n, 'latency') * (latency.max - latency.min)) : 0,

@@ -6,7 +6,7 @@ import { INT64, type JsonSchema, type Ref, tableEntries } from './schemas.ts';
 
 export type HeaderObject = { description: string; required?: boolean; schema: JsonSchema; example?: unknown };
 
-// The Link header has two meanings, so the component for links to the next page has a different name.
+// The Link header can also name the replacement of an operation. This component describes links to the next page.
 const NEXT_LINK = 'NextLink';
 
 const count: JsonSchema = { type: 'integer', minimum: 0 };
@@ -74,7 +74,7 @@ export function headerComponents(): Record<string, HeaderObject> {
   return { ...commonHeaders, ...Object.fromEntries(deprecations) };
 }
 
-// Statuses that are decided after the operation is known. Responses with other statuses may lack deprecation headers.
+// The statuses of errors that occur only after the operation is known. Other errors can lack the deprecation headers.
 const AFTER_ROUTING: readonly number[] = [
   errorCodes.unauthorized,
   errorCodes.not_found,
@@ -85,7 +85,7 @@ const AFTER_ROUTING: readonly number[] = [
   errorCodes.injected_fault,
 ];
 
-/** The response headers of an operation for one status. `headerRef` explains which of them are references. */
+/** The response headers of an operation for one status. `headerRef` explains which headers are references. */
 export function headersOf(name: OperationName, status: number): Record<string, HeaderObject | Ref> {
   const operation: Operation = operations[name];
   const isSuccess = status === operation.success.status;
@@ -113,7 +113,7 @@ const requiredHeader = (field: string) => ({ [field]: componentRef(field) });
 
 const componentRef = (component: string): Ref => ({ $ref: `#/components/headers/${component}` });
 
-/** A reference cannot make a header required. If an optional component is always sent, it is copied instead. */
+/** A reference cannot make a header required. So a required header is a copy of its component instead. */
 function headerRef(component: string, isRequired: boolean): HeaderObject | Ref {
   const described = headerComponents()[component];
   return isRequired && described ? { ...described, required: true } : componentRef(component);

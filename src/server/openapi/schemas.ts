@@ -14,8 +14,8 @@ export type SchemaName = keyof typeof named;
 
 export const INT64: JsonSchema = { type: 'integer', format: 'int64' };
 
-// JSON Schemas of the zod schemas that zod cannot convert, because they validate with a function. If an entry is
-// missing, toJsonSchemas() throws.
+// The JSON Schemas that zod cannot generate, because the zod schema validates with a function. If an entry is missing,
+// toJsonSchemas() throws.
 const checkedByFunction = new Map<z.core.$ZodType, JsonSchema>([
   [int64._zod.def.in, INT64],
   [int64Text._zod.def.in, INT64],

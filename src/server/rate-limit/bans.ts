@@ -1,6 +1,6 @@
 import type { Clock } from '../../contract/clock.ts';
 
-/** When an API key is banned (docs/service.md 8.4, D9). */
+/** When and for how long an API key is banned (docs/service.md 8.4, D9). */
 export type BanRule = {
   /** How many requests after a 429, within a minute, ban a key; 0 turns bans off. */
   after: number;

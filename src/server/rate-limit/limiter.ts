@@ -8,7 +8,7 @@ export type RateLimitWindow = { limit: number; remaining: number; resetAt: numbe
 /** `retryAt` (milliseconds since the epoch) is set if the request is rejected; `banned` if the caller is banned. */
 export type RateLimitDecision = { window: RateLimitWindow; retryAt?: number; banned?: true };
 
-/** Counts requests per caller. Methods are asynchronous, so that a limiter can be shared by several processes. */
+/** Counts requests per caller. The methods are asynchronous, so that a limiter can share counts between processes. */
 export type RateLimiter = ReturnType<typeof createMemoryRateLimiter>;
 
 const MINUTE = 60_000;
@@ -17,7 +17,7 @@ const DAY = 86_400_000;
 type Counter = { start: number; used: number };
 type Counters = { minute: Counter; day: Counter };
 
-/** Uses fixed windows aligned to the UTC minute and day (D8). The counts are in memory and restart with the process. */
+/** Counts in fixed windows, aligned to the UTC minute and day (D8). The counts are lost when the process ends. */
 export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker) {
   const callers = new Map<string, Counters>();
   let sweptAt = 0;
@@ -65,7 +65,7 @@ export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker) {
   };
 }
 
-/** Restarts a counter if a new window has begun; a clock that was set back never reopens an old one. */
+/** Restarts a counter if a new window has begun. A clock that was set back never reopens an old window. */
 function startWindow(counter: Counter, start: number): void {
   if (start <= counter.start) return;
   counter.start = start;

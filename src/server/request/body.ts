@@ -43,7 +43,7 @@ function readBytes(request: IncomingMessage): Promise<Buffer> {
       if (!request.readableEnded)
         reject(invalidRequest('The connection closed before the body was complete'));
     };
-    // The client may have disconnected while the key was looked up.
+    // The client may have disconnected while the API key was looked up. In this case, `close` does not fire again.
     if (request.destroyed) onClose();
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;

@@ -16,9 +16,9 @@ export const isLoopbackAddress = (address: string): boolean =>
   loopback.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 
 /**
- * The names that a Host header may have, in lower case; undefined if every name is allowed. `host` is the configured host and
- * `address` its IP address. On loopback the names are limited, so that a website whose name was bound to this machine (DNS
- * rebinding) cannot use the service.
+ * The names that a Host header may have besides loopback names, in lower case; undefined if every name is allowed. `host`
+ * is the configured host, `address` is its IP address, and `more` has additional names. On loopback the names are always
+ * limited, so that a website whose name was bound to this machine (DNS rebinding) cannot use the service.
  */
 export function allowedHosts(
   { host, address }: { host: string; address: string },
@@ -31,9 +31,9 @@ export function allowedHosts(
 }
 
 /**
- * Creates the check of the Host header (docs/service.md 10; RFC 9112, 3.2). A request must have exactly one, whose name is
- * a loopback name or in `names`; if `names` is undefined, every name is allowed. The port does not matter. The check throws
- * ServiceError 421 for another name, and 400 for a missing, repeated or malformed header.
+ * Creates the check of the Host header (docs/service.md 10; RFC 9112, 3.2). The check throws ServiceError 400 if the
+ * header is missing, repeated or malformed, and 421 if the name is not allowed. Loopback names and the names in `names`
+ * are allowed. If `names` is undefined, every name is allowed. The port does not matter.
  */
 export function createHostCheck(names: ReadonlySet<string> | undefined): (request: IncomingMessage) => void {
   // Most requests have the same Host header, so a header that equals the last accepted one is not checked again.

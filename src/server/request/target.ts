@@ -1,8 +1,8 @@
 import { invalidRequest } from '../http-errors.ts';
 
 /**
- * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. The URL class would silently correct
- * invalid targets.
+ * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. This function does not use the URL
+ * class, because the URL class silently corrects invalid targets.
  *
  * @throws ServiceError `invalid_request` for a target that is not a path
  */
@@ -52,7 +52,7 @@ export function validateTarget(target: string): string {
   return path;
 }
 
-/** In a query, `+` is a space. */
+/** Decodes percent-encoding. In a query, `+` is a space. */
 function decode(text: string, isQuery = false): string {
   const encoded = isQuery && text.includes('+') ? text.replaceAll('+', ' ') : text;
   if (!encoded.includes('%')) return encoded;
