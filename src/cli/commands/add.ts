@@ -102,10 +102,10 @@ function checkMany({ name, category, status, idempotencyKey }: Options): void {
   }
 }
 
-/** Makes clear that the animal was added, so that the command is not run again. */
+/** Returns an error that says that the animal was added, so that the user does not run the command again. */
 function outputFailed(error: unknown, id: ReceivedPet['id'], context: CommandContext): unknown {
   if (!(error instanceof OutputError) || error.code === 'EPIPE') return error;
-  // `pets get` accepts only the ids of the specification.
+  // `pets get` accepts only int64 ids, but some services use other ids.
   const command =
     typeof id === 'bigint'
       ? `${followUpCommand(context, 'get')} ${id}`

@@ -42,10 +42,10 @@ export const get: Command<Options> = {
   },
 };
 
-/** By the text of the id, because some services send ids as strings. */
+/** The animals found, by their id as text, because some services send ids as strings. */
 type Found = Map<string, ReceivedPet>;
 
-/** Sends one request after another, because a burst could exceed the rate limit. */
+/** Requests the animals one after another, because a burst could exceed the rate limit. */
 async function findAll(client: Client, ids: readonly bigint[], context: CommandContext): Promise<Found> {
   const found: Found = new Map();
   for (const petId of ids) {
@@ -64,7 +64,7 @@ async function findAll(client: Client, ids: readonly bigint[], context: CommandC
   return found;
 }
 
-/** With a wrong base URL, every animal seems to be missing. @throws ContractError if the list is not found either */
+/** Detects a wrong base URL, with which every animal seems missing. @throws ContractError if the list is missing too */
 async function checkBaseUrl(client: Client): Promise<void> {
   try {
     await client.call('listPets', { query: { limit: 1 } });

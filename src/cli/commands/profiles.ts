@@ -41,7 +41,7 @@ export const profiles: Command<{ check?: boolean }> = {
       const connection = connectionFor(context);
       const { baseUrl, key } = connection;
       const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
-      // `connectionFor` has checked the protocol.
+      // Plain http is allowed here, because `connectionFor` has already checked the protocol.
       rows.push(checkKey ? { ...row, check: await checkKey(connection, true) } : row);
     }
     if (console.json) await console.writeJson(rows);
@@ -78,7 +78,10 @@ async function profileRow(
 
 type KeyCheck = (connection: Connection, allowHttp: boolean | undefined) => Promise<Check>;
 
-/** Sends one request for each key, even during a cool-down. A proxy that refuses the user (407) is not requested again. */
+/**
+ * Returns a function that checks a key with one request, which may be sent during a cool-down too. After a proxy has
+ * refused the user (407), keys that need the same proxy get the same result without a request.
+ */
 function createKeyCheck(context: CommandContext): KeyCheck {
   const { env, clock } = context;
   const refusals = new Map<string | undefined, Check>();

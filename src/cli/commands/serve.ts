@@ -8,7 +8,7 @@ import { parseHostName, parseLatency, parseOrigin, type ServeOptions } from '../
 
 const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 
-/** Refuses an empty address, which may come from an unset variable. Node would listen on every address. */
+/** Refuses an empty address, for example from an unset variable, because Node would listen on every address. */
 const Host = z.string().check(z.minLength(1, 'must be an address'));
 
 export const serve: Command<ServeOptions> = {
@@ -110,7 +110,7 @@ export const serve: Command<ServeOptions> = {
 
 /**
  * Refuses `serve npm test` (no `--`) and `serve --` (no command). Otherwise the server would run without a command, and
- * a script would wait for it forever.
+ * a script would wait forever.
  */
 function checkCommand(command: readonly string[], argv: readonly string[]): void {
   const separator = argv.indexOf('--');

@@ -87,7 +87,7 @@ const namesOf = ({ flags }: OptionSpec): string[] => flags.match(/(?<![\w-])--?[
 /** Whether the value may be omitted, as in `--seed [file]`. */
 const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
 
-/** What the shell completes itself, by the placeholder in a usage line. */
+/** Maps a placeholder in a usage line, such as `file` in `<file>`, to what the shell completes itself. */
 const SHELL_COMPLETIONS: Readonly<Record<string, ShellCompletion>> = {
   file: 'files',
   directory: 'directories',

@@ -4,7 +4,7 @@ import { usageError } from '../errors/errors.ts';
 import { isLoopbackUrl, type ProxySetting } from '../profiles/profile.ts';
 
 /**
- * The proxy that environment variables set for a base URL; undefined for services on this machine and those in NO_PROXY.
+ * The proxy that environment variables set for a base URL. Undefined for services on this machine or in NO_PROXY.
  * As in curl, the lower-case variable takes precedence, and an empty value means no proxy.
  *
  * @throws CliError for an invalid proxy URL
@@ -19,7 +19,7 @@ export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | u
   // Like curl, also accept a host and port without a scheme.
   const address = text.includes('://') ? text : `http://${text}`;
   if (isProxyUrl(address)) return { address, variable };
-  // Do not echo the value: it may contain a password.
+  // Do not echo the value, because it may contain a password.
   throw usageError(
     `${variable} is not the URL of an HTTP proxy`,
     'for example http://proxy.example.com:3128; in a user or password, write % as %25',
@@ -36,7 +36,10 @@ function isProxyUrl(address: string): boolean {
   }
 }
 
-/** Whether NO_PROXY contains the host: `*`, or a domain, which includes its subdomains, or an address, all with an optional port, or a CIDR block. */
+/**
+ * Whether an entry of NO_PROXY matches the URL. An entry is a CIDR block, an address, a domain or `*`. A domain matches
+ * its subdomains too. All entries except CIDR blocks may have a port.
+ */
 function isExcluded({ protocol, hostname, port }: URL, noProxy: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '');
   const ownPort = port || (protocol === 'https:' ? '443' : '80');

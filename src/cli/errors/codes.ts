@@ -68,7 +68,7 @@ export type UserError = {
   until?: string | undefined;
   /** Set if an animal may or may not have been added. */
   mayHaveBeenAdded?: true | undefined;
-  /** Set if the outcome is unknown: repeating the command with this key does not add the animal twice. */
+  /** A key for repeating the command safely. Set if the outcome is unknown and the service supports such keys. */
   idempotencyKey?: string | undefined;
   /** The next step, usually a command. */
   hint?: string | undefined;

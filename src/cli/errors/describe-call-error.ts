@@ -28,7 +28,7 @@ export function describeCallError(error: unknown, call: CallError, now: number):
   if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, connection, server);
   if (error instanceof ApiFailure) {
     const described = describeApiFailure(error, connection, server);
-    // Without a tunnel, a proxy can respond in place of the service, usually with a web page.
+    // With plain http, a proxy can respond in place of the service, usually with a web page.
     const mayBeProxy = protocol === 'http:' && error.reason === undefined;
     if (!call.proxy || !mayBeProxy) return described;
     const note = `the response may come from the proxy ${proxyLabel(call.proxy)}`;
@@ -120,7 +120,7 @@ function describeApiFailure(error: ApiFailure, connection: Connection, server: s
   if (status === 404) return { ...base, exitCode: exitCodes.notFound, hint: baseUrlHint(connection) };
   const isNotCarriedOut = status === 503 && notCarriedOutCodes.includes(code ?? '');
   const note = isNotCarriedOut ? '; the request was not carried out' : '';
-  // Only an Error body shows that this is the service itself, and not another server at the base URL.
+  // Only an error code shows that the response is from the service, and not from another server at the base URL.
   const isRefusal = status < 500 && code !== undefined;
   const exitCode = isRefusal ? exitCodes.other : exitCodes.service;
   return {

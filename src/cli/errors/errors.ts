@@ -76,7 +76,7 @@ export function systemReason(error: unknown): string {
   return REASONS[code] ?? (message || String(error));
 }
 
-/** An error with the connection that was used. The API key is redacted from the message, but not from the cause. */
+/** Adds the connection that was used to an error. The API key is redacted from the message, but not from the cause. */
 export class CallError extends Error {
   readonly connection: Connection;
 

@@ -5,8 +5,10 @@ export const colourModes = ['auto', 'always', 'never'] as const;
 export type ColourMode = (typeof colourModes)[number];
 
 /**
- * Colours for a stream. If `--color` is `auto`, a non-empty NO_COLOR disables colours. Otherwise a non-empty
- * FORCE_COLOR decides. If neither variable is set, only a terminal has colours.
+ * Returns the colours for a stream. With `--color auto`, the first of these rules that applies decides:
+ * 1. A non-empty NO_COLOR disables colours.
+ * 2. A non-empty FORCE_COLOR enables colours, or disables them if its value is `0` or `false`.
+ * 3. A terminal has colours, unless TERM is `dumb`. Other streams have none.
  */
 export function coloursFor(stream: OutputStream, env: Context['env'], mode: ColourMode): ChalkInstance {
   return new Chalk({ level: hasColour(stream, env, mode) ? 1 : 0 });

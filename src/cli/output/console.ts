@@ -77,7 +77,7 @@ export function createConsole(context: Context, { json, color }: { json: boolean
   }
 
   return {
-    /** True with `--json`: stdout has one JSON document, and stderr one JSON object per line. */
+    /** True with `--json`. Commands then print JSON to stdout, and one JSON object per line to stderr. */
     json,
     /** Whether stdout is a terminal. */
     isTerminal,

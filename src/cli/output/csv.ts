@@ -1,11 +1,11 @@
 import { stringify } from 'csv-stringify/sync';
 import { cellText } from './pets.ts';
 
-/** CSV (RFC 4180). Text that a spreadsheet would run as a formula gets a leading `'`. */
+/** Formats rows as CSV (RFC 4180). Text that a spreadsheet would run as a formula gets a leading `'`. */
 export function renderCsv(rows: readonly (readonly unknown[])[]): string {
   return stringify(
     rows.map((row) => row.map((cell) => (typeof cell === 'string' ? escapeFormula(cell) : cellText(cell)))),
-    // csv-stringify quotes only cells with a CRLF, but many readers end a record at a lone CR or LF.
+    // By default, csv-stringify does not quote a lone CR or LF, but many readers end a record there.
     { record_delimiter: 'windows', quoted_match: /[\r\n]/ },
   );
 }

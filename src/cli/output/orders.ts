@@ -8,8 +8,8 @@ import { cutToWidth } from './width.ts';
 type Row = Readonly<Record<string, unknown>>;
 
 /**
- * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes a table
- * with a column per field. On a terminal, a single flat object becomes a table of its fields. Anything else becomes JSON.
+ * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes rows
+ * with a column per field. On a terminal, one flat object becomes a table of its fields. Any other value becomes JSON.
  */
 export async function writeOrders(console: Console, orders: unknown): Promise<void> {
   if (console.json) return console.writeJson(orders);
@@ -38,9 +38,9 @@ async function writeFields(console: Console, order: Row): Promise<void> {
   await console.write(renderRows(console, columns, cells));
 }
 
-/** In terminal columns. Wide enough to distinguish most texts. */
+/** The minimum width of a column of text, in terminal columns. Most texts can be distinguished at this width. */
 const TEXT_MIN_WIDTH = 8;
-/** In terminal columns. Wide enough for any int64, because a number must not be cut. */
+/** The minimum width of a column of numbers, in terminal columns. Any int64 fits, because a number must not be cut. */
 const NUMBER_MIN_WIDTH = 20;
 
 function columnOf(field: string, rows: readonly Row[]): Column {
@@ -81,7 +81,7 @@ function isFlat(order: Row): boolean {
 const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
-/** A field as text on one line; empty if the order does not have the field. A terminal shows blank text in quotes. */
+/** The text of a field; empty if the order does not have the field. A terminal shows blank text in quotes. */
 function cellOf(console: Console, row: Row, field: string): string {
   if (!Object.hasOwn(row, field)) return '';
   const value = row[field];

@@ -11,8 +11,8 @@ export type PetFormat = 'rows' | 'json' | 'ndjson' | 'csv';
 export type PetWriter = { write(pets: readonly ReceivedPet[]): Promise<void>; end(): Promise<void> };
 
 /**
- * Streams the pages if the format allows it. A table needs all rows to compute its widths, and a JSON document is written
- * only when it is complete, so that stdout stays empty after a failure.
+ * Streams the pages if the format allows streaming. A table needs all rows to compute its widths. A JSON document is
+ * written only when it is complete, so that stdout stays empty after a failure.
  */
 export function createPetWriter(format: PetFormat, console: Console): PetWriter {
   const kept: ReceivedPet[] = [];
@@ -40,7 +40,7 @@ export function createPetWriter(format: PetFormat, console: Console): PetWriter 
   }
 }
 
-/** Uses the faster serializer if the animal has only the fields of the contract, with its values. */
+/** Formats an animal as JSON. Uses the faster serializer if the animal has the form that the contract requires. */
 function petText(pet: ReceivedPet): string {
   const { id, name, categoryId, status } = pet;
   const isPlain =

@@ -17,13 +17,13 @@ export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
 
 const petCells = (pet: ReceivedPet): string[] => petFields.map((field) => cellText(pet[field]));
 
-/** Text as it is, nothing for null and for a missing value, and any other value as JSON. */
+/** Returns a string unchanged, an empty string for null and undefined, and JSON for any other value. */
 export function cellText(value: unknown): string {
   if (typeof value === 'string') return value;
   return value === undefined || value === null ? '' : stringifyJson(value);
 }
 
-/** Quotes a name of spaces, so that it can be seen. */
+/** Quotes a blank name, so that users see the name. */
 const shownCells = (pet: ReceivedPet): string[] => petCells({ ...pet, name: quoteIfBlank(pet.name) });
 
 function petColumns({ colours }: Console): Column[] {

@@ -17,7 +17,7 @@ const REPLACEMENTS: Partial<Record<OperationName, { command: string; replacement
   getPet: { command: 'pets get', replacement: '; use pets list --status <status> instead' },
 };
 
-/** Prints that the service has announced the removal of an operation. */
+/** Prints that the service has deprecated an operation, with the removal date if the service has announced a date. */
 export function reportDeprecation(
   { console, clock }: CommandContext,
   { operation, sunset, link }: { operation: OperationName } & Deprecation,
@@ -38,7 +38,7 @@ function removalText(sunset: Date | undefined, now: number): string {
 
 /**
  * Returns `onWait` and `sleep` for the client, which report every wait of a second or more. The report is a countdown
- * on a terminal, and one line elsewhere. With --debug, every wait is reported as a line too.
+ * on a terminal, and one line elsewhere. With --debug, every wait, however short, also prints a line.
  *
  * @param show shows a line of the countdown; undefined removes the countdown
  */
@@ -85,7 +85,7 @@ function waitLine(reason: string, milliseconds: number, until: number, now: numb
   return [`waiting ${left} (${reason}), until ${time}`, `waiting ${left}, until ${time}`, `waiting ${left}`];
 }
 
-/** The part of a body that --debug shows, in characters. */
+/** The maximum number of characters of a body that --debug prints. */
 const MAX_BODY_SHOWN = 4_096;
 
 /** Logs one attempt with its headers and the start of its bodies, for --debug. */
@@ -96,7 +96,7 @@ export function reportAttempt(
 ): void {
   const { method, url, headers: sent } = request;
   const result = 'response' in outcome ? outcome.response : { failure: String(outcome.error) };
-  // The key is redacted before the body is cut, because a part of it would not be recognized.
+  // Redact the API key before cutting the body, because a part of a key would not be recognized.
   const cut = (body = '') => redact(body).slice(0, MAX_BODY_SHOWN) || undefined;
   const bodies = { requestBody: cut(request.body), body: 'body' in result ? cut(result.body) : undefined };
   const lines = [
@@ -111,7 +111,7 @@ export function reportAttempt(
   );
 }
 
-/** The header lines, and after an empty line those of the body. */
+/** The lines of the headers, an empty line, and the lines of the body. Each line starts with `mark`. */
 function messageLines(mark: string, headers: object, body: string | undefined): string[] {
   const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const lines = body === undefined ? fields : [...fields, '', ...body.trimEnd().split(/\r?\n/)];
@@ -126,10 +126,10 @@ function timingsText({ connected, firstByte, whole }: AttemptEvent['timings']): 
     .join(', ');
 }
 
-/** The length at which messages for people are cut, in columns. With --json they are printed in full. */
+/** Error messages are cut to this number of columns. With --json, they are printed in full. */
 const MAX_MESSAGE = 2_000;
 
-/** Prints an error and its hint: two lines for a person, one JSON object with --json. */
+/** Prints an error and its hint as text. With --json, prints one JSON object. */
 export function printError(console: Console, { exitCode, ...error }: UserError): void {
   const { red, dim } = console.errorColours;
   const hint = error.hint === undefined ? '' : `\n  ${dim('→')} ${sanitizeForTerminal(error.hint)}`;

@@ -19,8 +19,8 @@ export function sanitizeJson(text: string): string {
 }
 
 /**
- * A field of tab-separated output. Tabs, line ends, backslashes, what could control a terminal, and what UTF-8 cannot encode
- * are escaped.
+ * Formats a field of tab-separated output. Escapes backslashes, tabs, line ends and other characters that control a
+ * terminal, and lone surrogates, which UTF-8 cannot encode.
  */
 function tsvField(text: string): string {
   return text

@@ -5,7 +5,7 @@ const PLAIN = { posix: /^[\w@%+=:,./-]+$/, windows: /^[\w@%+=:,./\\-]+$/ };
 export function shellQuote(words: readonly string[], platform: NodeJS.Platform): string {
   const isWindows = platform === 'win32';
   const plain = isWindows ? PLAIN.windows : PLAIN.posix;
-  // cmd knows only double quotes; PowerShell escapes a quote inside them by doubling it.
+  // cmd supports only double quotes. Inside double quotes, PowerShell reads `""` as one quote.
   const quote = (word: string) =>
     isWindows ? `"${word.replaceAll('"', '""')}"` : `'${word.replaceAll("'", `'\\''`)}'`;
   return words.map((word) => (plain.test(word) ? word : quote(word))).join(' ');

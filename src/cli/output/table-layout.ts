@@ -17,7 +17,7 @@ const NARROW_GAP = 1;
 const FLEXIBLE_MIN = 8;
 const FLEXIBLE_LAST_MIN = 4;
 
-/** How much of a head stays visible in a column with a larger `minWidth`. */
+/** A head is not cut to fewer columns than this, unless `minWidth` is smaller. */
 const HEAD_MIN = 4;
 
 /**

@@ -9,7 +9,7 @@ export type Column = {
   align?: 'left' | 'right';
   /** A flexible column shrinks before the other columns if the terminal is narrow. */
   flexible?: boolean;
-  /** In terminal columns. The table drops its last columns rather than make this column narrower. */
+  /** The minimum width in terminal columns. The table drops its last columns rather than make this column narrower. */
   minWidth?: number;
   /** Colours a cell. `shown` is the text that remains after cutting, and `cell` is the whole text. */
   format?: (shown: string, cell: string) => string;
@@ -70,8 +70,8 @@ const BORDERLESS = Object.fromEntries(BORDERS.split(' ').map((name) => [name, ''
 
 /**
  * Returns a function that cuts a cell to the width of its column, formats it, and aligns and pads it with cli-table3.
- * cli-table3 measures text by an older Unicode version than terminals do, so it draws a placeholder of the same width,
- * which the cell then replaces. Drawing takes about 50 µs, so each width is drawn only once.
+ * cli-table3 measures text by an older Unicode version than terminals do. Therefore, cli-table3 draws a placeholder of
+ * the same width, and the cell replaces the placeholder. Drawing takes about 50 µs, so each width is drawn only once.
  */
 function createCellDrawer(limit: number, gap: number, align: Column['align'] = 'left') {
   const drawn = new Map<number, string>();

@@ -3,7 +3,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A duration, rounded up to the second: `42 s`, `6 min 33 s`, `3 h 5 min`, `2 days 4 h`. */
+/** A duration in at most two units: `42 s`, `6 min 33 s`, `3 h 5 min`, `2 days 4 h`. Part seconds are rounded up. */
 export function formatDuration(milliseconds: number): string {
   const left = Math.ceil(milliseconds / SECOND) * SECOND;
   if (left < MINUTE) return `${left / SECOND} s`;

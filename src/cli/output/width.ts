@@ -77,7 +77,7 @@ const COMPOSED_EMOJI =
 const FLAG_OR_KEYCAP = /^(?:\p{Regional_Indicator}{2}|[\d#*]\ufe0f?\u20e3)$/u;
 const ZERO_WIDTH = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
 
-/** In UTF-16 units. Terminals draw longer sequences of joined emoji as separate emoji. */
+/** The longest emoji in UTF-16 units. Terminals draw longer sequences of joined emoji as separate emoji. */
 const LONGEST_EMOJI = 20;
 
 // Vowels and final consonants of a decomposed Korean syllable are drawn into its first character.

@@ -38,8 +38,8 @@ export function chooseProfile({ flags, env, defaultProfile }: Omit<Sources, 'rea
  * Decides which key to send to which service. A key is only sent to the origin that it was set or saved for, whatever
  * the combination of flags, environment variables and files.
  *
- * @throws CliError with exit code 4 if there is no valid key, and 2 if the key must not be sent to the base URL, or if a
- *   setting is missing or invalid
+ * @throws CliError with exit code 4 if there is no valid key, and 2 if the key must not be sent to the base URL, or
+ *   if a setting is missing or invalid
  */
 export function resolveConnection(sources: Sources): Resolved {
   const { flags, env } = sources;

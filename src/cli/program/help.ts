@@ -31,7 +31,7 @@ const examples = {
 const EXAMPLE_COLUMNS = 37;
 
 /**
- * A command or option with its description, formatted for a terminal of this width. On a narrow terminal the
+ * A command or option with its description, formatted for this number of columns. On a narrow terminal, the
  * description gets its own lines, because commander would not wrap it.
  */
 function item(term: string, termColumns: number, description: string, columns: number): string {

@@ -12,7 +12,7 @@ const MAX_TYPED = 4_096;
 /** The most characters read from standard input if it is not a terminal. */
 const MAX_PIPED = 64 * 1024;
 
-/** Matches Ctrl-C, Ctrl-D and Ctrl-Z. Ctrl-Z does not suspend, because the prompt could not be redrawn afterwards. */
+/** Matches Ctrl-C, Ctrl-D and Ctrl-Z. Ctrl-Z cancels too, because a suspended prompt could not be redrawn. */
 const CANCEL = /[\x03\x04\x1a]/;
 
 /**

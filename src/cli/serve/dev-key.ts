@@ -13,7 +13,7 @@ const DEV = 'dev';
 /** The API key that `pets serve` prints. */
 export type DevKey = {
   plan: PlanName;
-  /** Undefined if the key is not saved on this machine, for example because it was created on another one. */
+  /** Undefined if the key is not saved on this machine, for example because another machine created the key. */
   key: string | undefined;
 };
 
