@@ -126,7 +126,7 @@ function workflowSteps(lines: readonly string[]): string {
 const withServers = (script: string): string =>
   script.replace(/^(\s*)pets serve\b(.*)$/gm, (line, indent, rest) => {
     const args = rest.replace(/\s+#.*$/, '');
-    // A script that reads $!, the id of its last background process, stops the server itself.
+    // Keep a script that reads $!, the id of its last background process, because such a script stops the server.
     if (/ -- |--help|\\$/.test(args) || script.includes('$!')) return line;
     return `${indent}pets-serve${args.replace(/\s*&$/, '')}`;
   });

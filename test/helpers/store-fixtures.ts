@@ -31,7 +31,7 @@ export const callsOf = (store: Store): (() => Promise<unknown>)[] => [
   () => store.seed({ pets: [], orders: [] }),
 ];
 
-/** The text of every animal of a store that matches the query. */
+/** The text of every animal that matches the query. */
 export async function allTexts(store: Store, query: PageQuery = { limit: 100 }): Promise<string[]> {
   const texts: string[] = [];
   for (let after: bigint | undefined; ; ) {

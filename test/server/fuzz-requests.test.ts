@@ -135,7 +135,7 @@ async function fly(
   const kept = flight.stays ? lines.get(i) : undefined;
   const line = kept ?? new Connection(port);
   if (flight.stays) lines.set(i, line);
-  // If the service may close the connection, write once. Data that arrives later may reset the connection too early.
+  // If the service may close the connection, write once. Later data may cause a reset before the client has read all.
   const cuts = requests.some(({ mayEnd }) => mayEnd) ? [] : flight.cuts;
   await line.send(Buffer.concat(requests.map(({ bytes }) => bytes)), cuts);
   if (isCut) line.end();

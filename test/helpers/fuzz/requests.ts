@@ -39,7 +39,7 @@ export const cutRequestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedReques
       shown({
         ...request,
         bytes: request.bytes.subarray(0, 1 + (at % (request.bytes.length - 1))),
-        // If all headers arrive and one is invalid, the service responds with the error for that header instead of 400.
+        // If all headers arrive, the service may respond without waiting for the body, instead of sending 400.
         statuses: [400, ...request.statuses.filter((status) => status !== 201 || request.isPreferred)],
         mayEnd: true,
       }),
