@@ -26,7 +26,7 @@ export type Attempt = {
   /** Limits the whole attempt, from connecting to the last byte of the response. */
   timeoutMilliseconds: number;
   signal: AbortSignal;
-  /** Called when a connection is ready, before the first byte is sent. False ends the attempt with a DeferredError. */
+  /** Called when a connection is ready, before sending. If it returns false, the attempt ends with a DeferredError. */
   canSend(): boolean;
 };
 
@@ -115,7 +115,7 @@ export function runAttempt(
     }
     const expire = () => fail(new TimeoutError(timeoutMilliseconds, { sent }));
     const interrupt = () => fail(new InterruptedError({ sent }));
-    // A slow reader of our output may have blocked the process. Handle a response that has arrived before expiring.
+    // A slow reader of our output may have blocked the process. First read the data that has arrived, then expire.
     const timer = startTimer(() => setImmediate(expire), timeoutMilliseconds);
     signal.addEventListener('abort', interrupt);
     if (signal.aborted) return interrupt();
@@ -164,7 +164,7 @@ export function runAttempt(
   });
 }
 
-/** Whether the end of a JSON body is missing. Without a length or chunks, the text alone can show this. */
+/** Whether a JSON body without a length and without chunks has lost its end. Only the text of such a body shows this. */
 function isTruncated({ status, headers, body, unreadable }: HttpResponse): boolean {
   const isFramed =
     (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;

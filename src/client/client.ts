@@ -156,7 +156,7 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-/** @throws ContractError if the response to a creation has another status than 201, and an animal with another name */
+/** @throws ContractError if a creation is confirmed with a status other than 201 and an animal with a different name */
 function checkName(
   { method, success }: Operation,
   status: number,

@@ -38,7 +38,7 @@ export const retryRules = {
   rateLimit: { attempts: 4, backoff: 1_000, cap: 60_000, jitter: { share: 0.1, min: 250, max: 3_000 } },
   failure: { attempts: 3, backoff: 300, cap: 10_000, statuses: [408, 500, 502, 503, 504] },
   inProgress: { attempts: 10, backoff: 500, cap: 5_000 },
-  /** The longest wait, before jitter, with no cost for a background call: a minute, and 2 s to round reset times up. */
+  /** The longest wait, before jitter, with no cost for a background call: a minute, and 2 s for rounding to seconds. */
   minuteWindow: 62_000,
 } as const;
 

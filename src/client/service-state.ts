@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
 import type { SharedFlags } from './shared-flags.ts';
 
-/** The flag is named by this prefix and a day. It expires, because another service may later run at the origin. */
+/** The start of a flag's name, before a day. The flag expires, because another service may later run at the origin. */
 const SUPPORTS_IDEMPOTENCY = 'honours-idempotency-key-';
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -31,7 +31,7 @@ export function createServiceState(
   return {
     coolDown,
     /**
-     * Whether a request that ignores the cool-down may be sent now. During a cool-down this is true once a minute
+     * Whether a request that ignores the cool-down may be sent now. During a cool-down, the result is true once a minute
      * across processes, so that checking whether the cool-down still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {

@@ -1,4 +1,4 @@
-// Importing `undici` loads the whole library, which slows down every command. Its single files have no types.
+// Importing `undici` loads the whole library, which slows down every command. The files imported instead have no types.
 declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici';
   export default Agent;

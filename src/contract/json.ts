@@ -3,7 +3,7 @@ import { LosslessNumber, parse, stringify } from 'lossless-json';
 // Numbers that JSON.parse may change: those with 16 digits or more, a fraction or an exponent, and minus zero.
 const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
 
-/** The default limit of nesting. It is checked before parsing, because lossless-json recurses for each level. */
+/** The default limit of nesting levels. The levels are checked before parsing, because lossless-json is recursive. */
 const MAX_DEPTH = 500;
 
 /**

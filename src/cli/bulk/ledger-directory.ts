@@ -68,7 +68,7 @@ export async function writePointer(place: LedgerPlace, id: string, ledger: strin
   await fsyncAncestors(place.files, directory);
 }
 
-/** Reads a ledger and drops its old entries. Undefined if it is missing or no longer needed. @throws CliError */
+/** Reads a ledger without its old entries. Undefined if the ledger is missing or no longer needed. @throws CliError */
 export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger | undefined> {
   const ledger = await readLedger(place.files, ledgerDirectory(place, id));
   if (ledger === undefined) return undefined;

@@ -7,7 +7,7 @@ import type { Column } from '../output/table.ts';
 import { idempotencyKeyOf, type LedgerEntry, type LedgerHeader } from './ledger.ts';
 import { countKind, type PlannedRow } from './plan.ts';
 
-/** If there are more rows than this, a terminal lists only those that were not added. */
+/** A terminal lists at most this many rows. If the input has more, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
 /** The maximum number of messages that a terminal shows in full. */
 const MESSAGES_SHOWN = 20;

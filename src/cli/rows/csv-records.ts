@@ -74,7 +74,7 @@ const SYNTAX_ERRORS: Partial<Record<CsvError['code'], string>> = {
   INVALID_OPENING_QUOTE: 'a quote inside an unquoted cell',
 };
 
-/** Parses the first records of a text. `end` is where a record ends, in bytes. `error` is a syntax error after them. */
+/** Parses the first records of a text. `end` is where a record ends, in bytes. `error` is the first syntax error. */
 function parsePart(text: Buffer, delimiter: string) {
   const records: { cells: string[]; end: number }[] = [];
   const on_record = (cells: string[], info: { bytes: number }) => {

@@ -74,7 +74,7 @@ function checkRows(rows: Iterable<Row>, path: string): SeedPet[] {
   throw usageError(errors.concat(rest).join('; '), 'fix these lines; nothing was added');
 }
 
-/** Checks that an id is valid and new, and adds the id to `positions`, which has the row of each earlier id. */
+/** Checks that an id is valid and new, and adds the id to `positions`, which has the position of each earlier id. */
 function checkId(
   pet: SeedPet,
   position: string,
