@@ -29,7 +29,7 @@ const IDEMPOTENCY_ERRORS = {
   in_flight: ['idempotency_in_flight', 'The first request with this Idempotency-Key is still running'],
 } as const;
 
-/** Implements each operation of the contract; the input is already validated. */
+/** Implements each operation of the contract. The input has already been validated with the schemas of the contract. */
 const handlers: { [Name in OperationName]: Handler<Name> } = {
   async listPets({ query: { limit = pageSize.default, status, cursor } }, { store }) {
     const after = cursor === undefined ? undefined : decodeCursor(cursor);

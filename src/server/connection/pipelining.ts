@@ -15,7 +15,7 @@ type PendingRequest = {
 };
 
 type Connection = {
-  /** In the order of arrival; the first one is being handled. */
+  /** The pending requests in the order of their arrival. The first one is being handled. */
   pending: PendingRequest[];
   latest?: PendingRequest;
   /** Whether the connection closes after the latest request. Later requests are ignored then. */

@@ -34,7 +34,7 @@ export type MockContext = Pick<RouteMatch, 'operation' | 'path' | 'allow'> & {
 };
 
 /**
- * An example of the operation's response with the status `code`. Nothing is counted or stored.
+ * Returns an example of the operation's response with the status `code`, without running the operation.
  *
  * @throws ServiceError 400 if `code` is neither the success status of the operation nor a status of any error
  */

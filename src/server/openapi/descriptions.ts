@@ -83,7 +83,6 @@ export const schemaDescriptions = {
   Orders: 'Any JSON document: the form of an order is not defined.',
 } as const;
 
-/** The descriptions of schema fields, by field name. */
 export const fieldDescriptions: Record<string, string> = {
   id: 'Assigned on creation and never reused.',
   name: 'The name of the animal.',

@@ -113,7 +113,7 @@ const requiredHeader = (field: string) => ({ [field]: componentRef(field) });
 
 const componentRef = (component: string): Ref => ({ $ref: `#/components/headers/${component}` });
 
-/** A reference cannot make a header required. So a required header is a copy of its component instead. */
+/** A reference cannot make an optional component required. If `isRequired`, returns a required copy instead. */
 function headerRef(component: string, isRequired: boolean): HeaderObject | Ref {
   const described = headerComponents()[component];
   return isRequired && described ? { ...described, required: true } : componentRef(component);

@@ -72,7 +72,7 @@ export class IdempotencyIndex {
       : 'mismatch';
   }
 
-  /** Adds a key in flight, whose fingerprint starts at `words[from]`. Returns the entry to pass to `complete`. */
+  /** Adds a key without a response. Its fingerprint starts at `words[from]`. Returns the entry to pass to `complete`. */
   reserve(words: number[], from = 0): number {
     const entry = this.#entries.add();
     const block = this.#entries.block(entry);

@@ -22,7 +22,7 @@ export type PackedPets = {
   ends: number[];
 };
 
-/** The reference to the nth text of `pets` (from 0), after the arena placed the texts. */
+/** The reference to text n of `pets`, counted from 0. The last argument is where the arena has placed the texts. */
 export function textRefOf({ start, ends }: PackedPets, n: number, { chunk, shift }: TextPlacement): TextRef {
   const first = n === 0 ? start : (ends[n - 1] ?? start) + 1;
   return { chunk, start: first + shift, length: (ends[n] ?? first) - first };
