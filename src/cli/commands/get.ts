@@ -75,7 +75,6 @@ async function checkBaseUrl(client: Client): Promise<void> {
   }
 }
 
-/** Searches the first pages of the list for the animals. */
 async function searchList(
   client: Client,
   ids: readonly bigint[],

@@ -81,7 +81,7 @@ function noticeBelow(
     if (more === 'no') return undefined;
     return `${animals} shown. ${more === 'yes' ? 'For all animals, add --all' : unknown}`;
   }
-  // Name the service only if the key is from an unusual source.
+  // For the most common sources of the key, omit the name of the service to keep the notice short.
   const isUsual = ['profile prod', 'PETS_API_KEY'].includes(connection.keySource);
   const filter = status ? `, status ${status}` : '';
   const shown = `${animals}${isUsual ? '' : ` at ${target}`}${filter}`;

@@ -80,7 +80,6 @@ export function systemReason(error: unknown): string {
 export class CallError extends Error {
   readonly connection: Connection;
 
-  /** The proxy that was used. */
   readonly proxy: ProxySetting | undefined;
 
   /** Replaces the hint that `describeError` would choose. */

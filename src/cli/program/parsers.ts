@@ -14,7 +14,6 @@ export function parseWith<Schema extends z.ZodMiniType>(schema: Schema): (text: 
   };
 }
 
-/** Returns a parser that accepts one of these words. */
 export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
   parseWith(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
 
@@ -40,7 +39,6 @@ const MAX_SECONDS = 1_000_000;
 export const seconds = (min: number) =>
   numberParser('a number of seconds', /^\d{1,7}(\.\d{1,3})?$/, min, MAX_SECONDS);
 
-/** Returns a parser for a whole number within bounds. */
 export const integer = (min: number, max: number) => numberParser('an integer', /^\d{1,16}$/, min, max);
 
 /** Parses a number from 0 to 1 with up to nine decimals. */
