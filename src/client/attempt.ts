@@ -164,7 +164,7 @@ export function runAttempt(
   });
 }
 
-/** Whether a JSON body without a length and without chunks has lost its end. Only the text of such a body shows this. */
+/** Whether a JSON body without a length and without chunks has lost its end. Only the text of such a body shows it. */
 function isTruncated({ status, headers, body, unreadable }: HttpResponse): boolean {
   const isFramed =
     (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;

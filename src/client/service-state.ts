@@ -31,8 +31,8 @@ export function createServiceState(
   return {
     coolDown,
     /**
-     * Whether a request that ignores the cool-down may be sent now. During a cool-down, the result is true once a minute
-     * across processes, so that checking whether the cool-down still applies cannot get the API key banned.
+     * Whether a request that ignores the cool-down may be sent now. During a cool-down, the result is true at most once a
+     * minute across processes, so that checking whether the cool-down still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {
       if (coolDown.until() <= clock.now()) return true;
