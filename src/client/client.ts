@@ -156,7 +156,7 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-/** @throws ContractError if a creation is confirmed with a status other than 201 and an animal with a different name */
+/** @throws ContractError if a creation gets a success status other than 201, and an animal with another name than was sent */
 function checkName(
   { method, success }: Operation,
   status: number,

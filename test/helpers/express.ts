@@ -12,8 +12,8 @@ export async function startExpress(configure: (app: Express, host: () => string)
 }
 
 /**
- * An inventory with one animal on each of three pages. Its links are absolute, with the address of the server itself,
- * which a reverse proxy hides.
+ * An inventory with one animal on each of three pages. Its links are absolute and contain the address of the
+ * server, which clients of a reverse proxy cannot reach.
  */
 export const inventoryWithAbsoluteLinks = (): Promise<string> =>
   startExpress((app, host) =>

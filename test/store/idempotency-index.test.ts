@@ -41,7 +41,7 @@ class ModelIndex {
 }
 
 const hashed = (key: string, bodyHash: string) => fingerprintOf(idempotency(key, { bodyHash }), SECRET).words;
-/** Fingerprints that fall into three buckets. Within a bucket, they differ in one word only. */
+/** Fingerprints that all fall into one bucket and have one of three first words. With equal bodies, two differ in one word. */
 const colliding = (key: string, bodyHash: string): number[] => {
   const words = Array<number>(8).fill(2 ** 32 - 1);
   words[0] = (Number(key) % 3) * 2 ** 20;
@@ -53,7 +53,7 @@ describe('IdempotencyIndex', () => {
   it.each([
     ['thousands of keys', hashed, 6_000, 60_000],
     ['keys that are used repeatedly', hashed, 40, 20_000],
-    ['keys that collide in three buckets', colliding, 300, 20_000],
+    ['keys that all fall into one bucket', colliding, 300, 20_000],
   ])('gives the same results as a Map while the clock moves: %s', (_, fingerprint, keyCount, steps) => {
     for (const seed of [1, 2, 3]) {
       const random = randomOf(seed);

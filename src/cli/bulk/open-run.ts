@@ -90,7 +90,7 @@ export async function openRun(input: PetFile, options: RunOptions): Promise<Bulk
 }
 
 type RunPlan = Outlook & {
-  /** The ids of the content and the path of the input. `openRun` makes both use the ledger `id`. */
+  /** The ids for the content and for the path of the input. `openRun` makes both point to the ledger with the id `id`. */
   ids: Set<string>;
   id: string;
   /** The contents of the ledger, even if `--restart` ignores earlier runs; undefined if there is none. */

@@ -134,6 +134,6 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
 /** If an earlier response reported the limit, its error code is unknown. A wait of up to this time may be a ban. */
 const LONGEST_BAN_MS = 600_000;
 
-/** Whether the daily limit was reached: the wait is too long for the limit per minute, and is not for a ban. */
+/** Whether the daily limit was reached: the wait is longer than any wait for the limit per minute or for a ban. */
 const isDayLimit = ({ until, code, fromResponse }: RateLimitError, now: number): boolean =>
   code !== 'key_banned' && until - now > (fromResponse ? 60_000 : LONGEST_BAN_MS);

@@ -15,7 +15,9 @@ export const use: Command<{ profile: ProfileName }> = {
     if (override && override !== profile)
       console.notice(`PETS_PROFILE is set to ${override} and overrides the default profile`);
     if (readProfile(context, profile)?.key === undefined) {
-      const next = profile === 'local' ? 'Start a local service: pets serve --seed' : 'Log in: pets login';
+      // Without --profile, `pets login` would save the key to the profile in PETS_PROFILE.
+      const login = override ? `pets login --profile ${profile}` : 'pets login';
+      const next = profile === 'local' ? 'Start a local service: pets serve --seed' : `Log in: ${login}`;
       console.notice(`profile ${profile} has no key yet. ${next}`);
     }
   },

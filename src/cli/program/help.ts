@@ -17,7 +17,7 @@ const examples = {
   },
   'In a script': {
     'pets list --all --json | jq length': 'print JSON',
-    'pets add --from animals.csv': 'add many animals, each exactly once',
+    'pets add --from animals.csv': 'add many animals, none of them twice',
     'pets help exit-codes': 'what each exit code means',
   },
   'On your own machine': {
