@@ -13,9 +13,9 @@ import {
   squid,
   squidWithPassword,
   startProxy,
+  startProxyWithLog,
   tinyproxy,
   tinyproxyWithPassword,
-  withLog,
 } from '../helpers/real-proxies.ts';
 
 // These tests run the command and the service with proxies of other projects between them.
@@ -88,14 +88,14 @@ const WITH_PASSWORD = { squid: squidWithPassword, tinyproxy: tinyproxyWithPasswo
 
 describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {
   const start = async () => {
-    const { configure, readLog } = withLog(WITH_PASSWORD[name]);
-    return { proxy: `127.0.0.1:${await startProxy(name, configure)}`, readLog };
+    const { port, endAndReadLog } = await startProxyWithLog(name, WITH_PASSWORD[name]);
+    return { proxy: `127.0.0.1:${port}`, endAndReadLog };
   };
 
   test.skipIf(!hasProxy(name))(
     'is asked once without one, and the error explains where to put it',
     async () => {
-      const { proxy, readLog } = await start();
+      const { proxy, endAndReadLog } = await start();
       const machine = await freshMachine();
       await machine.saveProfile('prod', { baseUrl: 'https://shop.invalid/v1', key: 'pets_k' });
       const env = { https_proxy: `http://${proxy}` };
@@ -103,24 +103,24 @@ describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {
       expect(code).toBe(6);
       expect(stderr).toContain(`the proxy ${proxy} requires a user and password (407)`);
       expect(stderr).toContain(`set https_proxy to http://USER:PASSWORD@${proxy};`);
-      expect((await readLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
+      expect((await endAndReadLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
     },
   );
 
   test.skipIf(!hasProxy(name))('accepts the user and password in http_proxy', async () => {
     const service = await startService();
-    const { proxy, readLog } = await start();
+    const { proxy, endAndReadLog } = await start();
     const machine = await freshMachine();
     const { host, env } = forward(new URL(service.url).host, 0);
     await machine.saveProfile('prod', { baseUrl: `http://${host}/v1`, key: service.key });
     const http_proxy = `http://${PROXY_USER}:${PROXY_PASSWORD}@${proxy}`;
     const { code, stdout } = await machine.pets(['list', '--json'], { env: { ...env, http_proxy } });
     expect([code, JSON.parse(stdout).length]).toEqual([0, 20]);
-    expect(await readLog()).toContain(`GET http://${host}/v1/pets`);
+    expect(await endAndReadLog()).toContain(`GET http://${host}/v1/pets`);
   });
 
   test.skipIf(!hasProxy(name))('is asked once with a wrong password', async () => {
-    const { proxy, readLog } = await start();
+    const { proxy, endAndReadLog } = await start();
     const machine = await freshMachine();
     await machine.saveProfile('prod', { baseUrl: 'https://shop.invalid/v1', key: 'pets_k' });
     const env = { https_proxy: `http://${PROXY_USER}:hunter3@${proxy}` };
@@ -128,7 +128,7 @@ describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {
     expect(code).toBe(6);
     expect(stderr).toContain(`the proxy ${proxy} rejected the user and password in https_proxy (40`);
     expect(stderr).not.toContain('hunter3');
-    expect((await readLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
+    expect((await endAndReadLog()).match(/CONNECT shop\.invalid:443/g)).toHaveLength(1);
   });
 });
 

@@ -37,7 +37,25 @@ const MAX_PORTS = 5;
  *
  * @returns its port on 127.0.0.1
  */
-export async function startProxy(name: ProxyName, configure: Configure): Promise<number> {
+export const startProxy = async (name: ProxyName, configure: Configure): Promise<number> =>
+  (await start(name, configure)).port;
+
+/**
+ * Starts a proxy as startProxy does.
+ *
+ * @returns its port on 127.0.0.1, and a function that ends the proxy and returns its log of requests. A proxy may write the
+ *   line of a request after the client has ended, so the log is complete only when the proxy has ended.
+ */
+export async function startProxyWithLog(name: ProxyName, configure: Configure) {
+  const { port, directory, child } = await start(name, configure);
+  const endAndReadLog = async (): Promise<string> => {
+    await end(child, 'SIGTERM');
+    return readFile(join(directory, 'log'), 'utf8');
+  };
+  return { port, endAndReadLog };
+}
+
+async function start(name: ProxyName, configure: Configure) {
   let output = '';
   for (let i = 0; i < MAX_PORTS; i++) {
     const directory = await temporaryDirectory();
@@ -51,8 +69,8 @@ export async function startProxy(name: ProxyName, configure: Configure): Promise
       stream.on('data', (chunk) => {
         output += chunk;
       });
-    onTestFinished(() => end(child));
-    if (await accepts(port, child)) return port;
+    onTestFinished(() => end(child, 'SIGKILL'));
+    if (await accepts(port, child)) return { port, directory, child };
   }
   throw new Error(`${name} does not start: ${output}`);
 }
@@ -88,10 +106,10 @@ async function accepts(port: number, child: ChildProcess): Promise<boolean> {
   return false;
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');
-  child.kill('SIGKILL');
+  child.kill(signal);
   await exited;
 }
 
@@ -140,18 +158,6 @@ backend back
   ${backend}
   server service ${upstream}
 `;
-
-/** Returns a configuration of the forward proxy, and a function that reads the log of that proxy. */
-export function withLog(configure: Configure): { configure: Configure; readLog(): Promise<string> } {
-  let log = '';
-  return {
-    configure(port, directory) {
-      log = join(directory, 'log');
-      return configure(port, directory);
-    },
-    readLog: () => readFile(log, 'utf8'),
-  };
-}
 
 /** A forward proxy. Without `rules`, it allows all requests. */
 export const squid =
