@@ -13,6 +13,7 @@ import { mockResponse, preferredStatus } from './faults/mock-response.ts';
 import { drawFault, type FaultOptions, type InjectedFault } from './faults/random-fault.ts';
 import { handlerOf } from './handlers.ts';
 import { notFound, ServiceError } from './http-errors.ts';
+import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import { createHostCheck } from './request/hosts.ts';
 import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
 import { readOperationInput } from './request/input.ts';
@@ -27,6 +28,8 @@ export type AppOptions = AuthenticationOptions & {
   store: Store;
   /** The names that a Host header may have, besides loopback names; undefined allows every name. */
   hosts?: ReadonlySet<string> | undefined;
+  /** The reverse proxies that report the addresses of their clients; undefined trusts none. */
+  isTrustedProxy?: IsTrustedProxy | undefined;
   /** The origins whose pages may read responses; `*` allows every origin. */
   cors?: readonly string[] | undefined;
   faults?: FaultOptions | undefined;
@@ -54,6 +57,7 @@ export function createApp(options: AppOptions) {
     const started = clock.now();
     const { socket, method = '', url = '' } = request;
     const context: RequestContext = {
+      client: clientAddress(request, options.isTrustedProxy),
       headers: cors.length > 0 ? corsHeaders(request.headers.origin, cors) : {},
     };
     contexts.set(socket, context);
@@ -62,7 +66,7 @@ export function createApp(options: AppOptions) {
       faults && isUnderApi(url) && method !== 'OPTIONS' ? drawFault(faults, requestCount++) : NO_FAULT;
     try {
       const result = await runSteps(request, context, fault).catch(toErrorResponse);
-      const window = context.window ?? (await anonymousWindow(socket));
+      const window = context.window ?? (await anonymousWindow(context.client));
       if (fault.latency > 0) await delay(socket, fault.latency);
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
@@ -94,7 +98,7 @@ export function createApp(options: AppOptions) {
     const status = prefer === undefined ? undefined : preferredStatus(String(prefer));
     if (status !== undefined) {
       // A mocked 401 reports the window of anonymous callers, so do not put the caller's window into `context`.
-      const window = await peekQuota(principal, status === '401' ? { headers: {} } : context);
+      const window = await peekQuota(principal, status === '401' ? { ...context, headers: {} } : context);
       if (status === '429') context.window = { ...window, remaining: 0 };
       if (route instanceof ServiceError) throw route;
       validateTarget(url);
@@ -142,7 +146,7 @@ export function createApp(options: AppOptions) {
     async errorResponse({ status, headers, body }: ServiceError, socket: Socket): Promise<ServiceResponse> {
       const latest = contexts.get(socket);
       const context = latest?.isFinished ? undefined : latest;
-      const window = context?.window ?? (await anonymousWindow(socket));
+      const window = context?.window ?? (await anonymousWindow(context?.client ?? peerAddress(socket)));
       return { status, headers: { ...rateLimitHeaders(window), ...context?.headers, ...headers }, body };
     },
   };

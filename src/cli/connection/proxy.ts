@@ -1,4 +1,5 @@
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors/errors.ts';
 import { isLoopbackUrl, type ProxySetting } from '../profiles/profile.ts';
@@ -47,21 +48,10 @@ function isExcluded({ protocol, hostname, port }: URL, noProxy: string): boolean
     .toLowerCase()
     .split(/[,\s]+/)
     .some((entry) => {
-      if (entry.includes('/')) return isInBlock(host, entry);
+      if (entry.includes('/')) return isAddressBlock(entry) && createAddressMatcher([entry])(host);
       const [, name = entry, entryPort] = (!isIP(entry) && /^(.+):(\d+)$/.exec(entry)) || [];
       if (entryPort !== undefined && entryPort !== ownPort) return false;
       const domain = name.replace(/^\*?\.|^\[|\]$/g, '');
       return domain === '*' || host === domain || (domain !== '' && host.endsWith(`.${domain}`));
     });
-}
-
-function isInBlock(host: string, block: string): boolean {
-  const [network = '', bits = ''] = block.split('/');
-  const family = isIP(network);
-  if (family === 0 || isIP(host) !== family || !/^\d+$/.test(bits)) return false;
-  const type = family === 4 ? 'ipv4' : 'ipv6';
-  if (Number(bits) > (family === 4 ? 32 : 128)) return false;
-  const list = new BlockList();
-  list.addSubnet(network, Number(bits), type);
-  return list.check(host, type);
 }

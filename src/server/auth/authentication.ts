@@ -20,6 +20,8 @@ export interface ApiKeyLookup {
 
 /** What the steps of a request collect for its response, including an error response. */
 export type RequestContext = {
+  /** The client's IP address. */
+  readonly client: string;
   window?: RateLimitWindow;
   headers: Record<string, string>;
   /** Set just before the response is sent. */
@@ -63,8 +65,8 @@ export function createAuthentication(options: AuthenticationOptions) {
   }
 
   /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 */
-  async function countAnonymous(request: IncomingMessage, context: RequestContext): Promise<void> {
-    const decision = await anonymousLimiter.consume(addressOf(request.socket), ANONYMOUS_QUOTA);
+  async function countAnonymous(context: RequestContext): Promise<void> {
+    const decision = await anonymousLimiter.consume(context.client, ANONYMOUS_QUOTA);
     context.window = decision.window;
     if (limitFailedKeys && decision.retryAt !== undefined) throw tooManyRequests(decision, clock.now());
   }
@@ -78,7 +80,7 @@ export function createAuthentication(options: AuthenticationOptions) {
         if (id === undefined || key === undefined) throw unauthorized();
         return { id, quota: key.quota };
       } catch (error) {
-        await countAnonymous(request, context);
+        await countAnonymous(context);
         throw error;
       }
     },
@@ -97,10 +99,10 @@ export function createAuthentication(options: AuthenticationOptions) {
       return window;
     },
 
-    /** The rate-limit window of the address of a connection, for responses to anonymous callers. */
-    async anonymousWindow(socket: Socket): Promise<RateLimitWindow> {
+    /** The rate-limit window of a client's address, for responses to anonymous callers. */
+    async anonymousWindow(client: string): Promise<RateLimitWindow> {
       try {
-        return (await anonymousLimiter.peek(addressOf(socket), ANONYMOUS_QUOTA)).window;
+        return (await anonymousLimiter.peek(client, ANONYMOUS_QUOTA)).window;
       } catch (error) {
         // The response is sent even if the limiter fails.
         onError(error);
@@ -115,5 +117,3 @@ function setQuota(context: RequestContext, window: RateLimitWindow): void {
   context.window = window;
   context.headers[header.idempotencySupported] = 'true';
 }
-
-const addressOf = ({ remoteAddress }: Socket): string => remoteAddress ?? 'unknown';

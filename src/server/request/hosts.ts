@@ -1,19 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import { BlockList } from 'node:net';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
+import { createAddressMatcher } from '../../system/address-blocks.ts';
 import { invalidRequest, ServiceError } from '../http-errors.ts';
 import { countHeader } from './http-checks.ts';
 
 const PORT = /:\d{1,5}$/;
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i;
 
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8);
-loopback.addAddress('::1', 'ipv6');
-
 /** Whether an IP address is a loopback address. Accepts any notation of IPv6, but IPv4 only as four numbers. */
-export const isLoopbackAddress = (address: string): boolean =>
-  loopback.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
+export const isLoopbackAddress = createAddressMatcher(['127.0.0.0/8', '::1']);
 
 /**
  * The names that a Host header may have besides loopback names, in lower case; undefined if every name is allowed. `host`

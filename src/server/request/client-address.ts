@@ -1,0 +1,35 @@
+import type { IncomingMessage } from 'node:http';
+import { isIP, type Socket, SocketAddress } from 'node:net';
+
+/** Whether an IP address is the address of a reverse proxy whose X-Forwarded-For counts (`--trust-proxy`). */
+export type IsTrustedProxy = (address: string) => boolean;
+
+/**
+ * The address of the client of a request (docs/service.md 10). Usually this is the address of the peer. If the peer is a
+ * trusted proxy, it is the rightmost address in X-Forwarded-For that is not a trusted proxy itself, or the leftmost one if
+ * all are. A list with anything but addresses does not count: then it is the address of the peer.
+ */
+export function clientAddress(
+  { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,
+  isTrusted: IsTrustedProxy | undefined,
+): string {
+  const peer = peerAddress(socket);
+  const forwarded = headers['x-forwarded-for'];
+  if (forwarded === undefined || !isTrusted?.(peer)) return peer;
+  const addresses = String(forwarded)
+    .split(',')
+    .map((entry) => entry.trim());
+  if (!addresses.every((address) => isIP(address) !== 0)) return peer;
+  return canonical(addresses.findLast((address) => !isTrusted(address)) ?? addresses[0] ?? peer);
+}
+
+/** The address of the other end of a connection. */
+export const peerAddress = ({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string =>
+  remoteAddress === undefined ? 'unknown' : withoutMapping(remoteAddress);
+
+/** One notation for each address, so that a client is counted once. */
+const canonical = (address: string): string =>
+  withoutMapping(new SocketAddress({ address, family: isIP(address) === 6 ? 'ipv6' : 'ipv4' }).address);
+
+/** On an IPv6 socket, an IPv4 address such as 10.0.0.1 is written ::ffff:10.0.0.1. */
+const withoutMapping = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest';
+import { clientAddress } from '../../src/server/request/client-address.ts';
+import { createAddressMatcher } from '../../src/system/address-blocks.ts';
+import { start } from '../helpers/service.ts';
+
+const isTrustedProxy = createAddressMatcher(['127.0.0.1', '10.0.0.0/8', 'fd00::/8']);
+
+describe('the address of the client', () => {
+  const PEER = '10.0.0.1';
+  test.each<[about: string, peer: string, forwarded: string | undefined, expected: string]>([
+    ['is the peer without X-Forwarded-For', PEER, undefined, PEER],
+    ['is the peer if the peer is not trusted', '192.0.2.1', '198.51.100.7', '192.0.2.1'],
+    ['is the address that a trusted peer reports', PEER, '198.51.100.7', '198.51.100.7'],
+    [
+      'is the rightmost one that is not trusted',
+      PEER,
+      '198.51.100.7, 192.0.2.9,10.2.3.4 , fd00::2',
+      '192.0.2.9',
+    ],
+    ['is the leftmost one if all are trusted', PEER, '10.9.9.9, 10.2.3.4', '10.9.9.9'],
+    ['may be an IPv6 address, and has one notation', PEER, '2001:DB8:0:0::1', '2001:db8::1'],
+    ['is IPv4 even on an IPv6 socket', '::ffff:10.0.0.1', '::ffff:c633:6407', '198.51.100.7'],
+    ['of the peer is IPv4 even on an IPv6 socket', '::ffff:192.0.2.1', undefined, '192.0.2.1'],
+    ['is the peer if the list has a name', PEER, 'unknown', PEER],
+    ['is the peer if the list has anything but addresses', PEER, 'nonsense, 198.51.100.7', PEER],
+    ['is the peer if the list has a port', PEER, '198.51.100.7:1234', PEER],
+    ['is the peer if the list has an empty entry', PEER, '198.51.100.7,', PEER],
+    ['is the peer if the list is empty', PEER, '', PEER],
+    ['is the peer if the list has a block', PEER, '198.51.100.0/24', PEER],
+  ])('%s (peer %s, list %j)', (_about, remoteAddress, forwarded, expected) => {
+    const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
+    const request = { socket: { remoteAddress }, headers } as never;
+    expect(clientAddress(request, isTrustedProxy)).toBe(expected);
+  });
+
+  test('is the peer if no proxy is trusted', () => {
+    const request = { socket: { remoteAddress: PEER }, headers: { 'x-forwarded-for': '1.2.3.4' } } as never;
+    expect(clientAddress(request, undefined)).toBe(PEER);
+  });
+});
+
+describe('requests without a valid key', () => {
+  const remaining = async (call: Awaited<ReturnType<typeof start>>['call'], forwarded: string) => {
+    const headers = { Authorization: '', 'X-Forwarded-For': forwarded };
+    const response = await call('/v1/pets', { headers });
+    return Number(response.headers.get('x-ratelimit-remaining'));
+  };
+
+  test('are counted per address that a trusted proxy reports', async () => {
+    const { call } = await start({ isTrustedProxy });
+    expect(await remaining(call, '198.51.100.7')).toBe(59);
+    expect(await remaining(call, '198.51.100.8')).toBe(59);
+    expect(await remaining(call, '203.0.113.1, 198.51.100.7')).toBe(58);
+  });
+
+  test('are counted per peer if it is not trusted, whatever they claim', async () => {
+    const { call } = await start({ isTrustedProxy: createAddressMatcher(['10.0.0.0/8']) });
+    expect(await remaining(call, '198.51.100.7')).toBe(59);
+    expect(await remaining(call, '198.51.100.8')).toBe(58);
+  });
+});
