@@ -22,3 +22,6 @@ export const API_KEY_PATTERN = /^[\x21-\x7e]+$/;
 
 /** A host name, IPv4 address or bracketed IPv6 address, as in a Host header without the port. */
 export const HOST_NAME_PATTERN = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/i;
+
+/** A loopback name as it appears in a Host header or in the host name of a URL. */
+export const LOOPBACK_NAME_PATTERN = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;

@@ -6,16 +6,11 @@ export const fieldError = (message: string) => ({
 });
 
 /** Formats validation errors on one line: `categoryId is required; status must be one of …`. */
-export function describeIssues(error: z.core.$ZodError): string {
-  return error.issues.map(describeIssue).join('; ');
-}
+export const describeIssues = ({ issues }: z.core.$ZodError): string => issues.map(describeIssue).join('; ');
 
 /** Formats the first validation error: `0.status must be one of …`. */
-export const describeFirstIssue = (error: z.core.$ZodError): string =>
-  error.issues.slice(0, 1).map(describeIssue).join();
+export const describeFirstIssue = ({ issues }: z.core.$ZodError): string =>
+  issues.slice(0, 1).map(describeIssue).join();
 
-const describeIssue = ({ path, message }: z.core.$ZodIssue): string => [...pathOf(path), message].join(' ');
-
-function pathOf(path: PropertyKey[]): string[] {
-  return path.length === 0 ? [] : [path.map(String).join('.')];
-}
+const describeIssue = ({ path, message }: z.core.$ZodIssue): string =>
+  path.length === 0 ? message : `${path.map(String).join('.')} ${message}`;

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { API_KEY_PATTERN } from '../../contract/headers.ts';
+import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { fieldError } from '../../contract/issues.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
@@ -59,9 +59,7 @@ export function parseBaseUrl(text: string): string | undefined {
 }
 
 /** Whether a URL refers to this machine. Plain http to another machine needs the permission of the user. */
-export function isLoopbackUrl(url: URL): boolean {
-  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
-}
+export const isLoopbackUrl = (url: URL): boolean => LOOPBACK_NAME_PATTERN.test(url.hostname);
 
 /** Masks an API key. The last 4 characters are shown if the key has more than 8. */
 export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;

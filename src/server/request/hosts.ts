@@ -1,11 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
+import { HOST_NAME_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { createAddressMatcher } from '../../system/address-blocks.ts';
 import { invalidRequest, ServiceError } from '../http-errors.ts';
 import { countHeader } from './http-checks.ts';
 
 const PORT = /:\d{1,5}$/;
-const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i;
 
 /** Whether an IP address is a loopback address. Accepts any notation of IPv6, but IPv4 only as four numbers. */
 export const isLoopbackAddress = createAddressMatcher(['127.0.0.0/8', '::1']);
@@ -42,7 +41,7 @@ export function createHostCheck(names: ReadonlySet<string> | undefined): (reques
     if (!isSingle || !HOST_NAME_PATTERN.test(name)) {
       throw invalidRequest('The request must have exactly one Host header with a name or an address');
     }
-    if (names && !names.has(name) && !LOOPBACK_NAME.test(name)) {
+    if (names && !names.has(name) && !LOOPBACK_NAME_PATTERN.test(name)) {
       throw new ServiceError(
         'misdirected_request',
         `The host ${name} is not allowed. To allow it: pets serve --allow-host ${name}`,
