@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { compileCacheDirectory, version } from '../../src/cli/program/compile-cache.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-// Cached code is executed, so nobody else may write to the directory.
+// Cached code is executed, so no other user may write to the directory.
 
 async function machine() {
   const homeDirectory = await temporaryDirectory();

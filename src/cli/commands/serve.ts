@@ -15,7 +15,7 @@ export const serve: Command<ServeOptions> = {
   name: 'serve',
   summary: 'run a local copy of the service',
   examples: [
-    'pets serve --seed                     sample animals; then: pets --profile local list',
+    'pets serve --seed                     then: pets --profile local list',
     'pets serve --ephemeral -- npm test    run tests against a throwaway service',
     'pets serve --seed animals.csv --data ./store --port 0',
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors/errors.ts';
-import { isLoopbackUrl, type ProxySetting } from '../profiles/profile.ts';
+import { isLoopbackUrl, type ProxySetting, portOf } from '../profiles/profile.ts';
 
 /**
  * The proxy that environment variables set for a base URL. Undefined for services on this machine or in NO_PROXY.
@@ -41,16 +41,15 @@ function isProxyUrl(address: string): boolean {
  * Whether an entry of NO_PROXY matches the URL. An entry is a CIDR block, an address, a domain or `*`. A domain matches
  * its subdomains too. All entries except CIDR blocks may have a port.
  */
-function isExcluded({ protocol, hostname, port }: URL, noProxy: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '');
-  const ownPort = port || (protocol === 'https:' ? '443' : '80');
+function isExcluded(url: URL, noProxy: string): boolean {
+  const host = url.hostname.replace(/^\[|\]$/g, '');
   return noProxy
     .toLowerCase()
     .split(/[,\s]+/)
     .some((entry) => {
       if (entry.includes('/')) return isAddressBlock(entry) && createAddressMatcher([entry])(host);
       const [, name = entry, entryPort] = (!isIP(entry) && /^(.+):(\d+)$/.exec(entry)) || [];
-      if (entryPort !== undefined && entryPort !== ownPort) return false;
+      if (entryPort !== undefined && entryPort !== portOf(url)) return false;
       const domain = name.replace(/^\*?\.|^\[|\]$/g, '');
       return domain === '*' || host === domain || (domain !== '' && host.endsWith(`.${domain}`));
     });

@@ -16,6 +16,7 @@ import {
   isLoopbackUrl,
   maskKey,
   type ProxySetting,
+  portOf,
   proxyLabel,
 } from '../profiles/profile.ts';
 import { exitCodes, type UserError, userError } from './codes.ts';
@@ -181,8 +182,8 @@ function describeProxyError(error: ProxyError, proxy: ProxySetting, server: stri
 function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, proxy }: CallError): string {
   const url = new URL(baseUrl);
   if (url.protocol === 'http:' && isLoopbackUrl(url) && error.code === 'ECONNREFUSED') {
-    const port = url.port === String(DEFAULT_PORT) ? '' : ` --port ${url.port || '80'}`;
-    return `is the local service running? Start it: pets serve${port}`;
+    const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
+    return `is the local service running? Start it: pets serve${option}`;
   }
   if (systemReason(error) === UNKNOWN_ISSUER)
     return 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate';

@@ -66,7 +66,7 @@ function createCsvWriter(console: Console): PetWriter {
       if (!isReported && /[\ud800-\udfff]/u.test(text)) {
         isReported = true;
         console.notice(
-          'CSV cannot contain the lone surrogates in an animal; they are replaced by U+FFFD. For the exact text: --json',
+          'an animal has text that is not valid Unicode (half of a surrogate pair), which CSV cannot contain; it was replaced by U+FFFD. For the exact text: --json',
         );
       }
       await console.write(text);

@@ -42,9 +42,12 @@ export type ProxySetting = { address: string; variable: string };
 
 /** Host and port of a proxy, for messages. */
 export function proxyLabel({ address }: ProxySetting): string {
-  const { hostname, port, protocol } = new URL(address);
-  return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+  const url = new URL(address);
+  return `${url.hostname}:${portOf(url)}`;
 }
+
+/** The port of an http(s) URL, which is often the default port of its protocol. */
+export const portOf = ({ port, protocol }: URL): string => port || (protocol === 'https:' ? '443' : '80');
 
 /** The port of `pets serve` without --port and without a command. */
 export const DEFAULT_PORT = 7387;
