@@ -156,6 +156,7 @@ describe('the messages of rejected rows', () => {
     { text: manyRows(25) },
     {
       columns: 80,
+      args: '--keep-going',
       replies: { '*': rejects('it') },
       code: 8,
       stderr:

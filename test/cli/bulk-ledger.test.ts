@@ -173,6 +173,7 @@ describe('a record', () => {
       apiKey: 'key',
       clock: { now: () => Date.parse('2026-11-20T13:00:00Z') },
       onSettled() {},
+      keepGoing: false,
     };
     expect(await refusalOf(sendRows(plan.rows, file, options))).toMatchObject({ code: 'file_error' });
   });

@@ -123,7 +123,7 @@ async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, r
     if (error?.code !== 'usage') throw error;
     return openRun(inputOf(file), { ...options, skipAdded: false });
   });
-  const settings = { client, apiKey, clock: { now: () => now }, onSettled: () => {} };
+  const settings = { client, apiKey, clock: { now: () => now }, onSettled: () => {}, keepGoing: true };
   await sendRows(pendingOf(opened), opened.file, settings);
   await opened.file.append({ kind: 'finished', at: new Date(now).toISOString() });
   await opened.close();

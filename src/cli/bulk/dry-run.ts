@@ -41,7 +41,7 @@ function outlookText({ name, rows }: PetFile, { plan, known, sent }: Outlook, ta
   const which = `${left === rows.length ? '' : `${left} of `}${formatRows(rows.length)}`;
   const run = known && ` (run of ${formatInstant(known.header.startedAt)})`;
   const already = added === 0 ? '' : `; ${added} already added${run}`;
-  const again = known || sent === 0 ? '' : `, ${sent} of them a second time`;
+  const again = known || sent === 0 ? '' : `, including ${sent} that may already have been added`;
   return `would add ${which} from ${name} at ${target}${already}${doubtful}${again}`;
 }
 

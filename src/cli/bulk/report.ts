@@ -21,12 +21,16 @@ export const formatInstant = (instant: string): string => `${instant.slice(0, 16
 
 export const formatRows = (count: number): string => `${count} ${count === 1 ? 'row' : 'rows'}`;
 
-/** Writes the result of each row. If nothing was sent (`isRerun`), a terminal shows only rows that were not added. */
+/**
+ * Writes the result of each row that has one. All rows have one unless the run has stopped. If nothing was sent
+ * (`isRerun`), a terminal shows only rows that were not added.
+ */
 export async function writeResults(
   console: Console,
   header: LedgerHeader,
-  { rows, isRerun }: { rows: readonly PlannedRow[]; isRerun: boolean },
+  { rows: all, isRerun }: { rows: readonly PlannedRow[]; isRerun: boolean },
 ): Promise<void> {
+  const rows = all.filter(({ entry }) => entry && entry.kind !== 'notSent' && entry.kind !== 'intent');
   try {
     if (console.json) await writeJsonArray(console, rows, (row) => jsonOf(header, row));
     else if (console.isTerminal) await writeTable(console, rows, isRerun);
@@ -152,8 +156,9 @@ export function summarize(console: Console, rows: readonly PlannedRow[], isRerun
 export function addedText(rows: readonly PlannedRow[]): string {
   const added = rows.flatMap(({ entry }) => (entry?.kind === 'added' ? [entry.at] : []));
   const last = added.sort().at(-1);
-  const on = last === undefined ? '' : ` on ${formatInstant(last)}`;
-  const isAll = added.length === rows.length;
-  if (rows.length === 1) return `${isAll ? 'the row' : '0 of 1 row'} was added${on}`;
-  return `${isAll ? 'all' : `${added.length} of`} ${formatRows(rows.length)} were added${on}`;
+  if (last === undefined) return 'no row is known to have been added';
+  const on = `on ${formatInstant(last)}`;
+  if (rows.length === 1) return `the row was added ${on}`;
+  const count = added.length === rows.length ? 'all' : `${added.length} of`;
+  return `${count} ${formatRows(rows.length)} were added ${on}`;
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import type { Client } from '../../client/client.ts';
 import { InterruptedError, OutcomeUnknownError, RateLimitError } from '../../client/errors.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { realFileSystem } from '../../system/file-system.ts';
@@ -18,8 +19,14 @@ import { countKind, type PlannedRow } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
 import { formatInstant, formatRows, reportGone, summarize, writeResults } from './report.ts';
 import { pendingRows, sendRows } from './send.ts';
+import { type Stop, toStopError } from './stop.ts';
 
-export type BulkRequest = InputOptions & { dryRun?: boolean; restart?: boolean; skipAdded?: boolean };
+export type BulkRequest = InputOptions & {
+  dryRun?: boolean;
+  restart?: boolean;
+  skipAdded?: boolean;
+  keepGoing?: boolean;
+};
 
 /** All rows are kept in memory. A million rows take about 0.6 GB, or 1.2 GB if the ledger has an entry for each row. */
 const MAX_ROWS = 1_000_000;
@@ -27,7 +34,7 @@ const MAX_ROWS = 1_000_000;
 /** `pets add --from`: checks every row, adds those that are not added yet, and reports the result of each. */
 export async function addFrom(request: BulkRequest, context: CommandContext): Promise<number> {
   const { console, clock } = context;
-  const { restart = false, skipAdded = false } = request;
+  const { restart = false, skipAdded = false, keepGoing = false } = request;
   if (restart && skipAdded) {
     throw usageError(
       '--restart and --skip-added cannot be combined',
@@ -63,12 +70,13 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
   try {
     const pending = pendingRows(run.plan.rows);
     const isRerun = pending.length === 0;
-    if (!isRerun) await sendPending(run, pending, connection, context);
-    await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
+    const stop = isRerun ? undefined : await sendPending(run, pending, { connection, context, keepGoing });
+    if (!stop) await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
     // With --skip-added, print only rows of this run. If this run has no rows, JSON output is an empty array.
     if (!skipAdded || !isRerun || console.json)
       await writeResults(console, run.file.header, { rows: skipAdded ? pending : run.plan.rows, isRerun });
     reportGone(console, input.name, run.newlyGone);
+    if (stop) throw toStopError(stop, commandWith(context, '--keep-going'));
     return summarize(console, run.plan.rows, isRerun);
   } finally {
     await run.close();
@@ -84,9 +92,8 @@ function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...
 async function sendPending(
   { plan, known, file }: BulkRun,
   pending: readonly PlannedRow[],
-  connection: Connection,
-  context: CommandContext,
-): Promise<void> {
+  { connection, context, keepGoing }: { connection: Connection; context: CommandContext; keepGoing: boolean },
+): Promise<Stop | undefined> {
   const { console, clock } = context;
   const total = plan.rows.length;
   const { sha256, startedAt } = file.header;
@@ -96,16 +103,19 @@ async function sendPending(
   else if (plan.counts.added > 0) console.notice(`${before}; skipping them`);
   reportTarget(context, connection, `adding ${formatRows(pending.length)} at`);
   const bar = createProgressBar(context, { rows: total, done: total - pending.length });
-  const settings = { apiKey: connection.key, clock, onSettled: bar.advance };
+  const settings = { apiKey: connection.key, clock, onSettled: bar.advance, keepGoing };
+  const resume = `to resume: ${commandWith(context)}`;
+  const reportStopped = () =>
+    console.notice(`added ${countKind(plan.rows, 'added')} of ${formatRows(total)}; ${resume}`);
   try {
-    await withClient(context, connection, (client) => sendRows(pending, file, { client, ...settings }), {
-      showWait: bar.pause,
-    });
+    const send = (client: Client) => sendRows(pending, file, { client, ...settings });
+    const stop = await withClient(context, connection, send, { showWait: bar.pause });
     bar.end();
+    if (stop) reportStopped();
+    return stop;
   } catch (error) {
     bar.end();
-    const resume = `to resume: ${commandWith(context)}`;
-    console.notice(`added ${countKind(plan.rows, 'added')} of ${formatRows(total)}; ${resume}`);
+    reportStopped();
     throw error instanceof CallError ? toRunError(error, resume, clock.now()) : error;
   }
 }

@@ -8,9 +8,10 @@ import { idempotencyKeyOf, type LedgerEntry } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';
 import { type PlannedRow, whyNotRepeatable } from './plan.ts';
 import type { QuotaLeft } from './progress-bar.ts';
+import { findStop, type Stop } from './stop.ts';
 
 /** Only these statuses concern a single row. Any other failure would also affect the next rows. */
-const ROW_STATUSES: readonly number[] = [400, 413, 422];
+const ROW_STATUSES: readonly number[] = [400, 409, 413, 415, 422];
 
 export type SendOptions = {
   client: Client;
@@ -18,6 +19,8 @@ export type SendOptions = {
   clock: Clock;
   /** Called after each row, with the rate limit in the response, if there is one. */
   onSettled(quota?: QuotaLeft): void;
+  /** Does not stop the run if its first rows are all rejected with the same error. */
+  keepGoing: boolean;
 };
 
 /** The rows that this run has to send, or has to record as unknown because repeating them is not safe. */
@@ -25,18 +28,29 @@ export const pendingRows = (rows: readonly PlannedRow[]): PlannedRow[] =>
   rows.filter(({ entry }) => entry?.kind !== 'added' && entry?.kind !== 'unknown');
 
 /**
- * Sends rows one by one. A failure that does not concern a single row ends the run.
+ * Sends rows one by one. Returns why the run has stopped before its last row; undefined if all rows have a result.
  *
- * @throws ClientError, and CliError if the ledger cannot be written
+ * @throws ClientError if a failure does not concern a single row, and CliError if the ledger cannot be written
  */
 export async function sendRows(
   rows: readonly PlannedRow[],
   file: LedgerFile,
   options: SendOptions,
-): Promise<void> {
+): Promise<Stop | undefined> {
   // Before the first row, check the API key and find out whether the service supports idempotency keys.
   await options.client.call('listPets', { query: { limit: 1 } }, { background: true });
-  for (const row of rows) options.onSettled(await sendRow(row, file, options));
+  for (const [i, row] of rows.entries()) {
+    options.onSettled(await sendRow(row, file, options));
+    const stop = findStop(rows, i + 1, options);
+    if (stop) return stop;
+  }
+  return undefined;
+}
+
+/** The response with which the service rejected the row of a request; undefined if the request failed otherwise. */
+function rejectionIn(error: unknown): ApiFailure | undefined {
+  const cause = error instanceof OutcomeUnknownError ? error.cause : error;
+  return cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status) ? cause : undefined;
 }
 
 async function sendRow(
@@ -76,10 +90,15 @@ async function sendRow(
     await record({ kind: 'added', ...base(), pet: value });
     return readRateLimit(headers);
   } catch (error) {
-    if (error instanceof ApiFailure && ROW_STATUSES.includes(error.status)) {
-      const { status, code = `http_${status}`, message } = error;
+    const rejection = rejectionIn(error);
+    if (rejection !== undefined) {
+      const { status, code = `http_${status}`, message } = rejection;
       if (open)
         await settleAsUnknown(`sent at ${open.at} without a response; sent again and rejected: ${message}`);
+      else if (error instanceof OutcomeUnknownError)
+        await settleAsUnknown(
+          `no response shows whether the animal was added; the last attempt was rejected: ${message}`,
+        );
       else {
         const failure = { code: redactKey(code, apiKey), message: redactKey(message, apiKey), status };
         await record({ kind: 'failed', ...base(), failures: (failures ?? 0) + 1, error: failure });

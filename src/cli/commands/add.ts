@@ -17,7 +17,7 @@ import { type RowFormat, rowFormats } from '../rows/row.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };
 type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
-type Many = { from: string; format: RowFormat; skipAdded: boolean; restart: boolean };
+type Many = { from: string; format: RowFormat; skipAdded: boolean; restart: boolean; keepGoing: boolean };
 
 export const add: Command<Options> = {
   name: 'add',
@@ -38,7 +38,7 @@ export const add: Command<Options> = {
     },
     {
       flags: '--idempotency-key <key>',
-      description: 'key that makes a retry safe',
+      description: 'adding again with the same key does not add a second animal',
       parse: parseWith(IdempotencyKey),
     },
     {
@@ -53,6 +53,10 @@ export const add: Command<Options> = {
     },
     { flags: '--skip-added', description: 'skip rows already added from an earlier version of the file' },
     { flags: '--restart', description: 'add every row, including those that were already added' },
+    {
+      flags: '--keep-going',
+      description: 'continue even if the first 20 rows are rejected with the same error',
+    },
     { flags: '--dry-run', description: 'show what would be sent without sending it' },
   ],
   check(options) {
@@ -72,9 +76,9 @@ const EXAMPLE = 'for example: pets add Rex --category 3';
 /** Matches a name that looks like a file name. The user has probably forgotten `--from`. */
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
-function checkOne({ name, category, format, skipAdded, restart }: Options): void {
-  if (format !== undefined || skipAdded || restart)
-    throw usageError('--format, --skip-added and --restart can only be used with --from', HELP);
+function checkOne({ name, category, format, skipAdded, restart, keepGoing }: Options): void {
+  if (format !== undefined || skipAdded || restart || keepGoing)
+    throw usageError('--format, --skip-added, --restart and --keep-going can only be used with --from', HELP);
   if (name === undefined) throw usageError('missing name of the animal', EXAMPLE);
   // An empty name usually comes from an unset variable in a script. An animal cannot be removed again.
   if (name.trim() === '') throw usageError('the name is empty', EXAMPLE);

@@ -1,0 +1,132 @@
+import type { ServerResponse } from 'node:http';
+import { describe } from 'vitest';
+import { manyRows, type Reply, rejection, type Step, scenario } from '../helpers/bulk-commands.ts';
+import { reply, replyError } from '../helpers/scripted-server.ts';
+
+const PROBLEM = { type: 'about:blank', title: 'Conflict', detail: 'the name is taken' };
+const page =
+  (status: number): Reply =>
+  (response) => {
+    response.writeHead(status, { 'Content-Type': 'text/html' });
+    response.end('<title>no</title><h1>Sorry</h1>');
+  };
+const inFlight = (response: ServerResponse) =>
+  replyError(response, 409, 'idempotency_in_flight', { 'Idempotency-Supported': 'true' });
+
+describe('a row that the service rejects fails, and the run continues', () => {
+  for (const [what, status, body, message] of [
+    ['an Error object', 400, { code: 'wrong', message: 'not a name', status: 400 }, 'not a name'],
+    ['problem details', 409, PROBLEM, 'the name is taken'],
+    ['an array of messages', 422, { message: ['too short', 'too plain'] }, 'too short; too plain'],
+    ['plain text', 415, 'unsupported', 'unsupported'],
+    ['an empty body', 413, '', 'HTTP status 413'],
+  ] as const)
+    for (const supportsKeys of [true, false])
+      scenario(
+        `with status ${status} and ${what} (idempotency keys: ${supportsKeys})`,
+        { supportsKeys },
+        {
+          replies: { Bella: (response) => reply(response, status, body) },
+          code: 8,
+          sends: 'Rex Bella Lola',
+          stdout: `2\tadded\t1\tRex\t\n3\tfailed\t\tBella\t${message}\n4\tadded\t3\tLola\t\n`,
+        },
+        { sends: 'Bella', results: '2 added 1 Rex, 3 added 4 Bella, 4 added 3 Lola' },
+      );
+
+  scenario(
+    'with a web page; the code is the status',
+    {},
+    {
+      args: '--json',
+      replies: { Bella: page(400) },
+      code: 8,
+      sends: 'Rex Bella Lola',
+      stdout: /"line":3,"result":"failed".*"error":\{"code":"http_400",.*"status":400\}/,
+    },
+  );
+
+  for (const [status, code] of Object.entries({ 401: 4, 403: 4, 404: 7, 405: 7, 410: 7 }))
+    scenario(
+      `but ${status} does not concern a single row, and ends the run`,
+      {},
+      { replies: { Bella: page(Number(status)) }, code, stdout: '', sends: 'Rex Bella' },
+      { sends: 'Bella Lola' },
+    );
+});
+
+describe('a row that may have been added is unknown, and the run continues', () => {
+  const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
+  scenario(
+    'if an attempt had no response and the next one is rejected',
+    {},
+    {
+      ...UNKNOWN,
+      args: '',
+      replies: { Bella: ['lost', (response) => replyError(response, 400, 'wrong')] },
+      sends: 'Rex Bella Bella Lola',
+      stdout:
+        /unknown\t\tBella\tno response shows whether the animal was added; the last attempt was rejected: no\n/,
+    },
+    { ...UNKNOWN, isOffline: true },
+  );
+  scenario(
+    'if the first request with its idempotency key never ends',
+    {},
+    {
+      ...UNKNOWN,
+      replies: { Bella: inFlight },
+      sends: `Rex ${'Bella '.repeat(10)}Lola`,
+      stdout: /no response shows/,
+    },
+    { ...UNKNOWN, isOffline: true },
+  );
+  scenario(
+    'but not if the first request with its idempotency key ends in time',
+    {},
+    { replies: { Bella: [inFlight, inFlight] }, sends: 'Rex Bella Bella Bella Lola' },
+  );
+});
+
+describe('20 equal rejections at the start', () => {
+  const rejected: Step = { replies: { '*': rejection('no such category') }, code: 8 };
+  const lines = (count: number) =>
+    Array.from({ length: count }, (_, i) => `${i + 2} failed animal ${i}`).join(', ');
+
+  scenario(
+    'stop the run; it prints the results of these rows and is resumed later',
+    { text: manyRows(30) },
+    {
+      ...rejected,
+      keys: 20,
+      results: lines(20),
+      stderr: [
+        'added 0 of 30 rows; to resume: pets add --from FILE\n',
+        /error: stopped, because the first 20 rows were rejected with the same error: no such category \(HTTP status 422\)\n/,
+        /→ fix the problem and rerun the command; to send the other rows anyway: pets add --from \S+ --keep-going\n$/,
+      ],
+    },
+    { args: '--json', ...rejected, error: { code: 'some_failed', exitCode: 8 }, keys: 40 },
+    { keys: 70 },
+  );
+  scenario(
+    'do not stop a run with --keep-going',
+    { text: manyRows(30) },
+    { ...rejected, args: '--keep-going', keys: 30, results: lines(30) },
+  );
+  scenario('do not stop a run of 20 rows', { text: manyRows(20) }, { ...rejected, results: lines(20) });
+  for (const [what, other] of [
+    ['reasons differ', rejection('too long')],
+    ['statuses differ', (response: ServerResponse) => reply(response, 400, { message: 'no such category' })],
+  ] as const)
+    scenario(
+      `do not stop a run if their ${what}`,
+      { text: manyRows(30) },
+      { replies: { ...rejected.replies, 'animal 19': other }, code: 8, results: lines(30) },
+    );
+  scenario(
+    'do not stop a run if one row was added',
+    { text: manyRows(30) },
+    { replies: { ...rejected.replies, 'animal 7': [] }, code: 8 },
+  );
+});
