@@ -5,12 +5,21 @@ export const fieldError = (message: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? 'is required' : message),
 });
 
-/** Formats validation errors on one line: `categoryId is required; status must be one of …`. */
-export const describeIssues = ({ issues }: z.core.$ZodError): string => issues.map(describeIssue).join('; ');
+/**
+ * Formats validation errors on one line: `categoryId is required; status must be one of …`. `whole` is the name of the
+ * value itself, for an error that concerns no single field.
+ */
+export const describeIssues = ({ issues }: z.core.$ZodError, whole?: string): string =>
+  issues.map((issue) => describeIssue(issue, whole)).join('; ');
 
 /** Formats the first validation error: `0.status must be one of …`. */
 export const describeFirstIssue = ({ issues }: z.core.$ZodError): string =>
-  issues.slice(0, 1).map(describeIssue).join();
+  issues
+    .slice(0, 1)
+    .map((issue) => describeIssue(issue))
+    .join();
 
-const describeIssue = ({ path, message }: z.core.$ZodIssue): string =>
-  path.length === 0 ? message : `${path.map(String).join('.')} ${message}`;
+function describeIssue({ path, message }: z.core.$ZodIssue, whole?: string): string {
+  const subject = path.length > 0 ? path.map(String).join('.') : whole;
+  return subject === undefined ? message : `${subject} ${message}`;
+}

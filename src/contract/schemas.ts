@@ -8,10 +8,12 @@ export const petStatuses = ['available', 'pending', 'sold'] as const;
 export const PetStatus = z.enum(petStatuses, fieldError(`must be one of ${petStatuses.join(', ')}`));
 export type PetStatus = z.infer<typeof PetStatus>;
 
+const text = z.string(fieldError('must be a string'));
+
 /** The body of a request that adds an animal (docs/service.md 2.2). Unknown fields are ignored (D14). */
 export const NewPet = z.object(
   {
-    name: z.string(fieldError('must be a string')),
+    name: text.check(z.refine(isWellFormed, { error: 'must be valid Unicode, without lone surrogates' })),
     categoryId: int64,
     status: z.optional(PetStatus),
   },
@@ -19,8 +21,14 @@ export const NewPet = z.object(
 );
 export type NewPet = z.infer<typeof NewPet>;
 
-/** An animal in the inventory (docs/service.md 2.1). Parsing keeps unknown fields. */
-export const Pet = z.looseObject({ id: int64, ...NewPet.shape }, fieldError('must be a JSON object'));
+/**
+ * An animal in the inventory (docs/service.md 2.1). Parsing keeps unknown fields. The name may have lone surrogates,
+ * because earlier versions accepted them.
+ */
+export const Pet = z.looseObject(
+  { id: int64, ...NewPet.shape, name: text },
+  fieldError('must be a JSON object'),
+);
 export type Pet = z.infer<typeof Pet>;
 
 /** The body of a list of animals (docs/service.md 2.4). */
@@ -50,6 +58,11 @@ export const ReceivedPets = listOf(ReceivedPet);
 
 function listOf<Element extends z.ZodMiniType>(element: Element) {
   return z.array(element, fieldError('must be a JSON array'));
+}
+
+/** Whether every surrogate in the text belongs to a pair, so that the text can be encoded as UTF-8. */
+function isWellFormed(value: string): boolean {
+  return !/\p{Surrogate}/u.test(value);
 }
 
 function orAnything(schema: z.ZodMiniType) {

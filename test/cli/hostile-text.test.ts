@@ -96,7 +96,7 @@ test.each([
   [
     'right',
     [
-      { name: TEXT, categoryId: 3 },
+      { name: wellFormed(TEXT), categoryId: 3 },
       { name: 'Rex', categoryId: 3 },
     ],
     8,

@@ -18,6 +18,7 @@ describe('describeIssues lists the invalid fields', () => {
     [{}, 'name is required; categoryId is required'],
     [{ name: 1, categoryId: 1 }, 'name must be a string'],
     [{ name: '', categoryId: 1, status: 'x' }, 'status must be one of available, pending, sold'],
+    [{ name: 'a\ud800', categoryId: 1 }, 'name must be valid Unicode, without lone surrogates'],
     [[], 'must be a JSON object'],
     [null, 'must be a JSON object'],
   ])('%j: %s', (value, message) => expect(issues(NewPet, value)).toBe(message));
@@ -27,6 +28,10 @@ test('Pet keeps unknown fields, NewPet drops them', () => {
   const pet = { id: 1, name: 'Rex', categoryId: 3, status: 'sold', colour: 'red' };
   expect(z.parse(Pet, pet)).toEqual({ ...pet, id: 1n, categoryId: 3n });
   expect(z.parse(NewPet, pet)).toEqual({ name: 'Rex', categoryId: 3n, status: 'sold' });
+});
+
+test('Pet may have a name with lone surrogates, because earlier versions stored such names', () => {
+  expect(z.parse(Pet, { id: 1, name: '\udc36', categoryId: 3 }).name).toBe('\udc36');
 });
 
 test('ErrorBody requires its three fields', () => {

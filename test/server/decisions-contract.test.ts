@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { expectRateLimit } from '../helpers/raw-client.ts';
 import { REX } from '../helpers/raw-requests.ts';
+import { startReal } from '../helpers/real-service.ts';
 import { create, start } from '../helpers/service.ts';
 
 // `D12` and so on are the numbers of the decisions in docs/service.md.
@@ -38,7 +39,7 @@ describe('D14 the body of a creation', () => {
   });
 
   test.each([
-    ...['', ' ', '"\\"},{"id":9,', 'a\nb\r\u2028', '\0\u001b[31m', '🐶\ud800', '\u202e', '猫'],
+    ...['', ' ', '"\\"},{"id":9,', 'a\nb\r\u2028', '\0\u001b[31m', '🐶', '\u{10ffff}', '\u202e', '猫'],
     '{"crc":"00000000","seq":1}\n{"crc":"',
   ])('the name may be %j', async (name) => {
     const { call } = await start();
@@ -47,6 +48,43 @@ describe('D14 the body of a creation', () => {
     const text = await created.text();
     expect(JSON.parse(text).name).toBe(name);
     expect(await (await call('/v1/pets/1')).text()).toBe(text);
+  });
+
+  test.each(['\ud800', '🐶\ud83d', '\udc36a', '\udc36\ud83d'])(
+    'a name with a lone surrogate is 400: %j',
+    async (name) => {
+      const { call, store } = await start();
+      const response = await call('/v1/pets', create(JSON.stringify({ name, categoryId: 1 })));
+      expect(response.status).toBe(400);
+      expect(await response.json()).toEqual({
+        code: 'invalid_request',
+        message: 'name must be valid Unicode, without lone surrogates',
+        status: 400,
+      });
+      expect(await store.size()).toBe(0);
+    },
+  );
+
+  test('a stored name with a lone surrogate is served, also after a restart', async () => {
+    const pets = [{ id: 1n, name: '🐶\ud800', categoryId: 1n, status: 'sold' as const }];
+    const service = await startReal({ seed: async () => ({ pets, orders: [] }) });
+    await service.restart();
+    for (const path of ['/pets', '/pets/1']) {
+      expect(await (await service.call(path)).text()).toContain('"name":"🐶\\ud800"');
+    }
+  });
+
+  test.each([
+    ['[]', 'The body must be a JSON object'],
+    ['7', 'The body must be a JSON object'],
+    ['{"categoryId":"3"}', /^name is required; categoryId must be an integer from -9/],
+    ['{"name":7,"categoryId":3,"status":"lost"}', /^name must be a string; status must be one of available/],
+    ['{"name":"Rex",}', /^The body is not valid JSON: /],
+    [' ', 'The body is missing'],
+  ])('the message of the 400 for %s names each field and its problem', async (body, message) => {
+    const { call } = await start();
+    const response = await call('/v1/pets', create(body));
+    expect(await response.json()).toMatchObject({ status: 400, message: expect.stringMatching(message) });
   });
 });
 

@@ -85,7 +85,7 @@ export const schemaDescriptions = {
 
 export const fieldDescriptions: Record<string, string> = {
   id: 'Assigned on creation and never reused.',
-  name: 'The name of the animal.',
+  name: 'The name of the animal: any well-formed Unicode string.',
   categoryId: 'The category of the animal.',
   code: `Machine-readable error code: ${Object.keys(errorCodes).join(', ')}. More may be added.`,
   message: 'Human-readable description of the error.',

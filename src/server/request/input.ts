@@ -29,13 +29,14 @@ export async function readOperationInput(
     if (!success) throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
     input.params = data;
   }
-  if (operation.query) input.query = validate(operation.query, query);
-  if (operation.body) input.body = validate(operation.body, await readJsonBody(request));
+  if (operation.query) input.query = validate(operation.query, query, 'The query');
+  if (operation.body) input.body = validate(operation.body, await readJsonBody(request), 'The body');
   return input as OperationInput<OperationName>;
 }
 
-function validate(schema: z.ZodMiniType, value: unknown): unknown {
+/** `whole` is the name of the value in error messages. @throws ServiceError 400 */
+function validate(schema: z.ZodMiniType, value: unknown, whole: string): unknown {
   const { success, data, error } = z.safeParse(schema, value);
-  if (!success) throw invalidRequest(describeIssues(error));
+  if (!success) throw invalidRequest(describeIssues(error, whole));
   return data;
 }
