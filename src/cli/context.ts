@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
-import type { Clock } from '../contract/clock.ts';
+import type { SteadyClock } from '../contract/clock.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
 export type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
@@ -17,7 +17,7 @@ export type Context = {
   homeDirectory: string;
   pid: number;
   /** The current time, in milliseconds since the epoch. */
-  clock: Clock;
+  clock: SteadyClock;
   /** Resolves after this time. If `signal` is aborted first, rejects with the reason of `signal`. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */

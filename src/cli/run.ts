@@ -1,5 +1,6 @@
 import { homedir, userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { systemClock } from '../contract/clock.ts';
 import type { Context } from './context.ts';
 import { exitCodes } from './errors/codes.ts';
 import { enableCompileCache } from './program/compile-cache.ts';
@@ -30,7 +31,7 @@ export function createProcessContext(): Context {
     // With an empty HOME, files would be created in the working directory.
     homeDirectory: homedir() || userInfo().homedir,
     pid: process.pid,
-    clock: Date,
+    clock: systemClock,
     sleep,
     random: Math.random,
     onSignal(signals, handler) {

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../contract/clock.ts';
+import type { SteadyClock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import { loadBans, saveBans } from '../store/ban-file.ts';
 import { openJournalStore } from '../store/journal/journal-store.ts';
@@ -17,7 +17,7 @@ export type ServiceOptions = {
   directory: string;
   host: string;
   port: number;
-  clock: Clock;
+  clock: SteadyClock;
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   bans: BanRule;
@@ -60,6 +60,7 @@ export async function startService(options: ServiceOptions) {
     const bans = createBanTracker(options.bans, clock, await loadBans(directory), (all) =>
       saveBans(directory, all).catch((error: Error) => onWarning(error.message)),
     );
+    await bans.saved();
     const app = createApp({
       store,
       keys,
@@ -89,6 +90,7 @@ export async function startService(options: ServiceOptions) {
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
         await listening.stop(graceMilliseconds);
+        await bans.saved();
         await store.close();
       },
     };

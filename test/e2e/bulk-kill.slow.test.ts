@@ -3,6 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/contract/clock.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { report } from '../helpers/report.ts';
@@ -20,7 +21,7 @@ test.each([
     let answered = 0;
     let onEach = () => {};
     const service = await startReal({
-      clock: { now: () => Date.now() },
+      clock: systemClock,
       sleep: (milliseconds) => sleep(milliseconds),
       // Delay responses, so that some requests are received but not answered when the process is killed.
       faults: { latency: { min: 0, max: 4 }, seed: 1 },

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/contract/clock.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { report } from '../helpers/report.ts';
@@ -16,7 +17,7 @@ test(
   async () => {
     const arrivals: Arrival[] = [];
     const service = await startReal({
-      clock: { now: () => Date.now() },
+      clock: systemClock,
       onAccess: ({ status, milliseconds }) => arrivals.push({ time: Date.now() - milliseconds, status }),
     });
     const quota = { perMinute: PER_MINUTE, perDay: 1_000_000 };

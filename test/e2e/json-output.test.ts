@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/contract/clock.ts';
 import { readBlocks } from '../helpers/document-blocks.ts';
 import { readDocument } from '../helpers/documents.ts';
 import { collectSamples } from '../helpers/json-output-samples.ts';
@@ -158,7 +159,7 @@ async function withProgress({ run }: Samples): Promise<void> {
   });
   const a = await machine.file('a.csv', 'name,category\nRex,1\nRex,2\n');
   let minutes = 0;
-  const clock = { now: () => Date.now() + 60_000 * minutes++ };
+  const clock = { ...systemClock, now: () => Date.now() + 60_000 * minutes++ };
   await run(machine, 'add --from <file>', ['add', '--from', a], { clock });
 }
 

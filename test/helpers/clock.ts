@@ -1,15 +1,22 @@
 export type ManualClock = ReturnType<typeof manualClock>;
 
-/** A clock that only the test advances. `now()` returns milliseconds since the epoch. */
+/** A clock that only the test changes. `advance` lets time pass, and `set` only changes the system time. */
 export function manualClock(start = '2026-11-20T12:00:00Z') {
   let now = Date.parse(start);
+  let elapsed = 0;
   return {
     now: () => now,
+    elapsed: () => elapsed,
     set(time: string) {
       now = Date.parse(time);
     },
+    /** Changes the system time without letting time pass. */
+    step(milliseconds: number) {
+      now += milliseconds;
+    },
     advance(milliseconds: number) {
       now += milliseconds;
+      elapsed += milliseconds;
     },
   };
 }

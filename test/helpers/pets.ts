@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import type { Signal } from '../../src/cli/context.ts';
-import type { Clock } from '../../src/contract/clock.ts';
+import type { SteadyClock } from '../../src/contract/clock.ts';
 import { type Program, startProgram } from './context.ts';
 import { withDeadline } from './deadline.ts';
 import { makeTemporaryDirectory } from './temp.ts';
@@ -22,7 +22,7 @@ export type RunOptions = {
 };
 
 /** With `columns`, the program runs in a terminal of this width. `clock` replaces the real clock. */
-export type ProgramOptions = RunOptions & { columns?: number; clock?: Clock };
+export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock };
 
 /** A simulated machine of a user, which has its own home directory. The program runs in this directory. */
 export type Machine = {
@@ -179,10 +179,11 @@ export async function serve(machine: Machine, args: readonly string[] = []): Pro
 export async function serveCommand(
   machine: Machine,
   args: readonly string[] = [],
+  options?: RunOptions,
 ): Promise<
   ListeningEvent & { child: ChildProcess; stderr(): string; end(signal: NodeJS.Signals): Promise<ProcessEnd> }
 > {
-  const child = machine.startCommand([...SERVE, ...args]);
+  const child = machine.startCommand([...SERVE, ...args], options);
   const output = outputOf(child);
   const closed = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal }));
   const firstLine = async () => {

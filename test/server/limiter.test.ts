@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
+import { createBanTracker } from '../../src/server/rate-limit/bans.ts';
 import { createMemoryRateLimiter } from '../../src/server/rate-limit/limiter.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -21,6 +22,46 @@ test('a clock that is set back does not reopen a window', async () => {
   expect(await consume(limiter, 60)).toBe(60);
   clock.set('2026-11-20T12:00:00Z');
   expect(await consume(limiter, 60)).toBe(0);
+});
+
+test('whatever the clock does, no key is refused for longer than its window or its ban lasts', async () => {
+  const [minute, day, ban] = [60_000, 86_400_000, 7_000];
+  const changes = fc.record({
+    pause: fc.oneof(fc.integer({ min: 0, max: 20_000 }), fc.integer({ min: 0, max: day / 4 })),
+    // Differences below a tenth of a second may be a matter of the clock's resolution.
+    step: fc.oneof(
+      fc.constant(0),
+      fc.integer({ min: -2 * 864, max: 2 * 864 }).map((n) => n * 100_000),
+    ),
+  });
+  const situations = fc.constantFrom(
+    { quota: { perMinute: 3, perDay: 10_000 }, windowLength: minute },
+    { quota: { perMinute: 100, perDay: 3 }, windowLength: day },
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(changes, { maxLength: 80 }),
+      situations,
+      async (all, { quota, windowLength }) => {
+        const clock = manualClock();
+        const bans = createBanTracker({ after: 3, milliseconds: ban }, clock);
+        const limiter = createMemoryRateLimiter(clock, bans);
+        let state = { reason: 'none', since: 0 };
+        for (const { pause, step } of all) {
+          clock.advance(pause);
+          clock.step(step);
+          const { retryAt, banned } = await limiter.consume('key', quota);
+          const reason = banned ? 'ban' : retryAt === undefined ? 'none' : 'window';
+          if (reason !== state.reason) state = { reason, since: clock.elapsed() };
+          if (retryAt === undefined) continue;
+          const longest = banned ? ban : windowLength;
+          expect(retryAt - clock.now()).toBeLessThanOrEqual(longest);
+          expect(clock.elapsed() - state.since).toBeLessThan(longest);
+        }
+      },
+    ),
+    { numRuns: cases(500) },
+  );
 });
 
 test('if both windows are used up, the later reset is reported', async () => {

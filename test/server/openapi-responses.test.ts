@@ -80,7 +80,11 @@ const atSunset = () => ({ time: operations.getPet.deprecated.sunset.toISOString(
 const quotaOf = (perMinute: number) => () => ({ quota: { perMinute, perDay: 9 } });
 const banned = () => {
   const clock = manualClock();
-  const bans = { bannedUntil: () => clock.now() + 300_000, recordRefusal: async () => undefined };
+  const bans = {
+    bannedUntil: () => clock.now() + 300_000,
+    recordRefusal: async () => undefined,
+    moveBack() {},
+  };
   return { limiter: createMemoryRateLimiter(clock, bans) };
 };
 const allRequestsFail = () => ({ faults: { failRate: 1, seed: 1 } });

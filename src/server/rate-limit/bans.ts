@@ -49,9 +49,23 @@ export function createBanTracker(
   stored: ReadonlyMap<string, number> = new Map(),
   save: (bans: ReadonlyMap<string, number>) => Promise<void> = async () => {},
 ) {
-  const banned = new Map(after === 0 ? [] : stored);
+  // A stored ban that would last longer was recorded while the clock was ahead.
+  const latestEnd = clock.now() + milliseconds;
+  const banned = new Map(
+    after === 0 ? [] : [...stored].map(([caller, until]) => [caller, Math.min(until, latestEnd)]),
+  );
   const refused = new Map<string, RefusedRequests>();
   let lastSave = Promise.resolve();
+  // Save the earlier end. Otherwise, every restart would begin the ban again.
+  if ([...banned].some(([caller, until]) => until !== stored.get(caller))) saveActive();
+
+  function saveActive(): Promise<void> {
+    const now = clock.now();
+    const active = new Map([...banned].filter(([, end]) => end > now));
+    // One save at a time, so that an older list cannot overwrite a newer one.
+    lastSave = lastSave.then(() => save(active));
+    return lastSave;
+  }
 
   return {
     /** The end of the caller's ban; undefined if the caller is not banned. */
@@ -73,11 +87,22 @@ export function createBanTracker(
       refused.set(caller, { ...requests, counted: [] });
       const until = now + milliseconds;
       banned.set(caller, until);
-      const active = new Map([...banned].filter(([, end]) => end > now));
-      // One save at a time, so that an older list cannot overwrite a newer one.
-      lastSave = lastSave.then(() => save(active));
-      await lastSave;
+      await saveActive();
       return until;
     },
+    /** Moves all times back, after the clock was set back by as much. Otherwise, bans would last longer. */
+    moveBack(by: number): void {
+      for (const [caller, until] of banned) banned.set(caller, until - by);
+      for (const [caller, { resetAt, firstAt, counted }] of refused) {
+        refused.set(caller, {
+          resetAt: resetAt - by,
+          firstAt: firstAt - by,
+          counted: counted.map((at) => at - by),
+        });
+      }
+      if (banned.size > 0) saveActive();
+    },
+    /** Resolves when all changes of bans are saved. */
+    saved: () => lastSave,
   };
 }

@@ -1,6 +1,7 @@
-import type { Clock } from '../../contract/clock.ts';
+import type { SteadyClock } from '../../contract/clock.ts';
 import type { Quota } from '../../contract/plans.ts';
 import type { BanTracker } from './bans.ts';
+import { detectSetBack } from './clock-steps.ts';
 
 /** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
 export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
@@ -14,31 +15,41 @@ export type RateLimiter = ReturnType<typeof createMemoryRateLimiter>;
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-type Counter = { start: number; used: number };
+/** The requests in one window. `endsAt` is in milliseconds since the epoch. */
+type Counter = { endsAt: number; used: number };
 type Counters = { minute: Counter; day: Counter };
 
 /** Counts in fixed windows, aligned to the UTC minute and day (D8). The counts are lost when the process ends. */
-export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker) {
+export function createMemoryRateLimiter(clock: SteadyClock, bans?: Omit<BanTracker, 'saved'>) {
   const callers = new Map<string, Counters>();
   let sweptAt = 0;
+  // If the clock is set back, running windows keep the time that they have left.
+  const currentTime = detectSetBack(clock, (milliseconds) => {
+    for (const { minute, day } of callers.values()) {
+      minute.endsAt -= milliseconds;
+      day.endsAt -= milliseconds;
+    }
+    sweptAt -= milliseconds;
+    bans?.moveBack(milliseconds);
+  });
 
   function countersOf(caller: string): Counters {
-    const now = clock.now();
+    const now = currentTime();
     // Drop expired counters once a minute, so that addresses of anonymous callers do not accumulate.
     if (now - sweptAt >= MINUTE) {
       sweptAt = now;
       for (const [name, { minute, day }] of callers) {
-        const isExpired = now >= minute.start + MINUTE && (day.used === 0 || now >= day.start + DAY);
+        const isExpired = now >= minute.endsAt && (day.used === 0 || now >= day.endsAt);
         if (isExpired) callers.delete(name);
       }
     }
     let counters = callers.get(caller);
     if (counters === undefined) {
-      counters = { minute: { start: 0, used: 0 }, day: { start: 0, used: 0 } };
+      counters = { minute: { endsAt: 0, used: 0 }, day: { endsAt: 0, used: 0 } };
       callers.set(caller, counters);
     }
-    startWindow(counters.minute, now - (now % MINUTE));
-    startWindow(counters.day, now - (now % DAY));
+    if (now >= counters.minute.endsAt) startWindow(counters.minute, now, MINUTE);
+    if (now >= counters.day.endsAt) startWindow(counters.day, now, DAY);
     return counters;
   }
 
@@ -65,10 +76,9 @@ export function createMemoryRateLimiter(clock: Clock, bans?: BanTracker) {
   };
 }
 
-/** Restarts a counter if a new window has begun. A clock that was set back never reopens an old window. */
-function startWindow(counter: Counter, start: number): void {
-  if (start <= counter.start) return;
-  counter.start = start;
+/** Restarts a counter with the UTC minute or day of `now`. */
+function startWindow(counter: Counter, now: number, length: number): void {
+  counter.endsAt = now - (now % length) + length;
   counter.used = 0;
 }
 
@@ -82,8 +92,8 @@ function evaluate(
   // Report the window with fewer requests left. If equal, report the day, so that clients do not return too early.
   const window =
     leftToday <= leftThisMinute
-      ? { limit: perDay, remaining: leftToday, resetAt: day.start + DAY }
-      : { limit: perMinute, remaining: leftThisMinute, resetAt: minute.start + MINUTE };
+      ? { limit: perDay, remaining: leftToday, resetAt: day.endsAt }
+      : { limit: perMinute, remaining: leftThisMinute, resetAt: minute.endsAt };
   if (bannedUntil !== undefined) return bannedDecision(window, bannedUntil);
   return window.remaining === 0 ? { window, retryAt: window.resetAt } : { window };
 }

@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, serveCommand } from '../helpers/pets.ts';
+
+// These tests change the system time of a running server with faketime.
+
+/** The library of faketime, as LD_PRELOAD needs it; undefined if faketime is not installed. */
+const library = spawnSync('faketime', ['-f', '+0', 'printenv', 'LD_PRELOAD'], {
+  encoding: 'utf8',
+}).stdout?.trim();
+
+/** A machine whose system time differs from the real time by an offset, such as `+1d`, with one key. */
+async function machineWithClock(quota: readonly string[]) {
+  const machine = await freshMachine();
+  const offset = await machine.file('offset', '+0');
+  const env = {
+    LD_PRELOAD: library ?? '',
+    FAKETIME_TIMESTAMP_FILE: offset,
+    FAKETIME_NO_CACHE: '1',
+    // A change of the system time does not change the monotonic clock.
+    FAKETIME_DONT_FAKE_MONOTONIC: '1',
+  };
+  const data = ['--data', join(machine.home, 'store')];
+  const added = await machine.pets([
+    'keys',
+    'add',
+    'shop',
+    '--plan',
+    'enterprise',
+    ...quota,
+    ...data,
+    '--json',
+  ]);
+  const { key } = JSON.parse(added.stdout);
+  return {
+    setOffset: (text: string) => writeFile(offset, text),
+    bans: () => readFile(join(machine.home, 'store', 'bans.json'), 'utf8'),
+    async start() {
+      const service = await serveCommand(machine, data, { env });
+      const send = async () => {
+        const response = await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${key}` } });
+        const { code } = (await response.json()) as { code?: string };
+        return { code, retryAfter: Number(response.headers.get('retry-after')) };
+      };
+      /** Sends requests until the response has this error code. */
+      const sendUntil = (code: string) => expect.poll(async () => (await send()).code).toBe(code);
+      return { ...service, send, sendUntil };
+    },
+  };
+}
+
+describe.skipIf(!library)('if the clock is set back by a day', () => {
+  test.each([
+    ['minute', 60, ['--per-minute', '1', '--per-day', '1000000']],
+    ['day', 86_400, ['--per-minute', '1000000', '--per-day', '1']],
+  ])('a key without requests left is refused until the end of its %s', async (_name, seconds, quota) => {
+    const { setOffset, start } = await machineWithClock(quota);
+    const { send, sendUntil } = await start();
+    await sendUntil('rate_limited');
+    await setOffset('-1d');
+    await sendUntil('rate_limited');
+    expect((await send()).retryAfter).toBeLessThanOrEqual(seconds);
+  });
+
+  test('a ban keeps its length, also after a restart', async () => {
+    const { bans, setOffset, start } = await machineWithClock(['--per-minute', '1000000', '--per-day', '1']);
+    await setOffset('+1d');
+    const first = await start();
+    await first.sendUntil('key_banned');
+    await setOffset('+0');
+    expect(await first.send()).toMatchObject({ code: 'key_banned' });
+    expect((await first.send()).retryAfter).toBeLessThanOrEqual(300);
+    await setOffset('+1d');
+    await first.sendUntil('key_banned');
+    await first.end('SIGKILL');
+    const recorded = await bans();
+    await setOffset('+0');
+    const second = await start();
+    expect(await second.send()).toMatchObject({ code: 'key_banned' });
+    expect((await second.send()).retryAfter).toBeLessThanOrEqual(300);
+    expect(await bans()).not.toBe(recorded);
+  });
+});
