@@ -26,6 +26,7 @@ export type Attempt = {
   /** Limits the whole attempt, from connecting to the last byte of the response. */
   timeoutMilliseconds: number;
   signal: AbortSignal;
+  isSuccess(status: number): boolean;
   /** Called when a connection is ready, before sending. If it returns false, the attempt ends with a DeferredError. */
   canSend(): boolean;
 };
@@ -148,7 +149,7 @@ export function runAttempt(
       },
       onResponseEnd() {
         Object.assign(response, decodeBody(Buffer.concat(chunks), response.headers));
-        if (!isTruncated(response)) return end({ response });
+        if (!(attempt.isSuccess(response.status) && isTruncated(response))) return end({ response });
         end({ error: new NetworkError('the response was truncated', { sent: true }) });
       },
       onResponseError(_, cause) {
@@ -166,9 +167,10 @@ export function runAttempt(
 
 /** Whether a JSON body without a length and without chunks has lost its end. Only the text of such a body shows it. */
 function isTruncated({ status, headers, body, unreadable }: HttpResponse): boolean {
+  // A 204 ends with its headers (RFC 9112, 6.3).
   const isFramed =
+    status === 204 ||
     (readHeader(headers, 'Content-Length') ?? readHeader(headers, 'Transfer-Encoding')) !== undefined;
   const isJson = readHeader(headers, 'Content-Type')?.includes('json') === true;
-  const isSuccess = status === 200 || status === 201;
-  return !isFramed && isJson && isSuccess && unreadable === undefined && tryParseJson(body) === undefined;
+  return !isFramed && isJson && unreadable === undefined && tryParseJson(body) === undefined;
 }

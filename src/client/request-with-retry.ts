@@ -1,4 +1,5 @@
 import type { Clock } from '../contract/clock.ts';
+import { isNotCarriedOut } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/idempotency-key.ts';
 import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
@@ -16,7 +17,6 @@ import {
   coolDownAfter,
   decideRetry,
   isInProgress,
-  isNotCarriedOut,
   type RetryState,
   type WaitReason,
   withJitter,
@@ -93,7 +93,13 @@ export async function requestWithRetry(
       if (!ignoreCoolDown) await waitForCoolDown(options, budget);
       await sendLog?.intent();
       const canSend = () => ignoreCoolDown || service.coolDown.until() <= clock.now();
-      const { outcome, timings } = await transport.send({ ...request, timeoutMilliseconds, signal, canSend });
+      const { outcome, timings } = await transport.send({
+        ...request,
+        timeoutMilliseconds,
+        signal,
+        isSuccess,
+        canSend,
+      });
       if ('error' in outcome && outcome.error instanceof DeferredError) {
         // Another request extended the cool-down while this attempt was connecting.
         if (!ambiguous) await sendLog?.notSent();
@@ -173,7 +179,7 @@ function updateServiceState(
 function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
   if ('response' in outcome) {
     const { status } = outcome.response;
-    if (isNotCarriedOut(outcome.response)) return false;
+    if (isNotCarriedOut({ status, code: parseErrorBody(outcome.response)?.code })) return false;
     // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 only ask for another URL.
     return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
   }

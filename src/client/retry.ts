@@ -1,4 +1,3 @@
-import { notCarriedOutCodes } from '../contract/error-codes.ts';
 import type { AttemptOutcome } from './attempt.ts';
 import { NetworkError, ProxyError, TimeoutError } from './errors.ts';
 import { delayUntilReset, isExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
@@ -82,10 +81,6 @@ export function withJitter(wait: number, random: number): number {
   const { share, min, max } = retryRules.rateLimit.jitter;
   return wait + random * Math.min(Math.max(wait * share, min), max);
 }
-
-/** Whether the service reports that it has certainly not carried out the request (docs/service.md, D11). */
-export const isNotCarriedOut = (response: HttpResponse): boolean =>
-  response.status === 503 && notCarriedOutCodes.includes(parseErrorBody(response)?.code ?? '');
 
 /** Whether the service is still executing the first request with this Idempotency-Key (docs/service.md, D10). */
 export const isInProgress = (response: HttpResponse): boolean =>

@@ -28,8 +28,8 @@ export type ErrorStatus = (typeof errorCodes)[ErrorCode];
 /** Only an operation that changes the store fails with one of these codes. */
 export const writeErrorCodes: readonly ErrorCode[] = ['storage_full', 'storage_failed'];
 
-/** A request that fails with one of these codes was certainly not carried out. */
-export const notCarriedOutCodes: readonly string[] = [
-  'storage_full',
-  'too_many_connections',
-] satisfies ErrorCode[];
+const notCarriedOutCodes: readonly string[] = ['storage_full', 'too_many_connections'] satisfies ErrorCode[];
+
+/** Whether an error response reports that the request was certainly not carried out (docs/service.md, D11). */
+export const isNotCarriedOut = ({ status, code }: { status: number; code?: string | undefined }): boolean =>
+  status === 503 && notCarriedOutCodes.includes(code ?? '');

@@ -8,7 +8,7 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../../client/errors.ts';
-import { notCarriedOutCodes } from '../../contract/error-codes.ts';
+import { isNotCarriedOut } from '../../contract/error-codes.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import {
   type Connection,
@@ -119,8 +119,7 @@ function describeApiFailure(error: ApiFailure, connection: Connection, server: s
     return { ...base, exitCode: exitCodes.other, hint };
   }
   if (status === 404) return { ...base, exitCode: exitCodes.notFound, hint: baseUrlHint(connection) };
-  const isNotCarriedOut = status === 503 && notCarriedOutCodes.includes(code ?? '');
-  const note = isNotCarriedOut ? '; the request was not carried out' : '';
+  const note = isNotCarriedOut(error) ? '; the request was not carried out' : '';
   // Only an error code shows that the response is from the service, and not from another server at the base URL.
   const isRefusal = status < 500 && code !== undefined;
   const exitCode = isRefusal ? exitCodes.other : exitCodes.service;
