@@ -17,7 +17,7 @@ import { clientAddress, type IsTrustedProxy, peerAddress } from './request/clien
 import { createHostCheck } from './request/hosts.ts';
 import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
 import { readOperationInput } from './request/input.ts';
-import { validateTarget } from './request/target.ts';
+import { splitTarget, validateTarget } from './request/target.ts';
 import { rateLimitHeaders, type ServiceResponse, sendResponse } from './response.ts';
 import { allowedMethods, matchRoute } from './route-match.ts';
 import { createUnversionedRoutes } from './unversioned-routes.ts';
@@ -56,6 +56,8 @@ export function createApp(options: AppOptions) {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = clock.now();
     const { socket, method = '', url = '' } = request;
+    const { target, targetHost } = splitTarget(method, url);
+    request.url = target;
     const context: RequestContext = {
       client: clientAddress(request, options.isTrustedProxy),
       headers: cors.length > 0 ? corsHeaders(request.headers.origin, cors) : {},
@@ -63,9 +65,9 @@ export function createApp(options: AppOptions) {
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault =
-      faults && isUnderApi(url) && method !== 'OPTIONS' ? drawFault(faults, requestCount++) : NO_FAULT;
+      faults && isUnderApi(target) && method !== 'OPTIONS' ? drawFault(faults, requestCount++) : NO_FAULT;
     try {
-      const result = await runSteps(request, context, fault).catch(toErrorResponse);
+      const result = await runSteps(request, targetHost, context, fault).catch(toErrorResponse);
       const window = context.window ?? (await anonymousWindow(context.client));
       if (fault.latency > 0) await delay(socket, fault.latency);
       context.isFinished = true;
@@ -81,13 +83,14 @@ export function createApp(options: AppOptions) {
   /** The steps of a request in order (docs/service.md 4, 5, 8, 10). @throws ServiceError */
   async function runSteps(
     request: IncomingMessage,
+    targetHost: string | undefined,
     context: RequestContext,
     fault: InjectedFault,
   ): Promise<ServiceResponse> {
     const { method = '', url = '' } = request;
     checkHttpVersion(request);
-    checkHost(request);
-    if (!isUnderApi(url)) return unversionedRoutes(method, validateTarget(url));
+    checkHost(request, targetHost);
+    if (!isUnderApi(url)) return unversionedRoutes(method, url);
     if (method === 'OPTIONS') return handleOptions(request, context);
 
     const route = matchRoute(method, url);

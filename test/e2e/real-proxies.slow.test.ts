@@ -84,6 +84,25 @@ describe('through nginx', () => {
   });
 });
 
+describe('through haproxy', () => {
+  test.skipIf(!hasProxy('haproxy')).each(['option httpchk', 'option httpchk GET /healthz'])(
+    'the service passes the health check %j',
+    async (check) => {
+      const { url } = await startService();
+      const backend = `${check}\n  default-server check inter 100\n  stats uri /haproxy`;
+      const port = await startProxy('haproxy', haproxyInFront(new URL(url).host, backend));
+      const checkStatus = async () => {
+        const statistics = await (await fetch(`http://127.0.0.1:${port}/haproxy;csv`)).text();
+        const [names = [], ...rows] = statistics.split('\n').map((line) => line.split(','));
+        const server = rows.find(([, name]) => name === 'service');
+        return server?.[names.indexOf('check_status')] ?? '';
+      };
+      await expect.poll(checkStatus).toMatch(/^L7/);
+      expect(await checkStatus()).toBe('L7OK');
+    },
+  );
+});
+
 const WITH_PASSWORD = { squid: squidWithPassword, tinyproxy: tinyproxyWithPassword } as const;
 
 describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {

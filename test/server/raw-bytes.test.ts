@@ -102,7 +102,10 @@ describe('the Host header', () => {
     list(`${values.map((host) => `Host: ${host}\r\n`).join('')}${AUTH}${CLOSE}`);
   respond(
     ['none', hosts(), 400],
-    ['none with HTTP/1.0', list(AUTH, '1.0'), 400],
+    ['none with HTTP/1.0', list(AUTH, '1.0'), 200],
+    ['one with HTTP/1.0', list(HOST + AUTH, '1.0'), 200],
+    ['two with HTTP/1.0', list(HOST + HOST + AUTH, '1.0'), 400],
+    ['another one with HTTP/1.0', list(`Host: evil.example\r\n${AUTH}`, '1.0'), 421],
     ['two', hosts('127.0.0.1', 'evil.example'), 400],
     ['the same twice', hosts('127.0.0.1', '127.0.0.1'), 400],
     ['an empty one', hosts(''), 400],
@@ -173,8 +176,16 @@ describe('the request target', () => {
   respond(
     ...(
       [
-        ['an absolute URL', 'http://127.0.0.1/v1/pets', 400],
-        ['an absolute URL of another host', 'http://evil.example/v1/pets', 400],
+        ['an absolute URL', 'http://127.0.0.1/v1/pets', 200],
+        ['an absolute URL with a port and a query', 'HTTPS://LocalHost:7387/v1/pets?limit=1', 200],
+        ['an absolute URL with an invalid query', 'http://127.0.0.1/v1/pets?limit=0', 400],
+        ['an absolute URL without a path', 'http://127.0.0.1', 404],
+        ['an absolute URL with a query but no path', 'http://127.0.0.1?limit=1', 404],
+        ['an absolute URL of another host', 'http://evil.example/v1/pets', 421],
+        ['an absolute URL with a user', 'http://user@127.0.0.1/v1/pets', 400],
+        ['an absolute URL without a host', 'http:///v1/pets', 400],
+        ['an absolute URL with another scheme', 'ftp://127.0.0.1/v1/pets', 400],
+        ['two slashes after the host', 'http://127.0.0.1//v1/pets', 400],
         ['two slashes', '//evil.example/v1/pets', 400],
         ['two slashes before the path', '//v1/pets', 400],
         ['an asterisk', '*', 400],
@@ -198,6 +209,45 @@ describe('the request target', () => {
       ] as const
     ).map(([about, target, status]): Row => [about, get(target), status]),
   );
+
+  test.each([
+    ['127.0.0.1', 'evil.example', 200],
+    ['evil.example', '127.0.0.1', 421],
+  ])(
+    'an absolute URL of %s with Host: %s is checked instead of the header: %i',
+    async (target, host, status) => {
+      const bytes = get(`http://${target}/v1/pets`).replace(HOST, `Host: ${host}\r\n`);
+      expect((await sendToService(bytes)).statuses).toEqual([status]);
+    },
+  );
+
+  test.each([
+    ['the host of an absolute URL', 'http://evil.example/healthz', HOST, 421],
+    ['the Host header after an absolute URL', '/healthz', 'Host: evil.example\r\n', 421],
+  ])('%s is checked although an earlier request was accepted', async (_about, target, host, status) => {
+    const first = `GET http://localhost/healthz HTTP/1.1\r\n${HOST}\r\n`;
+    const bytes = `${first}GET ${target} HTTP/1.1\r\n${host}${CLOSE}\r\n`;
+    expect((await sendToService(bytes)).statuses).toEqual([200, status]);
+  });
+
+  test('an absolute URL without a Host header is 400, as any request of HTTP/1.1', async () => {
+    const bytes = get('http://127.0.0.1/v1/pets').replace(HOST, '');
+    expect((await sendToService(bytes)).statuses).toEqual([400]);
+  });
+
+  test.each(['*', '/', 'http://127.0.0.1:80', 'http://127.0.0.1/'])(
+    'OPTIONS %s is 204 with all methods, without a key',
+    async (target) => {
+      const bytes = `OPTIONS ${target} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`;
+      const { statuses, responses } = await sendToService(bytes);
+      expect(statuses).toEqual([204]);
+      expect(responses[0]?.headers['allow']).toBe('GET, HEAD, POST, OPTIONS');
+    },
+  );
+
+  test('OPTIONS / with HTTP/1.0 and no headers, the default health check of HAProxy, is 204', async () => {
+    expect((await sendToService('OPTIONS / HTTP/1.0\r\n\r\n')).statuses).toEqual([204]);
+  });
 });
 
 describe('methods, protocols and keys', () => {

@@ -25,28 +25,42 @@ export function allowedHosts(
 }
 
 /**
- * Creates the check of the Host header (docs/service.md 10; RFC 9112, 3.2). The check throws ServiceError 400 if the
- * header is missing, repeated or malformed, and 421 if the name is not allowed. Loopback names and the names in `names`
- * are allowed. If `names` is undefined, every name is allowed. The port does not matter.
+ * Creates the check of the host of a request (docs/service.md 10; RFC 9112, 3.2). The host is the one of an absolute
+ * target, `targetHost`, or else the one in the Host header. The check throws ServiceError 400 if the header is missing,
+ * repeated or malformed, and 421 if the name of the host is not allowed. Loopback names and the names in `names` are
+ * allowed. If `names` is undefined, every name is allowed. The port does not matter. HTTP/1.0 needs no Host header.
  */
-export function createHostCheck(names: ReadonlySet<string> | undefined): (request: IncomingMessage) => void {
+export function createHostCheck(
+  names: ReadonlySet<string> | undefined,
+): (request: IncomingMessage, targetHost?: string) => void {
   // Most requests have the same Host header, so a header that equals the last accepted one is not checked again.
   let lastAccepted: string | undefined;
 
-  return (request) => {
-    const { host = '' } = request.headers;
-    const isSingle = countHeader(request, 'host') === 1;
-    if (isSingle && host === lastAccepted) return;
-    const name = host.replace(PORT, '').toLowerCase();
-    if (!isSingle || !HOST_NAME_PATTERN.test(name)) {
-      throw invalidRequest('The request must have exactly one Host header with a name or an address');
-    }
+  return (request, targetHost) => {
+    const { host } = request.headers;
+    const count = countHeader(request, 'host');
+    if (count === 1 && host === lastAccepted && targetHost === undefined) return;
+    const isOptional = count === 0 && request.httpVersion === '1.0';
+    if (count !== 1 && !isOptional) throw invalidHost();
+    const fromHeader = host === undefined ? undefined : nameOf(host);
+    const name = targetHost === undefined ? fromHeader : nameOf(targetHost);
+    if (name === undefined) return;
     if (names && !names.has(name) && !LOOPBACK_NAME_PATTERN.test(name)) {
       throw new ServiceError(
         'misdirected_request',
         `The host ${name} is not allowed. To allow it: pets serve --allow-host ${name}`,
       );
     }
-    lastAccepted = host;
+    if (targetHost === undefined) lastAccepted = host;
   };
 }
+
+/** The name or address of a host with an optional port, in lower case. @throws ServiceError 400 */
+function nameOf(host: string): string {
+  const name = host.replace(PORT, '').toLowerCase();
+  if (!HOST_NAME_PATTERN.test(name)) throw invalidHost();
+  return name;
+}
+
+const invalidHost = () =>
+  invalidRequest('The request must have exactly one Host header with a name or an address');

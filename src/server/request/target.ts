@@ -1,5 +1,19 @@
 import { invalidRequest } from '../http-errors.ts';
 
+const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;
+
+/**
+ * Splits an absolute target, as clients of proxies send it (RFC 9112, 3.2.2), into its host and the target without it:
+ * `http://shop.example/v1/pets` becomes `shop.example` and `/v1/pets`. Other targets have no host and stay as they are.
+ */
+export function splitTarget(method: string, target: string): { targetHost?: string; target: string } {
+  const [, targetHost, rest = ''] = ABSOLUTE.exec(target) ?? [];
+  if (targetHost === undefined) return { target };
+  // Without a path, OPTIONS asks about the whole server (RFC 9112, 3.2.4).
+  if (rest === '') return { targetHost, target: method === 'OPTIONS' ? '*' : '/' };
+  return { targetHost, target: rest.startsWith('/') ? rest : `/${rest}` };
+}
+
 /**
  * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. This function does not use the URL
  * class, because the URL class silently corrects invalid targets.

@@ -84,7 +84,10 @@ const oddPlaces = [
   ),
   ...nowhere(false, 404, '/', '/v2/pets', '/__proto__', '/%76%31/pets', '/v1x', '/favicon.ico'),
   ...nowhere(true, 400, '/v1/pets/%zz', '/v1/%c3%28', '/v1/%'),
-  ...nowhere(false, 400, '//v1/pets', 'http://127.0.0.1/v1/pets', '*'),
+  ...nowhere(false, 400, '//v1/pets', 'ftp://127.0.0.1/v1/pets', '*'),
+  place(`http://LOCALHOST:7387${API_PREFIX}/pets`, '/pets'),
+  ...nowhere(false, 404, 'http://127.0.0.1/v2/pets'),
+  ...nowhere(false, 421, 'http://evil.example/v1/pets'),
 ];
 const path: fc.Arbitrary<Place> = fc.oneof(
   { arbitrary: fc.constantFrom(place('/v1/pets', '/pets')), weight: 6 },

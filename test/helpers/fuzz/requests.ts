@@ -66,7 +66,7 @@ function assemble(parts: Parts): FuzzedRequest {
       /close|Upgrade/.test(connection) ||
       parts.expectation.text.includes('100'),
     ...(operation && { operation }),
-    ...(caller !== undefined && asksApi && !prefers && !parts.host.refused && { counts: caller }),
+    ...(caller !== undefined && asksApi && !prefers && !hostRefused(parts) && { counts: caller }),
   };
   if (statuses.includes(201) && !prefers && body.pet && caller !== undefined) {
     const { key } = idempotency;
@@ -78,13 +78,16 @@ function assemble(parts: Parts): FuzzedRequest {
 
 /** The possible statuses of a request that Node's parser accepts. If parts are wrong, only their errors are possible. */
 function possibleStatuses(parts: Parts): number[] {
-  const { method, place, query, host, authorization, prefer } = parts;
+  const { method, place, query, authorization, prefer } = parts;
   const name = place.methods[method.text];
   const operation = name === 'page' ? undefined : name;
   const isOptions = method.text === 'OPTIONS';
   const prefers = place.isApi && !isOptions && prefer.code !== undefined;
-  const problems = [host.refused, place.refused, query.refused];
-  if (place.refused === undefined && name === undefined && !isOptions) problems.push(405);
+  // OPTIONS asks about the whole server.
+  const isServer = isOptions && ['/', '*'].includes(place.text + query.text);
+  const placeRefused = isServer ? undefined : place.refused;
+  const problems = [hostRefused(parts), placeRefused, query.refused];
+  if (placeRefused === undefined && name === undefined && !isOptions) problems.push(405);
   if (place.isApi && !isOptions) problems.push(authorization.refused);
   if (operation && !prefers) {
     problems.push(place.refusedByOperation, parts.expectation.refused);
@@ -102,6 +105,13 @@ function possibleStatuses(parts: Parts): number[] {
   const { success } = operations[operation];
   if (operation === 'createPet') return [success.status, 409, 422];
   return operation === 'getPet' ? [success.status, 404, 410] : [success.status];
+}
+
+/** The status of the error in the Host header. An absolute target overrides its name, and HTTP/1.0 does not require it. */
+function hostRefused({ place, host, version }: Parts): number | undefined {
+  if (place.text.startsWith('http') && host.refused === 421) return undefined;
+  if (version === '1.0' && host.text === '') return undefined;
+  return host.refused;
 }
 
 const isStatus = (status: number | undefined): status is number => status !== undefined;
