@@ -22,6 +22,7 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
   TransportOptions & {
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
     baseUrl: string;
+    /** The API key. If it is empty, requests have no Authorization header. */
     key: string;
     /** The value of the header `User-Agent`. */
     userAgent: string;
@@ -99,7 +100,7 @@ export function createClient(options: ClientOptions): Client {
         method: operation.method,
         url,
         headers: {
-          [header.authorization]: `Bearer ${options.key}`,
+          ...(options.key !== '' && { [header.authorization]: `Bearer ${options.key}` }),
           Accept: 'application/json',
           'Accept-Encoding': ACCEPT_ENCODING,
           'User-Agent': options.userAgent,

@@ -90,6 +90,17 @@ export class ContractError extends ClientError {
   }
 }
 
+/** The response is a redirect. Redirects are not followed, because the key must not be sent to another place. */
+export class RedirectError extends ContractError {
+  /** The target, as the service wrote it. */
+  readonly location: string | undefined;
+
+  constructor(status: number, location: string | undefined) {
+    super(status, `redirect${location ? ` to ${location}` : ''} was not followed (${status})`);
+    this.location = location;
+  }
+}
+
 const NOT_SENT = 'an earlier response reported the rate limit, so the request was not sent';
 
 /** The rate limit does not allow the call before `until`, in milliseconds since the epoch. */

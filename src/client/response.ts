@@ -4,7 +4,7 @@ import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
 import { parseJson, tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ErrorBody } from '../contract/schemas.ts';
-import { ApiFailure, type ClientError, ContractError, RateLimitError } from './errors.ts';
+import { ApiFailure, type ClientError, ContractError, RateLimitError, RedirectError } from './errors.ts';
 import { parseHttpDate } from './http-date.ts';
 import { explanationIn, type Redact, reasonIn, textOf } from './reason.ts';
 
@@ -55,13 +55,8 @@ export function toClientError(
   { until, redact }: { until: number; redact: Redact },
 ): ClientError {
   const { status, headers, body } = response;
-  if ([301, 302, 303, 307, 308].includes(status)) {
-    const location = readHeader(headers, 'Location');
-    return new ContractError(
-      status,
-      `redirect${location ? ` to ${location}` : ''} was not followed (${status})`,
-    );
-  }
+  if ([301, 302, 303, 307, 308].includes(status))
+    return new RedirectError(status, readHeader(headers, 'Location'));
   const error = parseErrorBody(response);
   const code = error?.code;
   const reason = error?.message ?? reasonIn(body, redact);

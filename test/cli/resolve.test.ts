@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { CliErrorCode } from '../../src/cli/errors/codes.ts';
 import type { CliError } from '../../src/cli/errors/errors.ts';
-import { isLoopbackUrl, maskKey, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
+import {
+  isLoopbackUrl,
+  maskKey,
+  type Profile,
+  parseBaseUrl,
+  redactKey,
+} from '../../src/cli/profiles/profile.ts';
 import { chooseProfile, resolveConnection, type Sources } from '../../src/cli/profiles/resolve.ts';
 
 // Flags, environment variables and files decide which key is sent to which service.
@@ -206,4 +212,16 @@ test.each([
 test('a masked key shows its last four characters, but nothing of a short key', () => {
   expect(maskKey('pets_abcdefgh1234')).toBe('…1234');
   expect(maskKey('12345678')).toBe('…');
+  expect(maskKey('1234567')).toBe('…');
+});
+
+test.each([
+  ['sk-1', 'Invalid API key: sk-1.', 'Invalid API key: ….'],
+  ['sk-1', 'Bearer sk-1', 'Bearer …'],
+  ['sk-1', `form: ${Buffer.from('sk-1').toString('base64')}`, 'form: …=='],
+  ['sk-1', 'task-1 and sk-10', 'task-1 and sk-10'],
+  ['sk-1234', 'Invalid API key: sk-1234', 'Invalid API key: …'],
+  ['', 'Bearer none', 'Bearer none'],
+])('the key %j in %j is shown as …', (key, text, expected) => {
+  expect(redactKey(text, key)).toBe(expected);
 });

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { CANARY } from '../helpers/failure.ts';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 import { hasTerminal } from '../helpers/pseudo-terminal.ts';
+import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 import { onTerminal } from '../helpers/terminal.ts';
 
 // These tests run `pets login` at a terminal.
@@ -33,7 +34,8 @@ const startService = async () => serve(await freshMachine(), ['--ephemeral', '--
 const savedOn = async ({ configDirectory }: Machine) =>
   (await readdir(configDirectory).catch(() => [])).filter((name) => name.endsWith('.json'));
 
-const EXAMPLE = 'https://api.example.com/v1';
+/** The base URL of a server that responds to every request with an empty list. */
+const startServer = async () => (await scriptedServer((_, response) => reply(response, 200, []))).url;
 
 describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   test('asks for the base URL and, without showing it, the key; the command that it suggests next works', async () => {
@@ -81,16 +83,16 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect(await savedOn(machine)).toEqual(['prod.json']);
   });
 
-  test.each<[string, { baseUrl?: string; keys?: string; signal?: NodeJS.Signals }]>([
+  test.each<[string, { prompt?: 'key'; keys?: string; signal?: NodeJS.Signals }]>([
     ['Ctrl-C at the prompt for the base URL', { keys: CTRL_C }],
-    ['Ctrl-C', { baseUrl: EXAMPLE, keys: CTRL_C }],
-    ['Ctrl-D', { baseUrl: EXAMPLE, keys: CTRL_D }],
-    ['Ctrl-Z', { baseUrl: EXAMPLE, keys: CTRL_Z }],
-    ['SIGINT', { baseUrl: EXAMPLE, signal: 'SIGINT' }],
-    ['SIGTERM', { baseUrl: EXAMPLE, signal: 'SIGTERM' }],
-    ['SIGHUP', { baseUrl: EXAMPLE, signal: 'SIGHUP' }],
-  ])('%s exits with 130 and saves nothing', async (_name, { baseUrl, keys, signal }) => {
-    const { terminal, expectNothingSaved } = await startLogin(baseUrl);
+    ['Ctrl-C', { prompt: 'key', keys: CTRL_C }],
+    ['Ctrl-D', { prompt: 'key', keys: CTRL_D }],
+    ['Ctrl-Z', { prompt: 'key', keys: CTRL_Z }],
+    ['SIGINT', { prompt: 'key', signal: 'SIGINT' }],
+    ['SIGTERM', { prompt: 'key', signal: 'SIGTERM' }],
+    ['SIGHUP', { prompt: 'key', signal: 'SIGHUP' }],
+  ])('%s exits with 130 and saves nothing', async (_name, { prompt, keys, signal }) => {
+    const { terminal, expectNothingSaved } = await startLogin(prompt && (await startServer()));
     if (keys) terminal.type(keys);
     if (signal) terminal.signal(signal);
     await expectNothingSaved(130);
@@ -99,11 +101,13 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
 
   // A prompt that redraws the line for each character exceeds these limits. It writes 500 KB for 1,000 characters.
   describe.each([
-    ['key', EXAMPLE, 'the key contains', 0, 21_000],
-    ['base URL', undefined, 'not a base URL', 10_000, 40_000],
-  ])('at the prompt for the %s', (_name, baseUrl, error, shownOfShort, shownOfLong) => {
+    ['key', 'the key contains', 0, 21_000],
+    ['base URL', 'not a base URL', 10_000, 40_000],
+  ])('at the prompt for the %s', (prompt, error, shownOfShort, shownOfLong) => {
+    const start = async () => startLogin(prompt === 'key' ? await startServer() : undefined);
+
     test('1,000 pasted characters are read, and written only if they may be shown', async () => {
-      const { terminal, expectNothingSaved } = await startLogin(baseUrl);
+      const { terminal, expectNothingSaved } = await start();
       const before = terminal.output().length;
       terminal.type(`${'z'.repeat(1_000)} z${ENTER}`);
       await terminal.waitFor(error);
@@ -115,13 +119,22 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     });
 
     test('20,000 pasted characters are refused', async () => {
-      const { terminal, expectNothingSaved } = await startLogin(baseUrl);
+      const { terminal, expectNothingSaved } = await start();
       terminal.type('x'.repeat(20_000));
       await terminal.waitFor('the input is too long');
       await expectNothingSaved(2);
       // After the command has ended, the terminal itself echoes the rest of the paste, each character once.
       expect(terminal.output().length).toBeLessThan(shownOfLong);
     });
+  });
+
+  test('a wrong base URL is reported before the key is asked for', async () => {
+    const machine = await freshMachine();
+    const server = await scriptedServer((_, response) => replyError(response, 404));
+    const terminal = onTerminal(machine, ['login', '--base-url', server.url]);
+    expect(await terminal.exitCode()).toBe(7);
+    expect(terminal.output()).toContain('it usually ends in /v1');
+    expect(terminal.output()).not.toContain(KEY_PROMPT);
   });
 
   test('with --no-input it does not prompt', async () => {

@@ -113,9 +113,9 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   await exited;
 }
 
-/** A reverse proxy for the service at `upstream` (host:port). `location` has more directives for `location /`. */
-export const nginxInFront =
-  (upstream: string, location = ''): Configure =>
+/** An nginx whose `server` block has these directives. */
+export const nginxServer =
+  (directives: (port: number) => string): Configure =>
   (port, directory) =>
     `
 daemon off;
@@ -131,15 +131,22 @@ http {
   uwsgi_temp_path ${directory};
   scgi_temp_path ${directory};
   server {
+    ${directives(port)}
+  }
+}
+`;
+
+/** A reverse proxy for the service at `upstream` (host:port). `location` has more directives for `location /`. */
+export const nginxInFront = (upstream: string, location = ''): Configure =>
+  nginxServer(
+    (port) => `
     listen 127.0.0.1:${port};
     location / {
       proxy_pass http://${upstream};
       proxy_set_header Host $http_host;
       ${location}
-    }
-  }
-}
-`;
+    }`,
+  );
 
 /** A reverse proxy for the service at `upstream` (host:port). `backend` has more directives for the section `backend`. */
 export const haproxyInFront =

@@ -1,11 +1,12 @@
 import type { Client } from '../../client/client.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { followUpCommand, withClient } from '../connection/connect.ts';
+import { isAddressError } from '../errors/address-hint.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { describeError } from '../errors/describe-error.ts';
-import { CliError, usageError } from '../errors/errors.ts';
+import { CallError, CliError, usageError } from '../errors/errors.ts';
 import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
-import { type Connection, maskKey, parseBaseUrl } from '../profiles/profile.ts';
+import { addScheme, type Connection, maskKey, parseBaseUrl } from '../profiles/profile.ts';
 import { checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { promptSecret, promptText, readStdin } from '../prompts/prompt.ts';
@@ -22,7 +23,7 @@ export const login: Command<Options> = {
   options: [
     { flags: '--with-key', description: 'read the key from standard input' },
     { flags: '--allow-http', description: 'allow sending the key to another machine over plain http' },
-    { flags: '--no-verify', description: 'save the key without checking it with the service' },
+    { flags: '--no-verify', description: 'save the key without sending any request' },
   ],
   async run(options, context) {
     const { globals, console, env } = context;
@@ -32,15 +33,16 @@ export const login: Command<Options> = {
     const baseUrl = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
     const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
     checkProtocol(baseUrl, { profile, allowHttp, env });
+    const given = options.withKey ? await readKey(context) : undefined;
+    if (given === undefined) requireKeyPrompt(context);
+    const connectionWith = (key: string): Connection => ({ profile, baseUrl, key, keySource: 'this login' });
+    if (options.verify) await checkAddress(context, connectionWith(''));
     const verify = async (key: string) => {
-      const connection: Connection = { profile, baseUrl, key, keySource: 'this login' };
-      const work = (client: Client) => client.call('listPets', { query: { limit: 1 } });
-      if (options.verify) await withClient(context, connection, work);
+      if (options.verify) await withClient(context, connectionWith(key), listOne);
       return key;
     };
-    const key = options.withKey
-      ? await verify(await readKey(context))
-      : await promptKey(context, `API key for profile ${profile} (${new URL(baseUrl).host})`, verify);
+    const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
+    const key = await (given === undefined ? promptKey(context, message, verify) : verify(given));
     await writeProfile(context, profile, { baseUrl, key, ...(allowHttp && { allowHttp }) });
     const profileOption = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
     console.notice(
@@ -64,12 +66,18 @@ async function promptBaseUrl(context: CommandContext, profile: string): Promise<
   const text = await promptText(
     context,
     'Base URL of the service, such as https://api.example.com/v1',
-    (line) =>
-      parseBaseUrl(line) === undefined
-        ? 'not a base URL: it must start with https:// or http://, and usually ends in /v1'
-        : undefined,
+    baseUrlProblem,
   );
   return checkUrl(text, 'the base URL');
+}
+
+/** Describes what is wrong with a base URL; undefined if it is valid. */
+function baseUrlProblem(text: string): string | undefined {
+  if (parseBaseUrl(text) !== undefined) return undefined;
+  const withScheme = addScheme(text);
+  return withScheme === undefined
+    ? 'not a base URL: it must start with https:// or http://, and usually ends in /v1'
+    : `not a base URL: it must start with https:// or http://; add it: ${withScheme}`;
 }
 
 async function readKey(context: CommandContext): Promise<string> {
@@ -84,6 +92,22 @@ async function readKey(context: CommandContext): Promise<string> {
   return keyIn(text);
 }
 
+const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
+
+/**
+ * Sends one request without a key, so that a wrong base URL is reported before the user types the key, and before the
+ * key is sent there. A refusal, such as 401, is expected.
+ *
+ * @throws CallError if the service cannot be reached at the base URL
+ */
+async function checkAddress(context: CommandContext, connection: Connection): Promise<void> {
+  try {
+    await withClient(context, connection, listOne, { once: true });
+  } catch (error) {
+    if (!(error instanceof CallError) || isAddressError(error, context.clock.now())) throw error;
+  }
+}
+
 const MAX_TRIES = 3;
 
 /** Prompts again if the service rejects the key, so that the base URL does not have to be typed again. */
@@ -92,8 +116,6 @@ async function promptKey(
   message: string,
   verify: (key: string) => Promise<string>,
 ): Promise<string> {
-  const pipe = `pipe the key in: ${followUpCommand(context, 'login')} --with-key < key.txt`;
-  requirePrompt(context, "can't prompt for the key", pipe);
   for (let tries = 1; ; tries++) {
     const key = keyIn(await promptSecret(context, message, keyProblem));
     try {
@@ -104,6 +126,11 @@ async function promptKey(
       context.console.notice(userError.message);
     }
   }
+}
+
+function requireKeyPrompt(context: CommandContext): void {
+  const pipe = `pipe the key in: ${followUpCommand(context, 'login')} --with-key < key.txt`;
+  requirePrompt(context, "can't prompt for the key", pipe);
 }
 
 /** @throws CliError if --no-input is given, or if standard input or standard error is not a terminal */

@@ -19,11 +19,17 @@ import {
   portOf,
   proxyLabel,
 } from '../profiles/profile.ts';
+import { addressHint } from './address-hint.ts';
 import { exitCodes, type UserError, userError } from './codes.ts';
 import { type CallError, systemReason, UNKNOWN_ISSUER } from './errors.ts';
 
 /** Describes an error of the client; undefined for any other error. */
 export function describeCallError(error: unknown, call: CallError, now: number): UserError | undefined {
+  const described = describeClientError(error, call, now);
+  return described && { ...described, hint: addressHint(error, call, now) ?? described.hint };
+}
+
+function describeClientError(error: unknown, call: CallError, now: number): UserError | undefined {
   const { connection } = call;
   const { host: server, protocol } = new URL(connection.baseUrl);
   if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, connection, server);

@@ -36,6 +36,11 @@ export function fileError(action: string, path: string, cause: unknown, hint?: s
 /** The text for several TLS error codes. Errors with this text get a hint of their own. */
 export const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority';
 
+/** The texts for error codes of OpenSSL. Errors with these texts get hints of their own. */
+export const NOT_HTTPS = 'it does not use https';
+export const OTHER_TLS_VERSION = 'it does not support any version of TLS that pets accepts';
+export const TLS_REFUSED = 'it refused the TLS connection';
+
 /** Descriptions of the error codes of the operating system, of TLS and of undici. */
 const REASONS: Record<string, string> = {
   EACCES: 'permission denied',
@@ -54,7 +59,7 @@ const REASONS: Record<string, string> = {
   ENOTFOUND: 'host not found',
   EPERM: 'operation not permitted',
   EPIPE: 'connection closed',
-  EPROTO: 'it does not use https',
+  EPROTO: NOT_HTTPS,
   EROFS: 'the file system is read-only',
   ETIMEDOUT: 'connection timed out',
   CERT_HAS_EXPIRED: 'its certificate has expired',
@@ -72,8 +77,14 @@ const REASONS: Record<string, string> = {
 /** Describes an error of the system or of the network in words. For an unknown code, returns the error's message. */
 export function systemReason(error: unknown): string {
   const { code = '', message } = error as NodeJS.ErrnoException;
-  if (code.startsWith('ERR_SSL_')) return 'it does not use https';
-  return REASONS[code] ?? (message || String(error));
+  return REASONS[code] ?? opensslReason(code) ?? (message || String(error));
+}
+
+function opensslReason(code: string): string | undefined {
+  if (!code.startsWith('ERR_SSL_')) return undefined;
+  if (/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|WRONG_SSL_VERSION/.test(code)) return OTHER_TLS_VERSION;
+  // Only a peer that uses TLS can send an alert.
+  return code.includes('_ALERT_') ? TLS_REFUSED : NOT_HTTPS;
 }
 
 /** Adds the connection that was used to an error. The API key is redacted from the message, but not from the cause. */

@@ -31,7 +31,7 @@ export const Settings = z.object(
 );
 export type Settings = z.infer<typeof Settings>;
 
-/** The service and key that a command uses. The key is only sent to the origin of the base URL. */
+/** The service and key that a command uses. The key is only sent to the origin of the base URL; empty means no key. */
 export type Connection = { profile: ProfileName; baseUrl: string; key: string; keySource: KeySource };
 
 /** Where the key comes from, as shown in messages. */
@@ -61,6 +61,12 @@ export function parseBaseUrl(text: string): string | undefined {
   return url.href.replace(/\/+$/, '');
 }
 
+/** The base URL with https://, or with http:// for this machine; undefined if the text needs more than a scheme. */
+export function addScheme(text: string): string | undefined {
+  const url = text.includes('://') ? undefined : parseBaseUrl(`https://${text}`);
+  return url && isLoopbackUrl(new URL(url)) ? parseBaseUrl(`http://${text}`) : url;
+}
+
 /** Whether a URL refers to this machine. Plain http to another machine needs the permission of the user. */
 export const isLoopbackUrl = (url: URL): boolean => LOOPBACK_NAME_PATTERN.test(url.hostname);
 
@@ -73,11 +79,12 @@ export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice
  */
 export const redactKey = (text: string, key: string): string => createRedactor(key)(text);
 
-/** A key with fewer characters could match ordinary text, so it is masked only after `Bearer`. */
+/** A key with fewer characters could be part of an ordinary word, so it is masked only if it is a word of its own. */
 const MIN_KEY_LENGTH = 6;
 
 /** Returns a function that does the same as `redactKey` for one key, and is faster if there are many texts. */
 export function createRedactor(key: string): (text: string) => string {
+  if (key === '') return (text) => text;
   const forms: string[] = [];
   // Longer forms come first, because a shorter form may be a prefix of a longer one.
   for (const form of [`Bearer ${key}`, key]) {
@@ -87,8 +94,7 @@ export function createRedactor(key: string): (text: string) => string {
     }
   }
   forms.push(JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key);
-  const usable = key.length < MIN_KEY_LENGTH ? [`Bearer ${key}`] : forms;
-  const pattern = usable.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
-  const anyForm = new RegExp(pattern, 'gi');
+  const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
+  const anyForm = new RegExp(key.length < MIN_KEY_LENGTH ? `(?<!\\w)(?:${pattern})(?!\\w)` : pattern, 'gi');
   return (text) => text.replace(anyForm, () => maskKey(key));
 }

@@ -1,6 +1,7 @@
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { CliError, usageError } from '../errors/errors.ts';
 import {
+  addScheme,
   type Connection,
   isLoopbackUrl,
   type KeySource,
@@ -81,13 +82,14 @@ export function resolveConnection(sources: Sources): Resolved {
 /** Normalizes a base URL. `source` names the setting in the error. @throws CliError if the URL is invalid */
 export function checkUrl(text: string, source: string): string {
   const url = parseBaseUrl(text);
-  if (url === undefined) {
-    throw usageError(
-      `${source} must be an http(s) URL without user, query or fragment`,
-      'for example https://api.example.com/v1',
-    );
-  }
-  return url;
+  if (url !== undefined) return url;
+  const withScheme = addScheme(text);
+  if (withScheme !== undefined)
+    throw usageError(`${source} must start with https:// or http://`, `add it: ${withScheme}`);
+  throw usageError(
+    `${source} must be an http(s) URL without user, query or fragment`,
+    'for example https://api.example.com/v1',
+  );
 }
 
 /**

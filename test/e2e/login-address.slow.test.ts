@@ -1,0 +1,119 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine } from '../helpers/pets.ts';
+import { hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { AUTHORITY, TLS_DIRECTORY, tlsServer } from '../helpers/tls-server.ts';
+
+// These tests run `pets login` with addresses of servers of other projects that do not accept its requests.
+
+const ENV = { NODE_EXTRA_CA_CERTS: AUTHORITY };
+const CERTIFICATE = `
+  ssl_certificate ${join(TLS_DIRECTORY, 'localhost.pem')};
+  ssl_certificate_key ${join(TLS_DIRECTORY, 'server.key')};`;
+
+const hasFaketime = () => spawnSync('faketime', ['--version']).error === undefined;
+
+/** Logs in with this base URL. Returns the exit code and the error. */
+async function login(baseUrl: string) {
+  const machine = await freshMachine();
+  const args = ['login', '--with-key', '--base-url', baseUrl, '--json'];
+  const { code, stderr } = await machine.command(args, { env: ENV, stdin: 'pets_secret_key' });
+  return { code, error: JSON.parse(stderr).error };
+}
+
+const startNginx = (directives: (port: number) => string) => startProxy('nginx', nginxServer(directives));
+
+describe.skipIf(!hasProxy('nginx'))('nginx', () => {
+  test.each([
+    [
+      'a client certificate is required',
+      `ssl_verify_client on; ssl_client_certificate ${AUTHORITY};`,
+      'https',
+      7,
+      'No required SSL certificate was sent',
+      'pets cannot send a client certificate',
+    ],
+    [
+      'plain http is sent to a TLS port',
+      '',
+      'http',
+      7,
+      'The plain HTTP request was sent to HTTPS port',
+      'use the base URL https://localhost:PORT/v1',
+    ],
+    [
+      'only old versions of TLS are supported',
+      'ssl_protocols TLSv1 TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;',
+      'https',
+      6,
+      'it does not support any version of TLS that pets accepts',
+      'must support TLS 1.2 or newer',
+    ],
+  ])('%s', async (_name, directives, scheme, exitCode, message, hint) => {
+    const port = await startNginx(
+      (free) => `listen 127.0.0.1:${free} ssl; ${CERTIFICATE} ${directives} return 200 '[]';`,
+    );
+    const { code, error } = await login(`${scheme}://localhost:${port}/v1`);
+    expect([code, error.message, error.hint]).toEqual([
+      exitCode,
+      expect.stringContaining(message),
+      expect.stringContaining(hint.replace('PORT', String(port))),
+    ]);
+  });
+
+  test('a redirect to https names the https address', async () => {
+    const port = await startNginx(
+      (free) => `listen 127.0.0.1:${free}; return 301 https://$host:8443$request_uri;`,
+    );
+    const { code, error } = await login(`http://localhost:${port}/v1`);
+    expect([code, error.hint]).toEqual([7, 'use the base URL https://localhost:8443/v1']);
+  });
+
+  test('https to a port for plain http', async () => {
+    const port = await startNginx((free) => `listen 127.0.0.1:${free}; return 200 '[]';`);
+    const { code, error } = await login(`https://localhost:${port}/v1`);
+    expect([code, error.hint]).toEqual([6, `use the base URL http://localhost:${port}/v1`]);
+  });
+});
+
+describe.skipIf(!hasProxy('haproxy'))('HAProxy', () => {
+  test.each([
+    ['a client certificate is required', 'https', 'client certificate, which pets cannot send'],
+    ['plain http is sent to a TLS port', 'http', 'if the service uses https, use the base URL https://'],
+  ])('%s', async (_name, scheme, hint) => {
+    const port = await startProxy('haproxy', (free, directory) => {
+      const both = join(directory, 'both.pem');
+      const parts = ['localhost.pem', 'server.key'].map((name) => readFileSync(join(TLS_DIRECTORY, name)));
+      writeFileSync(both, parts.join(''));
+      return `
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+frontend front
+  bind 127.0.0.1:${free} ssl crt ${both} ca-file ${AUTHORITY} verify required
+  http-request return status 200
+`;
+    });
+    const { code, error } = await login(`${scheme}://localhost:${port}/v1`);
+    expect([code, error.message, error.hint]).toEqual([
+      6,
+      expect.stringContaining('connection closed'),
+      expect.stringContaining(hint),
+    ]);
+  });
+});
+
+test.skipIf(!hasFaketime())('with a clock that is behind, the hint shows its time', async () => {
+  const { port, connections } = await tlsServer('localhost');
+  const machine = await freshMachine();
+  // The certificate is valid from 2020.
+  const line = `faketime 2019-06-01 "$NODE" "$PETS" login --with-key --base-url https://localhost:${port}/v1`;
+  const { code, stderr } = await machine.shell(line, { env: ENV, stdin: 'pets_secret_key' });
+  expect([code, connections()]).toEqual([6, 1]);
+  expect(stderr).toContain('its certificate is not valid yet');
+  expect(stderr).toContain('check the clock of this machine, which shows 2019-06-0');
+});
