@@ -1,5 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import * as z from 'zod/mini';
+import { int64 } from '../../contract/int64.ts';
 import { type NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { Instant, Sha256 } from '../../store/stored-json.ts';
 
@@ -68,6 +69,11 @@ const entry = {
   goneSince: z.optional(Instant),
   /** The idempotency key that was sent. Only entries from version 0.1 have this field; others use the derived key. */
   idempotencyKey: z.optional(z.string()),
+  /**
+   * The highest id that the run knew before it sent the row. Missing if the run knew no id, if an id was not an int64,
+   * and in entries from earlier versions.
+   */
+  highestId: z.optional(int64),
 };
 const RowFailure = z.object({ code: z.string(), message: z.string(), status: z.optional(z.int()) });
 
@@ -77,7 +83,13 @@ export const LedgerRecord = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('notSent'), ...entry }),
   z.object({ kind: z.literal('added'), ...entry, pet: ReceivedPet }),
   z.object({ kind: z.literal('failed'), ...entry, error: RowFailure }),
-  z.object({ kind: z.literal('unknown'), ...entry, message: z.string() }),
+  z.object({
+    kind: z.literal('unknown'),
+    ...entry,
+    message: z.string(),
+    /** The ids of animals that may be the row's, after a comparison with the inventory. */
+    candidates: z.optional(z.array(ReceivedPet.shape.id)),
+  }),
   z.object({ kind: z.literal('finished'), at: Instant }),
 ]);
 export type LedgerRecord = z.infer<typeof LedgerRecord>;

@@ -53,7 +53,7 @@ export function plan(
     copies.set(hash, n);
     return { line, pet, hash, n, status: 'new', entry: undefined };
   });
-  const unmatched = groupByHash(entries);
+  const unmatched = groupBy(entries, ({ hash }) => hash);
   /** The numbers and entries of equal rows by hash, in the order of the rows. */
   const matches = new Map<string, Pick<PlannedRow, 'n' | 'entry'>[]>();
   for (const [hash, known] of unmatched) {
@@ -74,12 +74,13 @@ export function plan(
   return { rows: planned, counts, gone: [...unmatched.values()].flat() };
 }
 
-function groupByHash(entries: Iterable<LedgerEntry>): Map<string, LedgerEntry[]> {
-  const groups = new Map<string, LedgerEntry[]>();
-  for (const entry of entries) {
-    const equal = groups.get(entry.hash);
-    if (equal) equal.push(entry);
-    else groups.set(entry.hash, [entry]);
+/** Groups items by a key, in the order of the items. */
+export function groupBy<Item>(items: Iterable<Item>, keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group) group.push(item);
+    else groups.set(keyOf(item), [item]);
   }
   return groups;
 }
