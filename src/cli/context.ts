@@ -15,6 +15,8 @@ export type Context = {
   stderr: OutputStream;
   platform: NodeJS.Platform;
   homeDirectory: string;
+  /** The system's directory for temporary files. */
+  temporaryDirectory: string;
   pid: number;
   /** The current time, in milliseconds since the epoch. */
   clock: SteadyClock;

@@ -1,4 +1,4 @@
-import { homedir, userInfo } from 'node:os';
+import { homedir, tmpdir, userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../contract/clock.ts';
 import type { Context } from './context.ts';
@@ -30,6 +30,7 @@ export function createProcessContext(): Context {
     platform: process.platform,
     // With an empty HOME, files would be created in the working directory.
     homeDirectory: homedir() || userInfo().homedir,
+    temporaryDirectory: tmpdir(),
     pid: process.pid,
     clock: systemClock,
     sleep,

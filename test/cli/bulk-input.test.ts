@@ -144,10 +144,14 @@ test('up to ten fields that are not sent are listed, without those that have no 
   await run({ stderr: `does not have them: ${names.slice(0, 10).join(', ')}; no row` });
 });
 
-test('if the state directory is not writable, the input is still checked, and nothing is sent', async () => {
+test('if no state directory is writable, the input is still checked, and nothing is sent', async () => {
   const { run, directory } = await bulkAdd();
   await writeFile(join(directory, 'blocked'), '');
-  const blocked: Step = { env: { XDG_STATE_HOME: join(directory, 'blocked') }, isOffline: true };
+  const blocked: Step = {
+    env: { XDG_STATE_HOME: join(directory, 'blocked') },
+    temporaryDirectory: join(directory, 'blocked'),
+    isOffline: true,
+  };
   await run(
     { ...blocked, args: '--dry-run' },
     { ...blocked, args: '--json', code: 1, stdout: '', error: { code: 'file_error' } },

@@ -289,7 +289,7 @@ describe('files', () => {
     expect(await refusalOf(open(animals(2), { files }))).toMatchObject({
       code: 'file_error',
       message: `cannot write ${options.directory}: ${reason}`,
-      hint: expect.stringMatching(`^${fix}; .*XDG_STATE_HOME`),
+      hint: expect.stringMatching(`^${fix}; .*PETS_STATE_DIR`),
     });
     expect(await find('')).not.toContainEqual(expect.stringMatching(/(ledger|pointer)\./));
     isBroken = false;

@@ -41,6 +41,15 @@ test('is not created before another command has created the state directory', as
   expect(await readdir(homeDirectory)).toEqual([]);
 });
 
+test('is never in a directory that replaces an unwritable state directory', async () => {
+  const runtime = await temporaryDirectory();
+  await mkdir(join(runtime, 'pets'), { mode: 0o700 });
+  const context = { platform: 'linux', homeDirectory: '/proc/nohome' } as const;
+  expect(compileCacheDirectory({ ...context, env: { XDG_RUNTIME_DIR: runtime } })).toBeUndefined();
+  const own = { PETS_STATE_DIR: join(runtime, 'pets') };
+  expect(compileCacheDirectory({ ...context, env: own })).toBe(join(runtime, 'pets', 'compiled', version));
+});
+
 const isUnix = process.getuid !== undefined;
 
 type Directories = { state: string; compiled: string };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { configDirectory, dataDirectory } from '../../src/cli/profiles/paths.ts';
+import { configDirectory, dataDirectory, stateDirectories } from '../../src/cli/profiles/paths.ts';
 
 test.each([
   ['linux', {}, '/home/ada/.config/pets', '/home/ada/.local/share/pets/store'],
@@ -28,5 +28,23 @@ test.each([
   (platform, env, config, data) => {
     const context = { platform, env, homeDirectory: '/home/ada' };
     expect([configDirectory(context), dataDirectory(context)]).toEqual([config, data]);
+  },
+);
+
+const TEMPORARY = `/tmp/pets-state-${process.geteuid?.() ?? 'user'}`;
+
+test.each([
+  ['linux', {}, ['/home/ada/.local/state/pets', TEMPORARY]],
+  ['darwin', {}, ['/home/ada/Library/Application Support/pets/state', TEMPORARY]],
+  ['win32', { LOCALAPPDATA: '/l' }, ['/l/pets/state', TEMPORARY]],
+  ['linux', { XDG_STATE_HOME: '/s', XDG_RUNTIME_DIR: '/run' }, ['/s/pets', '/run/pets', TEMPORARY]],
+  ['linux', { XDG_RUNTIME_DIR: 'run' }, ['/home/ada/.local/state/pets', TEMPORARY]],
+  ['linux', { PETS_STATE_DIR: '/mine', XDG_STATE_HOME: '/s', XDG_RUNTIME_DIR: '/run' }, ['/mine']],
+  ['linux', { PETS_STATE_DIR: '' }, ['/home/ada/.local/state/pets', TEMPORARY]],
+] as [NodeJS.Platform, Record<string, string>, string[]][])(
+  'on %s with %j, the state directories are %j, and only the first one is not temporary',
+  (platform, env, paths) => {
+    const context = { platform, env, homeDirectory: '/home/ada', temporaryDirectory: '/tmp' };
+    expect(stateDirectories(context)).toEqual(paths.map((path, i) => ({ path, isTemporary: i > 0 })));
   },
 );

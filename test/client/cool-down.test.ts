@@ -12,11 +12,12 @@ const MAX_AHEAD = 25 * HOUR;
 async function machine() {
   const directory = await temporaryDirectory();
   const clock = manualClock();
-  const group = join(directory, 'group');
-  await mkdir(group);
+  const group = join(directory, 'services', 'group');
+  await mkdir(group, { recursive: true });
   return {
     clock,
-    process: () => createCoolDown(createSharedFlags(directory, clock), 'group', clock),
+    process: () =>
+      createCoolDown(createSharedFlags([{ path: directory, isTemporary: false }], clock), 'group', clock),
     names: async () => (await readdir(group)).sort(),
     /** Creates flags without `createCoolDown`. */
     create: (...names: (string | number)[]) =>

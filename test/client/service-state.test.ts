@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { createSharedFlags } from '../../src/client/shared-flags.ts';
@@ -13,8 +14,12 @@ async function machine() {
   const directory = await temporaryDirectory();
   const clock = manualClock();
   const process = (baseUrl = `${ORIGIN}/v1`, key = KEY) =>
-    createServiceState({ baseUrl, key }, createSharedFlags(directory, clock), clock);
-  return { directory, clock, process };
+    createServiceState(
+      { baseUrl, key },
+      createSharedFlags([{ path: directory, isTemporary: false }], clock),
+      clock,
+    );
+  return { directory: join(directory, 'services'), clock, process };
 }
 
 /** The names of all files and directories below a directory. */

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { RateLimitError } from '../../src/client/errors.ts';
 import { createSharedFlags, type SharedFlags } from '../../src/client/shared-flags.ts';
@@ -14,7 +13,7 @@ type Step = { status: number; headers?: (clock: ManualClock) => Record<string, s
 
 /** Starts a service that responds to the first requests with `steps`, and then with success. `process()` creates a client. */
 async function machine(...steps: Step[]) {
-  const directory = join(await temporaryDirectory(), 'services');
+  const directory = await temporaryDirectory();
   const clock = manualClock();
   const arrivals: number[] = [];
   const server = await scriptedServer((request, response, count) => {
@@ -27,7 +26,7 @@ async function machine(...steps: Step[]) {
       ...headers?.(clock),
     });
   });
-  const flags = () => createSharedFlags(directory, clock);
+  const flags = () => createSharedFlags([{ path: directory, isTemporary: false }], clock);
   const process = (options: TestClientOptions = {}) =>
     testClient(server.url, { clock, flags: flags(), ...options });
   /** A process that does not wait or retry. */

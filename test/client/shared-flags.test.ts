@@ -1,5 +1,18 @@
-import { mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createSharedFlags } from '../../src/client/shared-flags.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -12,7 +25,12 @@ async function processes() {
   const home = await temporaryDirectory();
   const directory = join(home, 'state', 'pets', 'services');
   const clock = manualClock();
-  return { home, directory, clock, process: () => createSharedFlags(directory, clock) };
+  return {
+    home,
+    directory,
+    clock,
+    process: () => createSharedFlags([{ path: dirname(directory), isTemporary: false }], clock),
+  };
 }
 
 const sorted = (names: string[]) => [...names].sort();
@@ -56,6 +74,100 @@ test('a group or file that has not changed for 30 days is deleted when a group i
   expect(sorted(await readdir(directory))).toEqual(['a file', 'link', 'old', 'young']);
   process().set('new', 'a');
   expect(sorted(await readdir(directory))).toEqual(['link', 'new', 'young']);
+});
+
+describe('flags in several directories', () => {
+  async function directories() {
+    const home = await temporaryDirectory();
+    const first = { path: join(home, 'first'), isTemporary: false };
+    const second = { path: join(home, 'second'), isTemporary: true };
+    let failures = 0;
+    const onUnwritable = () => failures++;
+    const process = () => createSharedFlags([first, second], manualClock(), onUnwritable);
+    return { home, first: first.path, second: second.path, process, failures: () => failures };
+  }
+  type Directories = Awaited<ReturnType<typeof directories>>;
+
+  test('are written only to the first one', async () => {
+    const { home, process, failures } = await directories();
+    process().set('group', 'a');
+    expect([await readdir(home), failures()]).toEqual([['first'], 0]);
+  });
+
+  test.each<[string, (place: Directories) => Promise<unknown>]>([
+    ['is a file', ({ first }) => writeFile(first, '')],
+    ['is below /proc, where mkdir fails with ENOENT', ({ first }) => symlink('/proc/missing', first)],
+    [
+      'does not accept the flag',
+      async ({ first }) => {
+        await mkdir(join(first, 'services'), { recursive: true });
+        await writeFile(join(first, 'services', 'group'), '');
+      },
+    ],
+  ])('are written to the second one, with mode 0700, if the first one %s', async (_what, prepare) => {
+    const place = await directories();
+    await prepare(place);
+    place.process().set('group', 'a');
+    expect(place.process().list('group')).toEqual(['a']);
+    expect((await stat(place.second)).mode & 0o777).toBe(0o700);
+    place.process().remove('group', 'a');
+    expect(place.process().list('group')).toEqual([]);
+    expect(place.failures()).toBe(0);
+  });
+
+  test('are read from both', async () => {
+    const { first, process } = await directories();
+    process().set('group', 'a');
+    await rename(first, `${first}.moved`);
+    await writeFile(first, '');
+    process().set('group', 'b');
+    await rm(first);
+    await rename(`${first}.moved`, first);
+    expect(sorted(process().list('group'))).toEqual(['a', 'b']);
+  });
+
+  test('the parent of a temporary directory is not created', async () => {
+    const home = await temporaryDirectory();
+    const path = join(home, 'missing', 'pets');
+    createSharedFlags([{ path, isTemporary: true }], manualClock()).set('group', 'a');
+    expect(await readdir(home)).toEqual([]);
+  });
+
+  const isUnix = process.getuid !== undefined;
+  test
+    .runIf(isUnix)
+    .each<[string, (place: Directories) => Promise<unknown>]>([
+      ['is a symbolic link', ({ home, second }) => symlink(join(home, 'target'), second)],
+      ['has permissions for the group', async ({ second }) => mkdir(second).then(() => chmod(second, 0o710))],
+      ['has permissions for others', async ({ second }) => mkdir(second).then(() => chmod(second, 0o707))],
+      ['is a file', ({ second }) => writeFile(second, '')],
+      ...(process.getuid?.() === 0
+        ? [
+            [
+              'belongs to another user',
+              ({ second }: Directories) =>
+                mkdir(second, { mode: 0o700 }).then(() => chown(second, 12_345, 12_345)),
+            ] as [string, (place: Directories) => Promise<unknown>],
+          ]
+        : []),
+    ])('are neither written to nor read from a temporary directory that %s', async (_what, prepare) => {
+    const place = await directories();
+    await mkdir(join(place.home, 'target', 'services', 'group'), { recursive: true });
+    await writeFile(place.first, '');
+    await prepare(place);
+    const content = async () => [
+      await readdir(place.home, { recursive: true }),
+      (await lstat(place.second)).mode,
+    ];
+    const before = await content();
+    const flags = place.process();
+    flags.set('group', 'a');
+    expect([flags.list('group'), place.process().list('group'), place.failures()]).toEqual([['a'], [], 1]);
+    expect(await content()).toEqual(before);
+    await mkdir(join(place.second, 'services', 'group'), { recursive: true }).catch(() => {});
+    await writeFile(join(place.second, 'services', 'group', 'foreign'), '').catch(() => {});
+    expect(place.process().list('group')).toEqual([]);
+  });
 });
 
 describe('if the directory cannot be used, each process keeps its own flags', () => {

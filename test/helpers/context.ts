@@ -92,6 +92,8 @@ export type TerminalOptions = {
   env?: Record<string, string>;
   /** The content of files that are created in the configuration directory, by name. */
   files?: Record<string, string>;
+  /** The system's directory for temporary files, which is a new directory by default. */
+  temporaryDirectory?: string;
   /** Called instead of waiting. `raise` sends a signal to the program. */
   onSleep?: (milliseconds: number, raise: (signal: Signal) => void) => void;
 };
@@ -106,7 +108,7 @@ export async function runInTerminal(argv: readonly string[], options?: TerminalO
 /** Like `runInTerminal`, but returns the running program, for example to send signals to it. */
 export async function startInTerminal(
   argv: readonly string[],
-  { columns, env = {}, files = {}, onSleep }: TerminalOptions = {},
+  { columns, env = {}, files = {}, temporaryDirectory: temporary, onSleep }: TerminalOptions = {},
 ) {
   const clock = manualClock();
   const home = await temporaryDirectory();
@@ -116,6 +118,7 @@ export async function startInTerminal(
     env: { PETS_CONFIG_DIR: home, ...env },
     platform: 'linux',
     homeDirectory: home,
+    temporaryDirectory: temporary ?? home,
     pid: 1,
     clock,
     async sleep(milliseconds, signal) {

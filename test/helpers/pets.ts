@@ -80,6 +80,7 @@ export async function makeMachine(): Promise<{ machine: Machine; dispose(): Prom
     startProgram(args, options = {}) {
       const program = startProgram(args, {
         homeDirectory: home,
+        temporaryDirectory: home,
         ...options,
         env: { ...env, ...options.env },
       });

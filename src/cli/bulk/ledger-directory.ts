@@ -47,7 +47,7 @@ export const idOf = (baseUrl: string, pathOrSha256: string): string =>
     .digest('hex')
     .slice(0, 32);
 
-export const ledgerDirectory = (place: LedgerPlace, id: string): string =>
+export const ledgerDirectory = (place: Pick<LedgerPlace, 'directory'>, id: string): string =>
   join(place.directory, 'ledgers', id);
 
 /** Returns the id of the ledger that a path or content uses. @throws CliError if `pointer.json` is damaged */

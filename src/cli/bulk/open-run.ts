@@ -156,7 +156,7 @@ function describePlaceError(directory: string, error: unknown): unknown {
   if (error instanceof CliError) return error;
   const fix = errnoOf(error) === 'ENOSPC' ? 'free some disk space' : 'make the directory writable';
   // A new state directory has no ledgers, so the rows of earlier runs would be added again.
-  const hint = `${fix}; or, if no row of this input was added yet, set XDG_STATE_HOME to a writable directory on a local disk`;
+  const hint = `${fix}; or, if no row of this input was added yet, set PETS_STATE_DIR to a writable directory on a local disk`;
   if (error instanceof LockError)
     return new CliError(error.message, { code: 'file_error', hint, cause: error });
   return errnoOf(error) === undefined ? error : fileError('write', directory, error, hint);

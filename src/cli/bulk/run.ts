@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError, OutcomeUnknownError, RateLimitError } from '../../client/errors.ts';
 import { hashKey } from '../../store/keys/keys.ts';
@@ -9,10 +8,10 @@ import type { Context } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { CallError, CliError, usageError } from '../errors/errors.ts';
 import { shellQuote } from '../output/shell-words.ts';
-import { stateDirectory } from '../profiles/paths.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { type InputOptions, readPetFile } from '../rows/read-pet-file.ts';
+import { chooseBulkDirectory } from './choose-directory.ts';
 import { dryRun } from './dry-run.ts';
 import { type BulkRun, openRun } from './open-run.ts';
 import { countKind, type PlannedRow } from './plan.ts';
@@ -55,7 +54,11 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     return exitCodes.ok;
   }
   const options = {
-    directory: join(stateDirectory(context), 'bulk'),
+    directory: chooseBulkDirectory(context, {
+      baseUrl: connection.baseUrl,
+      input,
+      dryRun: request.dryRun === true,
+    }),
     files: realFileSystem,
     now: clock.now(),
     random: randomBytes,

@@ -1,18 +1,16 @@
-import { join } from 'node:path';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError } from '../../client/errors.ts';
-import { createSharedFlags } from '../../client/shared-flags.ts';
 import { CallError } from '../errors/errors.ts';
 import type { StatusLine } from '../output/console.ts';
 import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/reporting.ts';
 import { shellQuote } from '../output/shell-words.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
-import { stateDirectory } from '../profiles/paths.ts';
 import { type Connection, createRedactor } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
 import { version } from '../program/compile-cache.ts';
 import { proxyFor } from './proxy.ts';
+import { openSharedFlags } from './state.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
 export function connectionFor(context: CommandContext): Connection {
@@ -54,7 +52,7 @@ export type ClientSettings = {
  * Calls `work` with a client, and closes the client afterwards. Ctrl-C and termination signals interrupt the client.
  *
  * @throws CallError if `work` throws; its cause is the error of `work`
- * @throws CliError if an environment variable contains an invalid proxy URL
+ * @throws CliError if an environment variable contains an invalid proxy URL, or PETS_STATE_DIR is not writable
  */
 export async function withClient<Result>(
   context: CommandContext,
@@ -84,7 +82,7 @@ export async function withClient<Result>(
     userAgent: `pets/${version}`,
     redact,
     proxy: proxy?.address,
-    flags: createSharedFlags(join(stateDirectory(context), 'services'), clock),
+    flags: openSharedFlags(context),
     clock,
     random,
     ...createWaitReporter(context, showWait),

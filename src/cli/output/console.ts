@@ -42,6 +42,7 @@ export function createConsole(context: Context, { json, color }: { json: boolean
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
   const redactors = new Map<string, (text: string) => string>();
   const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
+  const notices = new Set<string>();
   let isStatusShown = false;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
@@ -66,6 +67,12 @@ export function createConsole(context: Context, { json, color }: { json: boolean
     const redacted = redactAll(text);
     const isWrapped = indent !== undefined && stderr.isTTY === true;
     stderr.write(`${isWrapped ? wrapText(redacted, errorColumns(), indent) : redacted}\n`);
+  }
+
+  /** Prints a note on stderr. Control characters in the text are escaped. */
+  function notice(text: string): void {
+    notices.add(text);
+    event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
   }
 
   /** Writes text to stdout unchanged. @throws OutputError */
@@ -97,9 +104,11 @@ export function createConsole(context: Context, { json, color }: { json: boolean
     redact: (key: string) => redactors.set(key, createRedactor(key)),
     hasStatus,
     status,
-    /** Prints a note on stderr. Control characters in the text are escaped. */
-    notice: (text: string) =>
-      event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2),
+    notice,
+    /** Like `notice`, but does nothing if this command has printed the same note before. */
+    noticeOnce(text: string): void {
+      if (!notices.has(text)) notice(text);
+    },
     event,
   };
 }

@@ -1,4 +1,5 @@
 import { isAbsolute, join } from 'node:path';
+import type { StateDirectory } from '../../system/state-directory.ts';
 import type { Context } from '../context.ts';
 
 /** The parts of the context that determine where a user's files are. */
@@ -28,7 +29,25 @@ export const configDirectory = (context: HomeContext): string =>
 export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');
 
 /** The directory for the rate-limit state of services, the ledgers of bulk adds, and the compile cache. */
-export const stateDirectory = (context: HomeContext): string => directory(context, 'state');
+export const stateDirectory = (context: HomeContext): string =>
+  context.env['PETS_STATE_DIR'] || directory(context, 'state');
+
+/**
+ * The state directory, and the directories to use if it is not writable, in this order. The compile cache is only ever
+ * in the first. PETS_STATE_DIR replaces all of them.
+ */
+export function stateDirectories(
+  context: HomeContext & Pick<Context, 'temporaryDirectory'>,
+): [StateDirectory, ...StateDirectory[]] {
+  const { env, temporaryDirectory } = context;
+  const normal = { path: stateDirectory(context), isTemporary: false };
+  if (env['PETS_STATE_DIR']) return [normal];
+  const runtime = env['XDG_RUNTIME_DIR'];
+  const places = runtime && isAbsolute(runtime) ? [join(runtime, 'pets')] : [];
+  // The name has the user id, because all users of a machine may share the directory for temporary files.
+  places.push(join(temporaryDirectory, `pets-state-${process.geteuid?.() ?? 'user'}`));
+  return [normal, ...places.map((path) => ({ path, isTemporary: true }))];
+}
 
 function directory({ env, platform, homeDirectory }: HomeContext, kind: Kind): string {
   const base = env[XDG[kind]];

@@ -1,7 +1,8 @@
-import { lstatSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import { makeDirectorySync } from '../../system/directories.ts';
+import { isOwnDirectory } from '../../system/state-directory.ts';
 import { type HomeContext, stateDirectory } from '../profiles/paths.ts';
 
 export const { version } = manifest;
@@ -42,9 +43,4 @@ export function compileCacheDirectory(context: HomeContext): string | undefined 
   }
 }
 
-/** Whether this is a directory that only this user can write to. On Windows, parent directories control access. */
-function isPrivate(path: string): boolean {
-  const stats = lstatSync(path);
-  if (!stats.isDirectory()) return false;
-  return process.geteuid === undefined || (stats.uid === process.geteuid() && (stats.mode & 0o022) === 0);
-}
+const isPrivate = (path: string): boolean => isOwnDirectory(path, 0o022);

@@ -115,8 +115,10 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_STRICT: 'set to 1 to refuse responses that do not match the specification, like --strict',
   PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
   PETS_CONFIG_DIR: 'directory for profiles',
+  PETS_STATE_DIR: 'directory for state: cool-downs, and which rows of a file were added',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
+  XDG_RUNTIME_DIR: 'base directory for state if the state directory is not writable',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
     'proxies (lower case works too); never used for services on this machine',
   NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',

@@ -1,0 +1,36 @@
+import { createSharedFlags, type SharedFlags } from '../../client/shared-flags.ts';
+import { prepareStateDirectory, type StateDirectory } from '../../system/state-directory.ts';
+import { usageError } from '../errors/errors.ts';
+import { stateDirectories } from '../profiles/paths.ts';
+import type { CommandContext } from '../program/command.ts';
+
+/**
+ * The first state directory that is writable, created if it is missing; undefined if none is writable.
+ *
+ * @throws CliError if PETS_STATE_DIR is not writable
+ */
+export function writableStateDirectory(context: CommandContext): StateDirectory | undefined {
+  const writable = stateDirectories(context).find(prepareStateDirectory);
+  const given = context.env['PETS_STATE_DIR'];
+  if (writable === undefined && given)
+    throw usageError(
+      `PETS_STATE_DIR is not a writable directory: ${given}`,
+      'set it to a directory that you can write to, or unset it',
+    );
+  return writable;
+}
+
+/**
+ * The flags that all commands of this user share. If they cannot be stored, prints one notice per command.
+ *
+ * @throws CliError if PETS_STATE_DIR is not writable
+ */
+export function openSharedFlags(context: CommandContext): SharedFlags {
+  const directories = stateDirectories(context);
+  const warn = () =>
+    context.console.noticeOnce(
+      `pets commands cannot wait for rate limits together, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
+    );
+  if (writableStateDirectory(context) === undefined) warn();
+  return createSharedFlags(directories, context.clock, warn);
+}

@@ -1,0 +1,94 @@
+import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startProgram } from '../helpers/context.ts';
+import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+/** A user whose home directory cannot be created, and a service. `limit` is the number of requests before a 429. */
+async function homeless({ limit = Number.POSITIVE_INFINITY } = {}) {
+  const temporary = await temporaryDirectory();
+  const server = await scriptedServer((_, response, count) => {
+    if (count > limit) replyError(response, 429, 'rate_limited', { 'Retry-After': '30' });
+    else reply(response, 200, []);
+  });
+  async function run(argv: readonly string[], env: Record<string, string> = {}) {
+    const { ended, stderr } = startProgram(argv, {
+      env: { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_key', ...env },
+      homeDirectory: '/proc/nohome',
+      temporaryDirectory: temporary,
+    });
+    const code = await ended;
+    return { code, stderr: stderr() };
+  }
+  return { temporary, fallback: join(temporary, `pets-state-${process.geteuid?.()}`), server, run };
+}
+
+const LIST = ['list', '--json', '--max-wait', '0'];
+
+/** How many notes in the output say that no directory is writable. */
+const noticesIn = (stderr: string) => stderr.split('none of these directories is writable').length - 1;
+
+test.each(['the directory for temporary files', 'XDG_RUNTIME_DIR', 'PETS_STATE_DIR'])(
+  'without a home directory, 14 commands in a row with --max-wait 0 send one request after the limit: %s',
+  async (place) => {
+    const { server, run, temporary, fallback } = await homeless({ limit: 2 });
+    const own = await temporaryDirectory();
+    const env: Record<string, string> = place.includes('_') ? { [place]: own } : {};
+    const results = [];
+    for (let i = 0; i < 16; i++) results.push(await run(LIST, env));
+    expect(results.map(({ code }) => code)).toEqual([0, 0, ...Array(14).fill(5)]);
+    expect(server.requests).toHaveLength(3);
+    expect(results.map(({ stderr }) => noticesIn(stderr))).toEqual(Array(16).fill(0));
+    const used = { XDG_RUNTIME_DIR: join(own, 'pets'), PETS_STATE_DIR: own }[place] ?? fallback;
+    expect(await readdir(used)).toEqual(['services']);
+    expect(await readdir(temporary)).toEqual(used === fallback ? [expect.stringContaining('state')] : []);
+  },
+);
+
+test.runIf(process.getuid !== undefined).each<[string, (path: string) => Promise<unknown>]>([
+  ['a file', (path) => writeFile(path, '')],
+  ['a symbolic link', async (path) => symlink(await temporaryDirectory(), path)],
+  ['open to others', (path) => mkdir(path).then(() => chmod(path, 0o755))],
+])(
+  'if nothing is writable, because the last directory is %s, each command prints one note and works',
+  async (_what, prepare) => {
+    const { fallback, run } = await homeless();
+    await prepare(fallback);
+    for (const argv of [['list'], ['list', '--json'], ['list', '--all']]) {
+      const { code, stderr } = await run(argv);
+      expect([code, noticesIn(stderr)]).toEqual([0, 1]);
+      expect(stderr).toContain(`/proc/nohome/.local/state/pets, ${fallback}. Set PETS_STATE_DIR`);
+    }
+  },
+);
+
+test('pets profiles --check prints the note once for several profiles', async () => {
+  const { fallback, run, server } = await homeless();
+  await writeFile(fallback, '');
+  const config = await temporaryDirectory();
+  for (const name of ['prod', 'staging'])
+    await writeFile(join(config, `${name}.json`), JSON.stringify({ baseUrl: server.url, key: 'pets_key' }));
+  const { code, stderr } = await run(['profiles', '--check'], { PETS_CONFIG_DIR: config });
+  expect([code, server.requests.length, noticesIn(stderr)]).toEqual([0, 3, 1]);
+});
+
+test.each([
+  ['list', ['list', '--json']],
+  ['add', ['add', 'Rex', '--category', '1', '--json']],
+  ['add --from', ['add', '--from', 'FILE', '--json']],
+])('pets %s exits with 2 before any request if PETS_STATE_DIR is not writable', async (_name, argv) => {
+  const { run, server, temporary } = await homeless();
+  const file = join(temporary, 'animals.csv');
+  await writeFile(file, 'name,category\nRex,1\n');
+  const { code, stderr } = await run(
+    argv.map((word) => word.replace('FILE', file)),
+    { PETS_STATE_DIR: file, XDG_RUNTIME_DIR: temporary },
+  );
+  expect(code).toBe(2);
+  expect(JSON.parse(stderr).error).toMatchObject({
+    code: 'usage',
+    message: `PETS_STATE_DIR is not a writable directory: ${file}`,
+  });
+  expect([server.requests, await readdir(temporary)]).toEqual([[], ['animals.csv']]);
+});
