@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { SteadyClock } from '../contract/clock.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
-export type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
+export type InputStream = Readable & { isTTY?: boolean; fd?: number; setRawMode?(isRaw: boolean): unknown };
 export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 /** The parts of the process that the program uses. Tests pass their own. */

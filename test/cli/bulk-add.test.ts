@@ -35,13 +35,12 @@ describe('a file', () => {
   }))
     scenario(`may be ${file}`, { file, text }, { stdout: '1\tadded\t1\tRex\t\n' });
 
-  for (const text of ['', 'name,category\n'])
-    scenario(
-      `without rows sends nothing: ${JSON.stringify(text)}`,
-      { text },
-      { stdout: '', isOffline: true },
-      { args: '--json', stdout: '[]\n', isOffline: true },
-    );
+  scenario(
+    'with a header and no rows sends nothing',
+    { text: 'name,category\n' },
+    { stdout: '', isOffline: true },
+    { args: '--json', stdout: '[]\n', isOffline: true },
+  );
 
   scenario(
     'that was added except for a row that may have been added shows only that row on a terminal',

@@ -7,6 +7,7 @@ import type { CommandContext } from '../../src/cli/program/command.ts';
 import { readPetFile } from '../../src/cli/rows/read-pet-file.ts';
 import { bulkAdd, CSV, errorIn, type Step, scenario } from '../helpers/bulk-commands.ts';
 import { runInTerminal } from '../helpers/context.ts';
+import { freshMachine } from '../helpers/pets.ts';
 
 const HEADER = 'name,category,status\n';
 const REFUSED: Step = { code: 2, stdout: '', isOffline: true, createsNothing: true };
@@ -117,25 +118,40 @@ describe('a file is refused with an explanation if', () => {
 });
 
 describe('empty names', () => {
-  const notice = 'note: 2 rows have an empty name: lines 3, 4\n';
   const blank = ' \u00a0\u2800';
+  const text = `name,category\nRex,1\n,1\n"${blank}",2\n`;
+  const rule = 'name is empty; to allow empty names: --allow-empty-names';
   scenario(
-    'are reported with their lines, and added',
-    { text: `name,category\nRex,1\n,1\n"${blank}",2\n` },
-    { args: '--dry-run', sends: '', stderr: notice },
-    { sends: `Rex  ${blank}`, stderr: new RegExp(`^${notice}`) },
+    'are errors of their rows, and nothing is sent',
+    { text },
+    {
+      code: 2,
+      sends: '',
+      stderr: new RegExp(`, line 3: ${rule}\n.*, line 4: ${rule}\nerror: 2 errors in .*; nothing was sent`),
+    },
   );
+  scenario(
+    'are added with --allow-empty-names',
+    { text },
+    { args: '--allow-empty-names', sends: `Rex  ${blank}`, stderr: /^note: added 3 of 3 rows\n$/ },
+  );
+});
 
-  for (const [count, text] of [
-    [1, '1 row has an empty name: line 2'],
-    [10, '10 rows have an empty name: lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11'],
-    [12, '12 rows have an empty name: lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more'],
-  ] as const)
-    scenario(
-      `are reported up to the tenth: ${count}`,
-      { text: `name,category\n${',1\n'.repeat(count)}Rex,1\n` },
-      { args: '--dry-run --json', stderr: `{"notice":"${text}"}\n` },
-    );
+scenario(
+  'a file of zero bytes is an error',
+  { text: '' },
+  { code: 2, sends: '', stderr: / is empty\n {2}→ check what wrote it/ },
+  { args: '--json', code: 2, stdout: '', error: { code: 'usage' } },
+);
+
+test.each([
+  ['a directory', '.', 1, 'cannot read standard input: it is a directory'],
+  ['no bytes', '/dev/null', 2, 'standard input is empty'],
+])('standard input that is %s is an error', async (_name, path, exitCode, message) => {
+  const machine = await freshMachine();
+  const env = { PETS_BASE_URL: 'http://127.0.0.1:9/v1', PETS_API_KEY: 'pets_k' };
+  const { code, stderr } = await machine.shell(`pets add --from - < ${path}`, { env });
+  expect([code, stderr]).toEqual([exitCode, expect.stringContaining(message)]);
 });
 
 test('up to ten fields that are not sent are listed, without those that have no name', async () => {
@@ -204,7 +220,8 @@ test.each([
   ['--status sold --from a.csv', '--status and --from cannot be combined'],
   ['--idempotency-key k --from a.csv', '--idempotency-key and --from cannot be combined'],
   ['Rex --category 1 --format csv', 'can only be used with --from'],
-  ['Rex --category 1 --restart', 'can only be used with --from'],
+  ['Rex --category 1 --restart', '--restart can only be used with --from'],
+  ['Rex --category 1 --allow-empty-names', '--allow-empty-names can only be used with --from'],
 ])('pets add %s is refused', async (args, message) => {
   const { code, stderr } = await runInTerminal(['add', ...args.split(' ')]);
   expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);

@@ -1,8 +1,12 @@
+import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   ALL,
   bulkAdd,
+  CSV,
   interruptWait,
   limited,
   manyRows,
@@ -256,8 +260,13 @@ describe('a changed file', () => {
     );
 
   test('that is a pipe is refused with --skip-added', async () => {
-    const { add, service } = await bulkAdd();
-    const { code, stderr } = await add(['--format', 'csv', '--skip-added'], {}, '/dev/null');
+    const { add, directory, service } = await bulkAdd();
+    const pipe = join(directory, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const [{ code, stderr }] = await Promise.all([
+      add(['--format', 'csv', '--skip-added'], {}, pipe),
+      writeFile(pipe, CSV),
+    ]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('--skip-added needs a file path')]);
     expect(service.requestCount()).toBe(0);
   });

@@ -13,11 +13,18 @@ import { OutputError } from '../output/console.ts';
 import { renderPets } from '../output/pets.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { parseInt64Argument, parseWith } from '../program/parsers.ts';
-import { type RowFormat, rowFormats } from '../rows/row.ts';
+import { EMPTY_NAME, type RowFormat, rowFormats } from '../rows/row.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };
 type One = { name?: string; category?: bigint; status?: PetStatus; idempotencyKey?: string };
-type Many = { from: string; format: RowFormat; skipAdded: boolean; restart: boolean; keepGoing: boolean };
+type Many = {
+  from: string;
+  format: RowFormat;
+  skipAdded: boolean;
+  restart: boolean;
+  keepGoing: boolean;
+  allowEmptyNames: boolean;
+};
 
 export const add: Command<Options> = {
   name: 'add',
@@ -57,6 +64,7 @@ export const add: Command<Options> = {
       flags: '--keep-going',
       description: 'continue even if the first 20 rows are rejected with the same error',
     },
+    { flags: '--allow-empty-names', description: 'also add rows whose name is empty' },
     { flags: '--dry-run', description: 'show what would be sent without sending it' },
   ],
   check(options) {
@@ -76,17 +84,28 @@ const EXAMPLE = 'for example: pets add Rex --category 3';
 /** Matches a name that looks like a file name. The user has probably forgotten `--from`. */
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
-function checkOne({ name, category, format, skipAdded, restart, keepGoing }: Options): void {
-  if (format !== undefined || skipAdded || restart || keepGoing)
-    throw usageError('--format, --skip-added, --restart and --keep-going can only be used with --from', HELP);
+function checkOne({ name, category, format, skipAdded, restart, keepGoing, allowEmptyNames }: Options): void {
+  const given = {
+    '--format': format,
+    '--skip-added': skipAdded,
+    '--restart': restart,
+    '--keep-going': keepGoing,
+    '--allow-empty-names': allowEmptyNames,
+  };
+  const excess = firstGiven(given);
+  if (excess !== undefined) throw usageError(`${excess} can only be used with --from`, HELP);
   if (name === undefined) throw usageError('missing name of the animal', EXAMPLE);
   // An empty name usually comes from an unset variable in a script. An animal cannot be removed again.
-  if (name.trim() === '') throw usageError('the name is empty', EXAMPLE);
+  if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
   if (category === undefined) {
     const fromFile = `to add all animals from a file: pets add --from ${name}`;
     throw usageError('missing --category', FILE_NAME.test(name) ? fromFile : EXAMPLE);
   }
 }
+
+/** The name of the first option that has a value. */
+const firstGiven = (values: Record<string, unknown>): string | undefined =>
+  Object.keys(values).find((name) => values[name] !== undefined);
 
 function checkMany({ name, category, status, idempotencyKey }: Options): void {
   const given = {
@@ -95,7 +114,7 @@ function checkMany({ name, category, status, idempotencyKey }: Options): void {
     '--status': status,
     '--idempotency-key': idempotencyKey,
   };
-  const [excess] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  const excess = firstGiven(given);
   if (excess !== undefined) {
     throw usageError(
       `${excess} and --from cannot be combined`,

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { createReadStream, fstatSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { InterruptedError } from '../../client/errors.ts';
 import { NewPet } from '../../contract/schemas.ts';
-import { usageError } from '../errors/errors.ts';
+import { fileError, usageError } from '../errors/errors.ts';
 import type { CommandContext } from '../program/command.ts';
 import { readInput, requireFormat, unreadableFile, utf8Text } from './input-file.ts';
 import { readRows } from './read-rows.ts';
-import type { RowFormat, RowValue } from './row.ts';
+import { EMPTY_NAME, type RowError, type RowFormat, type RowValue } from './row.ts';
 import { checkRow, RowErrorReporter } from './row-errors.ts';
 
-export type InputOptions = { from: string; format?: RowFormat | undefined };
+export type InputOptions = { from: string; format?: RowFormat | undefined; allowEmptyNames?: boolean };
 
 /** An animal of the input. Lines count from 1. */
 export type PetRow = { line: number; pet: NewPet };
@@ -28,12 +28,6 @@ export type PetFile = {
 
 /** The maximum number of ignored fields that a notice names. */
 const FIELDS_SHOWN = 10;
-/** The maximum number of rows with an empty name that a notice names. */
-const LINES_SHOWN = 10;
-
-/** Matches a name that is invisible in a list. U+2800 is the blank Braille pattern. */
-const EMPTY = /^[\s\u2800]*$/;
-
 const ROWS_BETWEEN_SIGNALS = 500;
 
 /**
@@ -42,12 +36,15 @@ const ROWS_BETWEEN_SIGNALS = 500;
  * @throws CliError if the input cannot be read, has an error, or has too many rows
  */
 export async function readPetFile(
-  { from, format }: InputOptions,
+  { from, format, allowEmptyNames = false }: InputOptions,
   { console, stdin, onSignal }: CommandContext,
   maxRows: number,
 ): Promise<PetFile> {
   const isPiped = from === '-';
   const name = isPiped ? 'standard input' : from;
+  // Node reads a directory on standard input as an empty stream.
+  if (isPiped && stdin.fd !== undefined && fstatSync(stdin.fd).isDirectory())
+    throw fileError('read', name, { code: 'EISDIR' });
   const path = isPiped ? undefined : await realPathOf(from);
   const isFile = path !== undefined;
   const form = isFile ? requireFormat(from, 'use --format csv, ndjson or json', format) : format;
@@ -66,6 +63,12 @@ export async function readPetFile(
   let read = 0;
   try {
     const bytes = await readInput(input, name);
+    // A command that fails often leaves an empty file or pipe.
+    if (bytes.length === 0)
+      throw usageError(
+        `${name} is empty`,
+        'check what wrote it; a CSV file without animals still has a header',
+      );
     for (const row of readRows(utf8Text(bytes, name, form), form)) {
       if (read++ === maxRows)
         throw usageError(`${name} has more than ${maxRows} rows; nothing was sent`, 'split the file');
@@ -74,7 +77,7 @@ export async function readPetFile(
         await new Promise((resolve) => setImmediate(resolve));
         interrupt.signal.throwIfAborted();
       }
-      const checked = checkRow(row, NewPet);
+      const checked = checkName(checkRow(row, NewPet), allowEmptyNames);
       if ('error' in checked) {
         await errors.report(row.line, checked);
         continue;
@@ -84,12 +87,17 @@ export async function readPetFile(
     }
     interrupt.signal.throwIfAborted();
     errors.throwIfAny();
-    for (const notice of [...describeIgnoredFields(fields, rows), ...describeEmptyNames(rows)])
-      console.notice(notice);
+    for (const notice of describeIgnoredFields(fields, rows)) console.notice(notice);
     return { name, path, sha256: createHash('sha256').update(bytes).digest('hex'), rows };
   } finally {
     unsubscribe();
   }
+}
+
+/** Refuses a name that is empty or invisible, because the usual cause is a mistake in the file. */
+function checkName(row: { pet: NewPet } | RowError, allowEmpty: boolean): { pet: NewPet } | RowError {
+  const isEmpty = 'pet' in row && EMPTY_NAME.test(row.pet.name);
+  return isEmpty && !allowEmpty ? { error: 'name is empty; to allow empty names: --allow-empty-names' } : row;
 }
 
 function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRow[]): string[] {
@@ -100,14 +108,6 @@ function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRo
   const lost = hasStatus ? '' : '; no row has a status, so every animal becomes available';
   const names = unknown.slice(0, FIELDS_SHOWN).join(', ');
   return [...ids, `fields not sent, because the service does not have them: ${names}${lost}`];
-}
-
-/** A notice such as `2 rows have an empty name: lines 43, 51`. Such rows are valid, but probably a mistake. */
-function describeEmptyNames(rows: readonly PetRow[]): string[] {
-  const lines = rows.filter(({ pet }) => EMPTY.test(pet.name)).map(({ line }) => line);
-  if (lines.length < 2) return lines.map((line) => `1 row has an empty name: line ${line}`);
-  const more = lines.length > LINES_SHOWN ? ` and ${lines.length - LINES_SHOWN} more` : '';
-  return [`${lines.length} rows have an empty name: lines ${lines.slice(0, LINES_SHOWN).join(', ')}${more}`];
 }
 
 /** The real path of a file; undefined for a pipe, because the same pipe path may have another input later. */

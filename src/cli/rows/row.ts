@@ -12,6 +12,9 @@ export type RowValue = { value: unknown; format: 'csv' | 'json' };
 /** A row, or why the row cannot be parsed, and the line (1-based) on which the row starts. */
 export type RawRow = { line: number } & (RowValue | RowError);
 
+/** Matches a name that is empty or invisible in a list. U+2800 is the blank Braille pattern. */
+export const EMPTY_NAME = /^[\s\u2800]*$/;
+
 export const MAX_ROW_BYTES = 1_048_576;
 
 export const TOO_LONG = 'the row is longer than 1 MiB';
