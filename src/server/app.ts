@@ -22,6 +22,7 @@ import { rateLimitHeaders, type ServiceResponse, sendResponse } from './response
 import { allowedMethods, matchRoute } from './route-match.ts';
 import { createUnversionedRoutes } from './unversioned-routes.ts';
 
+/** A response, as the log reports it. `method` and `url` are `-` if there was no valid request. */
 export type AccessLogEntry = { method: string; url: string; status: number; milliseconds: number };
 
 export type AppOptions = AuthenticationOptions & {
@@ -145,11 +146,12 @@ export function createApp(options: AppOptions) {
 
   return {
     handle,
-    /** The response to bytes that Node's HTTP parser rejected. */
+    /** The response to bytes that Node's HTTP parser rejected, or to a refused connection. */
     async errorResponse({ status, headers, body }: ServiceError, socket: Socket): Promise<ServiceResponse> {
       const latest = contexts.get(socket);
       const context = latest?.isFinished ? undefined : latest;
       const window = context?.window ?? (await anonymousWindow(context?.client ?? peerAddress(socket)));
+      if (context === undefined) options.onAccess?.({ method: '-', url: '-', status, milliseconds: 0 });
       return { status, headers: { ...rateLimitHeaders(window), ...context?.headers, ...headers }, body };
     },
   };

@@ -17,6 +17,8 @@ export type ServiceOptions = {
   directory: string;
   host: string;
   port: number;
+  /** How many connections are served at a time; 256 if undefined. Further ones get 503. */
+  maxConnections?: number | undefined;
   clock: SteadyClock;
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -75,7 +77,11 @@ export async function startService(options: ServiceOptions) {
       onError,
       onAccess,
     });
-    const listening = await listen(app, { host, port });
+    const listening = await listen(app, {
+      host,
+      port,
+      limits: options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections },
+    });
     const url = listening.origin + API_PREFIX;
     store.announce(url);
     return {

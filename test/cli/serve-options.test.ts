@@ -1,6 +1,10 @@
+import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
+import { serve as serveCommand } from '../../src/cli/commands/serve.ts';
+import { FLUSH_TIMEOUT, GRACE_PERIOD } from '../../src/cli/serve/run-server.ts';
+import { CONNECTION_LIMITS } from '../../src/server/connection/listen.ts';
 import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
-import { sendRaw } from '../helpers/raw-client.ts';
+import { connectTo, sendRaw } from '../helpers/raw-client.ts';
 
 // These tests show what the options of `pets serve` change for clients of the service.
 
@@ -48,6 +52,26 @@ test('--limit-failed-keys limits requests without a valid key', async () => {
     expect((await call('/pets', { Authorization: 'Bearer wrong' })).status).toBe(status);
     expect((await call()).status).toBe(200);
   }
+});
+
+test('--max-connections limits the open connections; the next one gets 503 and a log line', async () => {
+  const { event, stderr } = await serve(['--max-connections', '2', '--log']);
+  const { hostname, port } = new URL(event.url);
+  const sockets = [connectTo(Number(port)), connectTo(Number(port))];
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  const [response] = await sendRaw(Number(port), `GET /healthz HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
+  expect(response?.status).toBe(503);
+  expect(JSON.parse(response?.body ?? '')).toMatchObject({ code: 'too_many_connections' });
+  expect(JSON.parse(stderr())).toMatchObject({ request: { method: '-', url: '-', status: 503 } });
+});
+
+test('the default number of connections is the one of the server', async () => {
+  const option = serveCommand.options?.find(({ flags }) => flags.startsWith('--max-connections'));
+  expect(option).toMatchObject({ default: CONNECTION_LIMITS.maxConnections });
+});
+
+test('running requests and the log get less than 5 seconds when the server stops', () => {
+  expect(GRACE_PERIOD + FLUSH_TIMEOUT).toBeLessThan(5_000);
 });
 
 test('--allow-host may be given twice', async () => {

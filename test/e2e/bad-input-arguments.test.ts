@@ -47,6 +47,7 @@ const wrongValues: Row[] = [
   ['serve --fault-seed 7', '--fault-seed', '--fail-rate'],
   ['serve --ban-after 1.5', '--ban-after', 'integer'],
   ['serve --ban-for 0', '--ban-for', 'from 1'],
+  ['serve --max-connections 0', '--max-connections', 'from 1'],
   ...['shop.test:80', 'http://shop.test', ''].map(
     (text): Row => [`serve --allow-host=${text}`, '--allow-host', 'without a port', `"${text}"`],
   ),

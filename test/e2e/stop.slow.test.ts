@@ -173,6 +173,15 @@ describe('a stopping service', () => {
     expect(await ended).toEqual({ code: 0, signal: null });
   });
 
+  test('exits with 0 although a client never completes its body', async () => {
+    const service = await serveCommand(await freshMachine(), ['--ephemeral']);
+    const { socket, answer } = await openConnection(service);
+    socket.write(creationBytes(service, 'Rex').slice(0, -10));
+    await settled(service);
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(await answer()).toBeUndefined();
+  });
+
   test('does not wait for a connection that never sent anything', async () => {
     const service = await serveCommand(await freshMachine(), ['--ephemeral']);
     await openConnection(service);

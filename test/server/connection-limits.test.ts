@@ -1,9 +1,20 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { CONNECTION_LIMITS, listen } from '../../src/server/connection/listen.ts';
 import { heap } from '../helpers/heap.ts';
-import { closed, connectTo, sendRaw, sendToService } from '../helpers/raw-client.ts';
-import { AUTH, atLoopback, get, HOST, JSON_TYPE, open, rich } from '../helpers/raw-requests.ts';
-import { start } from '../helpers/service.ts';
+import {
+  closed,
+  connectTo,
+  expectError,
+  nextData,
+  parseResponses,
+  type RawResponse,
+  sendRaw,
+  sendToService,
+} from '../helpers/raw-client.ts';
+import { AUTH, atLoopback, get, HOST, JSON_TYPE, open, post, REX, rich } from '../helpers/raw-requests.ts';
+import { KEY, type ServiceOptions, start } from '../helpers/service.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
 // Tests with clients that are slow, do not read responses, or stay connected while the service stops.
@@ -22,6 +33,7 @@ describe('slow clients', () => {
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: 8_192,
       maxConnections: 256,
+      refusalTimeout: 1_000,
     });
   });
 
@@ -54,15 +66,78 @@ describe('slow clients', () => {
     // This request is incomplete, so the idle timeout closes the connection.
     expect(await sendRaw(listening.port, open('GET', '/v1/pets', 'X: unread\r\n'))).toHaveLength(0);
   });
+});
 
-  test('the number of connections is limited', async () => {
-    const { listening, call } = await start({ ...atLoopback, limits: { maxConnections: 3 } });
-    const sockets = Array.from({ length: 10 }, () => connectTo(listening.port));
-    const allClosed = sockets.map(closed);
-    await Promise.race(allClosed);
+describe('a connection above the limit', () => {
+  /** Starts the service with this number of connections, which is its limit. */
+  async function startFull(limits: ServiceOptions['limits'] = {}) {
+    const service = await start({ ...rich, limits: { maxConnections: 3, ...limits } });
+    const served = Array.from({ length: 3 }, () => connectTo(service.listening.port));
+    await Promise.all(served.map((socket) => once(socket, 'connect')));
+    return { ...service, served };
+  }
+
+  test.each([
+    ['a list', get('/v1/pets')],
+    ['a creation', post(REX)],
+    ['half a request', open('POST', '/v1/pets', 'Content-Length: 99\r\n')],
+    ['bytes that are not HTTP', '\0'],
+  ])('gets 503 too_many_connections for %s, and a log line', async (_about, bytes) => {
+    const { listening, accessLog, store } = await startFull();
+    const [response, ...more] = await sendRaw(listening.port, bytes);
+    expect(more).toEqual([]);
+    expect(response?.headers['connection']).toBe('close');
+    expectError(response as RawResponse);
+    expect(JSON.parse(response?.body ?? '')).toEqual({
+      code: 'too_many_connections',
+      message: '3 connections are open, which is the limit',
+      status: 503,
+    });
+    expect(accessLog).toMatchObject([{ method: '-', url: '-', status: 503 }]);
+    expect(await store.size()).toBe(0);
+  });
+
+  test('gets it too if the client sends nothing, and then closes', async () => {
+    const { listening } = await startFull({ refusalTimeout: 10 });
+    expect((await sendRaw(listening.port, '')).map(({ status }) => status)).toEqual([503]);
+  });
+
+  test('gets it even if the client is still sending a large body', async () => {
+    const { listening } = await startFull();
+    const body = Buffer.alloc(50_000_000, ' ');
+    const request = { method: 'POST', body, headers: { Authorization: `Bearer ${KEY}` } };
+    for (let i = 0; i < 3; i++) {
+      expect((await fetch(`${listening.origin}/v1/pets`, request)).status).toBe(503);
+    }
+  });
+
+  test('does not disturb the connections below the limit, and is served when one of them has closed', async () => {
+    const { listening, served, call } = await startFull();
+    const refused = await Promise.all(Array.from({ length: 20 }, () => call('/v1/pets')));
+    expect(refused.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 503));
+    served[0]?.write(get('/v1/pets'));
+    const [response] = parseResponses(await nextData(served[0] as Socket));
+    expect(response?.status).toBe(200);
+    await expect.poll(async () => (await sendRaw(listening.port, get('/v1/pets')))[0]?.status).toBe(200);
+  });
+
+  test('is closed without a response if hundreds are being refused', async () => {
+    const { listening, accessLog } = await startFull({ refusalTimeout: 60_000 });
+    const sockets = Array.from({ length: 300 }, () => connectTo(listening.port));
+    const closes = sockets.map(closed);
+    await Promise.race(closes);
+    expect(accessLog).toEqual([]);
     for (const socket of sockets) socket.destroy();
-    await Promise.all(allClosed);
-    await expect.poll(async () => (await call('/v1/pets').catch(() => undefined))?.status).toBe(200);
+    await Promise.all(closes);
+  });
+
+  test('does not keep the service from stopping', async () => {
+    const { listening, served } = await startFull({ refusalTimeout: 60_000 });
+    const socket = connectTo(listening.port);
+    socket.write('GET');
+    await nextData(socket);
+    for (const each of served) each.destroy();
+    await listening.stop(60_000);
   });
 });
 

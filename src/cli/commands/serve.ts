@@ -90,6 +90,12 @@ export const serve: Command<ServeOptions> = {
       parse: parseOrigin,
       repeatable: true,
     },
+    {
+      flags: '--max-connections <number>',
+      description: 'maximum number of open connections; further ones get 503',
+      parse: integer(1, 1_000_000),
+      default: 256,
+    },
     { flags: '--log', description: 'log each request to stderr' },
     { flags: '--quiet', description: 'show errors only' },
   ],

@@ -14,6 +14,7 @@ export type ServeOptions = {
   profile: boolean;
   /** The delay of responses, in milliseconds. */
   latency?: { min: number; max: number };
+  maxConnections: number;
   failRate?: number;
   faultSeed?: number;
   banAfter: number;

@@ -20,10 +20,10 @@ import { createServerEvents, type ServerEvents } from './server-events.ts';
 import { createShutdown, type Shutdown } from './shutdown.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
-const GRACE_PERIOD = 8_000;
+export const GRACE_PERIOD = 3_500;
 
 /** How long the log may take to be written at exit, in milliseconds. */
-const FLUSH_TIMEOUT = 1_000;
+export const FLUSH_TIMEOUT = 1_000;
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
@@ -92,6 +92,7 @@ async function start(
       directory,
       host,
       port,
+      maxConnections: options.maxConnections,
       clock: context.clock,
       sleep: context.sleep,
       bans: { after: options.banAfter, milliseconds: options.banFor * 1_000 },

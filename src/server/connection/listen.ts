@@ -8,8 +8,9 @@ import {
 } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
-import { methodNotAllowed, type ServiceError } from '../http-errors.ts';
+import { methodNotAllowed, ServiceError } from '../http-errors.ts';
 import { allMethods } from '../route-match.ts';
+import { limitConnections } from './connection-limit.ts';
 import { type ParserError, sendParserError, toServiceError } from './parser-errors.ts';
 import { createRequestQueue, endsConnection } from './pipelining.ts';
 
@@ -23,6 +24,7 @@ export const CONNECTION_LIMITS = {
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 8 * 1024,
   maxConnections: 256,
+  refusalTimeout: 1_000,
 };
 const SWEEP_MILLISECONDS = 100;
 
@@ -38,7 +40,7 @@ export type ListenOptions = {
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
 export async function listen(app: App, { host, port, limits = {} }: ListenOptions) {
-  const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
+  const { idleTimeout, maxConnections, refusalTimeout, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const queue = createRequestQueue(app.handle);
   let isStopping = false;
   class Response<Request extends IncomingMessage> extends ServerResponse<Request> {
@@ -50,13 +52,15 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
   }
   // The app checks the Host header itself, because Node's own error response has no body.
   const server = createServer({ ...timeouts, requireHostHeader: false, ServerResponse: Response });
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+  const sockets = limitConnections(server, { maxConnections, refusalTimeout }, async (socket) => {
+    const error = new ServiceError(
+      'too_many_connections',
+      `${maxConnections} connections are open, which is the limit`,
+    );
+    await sendParserError(app, error, socket, 'response');
   });
   // A client may close its sending side and still wait for responses.
-  Object.assign(server, { httpAllowHalfOpen: true, maxConnections });
+  Object.assign(server, { httpAllowHalfOpen: true });
   // By default, Node silently drops all headers after the first thousand. The total size of headers is limited anyway.
   server.maxHeadersCount = 0;
   server.setTimeout(idleTimeout);
