@@ -1,9 +1,11 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readLedger } from '../../src/cli/bulk/ledger-file.ts';
 import { sendRows } from '../../src/cli/bulk/send.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { SendLog } from '../../src/client/request-with-retry.ts';
+import { realFileSystem } from '../../src/system/file-system.ts';
 import { writeFully } from '../../src/system/files.ts';
 import {
   added,
@@ -166,6 +168,7 @@ describe('a record', () => {
     const call = async (_name: string, _input: object, { sendLog }: { sendLog?: SendLog }) => {
       await sendLog?.intent();
       if (sendLog) throw new Error('the row was sent');
+      return { value: [], headers: {} };
     };
     const client = { call, supportsIdempotency: () => true } as unknown as Client;
     const options = {
@@ -216,5 +219,37 @@ describe('a record', () => {
     expect(await refusalOf(run.file.append(intent(run.plan.rows[0] as never)))).toMatchObject({
       code: 'file_error',
     });
+  });
+});
+
+describe('the highest id before a row was sent', () => {
+  it.each<[string, unknown[], (number | string)[], (number | undefined)[]]>([
+    ['starts at 0 in an empty inventory', [], [1, 2, 3, 4], [0, 1, 2, 3]],
+    [
+      'is unknown before the first response',
+      [{ id: 7, name: 'Max' }],
+      [8, 10, 9, 11],
+      [undefined, 8, 10, 10],
+    ],
+    ['is unknown if ids are text', [], ['1', '2', '3', '4'], [0, undefined, undefined, undefined]],
+    ['is unknown after an id beyond int64', [], [1, 2n ** 63n, 3, 4] as never, [0, 1, undefined, undefined]],
+  ])('%s', async (_, inventory, ids, expected) => {
+    const { open, find } = await bulk();
+    const { plan, file, close } = await open(animals(4));
+    const call = async (name: string, _input: object, { sendLog }: { sendLog?: SendLog }) => {
+      if (name === 'listPets') return { value: inventory, headers: {} };
+      await sendLog?.intent();
+      const id = ids.shift();
+      return { value: { id: typeof id === 'number' ? BigInt(id) : id, name: 'a' }, headers: {} };
+    };
+    const client = { call, supportsIdempotency: () => false } as unknown as Client;
+    const clock = { now: () => Date.parse('2026-11-20T13:00:00Z') };
+    await sendRows(plan.rows, file, { client, apiKey: 'key', clock, onSettled() {}, keepGoing: false });
+    await close();
+    const ledger = await readLedger(realFileSystem, dirname((await find('ledger.ndjson'))[0] ?? ''));
+    const entries = [...(ledger?.entries.values() ?? [])];
+    expect(entries.map(({ highestId }) => highestId)).toEqual(
+      expected.map((id) => (id === undefined ? id : BigInt(id))),
+    );
   });
 });

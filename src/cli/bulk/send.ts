@@ -4,6 +4,7 @@ import { readRateLimit } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { redactKey } from '../profiles/profile.ts';
+import { BEFORE_FIRST_ID, createHighestId, type HighestId } from './highest-id.ts';
 import { idempotencyKeyOf, type LedgerEntry } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';
 import { type PlannedRow, whyNotRepeatable } from './plan.ts';
@@ -37,10 +38,12 @@ export async function sendRows(
   file: LedgerFile,
   options: SendOptions,
 ): Promise<Stop | undefined> {
+  const highestId = createHighestId();
   // Before the first row, check the API key and find out whether the service supports idempotency keys.
-  await options.client.call('listPets', { query: { limit: 1 } }, { background: true });
+  const { value } = await options.client.call('listPets', { query: { limit: 1 } }, { background: true });
+  if (value.length === 0) highestId.add(BEFORE_FIRST_ID);
   for (const [i, row] of rows.entries()) {
-    options.onSettled(await sendRow(row, file, options));
+    options.onSettled(await sendRow(row, file, { ...options, highestId }));
     const stop = findStop(rows, i + 1, options);
     if (stop) return stop;
   }
@@ -56,19 +59,20 @@ function rejectionIn(error: unknown): ApiFailure | undefined {
 async function sendRow(
   row: PlannedRow,
   file: LedgerFile,
-  { client, apiKey, clock }: SendOptions,
+  { client, apiKey, clock, highestId: highest }: SendOptions & { highestId: HighestId },
 ): Promise<QuotaLeft | undefined> {
   const { hash, n, line, entry: before } = row;
   const { failures, idempotencyKey: storedKey } = before ?? {};
-  const base = () => ({ hash, n, line, at: new Date(clock.now()).toISOString(), failures });
+  // Set if an earlier run sent the row and the service may have added it.
+  const open = before?.kind === 'intent' ? before : undefined;
+  const highestId = open ? open.highestId : highest.current();
+  const base = () => ({ hash, n, line, at: new Date(clock.now()).toISOString(), failures, highestId });
   const record = async (entry: LedgerEntry) => {
     await file.append(entry);
     row.entry = entry;
   };
   const settleAsUnknown = (text: string) =>
     record({ kind: 'unknown', ...base(), idempotencyKey: storedKey, message: redactKey(text, apiKey) });
-  // Set if an earlier run sent the row and the service may have added it.
-  const open = before?.kind === 'intent' ? before : undefined;
   const apiKeyHash = hashKey(apiKey);
   const honoursKeys = client.supportsIdempotency();
   const why = open && whyNotRepeatable(open, { now: clock.now(), apiKeyHash, honoursKeys });
@@ -87,6 +91,7 @@ async function sendRow(
     const idempotencyKey = idempotencyKeyOf(file.header, row, before);
     const options = { idempotencyKey, background: true, sendLog };
     const { value, headers } = await client.call('createPet', { body: row.pet }, options);
+    highest.add(value.id);
     await record({ kind: 'added', ...base(), pet: value });
     return readRateLimit(headers);
   } catch (error) {
