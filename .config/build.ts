@@ -25,7 +25,8 @@ const unused: Plugin = {
 const groups = ['cli/run.ts', 'cli/main.ts', 'client/client.ts'].map((file, i) => ({
   name: file.slice(file.indexOf('/') + 1, -3),
   test: join(process.cwd(), 'src', file),
-  priority: -i,
+  // Negative priorities have no effect.
+  priority: 3 - i,
 }));
 
 // The entry loads the bundled program, instead of containing it.

@@ -13,10 +13,13 @@ async function cachedMachine() {
     reply(response, 200, [PET], { 'Idempotency-Supported': 'true' }),
   );
   const machine = await freshMachine();
-  const list = async () => {
-    const env = { PETS_BASE_URL: server.url, PETS_API_KEY: KEY };
-    const { code, stdout } = await machine.command(['list', '--json'], { env });
-    expect([code, JSON.parse(stdout)]).toEqual([0, [PET]]);
+  const list = async (more: Record<string, string> = {}) => {
+    const env = { PETS_BASE_URL: server.url, PETS_API_KEY: KEY, ...more };
+    const { code, stdout, stderr } = await machine.command(['list', '--json'], { env });
+    // Node prints its debug output on the same stream as the program, but on lines of its own.
+    const json = stdout.split('\n').find((text) => text.startsWith('[{'));
+    expect([code, JSON.parse(json ?? '')]).toEqual([0, [PET]]);
+    return stdout + stderr;
   };
   const directory = join(machine.home, '.local', 'state', 'pets', 'compiled');
   const files = async () => {
@@ -40,6 +43,15 @@ test.runIf(line >= 22)(
     expect(await files()).toEqual(kept);
   },
 );
+
+test.runIf(line >= 22)('the program and the client are read from the cache', async () => {
+  const { list } = await cachedMachine();
+  await list();
+  await list();
+  const log = await list({ NODE_DEBUG_NATIVE: 'COMPILE_CACHE' });
+  for (const chunk of ['main', 'client'])
+    expect(log).toMatch(new RegExp(`cache for CommonJS \\S+/${chunk}-\\S+ was accepted`));
+});
 
 test.runIf(line >= 22)('a damaged cache is ignored', async () => {
   const { list, files } = await cachedMachine();
