@@ -72,7 +72,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
-  const again = await serve(machine, ['--data', store]);
+  const again = await serve(machine, ['--data', store, '--no-profile']);
   await rm(join(store, 'keys'), { recursive: true });
   await writeFile(join(store, 'keys'), '');
   await run(machine, undefined, ['list'], { exit: 7, env: { ...env, PETS_BASE_URL: again.url } });

@@ -47,6 +47,63 @@ describe('the key dev', () => {
     expect((await start()).key).toBe(second.key);
   });
 
+  test('is replaced even if the store has other keys, but not with --no-profile', async () => {
+    const { machine, data, start, startAndStop } = await machineWithStore();
+    await startAndStop();
+    await machine.pets(['keys', 'add', 'till', '--plan', 'free', ...data]);
+    await machine.pets(['keys', 'revoke', 'dev', ...data]);
+    expect((await startAndStop('--no-profile')).key).toBeUndefined();
+    const service = await start();
+    expect(await statusOf(service, service.key)).toBe(200);
+    expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
+  });
+
+  test.each([
+    ['dev', 'pro'],
+    ['mine', 'free'],
+  ])(
+    'after a revocation, `pets keys add %s --save` works while the server runs, and after a restart',
+    async (name, plan) => {
+      const { machine, data, start } = await machineWithStore();
+      const service = await start();
+      const list = () => machine.pets(['--profile', 'local', 'list']);
+      await machine.pets(['keys', 'revoke', 'dev', ...data]);
+      await expect.poll(() => statusOf(service, service.key)).toBe(401);
+      expect(await list()).toMatchObject({
+        code: 4,
+        stderr: expect.stringContaining('or create one while it runs: pets keys add <name> --save'),
+      });
+      const option = plan === 'pro' ? [] : ['--plan', plan];
+      const { stdout, stderr } = await machine.pets(['keys', 'add', name, '--save', ...option, ...data]);
+      const key = stdout.trim();
+      expect(stderr).toContain(
+        `saved the key for ${service.url} to profile local. Next: pets --profile local list`,
+      );
+      await expect.poll(async () => (await list()).code).toBe(0);
+      await service.end('SIGTERM');
+      expect(await start()).toMatchObject({ key, plan });
+    },
+  );
+
+  test.each([
+    ['another machine', 'https://api.example.com/v1', [], 'http://127.0.0.1:7387/v1'],
+    ['a port of this machine', 'http://127.0.0.1:9/v1', [], 'http://127.0.0.1:9/v1'],
+    ['--base-url', 'http://127.0.0.1:9/v1', ['--base-url', 'http://localhost:8/v1'], 'http://localhost:8/v1'],
+  ])('--save with profile local at %s', async (_name, baseUrl, options, expected) => {
+    const { machine, data } = await machineWithStore();
+    await machine.saveProfile('local', { baseUrl });
+    const { stdout } = await machine.pets(['keys', 'add', 'dev', '--save', ...options, ...data]);
+    const profile = JSON.parse(await readFile(join(machine.configDirectory, 'local.json'), 'utf8'));
+    expect(profile).toEqual({ baseUrl: expected, key: stdout.trim() });
+  });
+
+  test.skipIf(process.platform !== 'linux')('is printed even if the profile cannot be written', async () => {
+    const { machine, data } = await machineWithStore();
+    const env = { PETS_CONFIG_DIR: '/proc/pets' };
+    const { code, stdout } = await machine.pets(['keys', 'add', 'dev', '--save', ...data], { env });
+    expect([code, stdout]).toEqual([1, expect.stringMatching(/^pets_/)]);
+  });
+
   test('is not announced if it was created again with `pets keys add`', async () => {
     const { machine, data, start, startAndStop } = await machineWithStore();
     await startAndStop();

@@ -1,11 +1,18 @@
 import { MAX_QUOTA, type PlanName, planNames } from '../../contract/plans.ts';
 import { usageError } from '../errors/errors.ts';
+import { writeProfile } from '../profiles/files.ts';
 import { dataDirectory } from '../profiles/paths.ts';
 import type { Command, CommandContext, CommandGroup, Option } from '../program/command.ts';
 import { integer } from '../program/parsers.ts';
 
 type Data = { data?: string };
-type AddOptions = Data & { name: string; plan: PlanName; perMinute?: number; perDay?: number };
+type AddOptions = Data & {
+  name: string;
+  plan?: PlanName;
+  perMinute?: number;
+  perDay?: number;
+  save?: boolean;
+};
 
 const dataOption: Option = {
   flags: '--data <directory>',
@@ -19,14 +26,14 @@ const add: Command<AddOptions> = {
   examples: [
     'pets keys add till-1 --plan free',
     'pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
+    'pets keys add dev --save',
   ],
   arguments: [{ name: '<name>', description: 'name for the key' }],
   options: [
     {
       flags: '--plan <plan>',
-      description: 'plan, which sets the rate limits',
+      description: 'plan, which sets the rate limits; required without --save, with it pro by default',
       choices: planNames,
-      required: true,
     },
     {
       flags: '--per-minute <number>',
@@ -38,9 +45,12 @@ const add: Command<AddOptions> = {
       description: 'requests per day (enterprise only)',
       parse: integer(1, MAX_QUOTA),
     },
+    { flags: '--save', description: 'also save the key to profile local' },
     dataOption,
   ],
-  check({ perMinute, perDay }) {
+  check({ plan, save, perMinute, perDay }) {
+    if (plan === undefined && !save)
+      throw usageError("missing option '--plan <plan>'", 'for example: pets keys add till-1 --plan free');
     if ((perMinute === undefined) === (perDay === undefined)) return;
     throw usageError(
       '--per-minute and --per-day must be used together',
@@ -49,17 +59,27 @@ const add: Command<AddOptions> = {
   },
   async run(options, context) {
     const { createKey } = await import('../../store/keys/keys.ts');
-    const { name, plan, perMinute, perDay } = options;
+    const { readLocalBaseUrl } = await import('../serve/local-profile.ts');
+    const { console } = context;
+    const { name, plan = 'pro', perMinute, perDay, save = false } = options;
+    const baseUrl = save ? readLocalBaseUrl(context) : undefined;
     const created = await createKey(
       directoryOf(options, context),
       { name, plan, quota: perMinute && perDay ? { perMinute, perDay } : undefined },
       context.clock,
     );
-    if (context.console.json) await context.console.writeJson(created);
-    else {
-      context.console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
-      await context.console.write(`${created.key}\n`);
+    try {
+      if (baseUrl !== undefined) await writeProfile(context, 'local', { baseUrl, key: created.key });
+    } finally {
+      // If the key cannot be saved, it must still be printed, because it cannot be recovered.
+      if (console.json) await console.writeJson(created);
+      else {
+        console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
+        await console.write(`${created.key}\n`);
+      }
     }
+    if (baseUrl !== undefined)
+      console.notice(`saved the key for ${baseUrl} to profile local. Next: pets --profile local list`);
   },
 };
 

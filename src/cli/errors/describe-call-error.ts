@@ -152,7 +152,7 @@ function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
-    ? 'start the local service, which saves a valid key: pets serve'
+    ? 'restart the local service, which saves a valid key: pets serve; or create one while it runs: pets keys add <name> --save'
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 

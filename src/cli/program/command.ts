@@ -48,7 +48,6 @@ export type Option = {
   /** All valid values. Help shows them, completion offers them, and other values are refused. */
   choices?: readonly string[];
   default?: unknown;
-  required?: boolean;
   /** If the option is given several times, all values are collected. Otherwise, the last value is used. */
   repeatable?: boolean;
 };

@@ -20,7 +20,7 @@ export function declare(
     if (parse) option.argParser(parse);
     // The second argument is the text for help; without it commander prints strings in quotes.
     if (declared.default !== undefined) option.default(declared.default, String(declared.default));
-    command.addOption(option.makeOptionMandatory(declared.required ?? false));
+    command.addOption(option);
   }
 }
 

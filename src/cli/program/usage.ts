@@ -37,7 +37,6 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
     case 'commander.help':
       return usageError('missing command', see);
     case 'commander.missingArgument':
-    case 'commander.missingMandatoryOptionValue':
       return usageError(text, command ? `for example: ${command.examples[0]}` : see);
     default:
       return usageError(text, see);

@@ -1,51 +1,63 @@
 import { dirname, join } from 'node:path';
 import type { PlanName } from '../../contract/plans.ts';
+import type { Service } from '../../server/service.ts';
 import { createKey, generateKey, hashKey, keyNames, readKey } from '../../store/keys/keys.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
 import { realFileSystem } from '../../system/file-system.ts';
 import { readTextFile, replaceFile } from '../../system/files.ts';
 import type { Context } from '../context.ts';
 import { fileError } from '../errors/errors.ts';
+import { readProfile } from '../profiles/files.ts';
 import { configDirectory } from '../profiles/paths.ts';
+import type { ServeOptions } from './options.ts';
 
 const DEV = 'dev';
 
 /** The API key that `pets serve` prints. */
 export type DevKey = {
   plan: PlanName;
-  /** Undefined if the key is not saved on this machine, for example because another machine created the key. */
+  /** Undefined if no key of the store is saved on this machine, for example because another machine created `dev`. */
   key: string | undefined;
 };
 
 /**
- * Returns the store's API key named `dev`. If the store has no keys, creates this key. The key is saved in the
- * configuration directory, in a file named after the id of the store.
+ * Returns a key of the store that is saved on this machine: in profile `local`, or in the configuration directory, in a
+ * file named after the id of the store. If there is none, creates the key `dev`, unless the store has that key already.
+ * With `--no-profile`, profile `local` is not read, and a store that has other keys gets no key.
  *
- * @returns undefined if the store has keys, but none with this name
+ * @returns undefined if the store has keys, but none that is saved and none named `dev`
  */
 export async function ensureDevKey(
   context: Context,
-  store: { id: string; directory: string },
-  plan: PlanName,
+  { store, keys }: Pick<Service, 'store' | 'keys'>,
+  directory: string,
+  { plan, profile }: Pick<ServeOptions, 'plan' | 'profile'>,
 ): Promise<DevKey | undefined> {
   const path = join(configDirectory(context), 'stores', `${store.id}.key`);
-  // List the names instead of reading all keys, because the file of another key may be damaged.
-  const names = await keyNames(store.directory);
-  const existing = names.includes(DEV) && (await readKey(store.directory, DEV));
-  if (existing) {
-    const saved = await readTextFile(realFileSystem, path).catch((error) => {
-      throw fileError('read', path, error);
-    });
-    const key = saved?.trim();
-    // The saved key is outdated if `dev` was revoked and added again with `pets keys`.
-    return { plan: existing.plan, key: key && hashKey(key) === existing.sha256 ? key : undefined };
+  const saved = await readSavedKey(path);
+  // The key in the profile comes first, because the user may have saved it there with `pets keys add --save`.
+  for (const key of [profile ? readProfile(context, 'local')?.key : undefined, saved]) {
+    const known = key && (await keys.find(hashKey(key), context.clock.now()));
+    if (!known) continue;
+    if (key !== saved) await saveKey(context, path, key);
+    return { plan: known.plan, key };
   }
-  if (names.length > 0) return undefined;
+  const names = await keyNames(directory);
+  const existing = names.includes(DEV) && (await readKey(directory, DEV));
+  if (existing) return { plan: existing.plan, key: undefined };
+  if (names.length > 0 && !profile) return undefined;
   const key = generateKey();
   // Save the key first. Otherwise a crash could leave the store with a key that is saved nowhere.
   await saveKey(context, path, key);
-  await createKey(store.directory, { name: DEV, plan, key }, context.clock);
+  await createKey(directory, { name: DEV, plan, key }, context.clock);
   return { plan, key };
+}
+
+async function readSavedKey(path: string): Promise<string | undefined> {
+  const text = await readTextFile(realFileSystem, path).catch((error) => {
+    throw fileError('read', path, error);
+  });
+  return text?.trim();
 }
 
 async function saveKey(context: Context, path: string, key: string): Promise<void> {

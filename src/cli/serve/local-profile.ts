@@ -1,6 +1,10 @@
+import { API_PREFIX } from '../../contract/operations.ts';
 import type { Service } from '../../server/service.ts';
 import type { Context } from '../context.ts';
 import { readProfile, writeProfile } from '../profiles/files.ts';
+import { DEFAULT_PORT, isLoopbackUrl } from '../profiles/profile.ts';
+import { checkUrl } from '../profiles/resolve.ts';
+import type { CommandContext } from '../program/command.ts';
 
 const TIMEOUT_MS = 1_000;
 
@@ -21,6 +25,16 @@ export async function saveLocalProfile(
   }
   await writeProfile(context, 'local', { baseUrl: service.url, key });
   return undefined;
+}
+
+/** The base URL for a new key of profile `local`: `--base-url`, or else that of the profile, or else that of `pets serve`. */
+export function readLocalBaseUrl(context: CommandContext): string {
+  const given = context.globals.baseUrl;
+  if (given !== undefined) return checkUrl(given, '--base-url');
+  const stored = readProfile(context, 'local')?.baseUrl;
+  // The user may have pointed the profile to another machine, which must not get a key of the local store.
+  const isLocal = stored !== undefined && isLoopbackUrl(new URL(stored));
+  return isLocal ? stored : `http://127.0.0.1:${DEFAULT_PORT}${API_PREFIX}`;
 }
 
 /** The id of the store that a base URL serves, or undefined if no `pets serve` responds there. */

@@ -65,7 +65,7 @@ async function serveDirectory(
     if (options.command.length > 0) return await serveCommand(service, options, context, events, shutdown);
     const devKey = options.ephemeral
       ? { plan: options.plan, key: service.keys.addTemporary(options.plan) }
-      : await ensureDevKey(context, { id: service.store.id, directory }, options.plan);
+      : await ensureDevKey(context, service, directory, options);
     const otherService =
       options.profile && devKey?.key ? await saveLocalProfile(context, service, devKey.key) : undefined;
     await events.listening(service, { directory, devKey, otherService });

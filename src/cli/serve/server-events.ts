@@ -76,7 +76,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         `${bold('pets serve')} ${cyan(url)}`,
         `  ${animals} ${animals === 1 ? 'animal' : 'animals'} in ${path}${options.ephemeral ? ' (deleted on exit)' : ''}`,
         devKey === undefined || key === undefined
-          ? `  no API key of this store is saved; create one: pets keys add <name> --plan pro --data ${path}`
+          ? `  no API key of this store is saved; create one: pets keys add <name> --save --data ${path}`
           : `  API key ${key} (plan ${devKey.plan})`,
         ...(faults ? [`  ${describeFaults(faults)}`] : []),
         `  ${dim('try:')} ${next}`,
