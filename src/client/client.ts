@@ -12,6 +12,7 @@ import {
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { ACCEPT_ENCODING } from './decode-body.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
+import { requestedDelay } from './rate-limit.ts';
 import type { Redact } from './reason.ts';
 import { type RequestOptions, type RequestPolicy, requestWithRetry } from './request-with-retry.ts';
 import { type Deprecation, type HttpHeaders, parseBody, readDeprecation, toClientError } from './response.ts';
@@ -94,7 +95,7 @@ export function createClient(options: ClientOptions): Client {
       status === operation.success.status ||
       (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
     const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
-    const { outcome, until, ambiguous } = await requestWithRetry(
+    const { outcome, ambiguous, neededMaxWait } = await requestWithRetry(
       { ...options, transport, service, signal },
       {
         method: operation.method,
@@ -117,8 +118,12 @@ export function createClient(options: ClientOptions): Client {
     const { response } = outcome;
     const deprecation = readDeprecation(response.headers, clock.now());
     if (deprecation && service.claimDailyNotice(name)) onDeprecated?.({ operation: name, ...deprecation });
-    if (!isSuccess(response.status))
-      throw failed(toClientError(operation, response, { until, redact }), ambiguous);
+    if (!isSuccess(response.status)) {
+      const now = clock.now();
+      const delay = requestedDelay(response.headers, now);
+      const until = delay === undefined ? undefined : now + delay;
+      throw failed(toClientError(operation, response, { until, neededMaxWait, redact }), ambiguous);
+    }
     const parse = () => {
       try {
         const { value, difference } = parseBody(operation, response, { strict, redact });

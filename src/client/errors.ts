@@ -103,16 +103,25 @@ export class RedirectError extends ContractError {
 
 const NOT_SENT = 'an earlier response reported the rate limit, so the request was not sent';
 
-/** The rate limit does not allow the call before `until`, in milliseconds since the epoch. */
+/**
+ * The rate limit does not allow the call before `until`, in milliseconds since the epoch. `until` is undefined if the
+ * response does not show when the limit ends.
+ */
 export class RateLimitError extends ClientError {
-  readonly until: number;
+  readonly until: number | undefined;
   readonly code: string | undefined;
   /** True if the last attempt got a 429. False if a cool-down that an earlier response started prevented an attempt. */
   readonly fromResponse: boolean;
+  /** With a `maxWait` of this many milliseconds, the call would have waited; undefined if it would have failed as well. */
+  readonly neededMaxWait: number | undefined;
 
-  constructor(until: number, response?: Refusal) {
+  constructor(
+    until: number | undefined,
+    { response, neededMaxWait }: { response?: Refusal; neededMaxWait?: number | undefined } = {},
+  ) {
     super(response ? (response.reason ?? 'rate limit exceeded') : NOT_SENT);
     this.until = until;
+    this.neededMaxWait = neededMaxWait;
     this.code = response?.code;
     this.fromResponse = response !== undefined;
   }

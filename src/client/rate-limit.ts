@@ -7,15 +7,36 @@ const SECOND = 1_000;
 /** About 3,000 years, in milliseconds. Longer delays are shortened, so that the time after a delay is a valid Date. */
 const MAX_DELAY = 1e14;
 
-/** A reset time of at least this number is in milliseconds. In seconds, it would be more than 3,000 years ahead. */
-const MIN_MILLISECONDS = 1e11;
+/** The end of a window is a Unix time in milliseconds from this number on. In seconds, it would be the year 5138. */
+const MIN_UNIX_MILLISECONDS = 1e11;
+
+/** The end of a window is a Unix time in seconds from this number on. A smaller number is a delay in seconds. */
+const MIN_UNIX_SECONDS = 1e9;
+
+/** A rate-limit window as a response reports it. `delay` is the time until its end, in milliseconds from now. */
+type ReportedWindow = Record<'limit' | 'remaining' | 'delay', number | undefined>;
+
+/** The names of the headers with the limit, the remaining requests, and the end of a window. */
+type HeaderNames = readonly [limit: string, remaining: string, reset: string];
+
+const OUR_HEADERS: HeaderNames = [header.rateLimit, header.rateLimitRemaining, header.rateLimitReset];
+
+/** The headers of draft-ietf-httpapi-ratelimit-headers up to version 6. */
+const DRAFT_6_HEADERS: HeaderNames = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
 
 /**
- * The delay that Retry-After requests, or else X-RateLimit-Reset, in milliseconds from now; undefined if neither header
- * is valid. Times are compared with the response's Date header, because the local clock may be wrong.
+ * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After takes precedence
+ * over the end of the rate-limit window.
  */
 export function requestedDelay(headers: HttpHeaders, now: number): number | undefined {
-  return parseRetryAfter(headers, now) ?? delayUntilReset(headers, now);
+  const windows = readWindows(headers, serverTime(headers, now));
+  const exhausted = windows.filter(isExhausted);
+  return parseRetryAfter(headers, now) ?? longestDelay(exhausted.length > 0 ? exhausted : windows);
+}
+
+/** The time until the end of the rate-limit window, in milliseconds from now, if the window has no requests left. */
+export function delayIfExhausted(headers: HttpHeaders, now: number): number | undefined {
+  return longestDelay(readWindows(headers, serverTime(headers, now)).filter(isExhausted));
 }
 
 /** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now. The longest of repeated headers counts. */
@@ -23,7 +44,19 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
   const delays = readList(headers, header.retryAfter)
     .map((text) => parseDelay(text, headers, now))
     .filter((delay) => delay !== undefined);
-  return delays.length === 0 ? undefined : Math.min(Math.max(...delays), MAX_DELAY);
+  return maximum(delays.map((delay) => Math.min(delay, MAX_DELAY)));
+}
+
+/** The rate limit that a response reports. `reset` is the end of the window, in milliseconds since the epoch. */
+export type RateLimit = { limit: number | undefined; remaining: number; reset: number };
+
+/** The rate-limit window with the fewest requests left; undefined if the response does not report one. */
+export function readRateLimit(headers: HttpHeaders, now: number): RateLimit | undefined {
+  const [tightest] = readWindows(headers, now)
+    .map(({ limit, remaining, delay }) => ({ limit, remaining, reset: delay && now + delay }))
+    .filter((window): window is RateLimit => window.remaining !== undefined && window.reset !== undefined)
+    .sort((one, other) => one.remaining - other.remaining || other.reset - one.reset);
+  return tightest;
 }
 
 /** Accepts fractions of a second as well, although RFC 9110 does not allow them. */
@@ -33,37 +66,75 @@ function parseDelay(text: string, headers: HttpHeaders, now: number): number | u
   return date === undefined ? undefined : Math.max(0, date - serverTime(headers, now));
 }
 
-/** The time until X-RateLimit-Reset, in milliseconds from now. The longest of repeated headers counts. */
-export function delayUntilReset(headers: HttpHeaders, now: number): number | undefined {
-  const resets = readList(headers, header.rateLimitReset)
-    .filter((text) => /^\d+$/.test(text))
-    .map(Number)
-    .map((reset) => (reset >= MIN_MILLISECONDS ? reset : reset * SECOND));
-  if (resets.length === 0) return undefined;
-  return Math.min(Math.max(0, Math.max(...resets) - serverTime(headers, now)), MAX_DELAY);
+/**
+ * Reads the headers of our service, or else those of draft-ietf-httpapi-ratelimit-headers. `now` is the present time on
+ * the clock to which Unix times in the headers refer.
+ */
+function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
+  const own = readWindow(OUR_HEADERS, headers, now);
+  if (own.delay !== undefined) return [own];
+  const structured = readStructuredWindows(headers, now);
+  return structured.length > 0 ? structured : [readWindow(DRAFT_6_HEADERS, headers, now)];
+}
+
+/** Reads three headers. If they are repeated, the smallest number of remaining requests and the latest end count. */
+function readWindow(names: HeaderNames, headers: HttpHeaders, now: number): ReportedWindow {
+  const [limits, remaining, resets] = names.map((name) =>
+    readList(headers, name)
+      .filter((text) => /^-?\d+$/.test(text))
+      .map(Number),
+  ) as [number[], number[], number[]];
+  const delays = resets.filter((reset) => reset >= 0).map((reset) => delayUntil(reset, now));
+  return { limit: limits[0], remaining: minimum(remaining), delay: maximum(delays) };
 }
 
 /**
- * The X-RateLimit headers (docs/service.md 8.3), with `reset` in seconds; undefined if one is missing or not an
- * integer.
+ * Reads the header RateLimit, which is a structured field (RFC 9651). Since version 8 of the draft, it lists windows, as
+ * in `"minute";r=0;t=30, "day";r=70;t=3600`. In version 7, it describes one window: `limit=60, remaining=0, reset=30`.
  */
-export function readRateLimit(
-  headers: HttpHeaders,
-): { limit: number; remaining: number; reset: number } | undefined {
-  const [limit, remaining, reset] = [header.rateLimit, header.rateLimitRemaining, header.rateLimitReset].map(
-    (name) => Number(readHeader(headers, name)),
-  ) as [number, number, number];
-  return [limit, remaining, reset].every(Number.isSafeInteger) ? { limit, remaining, reset } : undefined;
+function readStructuredWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
+  const members = readHeaders(headers, 'RateLimit')
+    .join()
+    // The name of a window is not needed, and may contain separators.
+    .replace(/"(?:[^"\\]|\\.)*"/g, '')
+    .split(',')
+    .map(readIntegers);
+  const { limit, remaining, reset } = Object.assign({}, ...members) as Record<string, number | undefined>;
+  const windows = reset === undefined ? members : [{ limit, r: remaining, t: reset }];
+  return windows.flatMap(({ limit, r, t }) =>
+    t === undefined ? [] : [{ limit, remaining: r, delay: delayUntil(t, now) }],
+  );
 }
 
-/** Whether the response reports that the rate-limit window has no requests left. */
-export const isExhausted = (headers: HttpHeaders): boolean =>
-  /(^|,)\s*(0+|-\d+)\s*(,|$)/.test(readHeaders(headers, header.rateLimitRemaining).join());
+/** The integers in a list of parameters such as `;r=0;t=30`, by name. */
+function readIntegers(parameters: string): Record<string, number | undefined> {
+  const matches = parameters.matchAll(/(?:^|;)\s*([a-z]+)=(\d+)\s*(?=;|$)/g);
+  return Object.fromEntries([...matches].map(([, name, digits]) => [name, Number(digits)]));
+}
+
+const isExhausted = ({ remaining }: ReportedWindow): boolean => remaining !== undefined && remaining <= 0;
+
+const longestDelay = (windows: readonly ReportedWindow[]): number | undefined =>
+  maximum(windows.map(({ delay }) => delay).filter((delay) => delay !== undefined));
+
+const maximum = (numbers: readonly number[]): number | undefined =>
+  numbers.length === 0 ? undefined : Math.max(...numbers);
+
+const minimum = (numbers: readonly number[]): number | undefined =>
+  numbers.length === 0 ? undefined : Math.min(...numbers);
+
+/** The time until the end of a window, in milliseconds from now. `end` is a Unix time or a delay in seconds. */
+function delayUntil(end: number, now: number): number {
+  if (end < MIN_UNIX_SECONDS) return end * SECOND;
+  const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
+  return Math.min(Math.max(0, time - now), MAX_DELAY);
+}
 
 /** The values of a header that was repeated, or whose values a proxy has joined. */
 const readList = (headers: HttpHeaders, name: string): string[] =>
   // Do not split at the comma of an HTTP-date.
   readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));
 
+/** Times are compared with the response's Date header, because the local clock may be wrong. */
 const serverTime = (headers: HttpHeaders, now: number): number =>
   parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '', now) ?? now;

@@ -17,6 +17,7 @@ import {
   coolDownAfter,
   decideRetry,
   isInProgress,
+  neededMaxWait,
   type RetryState,
   type WaitReason,
   withJitter,
@@ -44,6 +45,8 @@ export type RequestOptions = {
   timeoutMilliseconds: number;
   /** The limit for the sum of all waits of one call; undefined if calls must not be retried. */
   maxWaitMilliseconds: number | undefined;
+  /** True if a refused connection means that a service on this machine is not running, and a user waits for the error. */
+  failsFastIfRefused: boolean;
   onWait?: ((wait: WaitEvent) => void) | undefined;
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
 };
@@ -65,10 +68,10 @@ export type SendLog = {
 };
 
 /**
- * The outcome of a call. After a response, `until` is the earliest time for another attempt, in milliseconds since the
- * epoch. `ambiguous` is true if an attempt may have been applied although no response confirms it.
+ * The outcome of a call. `ambiguous` is true if an attempt may have been applied although no response confirms it.
+ * `neededMaxWait` is set if only `maxWaitMilliseconds` excluded another attempt (see `RetryDecision`).
  */
-export type SendResult = { outcome: AttemptOutcome; until: number; ambiguous: boolean };
+export type SendResult = { outcome: AttemptOutcome; ambiguous: boolean; neededMaxWait?: number | undefined };
 
 /** How long an Idempotency-Key may be sent again. The service keeps the key an hour longer, because clocks differ. */
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
@@ -82,7 +85,7 @@ export async function requestWithRetry(
   request: HttpRequest,
   policy: RequestPolicy,
 ): Promise<SendResult> {
-  const { transport, service, clock, signal, timeoutMilliseconds } = options;
+  const { transport, service, clock, signal, timeoutMilliseconds, failsFastIfRefused } = options;
   const { idempotent, background, isSuccess, sendLog } = policy;
   const ignoreCoolDown = policy.ignoreCoolDown && service.tryAcquireProbe();
   const budget = { waited: 0, maxWait: options.maxWaitMilliseconds ?? -1, background };
@@ -108,7 +111,7 @@ export async function requestWithRetry(
       options.onAttempt?.({ request, outcome, timings });
       if ('response' in outcome) {
         updateServiceState(options, outcome.response, { attempt, ignoreCoolDown });
-        if (isSuccess(outcome.response.status)) return { outcome, until: clock.now(), ambiguous };
+        if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
       }
       ambiguous ||= mayHaveBeenApplied(outcome);
       if (!ambiguous) await sendLog?.notSent();
@@ -119,16 +122,17 @@ export async function requestWithRetry(
         supportsIdempotency: service.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
         ambiguous,
         attempt,
+        failsFastIfRefused,
         now,
         random: options.random(),
       });
-      if (!decision.retry) return { outcome, until: now + (decision.wait ?? 0), ambiguous };
+      if (!decision.retry) return { outcome, ambiguous, neededMaxWait: decision.neededMaxWait };
       await wait(options, budget, decision);
       attempt++;
     }
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
-    return { outcome: { error }, until: clock.now(), ambiguous };
+    return { outcome: { error }, ambiguous };
   }
 }
 
@@ -144,7 +148,8 @@ async function waitForCoolDown(options: RequestOptions, budget: Budget): Promise
     if (remaining <= 0) return;
     const milliseconds = withJitter(remaining, random());
     const cost = budgetCost(milliseconds, budget);
-    if (cost === undefined) throw new RateLimitError(until);
+    if (cost === undefined)
+      throw new RateLimitError(until, { neededMaxWait: neededMaxWait(milliseconds, budget) });
     await wait(options, budget, { wait: milliseconds, cost, reason: 'rate limit' });
   }
 }
@@ -155,7 +160,11 @@ async function wait(
   { wait: milliseconds, cost, reason }: { wait: number; cost: number; reason: WaitReason },
 ): Promise<void> {
   onWait?.({ reason, milliseconds, until: clock.now() + milliseconds });
-  await sleep(milliseconds, signal);
+  try {
+    await sleep(milliseconds, signal);
+  } catch (error) {
+    throw signal.aborted ? new InterruptedError() : error;
+  }
   budget.waited += cost;
 }
 

@@ -48,11 +48,15 @@ export function parseBody(
   throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
-/** Converts a response that does not mean success. After a 429, `until` is the earliest time for another call. */
+/** Converts a response that does not mean success. `until` and `neededMaxWait` are for the RateLimitError of a 429. */
 export function toClientError(
   operation: Operation,
   response: HttpResponse,
-  { until, redact }: { until: number; redact: Redact },
+  {
+    until,
+    neededMaxWait,
+    redact,
+  }: { until: number | undefined; neededMaxWait: number | undefined; redact: Redact },
 ): ClientError {
   const { status, headers, body } = response;
   if ([301, 302, 303, 307, 308].includes(status))
@@ -60,7 +64,10 @@ export function toClientError(
   const error = parseErrorBody(response);
   const code = error?.code;
   const reason = error?.message ?? reasonIn(body, redact);
-  if (status === 429) return new RateLimitError(until, { code, reason: reason ?? textOf(body, redact) });
+  if (status === 429) {
+    const refusal = { code, reason: reason ?? textOf(body, redact) };
+    return new RateLimitError(until, { response: refusal, neededMaxWait });
+  }
   const message = reason ?? `HTTP status ${status}${bodyNote(response, redact)}`;
   // The operation itself never responds with 404, so the base URL is wrong.
   if (status === 404 && !operation.errors.includes(404))

@@ -1,6 +1,6 @@
 import type { AttemptOutcome } from './attempt.ts';
 import { NetworkError, ProxyError, TimeoutError } from './errors.ts';
-import { delayUntilReset, isExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
+import { delayIfExhausted, parseRetryAfter, requestedDelay } from './rate-limit.ts';
 import { type HttpResponse, parseErrorBody } from './response.ts';
 
 /** What a decision depends on besides the outcome of the last attempt. Times are in milliseconds. */
@@ -19,6 +19,8 @@ export type RetryState = {
   maxWait: number;
   /** True if the call is one of many. Then, rate-limit waits of up to about a minute do not count against `maxWait`. */
   background: boolean;
+  /** True if a refused connection means that a service on this machine is not running, and a user waits for the error. */
+  failsFastIfRefused: boolean;
   now: number;
   /** A random number, uniform in [0, 1). */
   random: number;
@@ -29,17 +31,22 @@ export type WaitReason = 'rate limit' | 'server error' | 'connection' | 'still i
 export type RetryDecision =
   /** `cost` is the part of `wait` that counts against `maxWait`. */
   | { retry: true; wait: number; cost: number; reason: WaitReason }
-  /** `wait` is the time until a retry could succeed. It is set after a 429, or if only `maxWait` excludes the retry. */
-  | { retry: false; wait?: number };
+  /** `neededMaxWait` is set if only `maxWait` excludes the retry. With this `maxWait`, the call would be retried. */
+  | { retry: false; neededMaxWait?: number | undefined };
 
 /** The limits and delays of retries. Times are in milliseconds. */
 export const retryRules = {
   rateLimit: { attempts: 4, backoff: 1_000, cap: 60_000, jitter: { share: 0.1, min: 250, max: 3_000 } },
-  failure: { attempts: 3, backoff: 300, cap: 10_000, statuses: [408, 500, 502, 503, 504] },
+  /** Without Retry-After, the waits add up to at most 15 s, in which a service can restart. A quarter is random. */
+  failure: { attempts: 6, backoff: 500, cap: 7_500, random: 0.25 },
+  /** For failures that rarely end within seconds. */
+  persistent: { attempts: 3, backoff: 300, cap: 600, random: 1 },
   inProgress: { attempts: 10, backoff: 500, cap: 5_000 },
   /** The longest wait, before jitter, with no cost for a background call: a minute, and 2 s for rounding to seconds. */
   minuteWindow: 62_000,
 } as const;
+
+const RETRYABLE_STATUSES: readonly number[] = [408, 500, 502, 503, 504];
 
 const STOP: RetryDecision = { retry: false };
 
@@ -64,7 +71,7 @@ export function coolDownAfter(
   now: number,
 ): number | undefined {
   if (status === 429) return rateLimitDelay(headers, attempt, now);
-  return isExhausted(headers) ? delayUntilReset(headers, now) : undefined;
+  return delayIfExhausted(headers, now);
 }
 
 /** The part of a wait that counts against `maxWait`; undefined if the wait would exceed `maxWait`. */
@@ -75,6 +82,12 @@ export function budgetCost(
   if (background && wait <= retryRules.minuteWindow + retryRules.rateLimit.jitter.max) return 0;
   return waited + wait <= maxWait ? wait : undefined;
 }
+
+/** The `maxWait` that would allow the wait; undefined if calls must not be retried. */
+export const neededMaxWait = (
+  wait: number,
+  { waited, maxWait }: Pick<RetryState, 'waited' | 'maxWait'>,
+): number | undefined => (maxWait < 0 ? undefined : waited + wait);
 
 /** Lengthens a wait by a random amount, so that processes that wait for the same time do not all send at once. */
 export function withJitter(wait: number, random: number): number {
@@ -90,7 +103,7 @@ function afterRateLimit({ headers }: HttpResponse, state: RetryState): RetryDeci
   const wait = withJitter(rateLimitDelay(headers, state.attempt, state.now), state.random);
   // Checked here because `budgetCost` allows a background call to wait even if retries are off.
   const isAllowed = state.maxWait >= 0 && state.attempt < retryRules.rateLimit.attempts;
-  return isSafe(state) && isAllowed ? retryWithinBudget(state, wait, 'rate limit') : { retry: false, wait };
+  return isSafe(state) && isAllowed ? retryWithinBudget(state, wait, 'rate limit') : STOP;
 }
 
 function afterInProgress({ headers }: HttpResponse, state: RetryState): RetryDecision {
@@ -101,9 +114,10 @@ function afterInProgress({ headers }: HttpResponse, state: RetryState): RetryDec
 }
 
 function afterFailure(outcome: AttemptOutcome, state: RetryState): RetryDecision {
-  const { attempts, backoff, cap } = retryRules.failure;
-  if (!isSafe(state) || !isRetryable(outcome) || state.attempt >= attempts) return STOP;
-  const delay = state.random * exponential(backoff, state.attempt, cap);
+  const rule = isPersistent(outcome, state) ? retryRules.persistent : retryRules.failure;
+  if (!isSafe(state) || !isRetryable(outcome) || state.attempt >= rule.attempts) return STOP;
+  const share = 1 - rule.random * (1 - state.random);
+  const delay = share * exponential(rule.backoff, state.attempt, rule.cap);
   if ('error' in outcome) return retryWithinBudget(state, delay, 'connection');
   // X-RateLimit-Reset is ignored, because that header does not say when a failing service recovers.
   const requested = parseRetryAfter(outcome.response.headers, state.now) ?? 0;
@@ -115,10 +129,17 @@ const isSafe = ({ idempotent, supportsIdempotency, ambiguous }: RetryState): boo
   idempotent || supportsIdempotency || !ambiguous;
 
 function isRetryable(outcome: AttemptOutcome): boolean {
-  if ('response' in outcome)
-    return (retryRules.failure.statuses as readonly number[]).includes(outcome.response.status);
+  if ('response' in outcome) return RETRYABLE_STATUSES.includes(outcome.response.status);
   const { error } = outcome;
   return (error instanceof NetworkError || error instanceof TimeoutError) && !isPermanent(error);
+}
+
+/** Whether a failure rarely ends within seconds. An attempt that ended with a timeout has waited already. */
+function isPersistent(outcome: AttemptOutcome, { failsFastIfRefused }: RetryState): boolean {
+  if ('response' in outcome) return false;
+  const { error } = outcome;
+  if (!(error instanceof NetworkError)) return true;
+  return error.code === 'ENOTFOUND' || (error.code === 'ECONNREFUSED' && failsFastIfRefused);
 }
 
 /** Whether a retry would fail in the same way, as after a certificate error or a rejection by a proxy. */
@@ -129,7 +150,9 @@ const isPermanent = (error: NetworkError | TimeoutError): boolean =>
 function retryWithinBudget(state: RetryState, wait: number, reason: WaitReason): RetryDecision {
   const background = state.background && reason === 'rate limit';
   const cost = budgetCost(wait, { ...state, background });
-  return cost === undefined ? { retry: false, wait } : { retry: true, wait, cost, reason };
+  return cost === undefined
+    ? { retry: false, neededMaxWait: neededMaxWait(wait, state) }
+    : { retry: true, wait, cost, reason };
 }
 
 /** The requested delay of a 429, but at least the exponential backoff of the attempt. */

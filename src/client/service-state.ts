@@ -2,13 +2,17 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../contract/clock.ts';
 import type { SharedFlags } from './shared-flags.ts';
 
-/** The start of a flag's name, before a day. The flag expires, because another service may later run at the origin. */
-const SUPPORTS_IDEMPOTENCY = 'honours-idempotency-key-';
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-/** Longer than a day, the longest rate-limit window. A later deadline was written with a wrong clock and is ignored. */
-const MAX_AHEAD_MS = 25 * 3_600_000;
+/** The start of a flag's name, before a day. The flag expires, because another service may later run at the origin. */
+const SUPPORTS_IDEMPOTENCY = 'honours-idempotency-key-';
+
+/** Longer than a day, the longest rate-limit window of our service. Longer cool-downs are shortened. */
+const MAX_COOL_DOWN_MS = 25 * 3_600_000;
+
+/** The clocks of machines that share a state directory may differ by this time. */
+const CLOCK_TOLERANCE_MS = MINUTE;
 
 export type ServiceState = ReturnType<typeof createServiceState>;
 
@@ -69,32 +73,38 @@ export function createServiceState(
 }
 
 /**
- * A cool-down that this user's processes share. Each deadline, in milliseconds since the epoch, is the name of a flag in
- * `group`. The latest deadline counts, so processes can add deadlines without a lock.
+ * A cool-down that this user's processes share. Each deadline is a flag in `group`. The flag's name is the time at which
+ * it was recorded and the deadline, in milliseconds since the epoch. The latest deadline counts, so processes can add
+ * deadlines without a lock. A deadline is ignored if it was recorded while the clock was ahead of the present time.
  */
 export function createCoolDown(flags: SharedFlags, group: string, clock: Clock) {
-  const isCurrent = (deadline: number): boolean =>
-    deadline > clock.now() && deadline <= clock.now() + MAX_AHEAD_MS;
+  /** The deadline in a flag's name; 0 if the deadline has passed, or if the name is not valid. */
+  function deadlineOf(name: string): number {
+    const [, recordedAt = 0, deadline = 0] = /^(\d{1,15})-(\d{1,15})$/.exec(name)?.map(Number) ?? [];
+    const now = clock.now();
+    const isValid = recordedAt <= now + CLOCK_TOLERANCE_MS && deadline <= recordedAt + MAX_COOL_DOWN_MS;
+    return isValid && deadline > now ? deadline : 0;
+  }
+  /** The latest deadline; 0 if there is none. */
+  const until = (): number =>
+    flags
+      .list(group)
+      .map(deadlineOf)
+      .reduce((latest, deadline) => Math.max(latest, deadline), 0);
   return {
-    /** The latest deadline; 0 if there is none. */
-    until(): number {
-      const deadlines = flags.list(group).map(parseDeadline).filter(isCurrent);
-      return deadlines.reduce((latest, deadline) => Math.max(latest, deadline), 0);
-    },
+    until,
     /** Adds a deadline. An earlier deadline never shortens the cool-down. */
     extend(deadline: number): void {
-      for (const name of flags.list(group)) if (!isCurrent(parseDeadline(name))) flags.remove(group, name);
-      const latest = Math.min(deadline, clock.now() + MAX_AHEAD_MS);
-      if (latest > clock.now()) flags.set(group, String(Math.ceil(latest)));
+      for (const name of flags.list(group)) if (deadlineOf(name) === 0) flags.remove(group, name);
+      const now = clock.now();
+      const latest = Math.ceil(Math.min(deadline, now + MAX_COOL_DOWN_MS));
+      if (latest > Math.max(now, until())) flags.set(group, `${now}-${latest}`);
     },
     clear(): void {
       for (const name of flags.list(group)) flags.remove(group, name);
     },
   };
 }
-
-/** Names that are not deadlines become 0, which has expired. */
-const parseDeadline = (name: string): number => (/^\d{1,15}$/.test(name) ? Number(name) : 0);
 
 const formatDay = (time: number): string => new Date(time).toISOString().slice(0, 10);
 

@@ -68,7 +68,7 @@ test.each(['storage_full', 'too_many_connections'])(
       message: expect.stringMatching(/: no; the request was not carried out$/),
       hint: 'try again later',
     });
-    expect(requests).toHaveLength(3);
+    expect(requests).toHaveLength(6);
   },
 );
 

@@ -91,21 +91,36 @@ describe('the rate limit', () => {
       stderr: 'added 2 of 3 rows; to resume: pets add --from FILE --json',
       error: {
         code: 'rate_limited',
-        message: expect.stringMatching(/until 2026-11-21 00:00:00 UTC .*: the daily limit is used up$/),
-        hint: 'rerun the command after this time to resume',
+        message: expect.stringMatching(
+          /^no request is sent to .* until 2026-11-21 00:00:00 UTC \(in 12 h\), /,
+        ),
+        hint: expect.stringContaining('try again after this time'),
       },
     },
-    { code: 5, stderr: 'rate-limited until 2026-11-21 00:00:00 UTC', keys: 2 },
+    { code: 5, stderr: 'until 2026-11-21 00:00:00 UTC', keys: 2 },
     { hoursLater: 48, results: ALL },
   );
 
-  const banned = { args: '--json', code: 5, lacks: 'daily' };
-  scenario(
-    'is not called daily if the key is banned',
-    {},
-    { ...banned, replies: { '*': limited(300, 'key_banned') } },
-    banned,
-  );
+  for (const [window, seconds, left] of [
+    ['ten minutes', 600, '10 min'],
+    ['an hour', 3_600, '1 h'],
+    ['a month', 30 * 86_400, '30 days'],
+  ] as const)
+    scenario(
+      `of ${window} is described by its end, and not called a daily limit`,
+      {},
+      {
+        args: '--json',
+        code: 5,
+        lacks: 'daily',
+        replies: { '*': limited(seconds) },
+        error: {
+          message: expect.stringContaining(`(in ${left}): `),
+          hint: expect.stringMatching(/^try again after this time/),
+        },
+      },
+      { code: 5, lacks: 'daily', stderr: 'because an earlier response reported the rate limit' },
+    );
 
   test('delays a row before anything is written about it', async () => {
     const { run, ledger } = await bulkAdd({ quota: { perMinute: 1, perDay: 100 } });

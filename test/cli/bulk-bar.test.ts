@@ -1,8 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { createProgressBar, type QuotaLeft } from '../../src/cli/bulk/progress-bar.ts';
+import { createProgressBar } from '../../src/cli/bulk/progress-bar.ts';
 import { createConsole } from '../../src/cli/output/console.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
+import type { RateLimit } from '../../src/client/rate-limit.ts';
 import { manualClock } from '../helpers/clock.ts';
 
 /** A progress bar of 100 rows, of which `done` were done before. `line` and `lines` return what the bar has shown. */
@@ -20,7 +21,7 @@ function bar({ done = 0, columns = 120, json = false } = {}) {
     clock,
     bar: shown,
     /** Finishes `rows` more rows. The response to the last of them has the quota. */
-    advance(rows: number, quota?: QuotaLeft) {
+    advance(rows: number, quota?: RateLimit) {
       for (let i = 1; i <= rows; i++) shown.advance(i === rows ? quota : undefined);
     },
     /** The line that is shown now. */
@@ -40,16 +41,34 @@ test('the rate counts the rows of this run, and is not shown in the first second
 });
 
 test.each([
-  ['no limit if the other rows fit into it', { limit: 10, remaining: 80 }, '120 rows/min, 40 s left'],
-  ['the limit if they do not', { limit: 10, remaining: 79 }, '10 rows/min, 8 min left'],
-  ['no limit above the measured rate', { limit: 1_000, remaining: 0 }, '120 rows/min, 40 s left'],
-])('the rate respects %s', (_name, quota, expected) => {
+  ['no limit if the other rows fit into it', { limit: 10, remaining: 80 }, 60, '120 rows/min, 40 s left'],
+  ['the limit if they do not', { limit: 10, remaining: 79 }, 60, '10 rows/min, 8 min left'],
+  ['no limit above the measured rate', { limit: 1_000, remaining: 0 }, 60, '120 rows/min, 40 s left'],
+  ['a limit per hour', { limit: 120, remaining: 79 }, 3_600, '2 rows/min, 40 min left'],
+  ['a limit per second', { limit: 10, remaining: 5 }, 1, '120 rows/min, 40 s left'],
+  ['no limit if its number is not known', { limit: undefined, remaining: 5 }, 60, '120 rows/min, 40 s left'],
+])('the rate respects %s', (_name, quota, seconds, expected) => {
   const { clock, advance, line, bar: shown } = bar();
   clock.advance(10_000);
-  advance(20, quota);
+  advance(20, { ...quota, reset: clock.now() + seconds * 1_000 });
   // A response without rate-limit headers does not change the limit.
   shown.pause(undefined);
   expect(line()).toBe(`[###-------------] 20/100; ${expected}`);
+});
+
+test('the length of a window is the longest time until its end, until another limit is reported', () => {
+  const { clock, advance, line } = bar();
+  const quota = (limit: number, seconds: number) => ({
+    limit,
+    remaining: 0,
+    reset: clock.now() + seconds * 1_000,
+  });
+  clock.advance(10_000);
+  advance(10, quota(60, 3_600));
+  advance(1, quota(60, 60));
+  expect(line()).toContain('; 1 rows/min');
+  advance(1, quota(30, 60));
+  expect(line()).toContain('; 30 rows/min');
 });
 
 test('long times are shown in days and hours', () => {

@@ -61,17 +61,20 @@ test.each([
   [failure(500), 7, 'a_code', 'why', 'try again'],
   [new ApiFailure(502), 7, 'http_502', 'HTTP status 502', 'try again'],
   [
-    new RateLimitError(NOW + 30_000),
+    new RateLimitError(NOW + 30_000, { neededMaxWait: 30_000 }),
     5,
     'rate_limited',
-    'until 12:00:30 UTC (in 30 s)',
+    'no request is sent to api.example.com until 12:00:30 UTC (in 30 s), because an earlier response',
     'or wait with --max-wait 34. To check the limit now: pets profiles --check',
   ],
   [
-    new RateLimitError(NOW + 30_000, { code: 'key_banned', reason: 'stop' }),
+    new RateLimitError(NOW + 30_000, {
+      response: { code: 'key_banned', reason: 'stop' },
+      neededMaxWait: 30_000,
+    }),
     5,
     'key_banned',
-    'stop',
+    'api.example.com has banned this key until 12:00:30 UTC (in 30 s): stop',
     'try again after this time, or wait with --max-wait 34',
   ],
   [new RateLimitError(NOW + 43_200_000), 5, 'rate_limited', '2026-11-21 00:00:00 UTC (in 12 h)', 'try again'],
@@ -167,6 +170,23 @@ test.each([
     }
   },
 );
+
+test.each<[string, number | undefined, number | undefined, string]>([
+  ['a wait that is too long', NOW + 30_000, 80_000, 'try again after this time, or wait with --max-wait 84'],
+  ['a wait of an hour', NOW + 3_600_000, 3_600_000, 'try again after this time'],
+  ['a wait that would not have helped', NOW + 30_000, undefined, 'try again after this time'],
+  ['a limit whose end is not known', undefined, undefined, 'try again later'],
+  ['an own wait that is too long', undefined, 1_000, 'try again later, or wait with --max-wait 5'],
+])('after %s, the hint suggests --max-wait only if it helps', (_name, until, neededMaxWait, hint) => {
+  const error = new RateLimitError(until, { response: { reason: 'slow down' }, neededMaxWait });
+  const described = describeError(new CallError(error, connection), NOW);
+  expect(described.hint).toBe(hint);
+  const isKnown = until !== undefined;
+  expect(described.until === undefined).toBe(!isKnown);
+  expect(described.message).toMatch(
+    isKnown ? /is rate-limited until .*: slow down$/ : /is rate-limited: slow down$/,
+  );
+});
 
 test.each([
   ['http://127.0.0.1:7387/v1', 'ECONNREFUSED', 'is the local service running? Start it: pets serve'],

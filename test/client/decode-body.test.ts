@@ -108,5 +108,5 @@ test.each([
   const error = await rejection(list(testClient(server.url).client));
   expect(error).toBeInstanceOf(NetworkError);
   expect((error as Error).message).toBe('the response was truncated');
-  expect(server.requests).toHaveLength(3);
+  expect(server.requests).toHaveLength(6);
 });

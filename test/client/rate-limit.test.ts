@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { isExhausted, requestedDelay } from '../../src/client/rate-limit.ts';
+import { delayIfExhausted, readRateLimit, requestedDelay } from '../../src/client/rate-limit.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -86,6 +86,9 @@ const resets: Case[] = [
   ['in milliseconds', reset(String(NOW + 45_500)), 45_500],
   ['in the past', reset(seconds('2026-11-20T11:59:00Z')), 0],
   ['0', reset('0'), 0],
+  ['as a delay, as @fastify/rate-limit sends it', reset('45'), 45_000],
+  ['as a delay of 31 years', reset('999999999'), 999_999_999_000],
+  ['in 2001', reset('1000000000'), 0],
   ['30 digits', reset('9'.repeat(30)), 1e14],
   ['400 digits', reset('9'.repeat(400)), 1e14],
   ['text', reset('never'), undefined],
@@ -97,12 +100,48 @@ const resets: Case[] = [
   ['neither', {}, undefined],
 ];
 
+const rateLimit = (...texts: string[]): HttpHeaders => ({ ratelimit: texts.length === 1 ? texts[0] : texts });
+
+/** The drafts of draft-ietf-httpapi-ratelimit-headers. */
+const drafts: Case[] = [
+  ['version 6', { 'ratelimit-limit': '2', 'ratelimit-remaining': '0', 'ratelimit-reset': '600' }, 600_000],
+  ['version 6, only the end of the window', { 'ratelimit-reset': '50' }, 50_000],
+  ['version 6, a Unix time', { date: DATE, 'ratelimit-reset': seconds('2026-11-20T12:00:45Z') }, 45_000],
+  ['version 7', rateLimit('limit=2, remaining=0, reset=600'), 600_000],
+  ['version 7, without spaces and in another order', rateLimit('reset=600,limit=2,remaining=0'), 600_000],
+  ['version 7, in three headers', rateLimit('limit=2', 'remaining=0', 'reset=600'), 600_000],
+  ['version 8', rateLimit('"2-in-10min"; r=0; t=600'), 600_000],
+  ['version 8, without spaces and in another order', rateLimit('"minute";t=30;r=0'), 30_000],
+  ['version 8, with a partition key', rateLimit('"default";r=0;pk=:cHsdsRa894==:;t=30'), 30_000],
+  ['version 8, with a token as its name', rateLimit('default;r=0;t=30'), 30_000],
+  ['two windows: the exhausted one', rateLimit('"minute";r=0;t=30, "day";r=70;t=3600'), 30_000],
+  ['two exhausted windows: the longer one', rateLimit('"minute";r=0;t=30, "day";r=0;t=3600'), 3_600_000],
+  ['two windows in two headers', rateLimit('"day";r=70;t=3600', '"minute";r=0;t=30'), 30_000],
+  ['two windows with requests left: the longer one', rateLimit('"a";r=1;t=30, "b";r=1;t=60'), 60_000],
+  ['a name with separators', rateLimit('"a\\"b,c;t=9=\\\\";r=0;t=30'), 30_000],
+  ['a window without an end', rateLimit('"minute";r=0'), undefined],
+  ['fractions', rateLimit('"minute";r=0;t=30.5'), undefined],
+  ['a negative delay', rateLimit('"minute";r=0;t=-30'), undefined],
+  ['400 digits', rateLimit(`"minute";r=0;t=${'9'.repeat(400)}`), 1e14],
+  ['text', rateLimit('soon'), undefined],
+  ['an unfinished name', rateLimit('"minute;r=0;t=30'), 30_000],
+  ['Retry-After takes precedence', { ...after('3'), ...rateLimit('"minute";r=0;t=30') }, 3_000],
+  ['X-RateLimit-Reset does as well', { ...RESET_45, ...rateLimit('"minute";r=0;t=30') }, 45_000],
+  ['an invalid X-RateLimit-Reset does not', { ...reset('soon'), ...rateLimit('"minute";r=0;t=30') }, 30_000],
+  [
+    'RateLimit takes precedence over RateLimit-Reset',
+    { ...rateLimit('a;t=30'), 'ratelimit-reset': '9' },
+    30_000,
+  ],
+];
+
 describe('requestedDelay, in milliseconds', () => {
   describe.each([
     ['Retry-After', [...delays, ...invalid]],
     ['an HTTP-date', dates],
     ['the clock of the service', clocks],
     ['X-RateLimit-Reset', resets],
+    ['the IETF drafts', drafts],
   ])('%s', (_, cases) => {
     test.each(cases)('%s: %j is %s', (_name, headers, wait) =>
       expect(requestedDelay(headers, NOW)).toBe(wait),
@@ -124,8 +163,9 @@ describe('requestedDelay, in milliseconds', () => {
   test('never throws and is never negative, for any headers', () => {
     const texts = fc.oneof(fc.string(), fc.array(fc.string(), { maxLength: 3 }), fc.constant(undefined));
     fc.assert(
-      fc.property(texts, texts, texts, (retryAfter, ends, date) => {
-        const wait = requestedDelay({ 'retry-after': retryAfter, 'x-ratelimit-reset': ends, date }, NOW) ?? 0;
+      fc.property(texts, texts, texts, texts, (retryAfter, ends, ratelimit, date) => {
+        const headers = { 'retry-after': retryAfter, 'x-ratelimit-reset': ends, ratelimit, date };
+        const wait = requestedDelay(headers, NOW) ?? 0;
         expect(wait).toBeGreaterThanOrEqual(0);
         expect(wait).toBeLessThanOrEqual(1e14);
       }),
@@ -148,5 +188,44 @@ test.each<[string | string[] | undefined, boolean]>([
   [[], false],
   [undefined, false],
 ])('X-RateLimit-Remaining %j exhausts the window: %s', (remaining, isLast) => {
-  expect(isExhausted({ 'x-ratelimit-remaining': remaining })).toBe(isLast);
+  const headers = { 'x-ratelimit-remaining': remaining, ...RESET_45 };
+  expect(delayIfExhausted(headers, NOW)).toBe(isLast ? 45_000 : undefined);
+});
+
+test.each<[string, HttpHeaders, number | undefined]>([
+  ['version 6', { 'ratelimit-remaining': '0', 'ratelimit-reset': '600' }, 600_000],
+  ['version 7', rateLimit('limit=2, remaining=0, reset=600'), 600_000],
+  ['version 8', rateLimit('"a";r=5;t=700, "b";r=0;t=600'), 600_000],
+  ['version 6, with requests left', { 'ratelimit-remaining': '1', 'ratelimit-reset': '600' }, undefined],
+  ['version 7, with requests left', rateLimit('limit=2, remaining=1, reset=600'), undefined],
+  ['version 8, with requests left', rateLimit('"a";r=1;t=600'), undefined],
+  ['version 8, without the number of requests', rateLimit('"a";t=600'), undefined],
+])('the IETF drafts: an exhausted window in %s', (_name, headers, delay) => {
+  expect(delayIfExhausted(headers, NOW)).toBe(delay);
+});
+
+test.each<[string, HttpHeaders, ReturnType<typeof readRateLimit>]>([
+  [
+    'X-RateLimit',
+    { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '59', ...RESET_45 },
+    { limit: 60, remaining: 59, reset: NOW + 45_000 },
+  ],
+  [
+    'version 6 of the draft',
+    { 'ratelimit-limit': '10, 10;w=1, 50;w=60', 'ratelimit-remaining': '9', 'ratelimit-reset': '1' },
+    { limit: 10, remaining: 9, reset: NOW + 1_000 },
+  ],
+  [
+    'version 7',
+    rateLimit('limit=2, remaining=1, reset=600'),
+    { limit: 2, remaining: 1, reset: NOW + 600_000 },
+  ],
+  [
+    'version 8: the window with the fewest requests left',
+    rateLimit('"day";r=70;t=3600, "minute";r=3;t=30'),
+    { limit: undefined, remaining: 3, reset: NOW + 30_000 },
+  ],
+  ['nothing if a header is missing', { 'x-ratelimit-remaining': '59' }, undefined],
+])('readRateLimit reads %s', (_name, headers, expected) => {
+  expect(readRateLimit(headers, NOW)).toEqual(expected);
 });

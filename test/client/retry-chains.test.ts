@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
-import { requestWithRetry } from '../../src/client/request-with-retry.ts';
+import { requestWithRetry, type WaitEvent } from '../../src/client/request-with-retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
 import { createMemoryFlags } from '../../src/client/shared-flags.ts';
 import { cases } from '../helpers/cases.ts';
@@ -66,6 +66,7 @@ test('a call is never sent too early, never waits longer than allowed, and never
       const clock = manualClock(new Date(NOW).toISOString());
       const sent: { at: number; step: Step }[] = [];
       const slept: number[] = [];
+      const announced: Pick<WaitEvent, 'reason' | 'milliseconds'>[] = [];
       const service = { baseUrl: 'https://shop.example/v1', key: 'pets_key' };
       const serviceState = {
         ...createServiceState(service, createMemoryFlags(), clock),
@@ -89,6 +90,8 @@ test('a call is never sent too early, never waits longer than allowed, and never
         random: () => random,
         signal: new AbortController().signal,
         timeoutMilliseconds: 30_000,
+        failsFastIfRefused: false,
+        onWait: ({ reason, milliseconds }: WaitEvent) => announced.push({ reason, milliseconds }),
         maxWaitMilliseconds: maxWait,
       };
       const request = { method: 'GET', url: new URL(service.baseUrl), headers: {} } as const;
@@ -109,7 +112,12 @@ test('a call is never sent too early, never waits longer than allowed, and never
         expect(at).toBeGreaterThanOrEqual(last.at + last.step.floor);
         if (!policy.idempotent && !supportsIdempotency) expect(last.step.isAmbiguous).toBe(false);
       }
-      expect(sent.length).toBeLessThanOrEqual(supportsIdempotency ? 10 : 4);
+      expect(sent.length).toBeLessThanOrEqual(supportsIdempotency ? 10 : 6);
+      expect(announced.map(({ milliseconds }) => milliseconds)).toEqual(slept);
+      const ownWaits = announced
+        .filter(({ reason }) => reason === 'connection')
+        .map(({ milliseconds }) => milliseconds);
+      expect(ownWaits.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(15_000);
       if (!policy.background) expect(slept.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(maxWait);
       const { outcome } = result;
       if ('response' in outcome && outcome.response.status === success) return;

@@ -37,8 +37,8 @@ describe('after 429', () => {
     expect(decide(outcome, change)).toEqual({ retry: true, wait, cost: wait, reason: 'rate limit' });
   });
 
-  test.each<[...Case, number]>([
-    ['gives up after four attempts', response(429, retryAfter(1)), { attempt: 4 }, 8_000],
+  test.each<[...Case, number | undefined]>([
+    ['gives up after four attempts', response(429, retryAfter(1)), { attempt: 4 }, undefined],
     ['gives up if the wait is longer than allowed', response(429, retryAfter(76)), {}, 76_000],
     [
       'gives up if the wait with its jitter is longer than allowed',
@@ -50,14 +50,14 @@ describe('after 429', () => {
       'gives up if all waits together are longer than allowed',
       response(429, retryAfter(40)),
       { waited: 40_000 },
-      40_000,
+      80_000,
     ],
     ['gives up with a maximum wait of 0', response(429, retryAfter(1)), { maxWait: 0 }, 1_000],
-    ['gives up if support is no longer known', response(429), { ...creation, ambiguous: true }, 1_000],
-    ['gives up without retries', response(429, retryAfter(0)), { maxWait: -1 }, 1_000],
+    ['gives up if support is no longer known', response(429), { ...creation, ambiguous: true }, undefined],
+    ['gives up without retries', response(429, retryAfter(0)), { maxWait: -1 }, undefined],
     ['gives up at 400 digits', response(429, retryAfter('9'.repeat(400))), { maxWait: 1e9 }, 1e14],
-  ])('%s, and reports the wait', (_name, outcome, change, wait) => {
-    expect(decide(outcome, change)).toEqual({ retry: false, wait });
+  ])('%s, and reports the maximum wait that would have helped', (_name, outcome, change, neededMaxWait) => {
+    expect(decide(outcome, change)).toEqual({ retry: false, neededMaxWait });
   });
 
   test.each<[string, number, Partial<RetryState>, cost: number | undefined]>([
@@ -82,21 +82,42 @@ describe('after an error', () => {
   test.each<[...Case]>([
     ['a refused connection', networkError('ECONNREFUSED', false), {}],
     ['a refused connection of a creation: nothing was sent', networkError('ECONNREFUSED', false), creation],
-    ['a timeout of a creation before it was sent', timeout(false), creation],
     ['a reset connection', networkError('ECONNRESET', true), {}],
     ['a reset connection of a creation with a supported key', networkError('ECONNRESET', true), supported],
     ['a network error without a code', networkError(undefined, true), {}],
-    ['a timeout', timeout(true), {}],
-    ['a timeout of a creation with a supported key', timeout(true), supported],
+    ['a failed host name lookup', networkError('EAI_AGAIN', false), {}],
+    [
+      'a reset connection, also if refused ones fail fast',
+      networkError('ECONNRESET', true),
+      { failsFastIfRefused: true },
+    ],
     ['503 of a creation that was not carried out', response(503, {}, 'storage_full'), creation],
     ...everyStatus({}),
     ...everyStatus(supported),
-  ])('%s is retried, at most twice (%#)', (_name, outcome, change) => {
-    const reason = 'response' in outcome ? 'server error' : 'connection';
-    expect(decide(outcome, change)).toMatchObject({ retry: true, reason });
-    expect(decide(outcome, { ...change, attempt: 2 })).toMatchObject({ retry: true, reason });
-    expect(decide(outcome, { ...change, attempt: 3 })).toEqual({ retry: false });
+  ])('%s is retried, at most five times (%#)', (_name, outcome, change) => {
+    expectAttempts(6, outcome, change);
   });
+
+  test.each<[...Case]>([
+    ['an unknown host', networkError('ENOTFOUND', false), {}],
+    [
+      'a refused connection that fails fast',
+      networkError('ECONNREFUSED', false),
+      { failsFastIfRefused: true },
+    ],
+    ['a timeout', timeout(true), {}],
+    ['a timeout of a creation with a supported key', timeout(true), supported],
+    ['a timeout of a creation before it was sent', timeout(false), creation],
+  ])('%s is retried, at most twice', (_name, outcome, change) => {
+    expectAttempts(3, outcome, change);
+  });
+
+  function expectAttempts(count: number, outcome: AttemptOutcome, change: Partial<RetryState>) {
+    const reason = 'response' in outcome ? 'server error' : 'connection';
+    for (let attempt = 1; attempt < count; attempt++)
+      expect(decide(outcome, { ...change, attempt })).toMatchObject({ retry: true, reason });
+    expect(decide(outcome, { ...change, attempt: count })).toEqual({ retry: false });
+  }
 
   test.each<[...Case]>([
     ['a reset connection of a creation', networkError('ECONNRESET', true), ambiguousCreation],
@@ -119,25 +140,30 @@ describe('after an error', () => {
     expect(decide(outcome, change)).toEqual({ retry: false });
   });
 
-  test.each<[Partial<RetryState>, number]>([
-    [{ random: 0 }, 0],
-    [{ random: 0.5 }, 150],
-    [{ random: 0.5, attempt: 2 }, 300],
-  ])('the backoff has full jitter and doubles: %j waits %i ms', (change, wait) => {
-    expect(decide(networkError('ECONNREFUSED', false), change)).toMatchObject({ wait, cost: wait });
+  test.each<[string, Partial<RetryState>, number[]]>([
+    ['ECONNREFUSED', { random: 1 }, [500, 1_000, 2_000, 4_000, 7_500]],
+    ['ECONNREFUSED', { random: 0 }, [375, 750, 1_500, 3_000, 5_625]],
+    ['ENOTFOUND', { random: 1 }, [300, 600]],
+    ['ENOTFOUND', { random: 0.5 }, [150, 300]],
+    ['ENOTFOUND', { random: 0 }, [0, 0]],
+  ])('the waits after %s with %j are %j ms, and add up to at most 15 s', (code, change, waits) => {
+    const outcome = networkError(code, false);
+    const decisions = waits.map((_, i) => decide(outcome, { ...change, attempt: i + 1 }));
+    expect(decisions).toMatchObject(waits.map((wait) => ({ retry: true, wait, cost: wait })));
+    expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(15_000);
   });
 
   test.each<[string, HttpHeaders, number]>([
     ['waits at least Retry-After', retryAfter(9), 9_000],
-    ['an invalid Retry-After is ignored', retryAfter('-9'), 150],
-    ['the end of a rate-limit window is ignored', resetIn(50), 150],
+    ['an invalid Retry-After is ignored', retryAfter('-9'), 437.5],
+    ['the end of a rate-limit window is ignored', resetIn(50), 437.5],
   ])('%s', (_name, headers, wait) => {
     expect(decide(response(503, headers), { random: 0.5 })).toMatchObject({ wait });
   });
 
   test('a wait longer than allowed is never free, not even for a background call', () => {
     for (const background of [false, true]) {
-      const stopped = { retry: false, wait: 30_000 };
+      const stopped = { retry: false, neededMaxWait: 80_000 };
       expect(decide(response(503, retryAfter(30)), { waited: 50_000, background })).toEqual(stopped);
     }
   });

@@ -76,7 +76,7 @@ const otherErrors: Row[] = [
   ['HTML with 403', html(403), 4, undefined, 'rejected key …K2mX', 'pets login'],
   ['HTML with 502', html(502), 7, 'http_502', 'HTTP status 502', 'try again'],
   ['an empty body with 500', [500, ''], 7, undefined, 'HTTP status 500'],
-  ['an empty body with 429', [429, ''], 5, 'rate_limited', 'rate-limited until', '--max-wait'],
+  ['an empty body with 429', [429, ''], 5, 'rate_limited', 'is rate-limited: ', 'try again later'],
   ['an Error body with 500', error(500, 'an_error', 'the disk is full'), 7, 'an_error', 'the disk is full'],
   ['an Error body with 400', error(400, 'an_error', 'limit is odd'), 1, 'an_error', 'limit is odd'],
   ['the key in a 401', error(401, 'unauthorized', echo), 4, undefined, 'rejected key …K2mX'],

@@ -85,7 +85,7 @@ test('the README lists every command', () => {
 function exitCodeOf(code: ErrorCode): number {
   const status = errorCodes[code];
   const error = { code, reason: 'no' };
-  const failure = status === 429 ? new RateLimitError(0, error) : new ApiFailure(status, error);
+  const failure = status === 429 ? new RateLimitError(0, { response: error }) : new ApiFailure(status, error);
   const connection: Connection = {
     profile: 'prod',
     baseUrl: 'https://api.example.com/v1',

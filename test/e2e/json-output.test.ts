@@ -138,7 +138,9 @@ async function withWaits({ run }: Samples): Promise<void> {
     if (count === 1) return reply(response, 429, errorOf(429, 'rate_limited'), { 'Retry-After': '1' });
     return reply(response, 200, []);
   });
-  const refusing = await shopWith((_, response) => reply(response, 429, errorOf(429, 'rate_limited')));
+  const refusing = await shopWith((_, response) =>
+    reply(response, 429, errorOf(429, 'rate_limited'), { 'Retry-After': '30' }),
+  );
   const closed = await freshMachine();
   await closed.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });
   await Promise.all([

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Signal } from '../../src/cli/context.ts';
 import type { Quota } from '../../src/contract/plans.ts';
+import { manualClock } from './clock.ts';
 import { startInTerminal, type TerminalOptions } from './context.ts';
 import { reply, scriptedServer } from './scripted-server.ts';
 import { KEY, start } from './service.ts';
@@ -72,6 +73,7 @@ export async function bulkAdd({
 }: Options = {}) {
   const directory = await temporaryDirectory();
   const file = join(directory, name);
+  const clock = manualClock();
   await writeFile(file, text);
   const service = quota ? await realService(quota) : await scriptedService(supportsKeys);
   const env = { PETS_BASE_URL: service.url, PETS_API_KEY: KEY, XDG_STATE_HOME: join(directory, 'state') };
@@ -86,6 +88,7 @@ export async function bulkAdd({
 
   async function startAdd(args: string[] = [], options: TerminalOptions = {}, input = file) {
     const program = await startInTerminal(['add', '--from', input, ...args], {
+      clock,
       ...options,
       env: { ...env, NO_COLOR: '1', ...options.env },
       onSleep(milliseconds, raise) {

@@ -53,6 +53,7 @@ export function testClient(
     random: () => 0,
     signal: interrupt.signal,
     timeoutMilliseconds: 15_000,
+    failsFastIfRefused: false,
     maxWaitMilliseconds: 75_000,
     onWait: (wait) => waits.push(wait),
     onAttempt: (attempt) => attempts.push(attempt),

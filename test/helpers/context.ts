@@ -4,7 +4,7 @@ import { Readable, Writable } from 'node:stream';
 import type { Context, OutputStream, Signal } from '../../src/cli/context.ts';
 import { main } from '../../src/cli/main.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
-import { manualClock } from './clock.ts';
+import { type ManualClock, manualClock } from './clock.ts';
 import { withDeadline } from './deadline.ts';
 import { temporaryDirectory } from './temp.ts';
 
@@ -94,6 +94,8 @@ export type TerminalOptions = {
   files?: Record<string, string>;
   /** The system's directory for temporary files, which is a new directory by default. */
   temporaryDirectory?: string;
+  /** The clock, for example of an earlier run. By default, it starts at 12:00 on 20 November 2026. */
+  clock?: ManualClock;
   /** Called instead of waiting. `raise` sends a signal to the program. */
   onSleep?: (milliseconds: number, raise: (signal: Signal) => void) => void;
 };
@@ -108,9 +110,15 @@ export async function runInTerminal(argv: readonly string[], options?: TerminalO
 /** Like `runInTerminal`, but returns the running program, for example to send signals to it. */
 export async function startInTerminal(
   argv: readonly string[],
-  { columns, env = {}, files = {}, temporaryDirectory: temporary, onSleep }: TerminalOptions = {},
+  {
+    columns,
+    env = {},
+    files = {},
+    temporaryDirectory: temporary,
+    clock = manualClock(),
+    onSleep,
+  }: TerminalOptions = {},
 ) {
-  const clock = manualClock();
   const home = await temporaryDirectory();
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(home, name), text)));
   const program = startProgram(argv, {

@@ -14,6 +14,7 @@ export const state: RetryState = {
   waited: 0,
   maxWait: 75_000,
   background: false,
+  failsFastIfRefused: false,
   now: NOW,
   random: 0,
 };

@@ -1,3 +1,4 @@
+import type { RateLimit } from '../../client/rate-limit.ts';
 import type { StatusLine } from '../output/console.ts';
 import { formatDuration } from '../output/time.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -5,10 +6,8 @@ import type { CommandContext } from '../program/command.ts';
 /** How often a line is written if stderr is not a terminal. */
 const LINE_EVERY_MS = 15_000;
 const BAR_COLUMNS = 16;
+const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
-
-/** The requests that the rate limit allows per minute, and how many of them are left. */
-export type QuotaLeft = { limit: number; remaining: number };
 
 /**
  * Shows the progress as a bar on a terminal, and otherwise as a line at most every 15 seconds. `done` is the number of
@@ -22,16 +21,19 @@ export function createProgressBar(
   let done = before;
   let writtenAt = started;
   let reason: StatusLine | undefined;
-  let quota: QuotaLeft | undefined;
+  let quota: RateLimit | undefined;
+  /** The longest time until the end of a window so far. It approaches the length of the windows, which no header has. */
+  let windowMinutes = 0;
 
   function speedText(): string | undefined {
     const minutes = (clock.now() - started) / MINUTE_MS;
     // A rate that is measured over less than a second is too inexact.
     if (minutes <= 1 / 60 || done === before) return undefined;
     const measured = (done - before) / minutes;
-    // If more rows are left than the quota of this minute allows, the run is not faster than the rate limit.
+    // If more rows are left than the window allows, the run is not faster than the rate limit.
     const isLimited = quota !== undefined && rows - done > quota.remaining;
-    const rate = isLimited ? Math.min(measured, quota?.limit || measured) : measured;
+    const allowed = quota?.limit ? quota.limit / windowMinutes : measured;
+    const rate = isLimited ? Math.min(measured, allowed) : measured;
     return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
   }
   const text = () => [`${done}/${rows}`, reason?.[0], speedText()].filter(Boolean).join('; ');
@@ -46,9 +48,13 @@ export function createProgressBar(
 
   return {
     /** Counts one more row as done. `latest` is the rate limit in the last response, if it had one. */
-    advance(latest?: QuotaLeft): void {
+    advance(latest?: RateLimit): void {
       done++;
-      quota = latest ?? quota;
+      if (latest) {
+        if (latest.limit !== quota?.limit) windowMinutes = SECOND_MS / MINUTE_MS;
+        windowMinutes = Math.max(windowMinutes, (latest.reset - clock.now()) / MINUTE_MS);
+        quota = latest;
+      }
       if (console.hasStatus) draw();
       else if (clock.now() - writtenAt >= LINE_EVERY_MS) {
         writtenAt = clock.now();

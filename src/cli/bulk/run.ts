@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Client } from '../../client/client.ts';
-import { InterruptedError, OutcomeUnknownError, RateLimitError } from '../../client/errors.ts';
+import { InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { realFileSystem } from '../../system/file-system.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
@@ -119,12 +119,12 @@ async function sendPending(
   } catch (error) {
     bar.end();
     reportStopped();
-    throw error instanceof CallError ? toRunError(error, resume, clock.now()) : error;
+    throw error instanceof CallError ? toRunError(error, resume) : error;
   }
 }
 
 /** Converts the error of a request to an error of the run. `resume` is the hint that shows how to resume the run. */
-function toRunError(error: CallError, resume: string, now: number): unknown {
+function toRunError(error: CallError, resume: string): unknown {
   const { cause, connection } = error;
   if (cause instanceof OutcomeUnknownError) {
     // Replace the hint about --idempotency-key, because a rerun derives the idempotency key from the ledger.
@@ -137,16 +137,5 @@ function toRunError(error: CallError, resume: string, now: number): unknown {
         : 'rerun the command to resume; the row is not sent again but reported as unknown, because this service does not support idempotency keys',
     });
   }
-  if (!(cause instanceof RateLimitError) || !isDayLimit(cause, now)) return error;
-  const { until, code = 'rate_limited', fromResponse } = cause;
-  const reason = fromResponse ? `${cause.message} (daily limit)` : 'the daily limit is used up';
-  const dayLimit = new RateLimitError(until, { code, reason });
-  return new CallError(dayLimit, connection, { hint: 'rerun the command after this time to resume' });
+  return error;
 }
-
-/** If an earlier response reported the limit, its error code is unknown. A wait of up to this time may be a ban. */
-const LONGEST_BAN_MS = 600_000;
-
-/** Whether the daily limit was reached: the wait is longer than any wait for the limit per minute or for a ban. */
-const isDayLimit = ({ until, code, fromResponse }: RateLimitError, now: number): boolean =>
-  code !== 'key_banned' && until - now > (fromResponse ? 60_000 : LONGEST_BAN_MS);

@@ -1,6 +1,6 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
-import { readRateLimit } from '../../client/rate-limit.ts';
+import { type RateLimit, readRateLimit } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { redactKey } from '../profiles/profile.ts';
@@ -8,7 +8,6 @@ import { BEFORE_FIRST_ID, createHighestId, type HighestId } from './highest-id.t
 import { idempotencyKeyOf, type LedgerEntry } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';
 import { type PlannedRow, whyNotRepeatable } from './plan.ts';
-import type { QuotaLeft } from './progress-bar.ts';
 import { findStop, type Stop } from './stop.ts';
 
 /** Only these statuses concern a single row. Any other failure would also affect the next rows. */
@@ -19,7 +18,7 @@ export type SendOptions = {
   apiKey: string;
   clock: Clock;
   /** Called after each row, with the rate limit in the response, if there is one. */
-  onSettled(quota?: QuotaLeft): void;
+  onSettled(quota?: RateLimit): void;
   /** Does not stop the run if its first rows are all rejected with the same error. */
   keepGoing: boolean;
 };
@@ -60,7 +59,7 @@ async function sendRow(
   row: PlannedRow,
   file: LedgerFile,
   { client, apiKey, clock, highestId: highest }: SendOptions & { highestId: HighestId },
-): Promise<QuotaLeft | undefined> {
+): Promise<RateLimit | undefined> {
   const { hash, n, line, entry: before } = row;
   const { failures, idempotencyKey: storedKey } = before ?? {};
   // Set if an earlier run sent the row and the service may have added it.
@@ -93,7 +92,7 @@ async function sendRow(
     const { value, headers } = await client.call('createPet', { body: row.pet }, options);
     highest.add(value.id);
     await record({ kind: 'added', ...base(), pet: value });
-    return readRateLimit(headers);
+    return readRateLimit(headers, clock.now());
   } catch (error) {
     const rejection = rejectionIn(error);
     if (rejection !== undefined) {

@@ -18,8 +18,6 @@ import {
 import { checkProtocol, chooseProfile } from '../profiles/resolve.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
-const SECOND = 1_000;
-
 export const profiles: Command<{ check?: boolean }> = {
   name: 'profiles',
   summary: 'list the profiles and their services',
@@ -110,15 +108,15 @@ function createKeyCheck(context: CommandContext): KeyCheck {
 }
 
 function checkOf(headers: HttpHeaders, now: number): Check {
-  const quota = readRateLimit(headers);
+  const quota = readRateLimit(headers, now);
   if (quota === undefined) return { ok: true, message: 'valid' };
   const { limit, remaining, reset } = quota;
-  const until = formatIso(reset * SECOND);
-  const left = `${remaining} of ${limit} requests left`;
+  const until = formatIso(reset);
+  const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left`;
   return {
     ok: true,
-    message: `valid, ${left}${until ? ` ${formatDeadline(reset * SECOND, now)}` : ''}`,
-    limit,
+    message: `valid, ${left}${until ? ` ${formatDeadline(reset, now)}` : ''}`,
+    ...(limit !== undefined && { limit }),
     remaining,
     ...(until && { reset: until }),
   };

@@ -5,7 +5,7 @@ import type { StatusLine } from '../output/console.ts';
 import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/reporting.ts';
 import { shellQuote } from '../output/shell-words.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
-import { type Connection, createRedactor } from '../profiles/profile.ts';
+import { type Connection, createRedactor, isLoopbackUrl } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
 import { version } from '../program/compile-cache.ts';
@@ -88,6 +88,7 @@ export async function withClient<Result>(
     ...createWaitReporter(context, showWait),
     signal: interrupt.signal,
     timeoutMilliseconds: globals.timeout * 1_000,
+    failsFastIfRefused: context.stderr.isTTY === true && isLoopbackUrl(new URL(connection.baseUrl)),
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
     onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
     onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,

@@ -70,20 +70,23 @@ const MAX_SUGGESTED_WAIT = 3_600 * SECOND;
 const JITTER_ALLOWANCE = 4 * SECOND;
 
 function describeRateLimit(error: RateLimitError, server: string, now: number): UserError {
-  const { until, code, message, fromResponse } = error;
-  const left = until - now + JITTER_ALLOWANCE;
-  const canWait = left > 0 && left < MAX_SUGGESTED_WAIT;
-  const wait = canWait ? `, or wait with --max-wait ${Math.ceil(left / SECOND)}` : '';
-  const check = fromResponse ? '' : '. To check the limit now: pets profiles --check';
+  const { until, code, fromResponse, neededMaxWait = Number.POSITIVE_INFINITY } = error;
+  const deadline = until === undefined ? '' : ` ${formatDeadline(until, now)}`;
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
-  // The message already has the deadline, so remove the waiting time from the text of the service.
-  const reason = message.replace(/\.? Retry in \d+ s\b/, '');
+  // The message has the deadline already, so remove the waiting time from the text of our service.
+  const reason = error.message.replace(/\.? Retry in \d+ s\b/, '');
+  const message = fromResponse
+    ? `${server} ${state}${deadline}: ${reason}`
+    : `no request is sent to ${server}${deadline}, because an earlier response reported the rate limit`;
+  const maxWait = neededMaxWait + JITTER_ALLOWANCE;
+  const wait = maxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${Math.ceil(maxWait / SECOND)}` : '';
+  const check = fromResponse ? '' : '. To check the limit now: pets profiles --check';
   return {
-    ...userError('rate_limited', `${server} ${state} ${formatDeadline(until, now)}: ${reason}`),
+    ...userError('rate_limited', message),
     ...(code !== undefined && { code }),
     status: 429,
-    until: formatIso(until),
-    hint: `try again after this time${wait}${check}`,
+    until: until === undefined ? undefined : formatIso(until),
+    hint: `try again ${until === undefined ? 'later' : 'after this time'}${wait}${check}`,
   };
 }
 

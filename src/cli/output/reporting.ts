@@ -37,8 +37,8 @@ function removalText(sunset: Date | undefined, now: number): string {
 }
 
 /**
- * Returns `onWait` and `sleep` for the client, which report every wait of a second or more. The report is a countdown
- * on a terminal, and one line elsewhere. With --debug, every wait, however short, also prints a line.
+ * Returns `onWait` and `sleep` for the client, which report every wait. The report is a countdown on a terminal, and one
+ * line elsewhere. With --debug, every wait also prints a line.
  *
  * @param show shows a line of the countdown; undefined removes the countdown
  */
@@ -52,7 +52,7 @@ export function createWaitReporter(
     onWait(wait) {
       current = wait;
       const { reason, milliseconds, until } = wait;
-      if (!globals.debug && (milliseconds < SECOND || console.hasStatus)) return;
+      if (!globals.debug && console.hasStatus) return;
       const event = {
         reason,
         seconds: Math.ceil(milliseconds / SECOND),
@@ -62,16 +62,16 @@ export function createWaitReporter(
       console.event({ wait: event }, console.errorColours.dim(text), 2);
     },
     async sleep(milliseconds, signal) {
-      if (!console.hasStatus || current === undefined || milliseconds < SECOND) {
-        return sleep(milliseconds, signal);
-      }
+      if (!console.hasStatus || current === undefined) return sleep(milliseconds, signal);
       const { reason, until } = current;
-      const end = clock.now() + milliseconds;
       try {
-        for (let left = milliseconds; left > 0; left = end - clock.now()) {
+        // Count the steps instead of reading the clock, which may be set to another time during the wait.
+        for (let left = milliseconds; left > 0; ) {
           show(waitLine(reason, left, until, clock.now()));
           // Sleep until the next full second, so that the countdown shows every second.
-          await sleep(left % SECOND || SECOND, signal);
+          const step = left % SECOND || SECOND;
+          await sleep(step, signal);
+          left -= step;
         }
       } finally {
         show(undefined);

@@ -3,21 +3,25 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A duration in at most two units: `42 s`, `6 min 33 s`, `3 h 5 min`, `2 days 4 h`. Part seconds are rounded up. */
+/** A duration in at most two units: `42 s`, `6 min 33 s`, `3 h 5 min`, `2 days 4 h`. The smaller unit is rounded up. */
 export function formatDuration(milliseconds: number): string {
-  const left = Math.ceil(milliseconds / SECOND) * SECOND;
+  let left = roundUp(milliseconds, SECOND);
+  if (left >= HOUR) left = roundUp(left, MINUTE);
+  if (left >= DAY) left = roundUp(left, HOUR);
   if (left < MINUTE) return `${left / SECOND} s`;
   if (left < HOUR) return twoUnits(left, [MINUTE, 'min'], [SECOND, 's']);
   if (left < DAY) return twoUnits(left, [HOUR, 'h'], [MINUTE, 'min']);
   return twoUnits(left, [DAY, left < 2 * DAY ? 'day' : 'days'], [HOUR, 'h']);
 }
 
+const roundUp = (milliseconds: number, unit: number): number => Math.ceil(milliseconds / unit) * unit;
+
 function twoUnits(
   left: number,
   [size, name]: [number, string],
   [smaller, smallerName]: [number, string],
 ): string {
-  const rest = Math.floor((left % size) / smaller);
+  const rest = (left % size) / smaller;
   return `${Math.floor(left / size)} ${name}${rest === 0 ? '' : ` ${rest} ${smallerName}`}`;
 }
 
