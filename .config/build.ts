@@ -9,13 +9,22 @@ const outdir = 'dist';
 
 // undici's HTTP/1 client imports its HTTP/2 client and the bodies of fetch, which requests with text bodies never use.
 // Loading these two modules would take longer than a request.
+// The index of prom-client imports collectors of other metrics and their libraries, which are larger than the rest.
+const unusedImports = [
+  {
+    importer: /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client(-h1)?\.js$/,
+    source: /\/(client-h2|web\/fetch\/body)\.js$/,
+  },
+  {
+    importer: /[\\/]prom-client[\\/]index\.js$/,
+    source: /\/(summary|pushgateway|defaultMetrics|cluster)$/,
+  },
+];
 const unused: Plugin = {
   name: 'unused',
   resolveId(source, importer = '') {
-    const isImporter = /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client(-h1)?\.js$/.test(importer);
-    return isImporter && /\/(client-h2|web\/fetch\/body)\.js$/.test(source)
-      ? `\0unused:${source}`
-      : undefined;
+    const isUnused = unusedImports.some((each) => each.importer.test(importer) && each.source.test(source));
+    return isUnused ? `\0unused:${source}` : undefined;
   },
   load: (id) => (id.startsWith('\0unused:') ? 'module.exports = {};' : undefined),
 };

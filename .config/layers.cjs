@@ -13,7 +13,7 @@ const libraries = {
   contract: ['zod', 'lossless-json'],
   client: ['undici', 'zod'],
   store: ['zod'],
-  server: ['zod'],
+  server: ['zod', 'prom-client'],
 };
 
 /** @type {import('dependency-cruiser').IConfiguration} */

@@ -12,6 +12,7 @@ export const header = {
   rateLimit: 'X-RateLimit-Limit',
   rateLimitRemaining: 'X-RateLimit-Remaining',
   rateLimitReset: 'X-RateLimit-Reset',
+  requestId: 'X-Request-Id',
   retryAfter: 'Retry-After',
   sunset: 'Sunset',
   wwwAuthenticate: 'WWW-Authenticate',

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
@@ -17,13 +18,32 @@ import { clientAddress, type IsTrustedProxy, peerAddress } from './request/clien
 import { createHostCheck } from './request/hosts.ts';
 import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
 import { readOperationInput } from './request/input.ts';
+import { createRequestIds } from './request/request-id.ts';
 import { splitTarget, validateTarget } from './request/target.ts';
-import { rateLimitHeaders, type ServiceResponse, sendResponse } from './response.ts';
+import { type ResponseContent, rateLimitHeaders, type ServiceResponse, sendResponse } from './response.ts';
 import { allowedMethods, matchRoute } from './route-match.ts';
 import { createUnversionedRoutes } from './unversioned-routes.ts';
 
-/** A response, as the log reports it. `method` and `url` are `-` if there was no valid request. */
-export type AccessLogEntry = { method: string; url: string; status: number; milliseconds: number };
+/** A response, as logs and metrics report it. It contains neither an API key nor the body of a request. */
+export type AccessLogEntry = {
+  /** When the response was sent, in milliseconds since the epoch. */
+  time: number;
+  /** The request id. */
+  id: string;
+  /** The IP address of the client. */
+  client: string;
+  /** The name of the API key; undefined if the request had no valid one. */
+  keyName: string | undefined;
+  /** The name of the operation or of the unversioned route; undefined for other requests. */
+  operation: string | undefined;
+  /** `-` if the request was not valid HTTP. */
+  method: string;
+  url: string;
+  status: number;
+  /** The code of an error response. */
+  code: ErrorCode | undefined;
+  milliseconds: number;
+};
 
 export type AppOptions = AuthenticationOptions & {
   store: Store;
@@ -33,9 +53,13 @@ export type AppOptions = AuthenticationOptions & {
   isTrustedProxy?: IsTrustedProxy | undefined;
   /** The origins whose pages may read responses; `*` allows every origin. */
   cors?: readonly string[] | undefined;
+  /** Whether a request may ask for an error with `Prefer: code=429`; by default true. */
+  allowPrefer?: boolean;
   faults?: FaultOptions | undefined;
   /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
   sleep?: ((milliseconds: number) => Promise<void>) | undefined;
+  /** Returns the response to `GET /metrics`; undefined if that route does not exist. */
+  metrics?: (() => Promise<ResponseContent>) | undefined;
   onAccess?: ((entry: AccessLogEntry) => void) | undefined;
 };
 
@@ -45,24 +69,23 @@ const NO_FAULT: InjectedFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
 export function createApp(options: AppOptions) {
-  const { store, clock, faults, cors = [] } = options;
+  const { store, clock, faults, cors = [], allowPrefer = true } = options;
   const { authenticate, consumeQuota, peekQuota, anonymousWindow } = createAuthentication(options);
   const checkHost = createHostCheck(options.hosts);
-  const unversionedRoutes = createUnversionedRoutes(store);
+  const unversionedRoutes = createUnversionedRoutes(store, options.metrics);
+  const requestId = createRequestIds();
   // The latest request per connection. The response to a parser error reports the rate-limit window of that request.
   const contexts = new WeakMap<Socket, RequestContext>();
   let requestCount = 0;
 
   /** Responds to a request; never rejects. */
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const started = clock.now();
+    const started = clock.elapsed();
     const { socket, method = '', url = '' } = request;
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
-    const context: RequestContext = {
-      client: clientAddress(request, options.isTrustedProxy),
-      headers: cors.length > 0 ? corsHeaders(request.headers.origin, cors) : {},
-    };
+    const context = createContext(requestId(request), clientAddress(request, options.isTrustedProxy));
+    if (cors.length > 0) Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault =
@@ -74,7 +97,9 @@ export function createApp(options: AppOptions) {
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
       if (!response.headersSent) sendResponse(response, result, window, context.headers);
-      options.onAccess?.({ method, url, status: response.statusCode, milliseconds: clock.now() - started });
+      const { statusCode: status } = response;
+      const code = result instanceof ServiceError && result.status === status ? result.code : undefined;
+      logAccess(context, { method, url, status, code, milliseconds: clock.elapsed() - started });
     } catch (error) {
       options.onError(error);
       response.destroy();
@@ -91,15 +116,18 @@ export function createApp(options: AppOptions) {
     const { method = '', url = '' } = request;
     checkHttpVersion(request);
     checkHost(request, targetHost);
-    if (!isUnderApi(url)) return unversionedRoutes(method, url);
+    if (!isUnderApi(url)) return unversionedRoutes(method, url, context);
     if (method === 'OPTIONS') return handleOptions(request, context);
 
     const route = matchRoute(method, url);
-    if (!(route instanceof ServiceError)) Object.assign(context.headers, route.deprecation);
+    if (!(route instanceof ServiceError)) {
+      context.operation = route.operation;
+      Object.assign(context.headers, route.deprecation);
+    }
     const principal = await authenticate(request, context);
 
     const { prefer } = request.headers;
-    const status = prefer === undefined ? undefined : preferredStatus(String(prefer));
+    const status = prefer === undefined || !allowPrefer ? undefined : preferredStatus(String(prefer));
     if (status !== undefined) {
       // A mocked 401 reports the window of anonymous callers, so do not put the caller's window into `context`.
       const window = await peekQuota(principal, status === '401' ? { ...context, headers: {} } : context);
@@ -121,6 +149,13 @@ export function createApp(options: AppOptions) {
     return handlerOf(route.operation)(input, { store, principal, request, now: clock.now() });
   }
 
+  function logAccess(
+    { id, client, keyName, operation }: RequestContext,
+    entry: Pick<AccessLogEntry, 'method' | 'url' | 'status' | 'code' | 'milliseconds'>,
+  ): void {
+    options.onAccess?.({ time: clock.now(), id, client, keyName, operation, ...entry });
+  }
+
   function toErrorResponse(error: unknown): ServiceResponse {
     if (error instanceof ServiceError) return error;
     options.onError(error);
@@ -129,6 +164,7 @@ export function createApp(options: AppOptions) {
 
   /** Reports the methods of a path (D15). The request needs no API key, and is counted only if it has an invalid one. */
   async function handleOptions(request: IncomingMessage, context: RequestContext): Promise<ServiceResponse> {
+    context.operation = 'options';
     // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
     if (request.headers.authorization) await peekQuota(await authenticate(request, context), context);
     const allow = allowedMethods(validateTarget(request.url ?? ''));
@@ -147,15 +183,24 @@ export function createApp(options: AppOptions) {
   return {
     handle,
     /** The response to bytes that Node's HTTP parser rejected, or to a refused connection. */
-    async errorResponse({ status, headers, body }: ServiceError, socket: Socket): Promise<ServiceResponse> {
+    async errorResponse(error: ServiceError, socket: Socket): Promise<ServiceResponse> {
+      const { code, status, headers, body } = error;
       const latest = contexts.get(socket);
-      const context = latest?.isFinished ? undefined : latest;
-      const window = context?.window ?? (await anonymousWindow(context?.client ?? peerAddress(socket)));
-      if (context === undefined) options.onAccess?.({ method: '-', url: '-', status, milliseconds: 0 });
-      return { status, headers: { ...rateLimitHeaders(window), ...context?.headers, ...headers }, body };
+      // The handler of a request that the error interrupts logs the response.
+      const isInterrupted = latest !== undefined && !latest.isFinished;
+      const context = isInterrupted ? latest : createContext(requestId(), peerAddress(socket));
+      const window = context.window ?? (await anonymousWindow(context.client));
+      if (!isInterrupted) logAccess(context, { method: '-', url: '-', status, code, milliseconds: 0 });
+      return { status, headers: { ...rateLimitHeaders(window), ...context.headers, ...headers }, body };
     },
   };
 }
+
+const createContext = (id: string, client: string): RequestContext => ({
+  id,
+  client,
+  headers: { [header.requestId]: id },
+});
 
 const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
 

@@ -9,12 +9,17 @@ const EXPOSED_HEADERS = [
   header.rateLimit,
   header.rateLimitRemaining,
   header.rateLimitReset,
+  header.requestId,
   header.retryAfter,
   header.sunset,
 ].join(', ');
-const ALLOWED_HEADERS = [header.authorization, 'Content-Type', header.idempotencyKey, header.prefer].join(
-  ', ',
-);
+const ALLOWED_HEADERS = [
+  header.authorization,
+  'Content-Type',
+  header.idempotencyKey,
+  header.prefer,
+  header.requestId,
+].join(', ');
 const PREFLIGHT_SECONDS = 600;
 
 /** The CORS headers of a response to `origin`. `origins` lists the allowed origins; `*` allows all. */

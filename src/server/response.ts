@@ -6,25 +6,27 @@ const SECOND = 1_000;
 
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
+/** The body of a response. `contentType` is by default `application/json`. */
+export type ResponseContent = { body: string; contentType?: string };
+
 /** A response, without the headers that every response gets. With `latin1`, a character of `body` is a byte of UTF-8. */
-export type ServiceResponse = {
+export type ServiceResponse = ResponseContent & {
   status: number;
   headers: ResponseHeaders;
-  body: string;
   encoding?: 'utf8' | 'latin1';
 };
 
 /** Sends a response with the rate-limit headers of `window` and the headers that `more` adds. */
 export function sendResponse(
   response: ServerResponse,
-  { status, headers, body, encoding = 'utf8' }: ServiceResponse,
+  { status, headers, body, contentType = 'application/json', encoding = 'utf8' }: ServiceResponse,
   window: RateLimitWindow,
   more: ResponseHeaders,
 ): void {
   const lines: string[] = [];
   if (body !== '') {
     const length = encoding === 'latin1' ? body.length : Buffer.byteLength(body);
-    lines.push('Content-Type', 'application/json', 'Content-Length', String(length));
+    lines.push('Content-Type', contentType, 'Content-Length', String(length));
   }
   for (const part of [rateLimitHeaders(window), more, headers]) {
     for (const name in part) lines.push(name, part[name] ?? '');

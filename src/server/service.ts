@@ -6,9 +6,12 @@ import { loadBans, saveBans } from '../store/ban-file.ts';
 import { openJournalStore } from '../store/journal/journal-store.ts';
 import { KeyRegistry } from '../store/keys/key-registry.ts';
 import type { Seed } from '../store/store.ts';
+import { realFileSystem } from '../system/file-system.ts';
+import { timedSyncs } from '../system/timed-syncs.ts';
 import { type AccessLogEntry, createApp } from './app.ts';
 import { listen } from './connection/listen.ts';
 import type { FaultOptions } from './faults/random-fault.ts';
+import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
 import { type BanRule, createBanTracker } from './rate-limit/bans.ts';
 import { createMemoryRateLimiter } from './rate-limit/limiter.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
@@ -27,6 +30,10 @@ export type ServiceOptions = {
   limitFailedKeys: boolean;
   /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
+  /** Whether `GET /metrics` exists; if undefined, only if no other machine can reach the service. */
+  metrics?: boolean | undefined;
+  /** Whether requests may ask for an error with `Prefer`. */
+  allowPrefer: boolean;
   cors: readonly string[];
   faults?: FaultOptions | undefined;
   /** Called only if the store is empty. */
@@ -51,7 +58,11 @@ export async function startService(options: ServiceOptions) {
   const stopping = new AbortController();
   // Each request that waits for an injected latency adds a listener, so many listeners are not a leak.
   setMaxListeners(0, stopping.signal);
-  const store = await openJournalStore({ directory, clock, onWarning, onFailure });
+  let metrics: Metrics | undefined;
+  const files = timedSyncs(realFileSystem, clock.elapsed, (milliseconds) =>
+    metrics?.recordSync(milliseconds),
+  );
+  const store = await openJournalStore({ directory, clock, files, onWarning, onFailure });
   try {
     const seeded = seed !== undefined && (await store.isEmpty());
     if (seeded) await store.seed(await seed());
@@ -63,6 +74,8 @@ export async function startService(options: ServiceOptions) {
       saveBans(directory, all).catch((error: Error) => onWarning(error.message)),
     );
     await bans.saved();
+    const isLocal = isOnlyLocal({ isLoopback: isLoopbackAddress(address), allowHosts: options.allowHosts });
+    if (options.metrics ?? isLocal) metrics = createMetrics(bans.count, onError);
     const app = createApp({
       store,
       keys,
@@ -70,12 +83,17 @@ export async function startService(options: ServiceOptions) {
       anonymousLimiter: createMemoryRateLimiter(clock),
       limitFailedKeys: options.limitFailedKeys || !isLoopbackAddress(address),
       hosts: allowedHosts({ host, address }, options.allowHosts),
+      allowPrefer: options.allowPrefer,
       cors,
       faults,
       sleep: (milliseconds) => options.sleep(milliseconds, stopping.signal).catch(() => {}),
       clock,
+      metrics: metrics?.response,
       onError,
-      onAccess,
+      onAccess(entry) {
+        metrics?.countResponse(entry);
+        onAccess?.(entry);
+      },
     });
     const listening = await listen(app, {
       host,

@@ -96,6 +96,26 @@ test('--cors may be given twice, and accepts a trailing slash', async () => {
   ).toBe(false);
 });
 
+test('--no-prefer ignores Prefer headers', async () => {
+  for (const [args, status] of [
+    [[], 503],
+    [['--no-prefer'], 200],
+  ] as const) {
+    const { call } = await serve(args);
+    expect((await call('/pets', { Prefer: 'code=503' })).status).toBe(status);
+  }
+});
+
+test('--metrics serves metrics where they are off by default', async () => {
+  for (const [args, status] of [
+    [[], 404],
+    [['--metrics'], 200],
+  ] as const) {
+    const { event } = await serve(['--allow-host', 'shop.test', ...args]);
+    expect((await fetch(new URL('/metrics', event.url))).status).toBe(status);
+  }
+});
+
 test('--latency and --fail-rate repeat the same faults with the same --fault-seed', async () => {
   const run = async (args: string[]) => {
     const held: number[] = [];

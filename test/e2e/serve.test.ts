@@ -168,7 +168,16 @@ test('--log prints each request to stderr; without it none is printed', async ()
     expect(requests).toHaveLength(count);
     for (const line of requests) {
       expect(JSON.parse(line)).toEqual({
-        request: { method: 'GET', url: '/v1/pets', status: 200, milliseconds: expect.any(Number) },
+        request: {
+          time: expect.stringMatching(/^\d{4}-.*Z$/),
+          id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/),
+          keyName: 'dev',
+          client: '127.0.0.1',
+          method: 'GET',
+          url: '/v1/pets',
+          status: 200,
+          milliseconds: expect.any(Number),
+        },
       });
     }
   }

@@ -108,17 +108,18 @@ export function takeResponse(
   return { response: { status, headers, body }, rest: rest.subarray(length) };
 }
 
-/** Checks the error code, the content type and the rate-limit headers of an error response. */
+/** Checks the error code, the content type and the common headers of an error response. */
 export function expectError({ status, headers, body }: RawResponse): void {
   const error = JSON.parse(body);
   expect(error).toEqual({ code: expect.any(String), message: expect.any(String), status });
   expect(errorCodes[error.code as ErrorCode]).toBe(status);
   expect(headers['content-type']).toBe('application/json');
-  expectRateLimit(headers);
+  expectCommonHeaders(headers);
 }
 
-/** Checks the three rate-limit headers that every response has (docs/service.md 8.3). */
-export function expectRateLimit(headers: Record<string, string>): void {
+/** Checks the headers that every response has (docs/service.md 8.3 and 10). */
+export function expectCommonHeaders(headers: Record<string, string>): void {
+  expect(headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
   expect(headers['x-ratelimit-limit']).toMatch(/^[1-9]\d*$/);
   expect(headers['x-ratelimit-remaining']).toMatch(/^\d+$/);
   expect(headers['x-ratelimit-reset']).toMatch(/^[1-9]\d*$/);

@@ -18,6 +18,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     bans: { after: 10, milliseconds: 300_000 },
     limitFailedKeys: false,
     allowHosts: [],
+    allowPrefer: true,
     cors: [],
     onWarning: (message) => warnings.push(message),
     onFailure: () => {},

@@ -30,7 +30,8 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
     ...options,
     store,
     keys: {
-      find: (sha256) => ([KEY, OTHER_KEY].map(hashKey).includes(sha256) ? { quota } : undefined),
+      find: (sha256) =>
+        [KEY, OTHER_KEY].map(hashKey).includes(sha256) ? { name: 'shop', quota } : undefined,
     },
     clock,
     onError: (error) => errors.push(error),

@@ -83,16 +83,44 @@ describe('an incomplete request', () => {
 
 test('the access log gets every response once, with its duration', async () => {
   const store = await memoryStore();
-  const { clock, accessLog, call } = await start({ store });
+  const { clock, listening, accessLog, call } = await start({ store });
   store.list = async () => {
     clock.advance(1_234);
     return { pets: Buffer.from('[]') };
   };
-  await call('/v1/pets?limit=5');
+  await call('/v1/pets?limit=5', { headers: { 'X-Request-Id': 'first' } });
   await call('/nothing', { method: 'PUT', body: '{}' });
+  await sendRaw(listening.port, 'not HTTP\r\n\r\n');
+  const ours = { client: '127.0.0.1', time: clock.now() };
   expect(accessLog).toEqual([
-    { method: 'GET', url: '/v1/pets?limit=5', status: 200, milliseconds: 1_234 },
-    { method: 'PUT', url: '/nothing', status: 404, milliseconds: 0 },
+    {
+      ...ours,
+      id: 'first',
+      keyName: 'shop',
+      operation: 'listPets',
+      method: 'GET',
+      url: '/v1/pets?limit=5',
+      status: 200,
+      milliseconds: 1_234,
+    },
+    {
+      ...ours,
+      id: expect.any(String),
+      method: 'PUT',
+      url: '/nothing',
+      status: 404,
+      code: 'not_found',
+      milliseconds: 0,
+    },
+    {
+      ...ours,
+      id: expect.any(String),
+      method: '-',
+      url: '-',
+      status: 400,
+      code: 'invalid_request',
+      milliseconds: 0,
+    },
   ]);
 });
 

@@ -61,7 +61,7 @@ describe('with --cors', () => {
     expect(corsOf(preflight)).toMatchObject({
       'access-control-allow-origin': PAGE,
       'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
-      'access-control-allow-headers': 'Authorization, Content-Type, Idempotency-Key, Prefer',
+      'access-control-allow-headers': 'Authorization, Content-Type, Idempotency-Key, Prefer, X-Request-Id',
       'access-control-max-age': '600',
     });
     expect((await call('/v1/pets')).headers.get('x-ratelimit-remaining')).toBe('59');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { sampleData } from '../../src/server/sample-data.ts';
-import { expectRateLimit } from '../helpers/raw-client.ts';
+import { expectCommonHeaders } from '../helpers/raw-client.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, start } from '../helpers/service.ts';
@@ -100,7 +100,8 @@ describe('D15 methods', () => {
   ])('HEAD %s has the status and headers of GET without the body, and counts', async (path) => {
     const { store, call } = await start();
     await store.seed(sampleData());
-    const [get, head] = [await call(path), await call(path, { method: 'HEAD' })];
+    const headers = { 'X-Request-Id': 'same' };
+    const [get, head] = [await call(path, { headers }), await call(path, { method: 'HEAD', headers })];
     const comparable = ({ status, headers }: Response) => {
       const all = new Headers(headers);
       for (const name of ['date', 'connection', 'keep-alive', 'x-ratelimit-remaining']) all.delete(name);
@@ -108,7 +109,7 @@ describe('D15 methods', () => {
     };
     expect(comparable(head)).toEqual(comparable(get));
     expect(await head.text()).toBe('');
-    expectRateLimit(Object.fromEntries(get.headers));
+    expectCommonHeaders(Object.fromEntries(get.headers));
     if (!path.startsWith('/v1')) return;
     expect([get, head].map(({ headers }) => headers.get('x-ratelimit-remaining'))).toEqual(['59', '58']);
   });

@@ -72,7 +72,7 @@ describe('D13 a missing or invalid key', () => {
           async (value) => {
             const { call } = await start();
             const response = await call(path, {
-              headers: { Authorization: Buffer.from(value).toString('latin1') },
+              headers: { Authorization: Buffer.from(value).toString('latin1'), 'X-Request-Id': 'same' },
             });
             const headers = [...response.headers].filter(([name]) => name !== 'date');
             return { status: response.status, headers, body: await response.text() };

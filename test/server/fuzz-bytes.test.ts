@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/store.ts';
 import { cases } from '../helpers/cases.ts';
 import { Connection, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
 import { heap } from '../helpers/heap.ts';
-import { expectError, expectRateLimit, parseResponses, type RawResponse } from '../helpers/raw-client.ts';
+import { expectCommonHeaders, expectError, parseResponses, type RawResponse } from '../helpers/raw-client.ts';
 import { AUTH, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
 import { KEY } from '../helpers/service.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
@@ -196,7 +196,7 @@ async function play(port: number, { bytes, cuts, ending }: Input, statuses: Set<
 
 function expectSound(response: RawResponse): void {
   expect(response.status).toBeLessThan(500);
-  expectRateLimit(response.headers);
+  expectCommonHeaders(response.headers);
   if (response.status >= 400 && response.body !== '') expectError(response);
 }
 

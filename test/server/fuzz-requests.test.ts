@@ -9,7 +9,7 @@ import { type Exchange, Model } from '../helpers/fuzz/model.ts';
 import { cutRequestOf, type FuzzedRequest, requestOf } from '../helpers/fuzz/requests.ts';
 import { Connection, legible, replayed, startFuzzed } from '../helpers/fuzz/wire.ts';
 import { heap } from '../helpers/heap.ts';
-import { expectError, expectRateLimit, type RawResponse } from '../helpers/raw-client.ts';
+import { expectCommonHeaders, expectError, type RawResponse } from '../helpers/raw-client.ts';
 import { memoryStore } from '../helpers/store-fixtures.ts';
 
 // Each random request on a random connection gets one response, and the responses are consistent with each other.
@@ -163,7 +163,7 @@ function expectSound(request: FuzzedRequest, response: RawResponse, hasFaults: b
   const { status, headers, body } = response;
   const always = request.counts === undefined ? [] : hasFaults ? [429, 503] : [429];
   expect([...request.statuses, ...always]).toContain(status);
-  expectRateLimit(headers);
+  expectCommonHeaders(headers);
   if (status >= 400 && method !== 'HEAD') expectError(response);
   if (method === 'HEAD' && !request.mayEnd) expect(body).toBe('');
   if (status === 503 && !isPreferred && method !== 'HEAD') expect(body).toContain('"injected_fault"');

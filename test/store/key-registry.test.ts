@@ -77,7 +77,7 @@ it('warns once about a damaged file, and finds the other keys', async () => {
 it('finds a temporary key, which has no file', async () => {
   const directory = await temporaryDirectory();
   const { registry } = registryOf(directory);
-  const key = registry.addTemporary('free');
+  const key = registry.addTemporary('dev', 'free');
   expect(key).toMatch(/^pets_[\w-]{43}$/);
   expect(await registry.find(hashKey(key), 10_000)).toMatchObject({ plan: 'free' });
   expect(await readdir(directory)).toEqual([]);

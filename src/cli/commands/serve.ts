@@ -97,6 +97,8 @@ export const serve: Command<ServeOptions> = {
       default: 256,
     },
     { flags: '--log', description: 'log each request to stderr' },
+    { flags: '--metrics', description: 'serve metrics at /metrics even if other machines can reach it' },
+    { flags: '--no-prefer', description: 'ignore Prefer headers, which request errors' },
     { flags: '--quiet', description: 'show errors only' },
   ],
   check({ data, ephemeral, latency, failRate, faultSeed }) {

@@ -24,6 +24,9 @@ export type ServeOptions = {
   allowHost?: string[];
   cors?: string[];
   log?: boolean;
+  metrics?: boolean;
+  /** False with `--no-prefer`. */
+  prefer: boolean;
   quiet?: boolean;
   /** The words of the command after `--`. Empty without a command. */
   command: string[];

@@ -64,7 +64,7 @@ async function serveDirectory(
     service = await start(directory, options, context, { events, shutdown });
     if (options.command.length > 0) return await serveCommand(service, options, context, events, shutdown);
     const devKey = options.ephemeral
-      ? { plan: options.plan, key: service.keys.addTemporary(options.plan) }
+      ? { plan: options.plan, key: service.keys.addTemporary('dev', options.plan) }
       : await ensureDevKey(context, service, directory, options);
     const otherService =
       options.profile && devKey?.key ? await saveLocalProfile(context, service, devKey.key) : undefined;
@@ -98,6 +98,8 @@ async function start(
       bans: { after: options.banAfter, milliseconds: options.banFor * 1_000 },
       limitFailedKeys: options.limitFailedKeys ?? false,
       allowHosts: options.allowHost ?? [],
+      metrics: options.metrics,
+      allowPrefer: options.prefer,
       cors: options.cors ?? [],
       // The fault seed is printed, so that the run can be repeated with --fault-seed.
       faults: hasFaults
@@ -134,7 +136,7 @@ async function serveCommand(
   events: ServerEvents,
   shutdown: Shutdown,
 ): Promise<number> {
-  const key = service.keys.addTemporary(options.plan);
+  const key = service.keys.addTemporary('command', options.plan);
   await events.runningCommand(service, key);
   const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key };
   const { requested, failure } = shutdown;

@@ -1,4 +1,3 @@
-import type { AccessLogEntry } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/random-fault.ts';
 import type { Service } from '../../server/service.ts';
 import { describeError } from '../errors/describe-error.ts';
@@ -6,11 +5,9 @@ import { OutputError } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { withEnvironment } from '../output/shell-words.ts';
 import type { CommandContext } from '../program/command.ts';
+import { createAccessLog } from './access-log.ts';
 import type { DevKey } from './dev-key.ts';
 import type { ServeOptions } from './options.ts';
-
-/** If nothing reads the log, requests are not logged while more than this many bytes are buffered. */
-const MAX_LOG_BYTES = 2 ** 20;
 
 export type ServerEvents = ReturnType<typeof createServerEvents>;
 
@@ -29,7 +26,6 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   const isLogging = options.log ?? (context.stderr.isTTY === true && command.length === 0 && !quiet);
 
   let hasStarted = false;
-  let dropped = 0;
 
   /** Prints to stdout. If there is a command, prints to stderr, because the output of the command goes to stdout. */
   const print = async (event: Record<string, unknown>, text: string) => {
@@ -107,19 +103,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
     },
     /** Logs a request; undefined if logging is off. */
-    request: isLogging
-      ? ({ method, url, status, milliseconds }: AccessLogEntry) => {
-          if (context.stderr.writableLength > MAX_LOG_BYTES) {
-            dropped++;
-            return;
-          }
-          if (dropped > 0) console.notice(`${dropped} requests missing from the log: output was blocked`);
-          dropped = 0;
-          const request = { method, url, status, milliseconds };
-          const text = `${method} ${sanitizeForTerminal(url)} ${status} ${milliseconds} ms`;
-          console.event({ request }, dim(text));
-        }
-      : undefined,
+    request: isLogging ? createAccessLog(context) : undefined,
   };
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../../contract/clock.ts';
+import type { SteadyClock } from '../../contract/clock.ts';
 import { API_KEY_PATTERN, header } from '../../contract/headers.ts';
 import type { Quota } from '../../contract/plans.ts';
 import { hashKey } from '../../store/keys/keys.ts';
@@ -13,15 +13,24 @@ const BEARER = /^Bearer +(\S+) *$/i;
 /** An authenticated caller. `id` is the SHA-256 of the API key. */
 export type Principal = { id: string; quota: Quota };
 
+/** What the service knows about an API key. `name` appears in logs. */
+export type ApiKey = { name: string; quota: Quota };
+
 /** Finds API keys by their SHA-256 in hexadecimal. `now` is in milliseconds since the epoch. */
 export interface ApiKeyLookup {
-  find(sha256: string, now: number): { quota: Quota } | undefined | Promise<{ quota: Quota } | undefined>;
+  find(sha256: string, now: number): ApiKey | undefined | Promise<ApiKey | undefined>;
 }
 
 /** What the steps of a request collect for its response, including an error response. */
 export type RequestContext = {
+  /** The request id, which the response has as X-Request-Id. */
+  readonly id: string;
   /** The client's IP address. */
   readonly client: string;
+  /** The name of the operation, `options`, or the path of an unversioned route; undefined if none of them was requested. */
+  operation?: string;
+  /** The name of the API key, if it is valid. */
+  keyName?: string;
   window?: RateLimitWindow;
   headers: Record<string, string>;
   /** Set just before the response is sent. */
@@ -36,7 +45,7 @@ export type AuthenticationOptions = {
   anonymousLimiter: RateLimiter;
   /** Whether requests without a valid key get 429 above the anonymous limit. */
   limitFailedKeys?: boolean | undefined;
-  clock: Clock;
+  clock: SteadyClock;
   /** Receives internal errors. */
   onError(error: unknown): void;
 };
@@ -78,6 +87,7 @@ export function createAuthentication(options: AuthenticationOptions) {
         const id = hashOfKey(request);
         const key = id === undefined ? undefined : await keys.find(id, clock.now());
         if (id === undefined || key === undefined) throw unauthorized();
+        context.keyName = key.name;
         return { id, quota: key.quota };
       } catch (error) {
         await countAnonymous(context);

@@ -29,6 +29,11 @@ const commonHeaders: Record<string, HeaderObject> = {
     { ...INT64, minimum: 0 },
     1795176060,
   ),
+  [header.requestId]: always(
+    'The id of the request: the one that the request had in the same header, or a new one.',
+    text('^[A-Za-z0-9._-]{1,64}$'),
+    '5f0c1d2e3b4a-17',
+  ),
   [header.retryAfter]: always(
     'The seconds to wait before the next request.',
     { type: 'integer', minimum: 1 },
@@ -97,6 +102,7 @@ export function headersOf(name: OperationName, status: number): Record<string, H
     ...requiredHeader(header.rateLimit),
     ...requiredHeader(header.rateLimitRemaining),
     ...requiredHeader(header.rateLimitReset),
+    ...requiredHeader(header.requestId),
     ...(status === errorCodes.rate_limited && requiredHeader(header.retryAfter)),
     ...(status === errorCodes.unauthorized && requiredHeader(header.wwwAuthenticate)),
     ...(status === errorCodes.method_not_allowed && requiredHeader(header.allow)),

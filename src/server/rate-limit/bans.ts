@@ -55,13 +55,18 @@ export function createBanTracker(
     after === 0 ? [] : [...stored].map(([caller, until]) => [caller, Math.min(until, latestEnd)]),
   );
   const refused = new Map<string, RefusedRequests>();
+  let begun = 0;
   let lastSave = Promise.resolve();
   // Save the earlier end. Otherwise, every restart would begin the ban again.
   if ([...banned].some(([caller, until]) => until !== stored.get(caller))) saveActive();
 
-  function saveActive(): Promise<void> {
+  function activeBans(): Map<string, number> {
     const now = clock.now();
-    const active = new Map([...banned].filter(([, end]) => end > now));
+    return new Map([...banned].filter(([, end]) => end > now));
+  }
+
+  function saveActive(): Promise<void> {
+    const active = activeBans();
     // One save at a time, so that an older list cannot overwrite a newer one.
     lastSave = lastSave.then(() => save(active));
     return lastSave;
@@ -87,6 +92,7 @@ export function createBanTracker(
       refused.set(caller, { ...requests, counted: [] });
       const until = now + milliseconds;
       banned.set(caller, until);
+      begun++;
       await saveActive();
       return until;
     },
@@ -102,6 +108,8 @@ export function createBanTracker(
       }
       if (banned.size > 0) saveActive();
     },
+    /** How many bans have begun since the start, and how many callers are banned now. */
+    count: () => ({ begun, active: activeBans().size }),
     /** Resolves when all changes of bans are saved. */
     saved: () => lastSave,
   };

@@ -20,7 +20,10 @@ type Counter = { endsAt: number; used: number };
 type Counters = { minute: Counter; day: Counter };
 
 /** Counts in fixed windows, aligned to the UTC minute and day (D8). The counts are lost when the process ends. */
-export function createMemoryRateLimiter(clock: SteadyClock, bans?: Omit<BanTracker, 'saved'>) {
+export function createMemoryRateLimiter(
+  clock: SteadyClock,
+  bans?: Pick<BanTracker, 'bannedUntil' | 'recordRefusal' | 'moveBack'>,
+) {
   const callers = new Map<string, Counters>();
   let sweptAt = 0;
   // If the clock is set back, running windows keep the time that they have left.

@@ -53,11 +53,10 @@ export class KeyRegistry {
     this.#files = files;
   }
 
-  /** Creates a key that exists only in this process, without a file. */
-  addTemporary(plan: PlanName): string {
-    const key = generateKey();
+  /** Adds a key that exists only in this process, without a file. By default, generates the key. Returns the key. */
+  addTemporary(name: string, plan: PlanName, key: string = generateKey()): string {
     const sha256 = hashKey(key);
-    this.#temporary.set(sha256, { name: 'temporary', plan, sha256, quota: plans[plan] });
+    this.#temporary.set(sha256, { name, plan, sha256, quota: plans[plan] });
     return key;
   }
 

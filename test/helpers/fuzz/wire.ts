@@ -37,7 +37,9 @@ export async function startFuzzed({
   const clock = manualClock(time);
   const store = await options.store(clock);
   const errors: unknown[] = [];
-  const known = new Map(Object.entries(quotas).map(([key, quota]) => [hashKey(key), { quota }]));
+  const known = new Map(
+    Object.entries(quotas).map(([key, quota]) => [hashKey(key), { name: 'shop', quota }]),
+  );
   const app = createApp({
     store,
     keys: { find: async (sha256) => known.get(sha256) },

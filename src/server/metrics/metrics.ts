@@ -1,0 +1,63 @@
+import type { AccessLogEntry } from '../app.ts';
+import type { BanTracker } from '../rate-limit/bans.ts';
+import type { ResponseContent } from '../response.ts';
+import type { Counts } from './prometheus.ts';
+
+/**
+ * Whether only programs on this machine are meant to reach a service. Then it shows its metrics by default. A service that
+ * is reached through a reverse proxy may listen on loopback too.
+ */
+export const isOnlyLocal = (options: {
+  isLoopback: boolean;
+  publicUrl?: string | undefined;
+  trustProxy?: readonly string[];
+  allowHosts: readonly string[];
+}): boolean =>
+  options.isLoopback &&
+  options.publicUrl === undefined &&
+  (options.trustProxy ?? []).length === 0 &&
+  options.allowHosts.length === 0;
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/**
+ * Counts what `GET /metrics` reports (docs/service.md 12). Counting takes nanoseconds, and the library that writes the
+ * text is loaded only when it is needed, so that requests and the start stay fast.
+ */
+export function createMetrics(countBans: BanTracker['count'], onError: (error: unknown) => void) {
+  const responses = new Map<string, Map<number, number>>();
+  const tooManyRequests = new Map<string, number>();
+  let refusedConnections = 0;
+  let prometheus: Promise<ReturnType<typeof import('./prometheus.ts').createPrometheus>> | undefined;
+
+  const counts = (): Counts => ({ responses, tooManyRequests, refusedConnections, bans: countBans() });
+  const load = () => {
+    prometheus ??= import('./prometheus.ts').then(({ createPrometheus }) => createPrometheus(counts));
+    return prometheus;
+  };
+
+  return {
+    /** Counts a response. The operation of unknown paths is `other`, because a label must have few values. */
+    countResponse({ operation = 'other', status, code }: AccessLogEntry): void {
+      let byStatus = responses.get(operation);
+      if (byStatus === undefined) {
+        byStatus = new Map();
+        responses.set(operation, byStatus);
+      }
+      increment(byStatus, status);
+      if (code === 'rate_limited' || code === 'key_banned') increment(tooManyRequests, code);
+      if (code === 'too_many_connections') refusedConnections++;
+    },
+    recordSync(milliseconds: number): void {
+      load().then(({ observeSync }) => observeSync(milliseconds / 1_000), onError);
+    },
+    /** The response to `GET /metrics`. */
+    async response(): Promise<ResponseContent> {
+      return (await load()).response();
+    },
+  };
+}
+
+function increment<Key>(counts: Map<Key, number>, key: Key): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}

@@ -1,0 +1,85 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { BanTracker } from '../rate-limit/bans.ts';
+import type { ResponseContent } from '../response.ts';
+
+/** What the service has counted since it started. */
+export type Counts = {
+  /** The number of responses by operation and HTTP status. */
+  responses: ReadonlyMap<string, ReadonlyMap<number, number>>;
+  /** The number of requests that got 429, by error code. */
+  tooManyRequests: ReadonlyMap<string, number>;
+  refusedConnections: number;
+  /** The number of bans since the start, and of keys that are banned now. */
+  bans: ReturnType<BanTracker['count']>;
+};
+
+/** Upper limits of the durations of an fsync, in seconds: from a fast SSD to a busy disk. */
+const SYNC_BUCKETS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
+];
+
+/** Writes counts in the text format of Prometheus (docs/service.md 12). */
+export function createPrometheus(counts: () => Counts) {
+  const registry = new Registry();
+  const registers = [registry];
+  new Counter({
+    name: 'pets_http_requests_total',
+    help: 'Requests by operation and HTTP status.',
+    labelNames: ['operation', 'status'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [operation, byStatus] of counts().responses) {
+        for (const [status, count] of byStatus) this.inc({ operation, status }, count);
+      }
+    },
+  });
+  new Counter({
+    name: 'pets_too_many_requests_total',
+    help: 'Requests that got 429, by error code.',
+    labelNames: ['code'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [code, count] of counts().tooManyRequests) this.inc({ code }, count);
+    },
+  });
+  new Counter({
+    name: 'pets_key_bans_total',
+    help: 'Bans of API keys since the start.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(counts().bans.begun);
+    },
+  });
+  new Gauge({
+    name: 'pets_banned_keys',
+    help: 'API keys that are banned now.',
+    registers,
+    collect() {
+      this.set(counts().bans.active);
+    },
+  });
+  new Counter({
+    name: 'pets_refused_connections_total',
+    help: 'Connections that were refused because too many were open.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(counts().refusedConnections);
+    },
+  });
+  const syncs = new Histogram({
+    name: 'pets_fsync_duration_seconds',
+    help: 'How long writing the journal to the disk took.',
+    buckets: SYNC_BUCKETS,
+    registers,
+  });
+  return {
+    observeSync: (seconds: number) => syncs.observe(seconds),
+    async response(): Promise<ResponseContent> {
+      return { body: await registry.metrics(), contentType: registry.contentType };
+    },
+  };
+}
