@@ -33,3 +33,31 @@ test.each([
   if (isRateLimited) expect(lines[0]).toMatchObject({ wait: { reason: 'rate limit' } });
   expect(server.requests).toHaveLength(1);
 });
+
+// This script is loaded before the entry. It sends SIGTERM when the entry has run, but has not loaded the program.
+const TERMINATE = `process.once('newListener', (event) => {
+  if (event === 'SIGTERM') process.nextTick(() => process.kill(process.pid, 'SIGTERM'));
+});`;
+
+test.each([
+  ['list', 130],
+  ['list --json', 130],
+  ['add --from -', 130],
+  ['login --base-url http://127.0.0.1:9/v1 --with-key', 130],
+  ['serve --port 0', 0],
+  ['serve --ephemeral --port 0 -- node -e setInterval(Object,1e3)', 143],
+  ['--json serve --ephemeral --port 0 --no-profile', 0],
+])('SIGTERM while pets %s is loaded: exit code %i', async (line, expected) => {
+  const server = await scriptedServer(() => {});
+  const machine = await freshMachine();
+  const script = await machine.file('terminate.cjs', TERMINATE);
+  const env = {
+    PETS_BASE_URL: server.url,
+    PETS_API_KEY: 'pets_secret_key',
+    NODE_OPTIONS: `--require ${script}`,
+  };
+  const child = machine.startCommand(line.split(' '), { env });
+  const output = outputOf(child);
+  const [code, signal] = await once(child, 'close');
+  expect([code, signal], output.stderr).toEqual([expected, null]);
+});

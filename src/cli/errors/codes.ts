@@ -14,6 +14,13 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
+/** The exit code of a command line after SIGTERM, if the command itself does not handle the signal. */
+export function terminatedCode(argv: readonly string[]): number {
+  if (argv.find((word) => !word.startsWith('-')) !== 'serve') return exitCodes.interrupted;
+  // The command after `--` has not succeeded. This is the code that a shell reports if SIGTERM ends it.
+  return argv.includes('--') ? 143 : exitCodes.ok;
+}
+
 /** The meaning of each exit code, for `pets help exit-codes`. */
 export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [0, 'success (including an empty list)'],
