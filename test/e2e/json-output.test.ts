@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { commands } from '../../src/cli/commands/index.ts';
 import { systemClock } from '../../src/contract/clock.ts';
 import { readBlocks } from '../helpers/document-blocks.ts';
 import { readDocument } from '../helpers/documents.ts';
@@ -169,6 +170,14 @@ test('the output of every command with --json has the types in docs/json-output.
   const samples = collectSamples();
   const parts = [withRealService, withoutData, withLostResponses, withOddAnimals, withWaits, withProgress];
   await Promise.all(parts.map((part) => part(samples)));
+  const names = commands.flatMap((entry) =>
+    'commands' in entry ? entry.commands.map(({ name }) => `${entry.name} ${name}`) : [entry.name],
+  );
+  const withoutSample = names.filter(
+    (name) => !samples.commandLines.some((line) => `${line} `.startsWith(`${name} `)),
+  );
+  // `pets completion` prints text with --json, too.
+  expect(withoutSample).toEqual(['completion']);
   const json = samples.samples.map((sample) => sample.json);
   expect(json.filter((text) => text.includes(`"categoryId":${BIG}`))).not.toEqual([]);
   expect(checkSamples(declarations?.text ?? '', samples.samples)).toEqual({ errors: [], unseen: [] });

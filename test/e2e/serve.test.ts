@@ -71,7 +71,9 @@ describe('the key dev', () => {
       await expect.poll(() => statusOf(service, service.key)).toBe(401);
       expect(await list()).toMatchObject({
         code: 4,
-        stderr: expect.stringContaining('or create one while it runs: pets keys add <name> --save'),
+        stderr: expect.stringContaining(
+          'or create one while it runs, with the same --data: pets keys add <name> --save',
+        ),
       });
       const option = plan === 'pro' ? [] : ['--plan', plan];
       const { stdout, stderr } = await machine.pets(['keys', 'add', name, '--save', ...option, ...data]);

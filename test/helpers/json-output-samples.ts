@@ -8,6 +8,8 @@ const LINE_OUTPUTS = ['list --ndjson', 'serve'];
 /** Runs commands with `--json` and collects their output as samples of `Output` and `Message`. */
 export function collectSamples() {
   const samples: Sample[] = [];
+  /** The arguments of each command that was run, joined with spaces. */
+  const commandLines: string[] = [];
   const addSample = (field: string, json: string) => samples.push({ root: 'Output', field, json });
 
   /** Each line of stderr is an event of `serve -- <command>`, or an object whose only field is named after its type. */
@@ -25,6 +27,7 @@ export function collectSamples() {
 
   return {
     samples,
+    commandLines,
 
     /** `field` names the type of stdout in `Output`. Without `field`, stdout must be empty. */
     async run(
@@ -33,6 +36,7 @@ export function collectSamples() {
       args: readonly string[],
       { exit = 0, ...options }: ProgramOptions & { exit?: number } = {},
     ): Promise<void> {
+      commandLines.push(args.join(' '));
       const flags = args.includes('--ndjson') ? [] : ['--json'];
       const [command = '', ...rest] = args;
       const { code, stdout, stderr } = await machine.pets([command, ...flags, ...rest], options);
@@ -45,6 +49,7 @@ export function collectSamples() {
 
     /** Starts a service. `end` stops the service and adds its events to the samples. */
     async serve(machine: Machine, args: readonly string[]): Promise<{ url: string; end(): Promise<void> }> {
+      commandLines.push('serve');
       const service = await serve(machine, args);
       return {
         url: service.url,

@@ -155,7 +155,7 @@ function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'
-    ? 'restart the local service, which saves a valid key: pets serve; or create one while it runs: pets keys add <name> --save'
+    ? 'restart the local service, which saves a valid key: pets serve; or create one while it runs, with the same --data: pets keys add <name> --save'
     : `log in with a valid key: pets login --profile ${profile}`;
 }
 
