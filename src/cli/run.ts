@@ -1,4 +1,5 @@
 import { homedir, tmpdir, userInfo } from 'node:os';
+import { parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../contract/clock.ts';
 import type { Context } from './context.ts';
@@ -28,8 +29,7 @@ export function createProcessContext(): Context {
     stdout: process.stdout,
     stderr: process.stderr,
     platform: process.platform,
-    // With an empty HOME, files would be created in the working directory.
-    homeDirectory: homedir() || userInfo().homedir,
+    homeDirectory: findHome(),
     temporaryDirectory: tmpdir(),
     pid: process.pid,
     clock: systemClock,
@@ -43,6 +43,16 @@ export function createProcessContext(): Context {
     },
     exitNow: (code) => process.exit(code),
   };
+}
+
+/** The home directory; the root directory, as in containers, if HOME is not set and the system does not know the user. */
+function findHome(): string {
+  try {
+    // With an empty HOME, files would be created in the working directory.
+    return homedir() || userInfo().homedir;
+  } catch {
+    return parse(process.cwd()).root;
+  }
 }
 
 /** The longest delay of setTimeout in milliseconds; longer ones fire immediately. */

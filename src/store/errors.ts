@@ -66,6 +66,7 @@ function fileSystemHint(errno: string | undefined): string {
     case 'EPERM':
     case 'EROFS':
       return 'make the directory writable for this user, or choose another with --data';
+    case 'ENOENT':
     case 'ENOTDIR':
     case 'EEXIST':
       return 'choose another directory with --data';

@@ -12,10 +12,11 @@ async function homeless({ limit = Number.POSITIVE_INFINITY } = {}) {
     if (count > limit) replyError(response, 429, 'rate_limited', { 'Retry-After': '30' });
     else reply(response, 200, []);
   });
-  async function run(argv: readonly string[], env: Record<string, string> = {}) {
+  async function run(argv: readonly string[], env: Record<string, string> = {}, stdin = '') {
     const { ended, stderr } = startProgram(argv, {
       env: { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_key', ...env },
       homeDirectory: '/proc/nohome',
+      stdin,
       temporaryDirectory: temporary,
     });
     const code = await ended;
@@ -91,4 +92,26 @@ test.each([
     message: `PETS_STATE_DIR is not a writable directory: ${file}`,
   });
   expect([server.requests, await readdir(temporary)]).toEqual([[], ['animals.csv']]);
+});
+
+const CONFIG_HINT = 'make the directory writable, or set PETS_CONFIG_DIR to another one';
+
+test.each([
+  ['login --with-key --no-verify', /^cannot write .*prod[.]json: /, CONFIG_HINT],
+  ['use staging', /^cannot write .*settings[.]json: /, CONFIG_HINT],
+  ['serve --port 0', /^cannot open the store in /, 'choose another directory with --data'],
+  ['serve --port 0 --data DIRECTORY', /^cannot write .*[.]key: /, CONFIG_HINT],
+  ['serve --port 0 --ephemeral', /^cannot write .*local[.]json: /, CONFIG_HINT],
+])('without a home directory, pets %s exits with 1 and a hint', async (line, message, hint) => {
+  const { run, temporary } = await homeless();
+  const argv = `${line} --json`.replace('DIRECTORY', temporary).split(' ');
+  const { code, stderr } = await run(argv, {}, 'pets_key');
+  const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+  expect(code).toBe(1);
+  expect(error).toMatchObject({ message: expect.stringMatching(message), hint });
+});
+
+test('without a home directory, a service can run in a temporary directory', async () => {
+  const { run } = await homeless();
+  expect(await run(['serve', '--ephemeral', '--', process.execPath, '-e', '0'])).toMatchObject({ code: 0 });
 });

@@ -6,7 +6,7 @@ import { describeIssues } from '../../contract/issues.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
 import { isMissing, realFileSystem } from '../../system/file-system.ts';
 import { CliError, fileError } from '../errors/errors.ts';
-import { configDirectory, type HomeContext } from './paths.ts';
+import { CONFIG_HINT, configDirectory, type HomeContext } from './paths.ts';
 import { Profile, type ProfileName, Settings } from './profile.ts';
 
 const FILE_MODE = 0o600;
@@ -82,8 +82,7 @@ async function writeFile(context: HomeContext, name: string, value: Record<strin
     conf.store = value;
     chmodSync(conf.path, FILE_MODE);
   } catch (error) {
-    const hint = 'make the directory writable, or set PETS_CONFIG_DIR to another one';
-    throw fileError('write', join(directory, `${name}.json`), error, hint);
+    throw fileError('write', join(directory, `${name}.json`), error, CONFIG_HINT);
   }
 }
 

@@ -25,6 +25,9 @@ const DEFAULTS: Record<'linux' | 'darwin', Record<Kind, string>> = {
 export const configDirectory = (context: HomeContext): string =>
   context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
 
+/** The hint of the error if the configuration directory is not writable. */
+export const CONFIG_HINT = 'make the directory writable, or set PETS_CONFIG_DIR to another one';
+
 /** The directory of the local service's store, unless `--data` is given. */
 export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');
 
