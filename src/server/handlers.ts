@@ -12,7 +12,7 @@ import {
 import type { CreatePet, Idempotency, Store } from '../store/store.ts';
 import type { Principal } from './auth/authentication.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { invalidRequest, ServiceError } from './http-errors.ts';
+import { invalidRequest, ServiceError, storageError } from './http-errors.ts';
 import type { ResponseHeaders, ServiceResponse } from './response.ts';
 
 export type HandlerContext = { store: Store; principal: Principal; request: IncomingMessage; now: number };
@@ -51,7 +51,9 @@ const handlers: { [Name in OperationName]: Handler<Name> } = {
   async createPet({ body: { name, categoryId, status = 'available' } }, { store, principal, request }) {
     const pet = { name, categoryId, status };
     const idempotency = readIdempotency(request, principal, pet);
-    const result = await store.add(idempotency ? { pet, idempotency } : { pet });
+    const result = await store.add(idempotency ? { pet, idempotency } : { pet }).catch((error) => {
+      throw storageError(error);
+    });
     if (!('pet' in result)) {
       const [code, message] = IDEMPOTENCY_ERRORS[result.kind];
       throw new ServiceError(code, message);

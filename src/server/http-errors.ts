@@ -1,6 +1,7 @@
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
+import { StoreFailedError, StoreUnavailableError } from '../store/errors.ts';
 import type { RateLimitDecision } from './rate-limit/limiter.ts';
 import { retryAfterSeconds } from './response.ts';
 
@@ -55,4 +56,28 @@ export function tooManyRequests(
     ? (['key_banned', 'The API key is banned because requests continued after a 429'] as const)
     : (['rate_limited', `The limit of ${window.limit} requests is used up`] as const);
   return new ServiceError(code, `${reason}. Retry in ${seconds} s`, { [header.retryAfter]: String(seconds) });
+}
+
+/** When to try again after `storage_full`. Space can become free at any time. */
+const STORAGE_RETRY_SECONDS = 5;
+
+/**
+ * Converts the error of a store that cannot write to an error response (D11). Other errors stay as they are. The reason
+ * is not included, because it can contain paths of the server.
+ */
+export function storageError(error: unknown): unknown {
+  if (error instanceof StoreUnavailableError) {
+    return new ServiceError(
+      'storage_full',
+      `The service cannot store animals for now, and nothing was added. Retry in ${STORAGE_RETRY_SECONDS} s`,
+      { [header.retryAfter]: String(STORAGE_RETRY_SECONDS) },
+    );
+  }
+  if (error instanceof StoreFailedError) {
+    return new ServiceError(
+      'storage_failed',
+      'The storage of the service failed. The animal may have been added',
+    );
+  }
+  return error;
 }

@@ -39,7 +39,7 @@ export type ServiceOptions = {
   /** Called only if the store is empty. */
   seed?: (() => Promise<Seed>) | undefined;
   onWarning(message: string): void;
-  /** Called once if the store can no longer write: the service must be stopped. */
+  /** Called once if the store can no longer be read: the service must be stopped. */
   onFailure(error: Error): void;
   onError(error: unknown): void;
   onAccess?: ((entry: AccessLogEntry) => void) | undefined;
@@ -70,9 +70,10 @@ export async function startService(options: ServiceOptions) {
     // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
     // A ban that cannot be saved holds until the service stops.
-    const bans = createBanTracker(options.bans, clock, await loadBans(directory), (all) =>
-      saveBans(directory, all).catch((error: Error) => onWarning(error.message)),
-    );
+    const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {
+      if (!store.isLocked) return;
+      await saveBans(directory, all).catch((error: Error) => onWarning(error.message));
+    });
     await bans.saved();
     const isLocal = isOnlyLocal({ isLoopback: isLoopbackAddress(address), allowHosts: options.allowHosts });
     if (options.metrics ?? isLocal) metrics = createMetrics(bans.count, onError);

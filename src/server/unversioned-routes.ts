@@ -1,7 +1,7 @@
 import { header } from '../contract/headers.ts';
 import type { Store } from '../store/store.ts';
 import type { RequestContext } from './auth/authentication.ts';
-import { methodNotAllowed, notFound } from './http-errors.ts';
+import { methodNotAllowed, notFound, storageError } from './http-errors.ts';
 import { validateTarget } from './request/target.ts';
 import type { ResponseContent, ServiceResponse } from './response.ts';
 import { allMethods } from './route-match.ts';
@@ -19,6 +19,7 @@ export function createUnversionedRoutes(
   let description: Promise<ResponseContent> | undefined;
   const routes = new Map<string, () => Promise<ResponseContent>>([
     ['/healthz', async () => ({ body: JSON.stringify({ status: 'ok', store: store.id }) })],
+    ['/readyz', () => checkReady(store)],
     ['/openapi.json', () => (description ??= describeService())],
   ]);
   if (metrics) routes.set('/metrics', metrics);
@@ -44,6 +45,14 @@ const describeMethods = (allow: string): ServiceResponse => ({
   headers: { [header.allow]: allow },
   body: '',
 });
+
+/** @throws ServiceError if the store cannot write */
+async function checkReady(store: Store): Promise<ResponseContent> {
+  await store.checkWritable().catch((error) => {
+    throw storageError(error);
+  });
+  return { body: JSON.stringify({ status: 'ready', store: store.id }) };
+}
 
 /** Loads the module only when the description is requested, for a faster start. */
 async function describeService(): Promise<ResponseContent> {

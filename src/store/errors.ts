@@ -29,7 +29,10 @@ export class StoreDamagedError extends StoreError {}
 /** A file of the store was written by a newer version of the program. */
 export class StoreVersionError extends StoreError {}
 
-/** A write or sync failed. All acknowledged data is safe, and the store rejects every later request. */
+/** The store cannot write for now, for example because the disk is full. Nothing was stored; it can be tried again. */
+export class StoreUnavailableError extends StoreError {}
+
+/** A write or sync failed, so it is not known whether the data was stored. All acknowledged data is safe. */
 export class StoreFailedError extends StoreError {}
 
 /** The properties of a new API key are not valid. */
@@ -61,10 +64,13 @@ function fileSystemHint(errno: string | undefined): string {
   switch (errno) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return 'free some disk space, then start again';
+      return 'free some disk space, then try again';
+    case 'EFBIG':
+      return 'raise the limit of the file size (ulimit -f), then try again';
+    case 'EROFS':
+      return 'make the file system writable, or choose another directory with --data';
     case 'EACCES':
     case 'EPERM':
-    case 'EROFS':
       return 'make the directory writable for this user, or choose another with --data';
     case 'ENOENT':
     case 'ENOTDIR':

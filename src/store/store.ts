@@ -37,13 +37,19 @@ export type Seed = { pets: readonly (CreatePet['pet'] & Pick<Pet, 'id'>)[]; orde
 
 /**
  * The inventory. Reads return only durable data. Several processes may share a store, so callers must not cache data.
+ * Reads continue while the store cannot write.
  *
- * @throws StoreFailedError from every method except `close` after a write has failed
+ * @throws StoreFailedError from every method except `close` if another program has deleted or changed the data
  */
 export interface Store {
   /** Unique to the store; never changes. */
   readonly id: string;
-  /** Adds an animal with the next id. The animal is durable when the promise resolves. */
+  /**
+   * Adds an animal with the next id. The animal is durable when the promise resolves.
+   *
+   * @throws StoreUnavailableError if the store cannot write for now, and the animal was not added
+   * @throws StoreFailedError if a write failed, so that the animal may have been added
+   */
   add(request: CreatePet): Promise<CreateResult>;
   list(query: PageQuery): Promise<Page>;
   get(id: bigint): Promise<PetJson | undefined>;
@@ -57,6 +63,12 @@ export interface Store {
    * @throws StoreNotEmptyError
    */
   seed(seed: Seed): Promise<void>;
+  /**
+   * Checks whether the store can also write, and makes it writable again if that is possible now.
+   *
+   * @throws StoreUnavailableError, StoreFailedError
+   */
+  checkWritable(): Promise<void>;
   /** Completes pending writes. Later calls of all other methods are rejected. */
   close(): Promise<void>;
 }

@@ -81,5 +81,12 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
+/**
+ * Whether the file system refuses writes for now: no space, no quota, the maximum file size, or a read-only file system.
+ * Unlike after other errors, the same write can succeed later.
+ */
+export const isUnwritable = (error: unknown): boolean =>
+  ['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS'].includes(errnoOf(error) ?? '');
+
 /** Whether the error means that the file or directory does not exist. */
 export const isMissing = (error: unknown): boolean => errnoOf(error) === 'ENOENT';

@@ -23,7 +23,7 @@ export async function readFully(file: OpenFile, buffer: Uint8Array, position: nu
 }
 
 /** Calls `use` with the file and closes the file afterwards, also if `use` throws. */
-async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promise<T>): Promise<T> {
+export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promise<T>): Promise<T> {
   try {
     return await use(file);
   } finally {

@@ -212,11 +212,15 @@ export class SimulatedDisk implements FileSystem {
       const { position, bytes } = one;
       // The new length can reach the disk before the bytes.
       if (kind < 0.8) file.durable = lengthened(file.durable, position + bytes.length);
+      let length = file.durable.length;
+      const torn = Buffer.from(lengthened(file.durable, position + bytes.length));
       for (let at = 0; at < bytes.length; at += unit) {
         if (this.#random() < 0.3) continue;
         const part = bytes.subarray(at, at + unit);
-        file.durable = changed(file.durable, { position: position + at, bytes: part });
+        part.copy(torn, position + at);
+        length = Math.max(length, position + at + part.length);
       }
+      file.durable = torn.subarray(0, length);
     }
     file.cached = Buffer.from(file.durable);
   }

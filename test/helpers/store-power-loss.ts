@@ -1,13 +1,43 @@
-import { StoreDamagedError, StoreError, StoreFailedError } from '../../src/store/errors.ts';
+import {
+  StoreDamagedError,
+  StoreError,
+  StoreFailedError,
+  StoreNotEmptyError,
+  StoreUnavailableError,
+} from '../../src/store/errors.ts';
 import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
 import type { CreatePet } from '../../src/store/store.ts';
-import type { FileSystem } from '../../src/system/file-system.ts';
+import type { FileSystem, OpenFile } from '../../src/system/file-system.ts';
+import { LockError } from '../../src/system/lock/directory-lock.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
-import { allTexts, animal, callsOf, idempotency, noLock, randomOf } from './store-fixtures.ts';
+import { errno } from './store-faults.ts';
+import { allTexts, animal, idempotency, noLock, randomOf } from './store-fixtures.ts';
 
 /** How often each event happened in a simulation. */
-export type Counts = Record<'runs' | 'added' | 'replayed' | 'listed' | 'torn' | 'failed', number>;
+export type Counts = Record<
+  'runs' | 'added' | 'replayed' | 'listed' | 'torn' | 'failed' | 'refused' | 'readOnly' | 'recovered',
+  number
+>;
+
+export const NO_COUNTS: Counts = {
+  runs: 0,
+  added: 0,
+  replayed: 0,
+  listed: 0,
+  torn: 0,
+  failed: 0,
+  refused: 0,
+  readOnly: 0,
+  recovered: 0,
+};
+
+/** The calls that fail on a full disk: those that need space, any call, or only the sync of data written earlier. */
+const FULL_DISKS = [
+  /^(open create|write|truncate|datasync|syncDirectory|mkdir|rename|link)$/,
+  /./,
+  /^datasync$/,
+];
 
 const idOf = (text: string) => /^\{"id":(-?\d+),/.exec(text)?.[1] ?? '';
 
@@ -33,7 +63,7 @@ export async function simulatePowerLoss(
 }
 
 class Simulation {
-  readonly counts: Counts = { runs: 0, added: 0, replayed: 0, listed: 0, torn: 0, failed: 0 };
+  readonly counts: Counts = { ...NO_COUNTS };
   #random: () => number;
   #disk: SimulatedDisk;
   #files: FileSystem;
@@ -43,6 +73,12 @@ class Simulation {
   /** The first response for each idempotency key. */
   #responses = new Map<string, string>();
   #names = new Set<string>();
+  /** The names of animals that were certainly not added. */
+  #refused = new Set<string>();
+  /** The errors of calls that failed in the current process. */
+  #faults = new Set<'EIO' | 'ENOSPC'>();
+  /** False while the current process has not synced the last record that it read, so that it may be lost. */
+  #isSynced = true;
   #seeds: string[][] = [];
   #nextName = 0;
 
@@ -62,59 +98,79 @@ class Simulation {
     const disk = this.#disk;
     this.counts.runs++;
     disk.restart();
+    this.#faults.clear();
+    this.#isSynced = true;
     this.#clock.advance(1 + this.#upTo(5_000));
-    let hasFailed = false;
-    const killAt = this.#upTo(this.#random() < 0.3 ? 20 : 60);
-    const failAt = this.#random() < 0.3 ? this.#upTo(60) : -1;
-    // Kill some processes at a sync, because many defects show only between a write and its sync.
-    let syncsLeft = this.#random() < 0.4 ? 1 + this.#upTo(6) : -1;
-    if (!isLast) {
-      disk.fate = (call, name) => {
-        if (call === killAt || (name === 'datasync' && --syncsLeft === 0)) return 'halt';
-        if (call !== failAt) return undefined;
-        hasFailed = true;
-        return { errno: this.#random() < 0.5 ? 'EIO' : 'ENOSPC' };
-      };
-    }
-    const work = this.#useStore(isLast, () => hasFailed);
+    if (!isLast) disk.fate = this.#planFaults();
+    const work = this.#useStore(isLast);
     work.catch(() => {});
     await Promise.race([work, disk.halted]);
     disk.end();
     if (this.#random() < 0.5) disk.losePower();
   }
 
-  async #useStore(isLast: boolean, hasFailed: () => boolean): Promise<void> {
-    const store = await this.#open(hasFailed);
-    if (!store) return;
-    try {
-      await this.#listAll(store);
-      if (isLast) return await this.#replayAll(store);
-      if (this.#random() < 0.5) await this.#seed(store);
-      for (let burst = this.#upTo(5); burst > 0; burst--) {
-        await Promise.all(Array.from({ length: 1 + this.#upTo(6) }, () => this.#add(store)));
-        if (this.#random() < 0.5) await this.#listAll(store);
-      }
-      if (this.#random() < 0.5) await store.close();
-    } catch (error) {
-      if (!hasFailed() || !(error instanceof StoreFailedError)) throw error;
-      this.counts.failed++;
-      await this.#checkStopped(store);
-      if (this.#random() < 0.5) await store.close();
-    }
+  /** A kill at a random call, and in most of the processes one defect or a disk that is full for some calls. */
+  #planFaults(): SimulatedDisk['fate'] {
+    const killAt = this.#upTo(this.#random() < 0.3 ? 20 : 90);
+    // Kill some processes at a sync, because many defects show only between a write and its sync.
+    let syncsLeft = this.#random() < 0.4 ? 1 + this.#upTo(6) : -1;
+    const kind = this.#random();
+    const code = kind < 0.2 ? 'EIO' : kind < 0.6 ? 'ENOSPC' : undefined;
+    const first = this.#upTo(40);
+    let failuresLeft = code === 'ENOSPC' && this.#random() < 0.5 ? 1 + this.#upTo(30) : 1;
+    const pattern = code === 'ENOSPC' ? FULL_DISKS[this.#upTo(FULL_DISKS.length)] : /./;
+    return (call, name) => {
+      if (call === killAt || (name === 'datasync' && --syncsLeft === 0)) return 'halt';
+      if (!code || call < first || !pattern?.test(name) || failuresLeft-- <= 0) return undefined;
+      this.#faults.add(code);
+      return { errno: code };
+    };
   }
 
-  async #open(hasFailed: () => boolean): Promise<JournalStore | undefined> {
+  async #useStore(isLast: boolean): Promise<void> {
+    const store = await this.#open(isLast);
+    if (!store) return;
+    await this.#listAll(store);
+    if (isLast) return await this.#replayAll(store);
+    if (this.#random() < 0.5 && !(await this.#seed(store))) return;
+    for (let burst = this.#upTo(5); burst > 0; burst--) {
+      await Promise.all(Array.from({ length: 1 + this.#upTo(6) }, () => this.#add(store)));
+      if (this.#random() < 0.5) await this.#listAll(store);
+      if (this.#random() < 0.3) await store.checkWritable().catch((error) => this.#checkAllowed(error));
+      this.#clock.advance(this.#upTo(3_000));
+    }
+    if (this.#random() < 0.3) await this.#recover(store);
+    if (this.#random() < 0.5) await store.close();
+  }
+
+  async #open(isLast: boolean): Promise<JournalStore | undefined> {
+    let isOpen = false;
+    let failingLocks = !isLast && this.#random() < 0.1 ? 1 + this.#upTo(3) : 0;
     try {
       return await openJournalStore({
         directory: '/home/data/pets',
         files: this.#files,
         clock: this.#clock,
-        lock: noLock,
-        onWarning: () => this.counts.torn++,
+        lock: async () => {
+          if (failingLocks-- <= 0) return noLock();
+          this.#faults.add('ENOSPC');
+          throw new LockError('no socket', 'simulated', { cause: errno('ENOSPC') });
+        },
+        onWarning: (message) => {
+          if (message.startsWith('removed the last')) this.counts.torn++;
+          if (message.endsWith('can be written again')) this.#isSynced = true;
+          // Before the store is open, this warning means that it can only be read.
+          if (message.includes('can only be read until') && !isOpen) {
+            this.#isSynced = false;
+            this.counts.readOnly++;
+          }
+        },
+      }).finally(() => {
+        isOpen = true;
       });
     } catch (error) {
       const isAllowed = error instanceof StoreError && !(error instanceof StoreDamagedError);
-      if (hasFailed() && isAllowed) return undefined;
+      if (this.#faults.size > 0 && isAllowed) return undefined;
       throw error;
     }
   }
@@ -126,8 +182,15 @@ class Simulation {
       this.#random() < 0.2 ? usedKeys[this.#upTo(usedKeys.length)] : this.#random() < 0.5 ? name : undefined;
     const request: CreatePet = { pet: animal(name), ...(key && { idempotency: idempotency(key) }) };
     this.#names.add(name);
-    const result = await store.add(request);
-    if (result.kind === 'in_flight') return;
+    const result = await store.add(request).catch((error: unknown) => {
+      this.#checkAllowed(error);
+      if (!(error instanceof StoreUnavailableError)) return undefined;
+      const first = key && this.#responses.get(key);
+      if (first) throw new Error(`${first} was added with key ${key}, but the repetition was refused`);
+      this.counts.refused++;
+      this.#refused.add(name);
+    });
+    if (result === undefined || result.kind === 'in_flight') return;
     if (result.kind === 'mismatch') throw new Error(`mismatch, but key ${key} always had the same body`);
     const first = key && this.#responses.get(key);
     if (first && (result.kind === 'added' || result.pet !== first)) {
@@ -138,16 +201,50 @@ class Simulation {
     if (key) this.#responses.set(key, result.pet);
   }
 
-  async #seed(store: JournalStore): Promise<void> {
-    if ((await store.size()) > 0) return;
+  /** Returns false if the seed failed, after which the store rejects every creation. */
+  async #seed(store: JournalStore): Promise<boolean> {
+    if ((await store.size()) > 0) return true;
     const firstId = BigInt(1 + this.#upTo(50));
     const names = Array.from({ length: 1 + this.#upTo(30) }, () => `s${this.#nextName++}`);
     for (const name of names) this.#names.add(name);
     this.#seeds.push(names);
     const pets = names.map((name, i) => ({ id: firstId + BigInt(i), ...animal(name) }));
-    await store.seed({ pets, orders: [{}] });
+    try {
+      await store.seed({ pets, orders: [{}] });
+    } catch (error) {
+      // The journal may have been read again, with animals of an earlier process.
+      if (error instanceof StoreNotEmptyError && (await store.size()) > 0) return true;
+      this.#checkAllowed(error);
+      if (error instanceof StoreUnavailableError) return true;
+      await this.#checkStopped(store);
+      return false;
+    }
     await this.#listAll(store);
     if ((await store.size()) < names.length) throw new Error('the seed is incomplete');
+    return true;
+  }
+
+  /** Without a defect of the disk, the store can write as soon as there is space. */
+  async #recover(store: JournalStore): Promise<void> {
+    this.#disk.fate = () => undefined;
+    const wasFull = this.#faults.has('ENOSPC');
+    // A server may fail to lock the directory three times.
+    for (let check = 0; check < 3; check++) {
+      this.#clock.advance(1_000);
+      await store.checkWritable().catch((error) => this.#checkAllowed(error));
+    }
+    if (this.#faults.has('EIO')) return await this.#add(store);
+    await store.add({ pet: animal(`n${this.#nextName}`) });
+    this.#names.add(`n${this.#nextName++}`);
+    await this.#listAll(store);
+    if (wasFull) this.counts.recovered++;
+  }
+
+  /** Throws an error that a store may not throw after the calls that have failed. */
+  #checkAllowed(error: unknown): void {
+    const isAllowed = error instanceof StoreFailedError || error instanceof StoreUnavailableError;
+    if (!isAllowed || this.#faults.size === 0) throw error;
+    if (error instanceof StoreFailedError) this.counts.failed++;
   }
 
   /** Lists the animals. All promised animals must be listed, and from now on all listed animals are promised. */
@@ -167,7 +264,9 @@ class Simulation {
       if (found > 0 && found < seed.length)
         throw new Error(`found ${found} of ${seed.length} seeded animals`);
     }
-    for (const text of listed.values()) this.#promise(text);
+    for (const name of names)
+      if (this.#refused.has(name)) throw new Error(`${name} was refused, but is listed`);
+    if (this.#isSynced) for (const text of listed.values()) this.#promise(text);
     this.counts.listed += listed.size;
   }
 
@@ -181,10 +280,8 @@ class Simulation {
   }
 
   async #checkStopped(store: JournalStore): Promise<void> {
-    for (const call of callsOf(store)) {
-      const result = await call().catch((reason: unknown) => reason);
-      if (!(result instanceof StoreFailedError)) throw new Error(`after a failure: ${result}`);
-    }
+    const result = await store.add({ pet: animal() }).catch((reason: unknown) => reason);
+    if (!(result instanceof StoreFailedError)) throw new Error(`after a failure: ${result}`);
   }
 
   #promise(text: string): void {
@@ -205,7 +302,31 @@ export const mutants: Record<string, (files: FileSystem) => FileSystem> = {
   'no fdatasync at open': withSyncs((mode, count) => mode === 'create' || count > 1),
   'no fdatasync at creation': withSyncs((mode) => mode !== 'create'),
   'no directory fsync': (files) => override(files, { syncDirectory: async () => {} }),
+  'no truncation': withTruncate(async () => {}),
+  'no fdatasync after a truncation': withTruncate((file, length) => file.truncate(length)),
 };
+
+/** Replaces truncations, and omits the sync after each of them. */
+function withTruncate(truncate: (file: OpenFile, length: number) => Promise<void>) {
+  return (files: FileSystem): FileSystem =>
+    override(files, {
+      async open(path, mode) {
+        const file = await files.open(path, mode);
+        let isTruncated = false;
+        return {
+          ...file,
+          async truncate(length) {
+            await truncate(file, length);
+            isTruncated = true;
+          },
+          async datasync() {
+            if (!isTruncated) await file.datasync();
+            isTruncated = false;
+          },
+        };
+      },
+    });
+}
 
 /** Omits syncs for which `isSynced` returns false. `count` is 1 for the first sync of an open file. */
 function withSyncs(isSynced: (mode: string, count: number) => boolean) {

@@ -11,7 +11,7 @@ import {
 import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
-import { allTexts, animal, callsOf, idempotency } from '../helpers/store-fixtures.ts';
+import { allTexts, animal, idempotency } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const pathIn = (directory: string) => join(directory, 'journal.ndjson');
@@ -165,42 +165,6 @@ it('an animal is neither visible nor acknowledged before its batch is synced', a
   released.open();
   await Promise.all([adding, later]);
   expect(await store.size()).toBe(2);
-});
-
-describe('a failed write', () => {
-  /** Opens a store with one animal. After that, each call of the file-system function `name` fails with `code`. */
-  async function failing(name: string, code: string) {
-    let isBroken = false;
-    const failures: StoreFailedError[] = [];
-    const directory = await temporaryDirectory();
-    const files = interceptFiles((called) => {
-      if (isBroken && called === name) throw errno(code);
-    });
-    const store = await open(directory, { files, onFailure: (error) => failures.push(error) });
-    await store.add({ pet: animal() });
-    isBroken = true;
-    return { directory, store, failures };
-  }
-
-  it.each([
-    ['write', 'ENOSPC'],
-    ['write', 'EIO'],
-    ['datasync', 'EIO'],
-    ['datasync', 'ENOSPC'],
-  ])('stops the store, and rejects all waiting animals: %s, %s', async (name, code) => {
-    const { directory, store, failures } = await failing(name, code);
-    // This many animals fill several batches.
-    const adding = Array.from({ length: 2500 }, () => store.add({ pet: animal() }));
-    const results = await Promise.allSettled(adding);
-    expect(failures).toHaveLength(1);
-    expect(failures[0]).toBeInstanceOf(StoreFailedError);
-    expect(failures[0]?.message).toContain(pathIn(directory));
-    expect(failures[0]?.message).toContain(code);
-    expect(failures[0]?.hint).toMatch(/start again/);
-    for (const result of results) expect(result).toMatchObject({ reason: failures[0] });
-    for (const call of callsOf(store)) await expect(call()).rejects.toThrow(StoreFailedError);
-    expect(failures).toHaveLength(1);
-  });
 });
 
 describe.skipIf(process.platform === 'win32')('a journal that another program changes', () => {

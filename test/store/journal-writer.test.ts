@@ -3,7 +3,7 @@ import { petJson } from '../../src/contract/schemas.ts';
 import { fingerprintOf } from '../../src/store/index/idempotency-index.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { JournalWriter, type NewEntry } from '../../src/store/journal/journal-writer.ts';
-import { loadJournal } from '../../src/store/journal/load-journal.ts';
+import { openForAppending, readJournal } from '../../src/store/journal/load-journal.ts';
 import { recordBytes } from '../../src/store/journal/record-format.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -13,8 +13,9 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 it('leaves no empty batch if an idempotency key cannot be reserved', async () => {
   const directory = await temporaryDirectory();
   await (await openJournalStore({ directory })).close();
-  const journal = await loadJournal(realFileSystem, directory, Date.now(), () => {});
-  const writer = new JournalWriter(journal, manualClock(), (error) => error as Error);
+  const journal = await readJournal(realFileSystem, directory, Date.now());
+  const file = await openForAppending(realFileSystem, directory, journal, () => {});
+  const writer = new JournalWriter(journal, file, manualClock(), (error) => error as Error);
   journal.contents.keys.reserve = () => {
     throw new RangeError('Array buffer allocation failed');
   };
@@ -30,7 +31,7 @@ it('leaves no empty batch if an idempotency key cannot be reserved', async () =>
   await first;
   await writer.add(entry(3n));
   await writer.finish();
-  await journal.file.close();
+  await file.close();
   const store = await openJournalStore({ directory });
   expect(await store.size()).toBe(2);
   await store.close();

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { cases } from '../helpers/cases.ts';
-import { type Counts, mutants, simulatePowerLoss } from '../helpers/store-power-loss.ts';
+import { type Counts, mutants, NO_COUNTS, simulatePowerLoss } from '../helpers/store-power-loss.ts';
 
 const SEEDS = cases(2_000, 'PETS_POWER_LOSS_SEEDS');
 const FIRST_SEED = Number(process.env['PETS_POWER_LOSS_FIRST'] ?? 0);
 
 describe('power loss', () => {
   it(`loses nothing that was acknowledged: ${SEEDS} seeds`, { timeout: SEEDS * 100 + 60_000 }, async () => {
-    const total: Counts = { runs: 0, added: 0, replayed: 0, listed: 0, torn: 0, failed: 0 };
+    const total: Counts = { ...NO_COUNTS };
     for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
       const counts = await simulatePowerLoss(seed);
       for (const key of Object.keys(total) as (keyof Counts)[]) total[key] += counts[key];
@@ -17,7 +17,7 @@ describe('power loss', () => {
   });
 
   it.each(Object.entries(mutants))('is detected in a store with %s', async (_, wrap) => {
-    for (let seed = 0; seed < 2_000; seed++) {
+    for (let seed = 0; seed < 5_000; seed++) {
       const isDetected = await simulatePowerLoss(seed, wrap).then(
         () => false,
         () => true,

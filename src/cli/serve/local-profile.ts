@@ -23,6 +23,8 @@ export async function saveLocalProfile(
     const storeId = await fetchStoreId(stored.baseUrl);
     if (storeId !== undefined && storeId !== service.store.id) return stored.baseUrl;
   }
+  // Without a change, nothing is written, so that the disk may be full or read-only.
+  if (stored?.baseUrl === service.url && stored.key === key) return undefined;
   await writeProfile(context, 'local', { baseUrl: service.url, key });
   return undefined;
 }

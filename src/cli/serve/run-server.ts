@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { sampleData } from '../../server/sample-data.ts';
 import { type Service, startService } from '../../server/service.ts';
 import { StoreError } from '../../store/errors.ts';
-import { errnoOf } from '../../system/file-system.ts';
+import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { CliError, systemReason } from '../errors/errors.ts';
@@ -60,14 +60,22 @@ async function serveDirectory(
   // Listen for signals before anything is opened, so that a signal during the start stops the server too.
   shutdown.listen();
   let service: Service | undefined;
+  /** On a full or read-only disk, the server starts even if a key or a profile cannot be saved. */
+  const warnIfUnwritable = (error: Error) => {
+    if (!isUnwritable(error.cause)) throw error;
+    events.warning(error.message);
+    return undefined;
+  };
   try {
     service = await start(directory, options, context, { events, shutdown });
     if (options.command.length > 0) return await serveCommand(service, options, context, events, shutdown);
     const devKey = options.ephemeral
       ? { plan: options.plan, key: service.keys.addTemporary('dev', options.plan) }
-      : await ensureDevKey(context, service, directory, options);
+      : await ensureDevKey(context, service, directory, options).catch(warnIfUnwritable);
     const otherService =
-      options.profile && devKey?.key ? await saveLocalProfile(context, service, devKey.key) : undefined;
+      options.profile && devKey?.key
+        ? await saveLocalProfile(context, service, devKey.key).catch(warnIfUnwritable)
+        : undefined;
     await events.listening(service, { directory, devKey, otherService });
     await shutdown.stopped();
     return exitCodes.ok;

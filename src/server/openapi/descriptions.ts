@@ -111,7 +111,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   headers_too_large: 'The headers are too large.',
   internal_error: 'An internal error occurred.',
   injected_fault: 'An injected fault: the service was started with faults for tests.',
-  storage_full: 'There is no space left to store the animal. It was not added.',
+  storage_full:
+    'The animal cannot be stored for now, because the disk is full or read-only. It was not added.',
   storage_failed: 'Storing the animal failed. It may have been added.',
   too_many_connections: 'Too many connections are open. The request was not carried out.',
 };

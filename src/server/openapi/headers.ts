@@ -104,6 +104,8 @@ export function headersOf(name: OperationName, status: number): Record<string, H
     ...requiredHeader(header.rateLimitReset),
     ...requiredHeader(header.requestId),
     ...(status === errorCodes.rate_limited && requiredHeader(header.retryAfter)),
+    ...(status === errorCodes.storage_full &&
+      operation.method !== 'GET' && { [header.retryAfter]: optionalRetryAfter }),
     ...(status === errorCodes.unauthorized && requiredHeader(header.wwwAuthenticate)),
     ...(status === errorCodes.method_not_allowed && requiredHeader(header.allow)),
     ...(status !== errorCodes.unauthorized && {
@@ -114,6 +116,12 @@ export function headersOf(name: OperationName, status: number): Record<string, H
     ...Object.fromEntries(deprecation.map((field) => [field, headerRef(`${name}.${field}`, hasDeprecation)])),
   };
 }
+
+const optionalRetryAfter: HeaderObject = {
+  description: `The seconds to wait before the next request, if the code is \`storage_full\`.`,
+  schema: { type: 'integer', minimum: 1 },
+  example: 5,
+};
 
 const requiredHeader = (field: string) => ({ [field]: componentRef(field) });
 

@@ -93,6 +93,18 @@ export class IdempotencyIndex {
     block[row + TIME_LOW] = time;
   }
 
+  /** Forgets the keys reserved since `entry`, because none of them was stored. */
+  release(entry: number): void {
+    for (let last = this.#entries.size - 1; last >= entry; last--) {
+      if (last >= this.#firstUnlinked) continue;
+      // The newest entry is the first of its bucket.
+      const bucket = this.#entries.get(last, 0) & (this.#buckets.length - 1);
+      this.#buckets[bucket] = this.#entries.get(last, OLDER);
+    }
+    this.#entries.truncate(entry);
+    this.#firstUnlinked = Math.min(this.#firstUnlinked, entry);
+  }
+
   /** The newest entry of a key. A key that was used again after it expired can have two entries. */
   #newest(words: number[]): number | undefined {
     let entry = this.#buckets[(words[0] ?? 0) & (this.#buckets.length - 1)] ?? 0;

@@ -40,6 +40,15 @@ export class Uint32Table {
     return this.block(row)[this.offset(row) + column] ?? 0;
   }
 
+  /** Removes the rows from `row` on. */
+  truncate(row: number): void {
+    for (; this.#size > row; this.#size--) {
+      const last = this.#size - 1;
+      this.block(last).fill(0, this.offset(last), this.offset(last) + this.#columns);
+      if ((last & BLOCK_MASK) === 0) this.#blocks.pop();
+    }
+  }
+
   /** Frees the blocks in which all rows are below `row`. Rows below `row` must not be used again. */
   drop(row: number): void {
     while (this.#droppedBlocks < row >>> BLOCK_BITS) {

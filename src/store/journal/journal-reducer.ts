@@ -12,6 +12,8 @@ export type Contents = {
   orders: OrderJson[];
   /** The sequence number of the last record. */
   seq: number;
+  /** The id of the first animal in the last record that has animals. */
+  lastBatchId: number | bigint;
 };
 
 /** Why a record cannot be used. `isNewer` means that a newer version of the program wrote the record. */
@@ -24,6 +26,7 @@ export class JournalReducer {
     keys: new IdempotencyIndex(),
     orders: [],
     seq: 0,
+    lastBatchId: Number.POSITIVE_INFINITY,
   };
   #now: number;
   #parser = new RecordParser();
@@ -69,6 +72,7 @@ export class JournalReducer {
     const { contents } = this;
     if (seq !== contents.seq + 1) return { reason: `expected record ${contents.seq + 1}, found ${seq}` };
     contents.seq = seq;
+    if (first < count) contents.lastBatchId = ids[first] ?? 0;
     for (let i = first; i < count; i++) {
       const id = ids[i] ?? 0;
       if (id <= this.#lastId)

@@ -1,4 +1,5 @@
 import type { Clock } from '../../contract/clock.ts';
+import type { AppendFile } from '../../system/append-file.ts';
 import { textRefOf } from '../index/pet-index.ts';
 import type { Journal } from './load-journal.ts';
 import { encodeBatch, type PetEntry } from './record-format.ts';
@@ -41,14 +42,16 @@ export class Batch {
  */
 export class JournalWriter {
   #journal: Journal;
+  #file: AppendFile;
   #clock: Clock;
   #onFailure: (error: unknown) => Error;
   #queue: Batch[] = [];
   #running: Promise<void> | undefined;
 
   /** `onFailure` converts the error of a failed write to the error with which all waiting animals are rejected. */
-  constructor(journal: Journal, clock: Clock, onFailure: (error: unknown) => Error) {
+  constructor(journal: Journal, file: AppendFile, clock: Clock, onFailure: (error: unknown) => Error) {
     this.#journal = journal;
+    this.#file = file;
     this.#clock = clock;
     this.#onFailure = onFailure;
   }
@@ -57,7 +60,7 @@ export class JournalWriter {
     return !this.#running;
   }
 
-  /** Resolves when the animal is on the disk. Call with ascending ids, and not after a failure. */
+  /** Resolves when the animal is on the disk. Call with ascending ids from `nextId` of the journal. */
   add(entry: NewEntry): Promise<void> {
     const { fingerprint } = entry;
     // Reserve the key first: it may fail to allocate memory, which must not leave an empty batch in the queue.
@@ -91,7 +94,9 @@ export class JournalWriter {
       } catch (error) {
         last = undefined;
         const failure = this.#onFailure(error);
-        for (const { reject } of [batch, ...this.#queue.splice(0)]) reject(failure);
+        const failed = [batch, ...this.#queue.splice(0)];
+        this.#release(failed);
+        for (const { reject } of failed) reject(failure);
       }
     }
     last?.resolve();
@@ -99,14 +104,22 @@ export class JournalWriter {
   }
 
   async #write({ entries, keys }: Batch): Promise<void> {
-    const { file, contents } = this.#journal;
+    const { contents } = this.#journal;
     const at = Math.trunc(this.#clock.now());
     const packed = encodeBatch(contents.seq + 1, at, entries);
-    await file.append(packed.bytes);
+    await this.#file.append(packed.bytes);
     contents.seq++;
     const placement = contents.pets.append(packed);
     keys.forEach((key, i) => {
       if (key !== undefined) contents.keys.complete(key, textRefOf(packed, i, placement), at);
     });
+  }
+
+  /** Makes the ids and idempotency keys of all animals that are waiting available again. */
+  #release(failed: readonly Batch[]): void {
+    const firstId = failed[0]?.entries[0]?.id;
+    if (firstId !== undefined) this.#journal.nextId = BigInt(firstId);
+    const firstKey = failed.flatMap(({ keys }) => keys).find((key) => key !== undefined);
+    if (firstKey !== undefined) this.#journal.contents.keys.release(firstKey);
   }
 }

@@ -1,17 +1,16 @@
 import { basename, dirname, join } from 'node:path';
-import { errnoOf, type FileSystem, type OpenFile } from '../../system/file-system.ts';
-import { createFile, readFully, writeFully } from '../../system/files.ts';
-import { damagedAt, NEWLINE } from './record-format.ts';
-import { findRecord, type Replayed } from './replay-journal.ts';
+import { type FileSystem, isMissing, type OpenFile } from '../../system/file-system.ts';
+import { readFully, replaceFile, withFile, writeFully } from '../../system/files.ts';
+import { NEWLINE } from './record-format.ts';
+import type { Replayed } from './replay-journal.ts';
 
 const COPY_BYTES = 2 ** 16;
 
 /**
- * Truncates the journal after its last valid record, if a torn write left other bytes there, and keeps those bytes in a
- * backup file. Does not sync the journal.
+ * Truncates the journal after its last valid record, if other bytes are there, and keeps those bytes in a backup file.
+ * Does not sync the journal.
  *
  * @returns a warning; undefined if there was nothing to truncate
- * @throws StoreDamagedError if a valid record follows, because then this is not a torn write; nothing is changed
  */
 export async function truncateTornTail(
   fileSystem: FileSystem,
@@ -21,13 +20,11 @@ export async function truncateTornTail(
   size: number,
 ): Promise<string | undefined> {
   if (end === size) return undefined;
-  const next = await findRecord(file, end, size);
-  if (next !== undefined) throw damagedAt(path, end, `a valid record follows at byte ${next}`);
   const backup = await backUpTail(fileSystem, path, file, end, size);
   await file.truncate(end);
   return (
-    `removed the last ${size - end} bytes of ${path} (from byte ${end}), which were not completely written when the ` +
-    `server or the machine stopped; a copy is in ${backup}`
+    `removed the last ${size - end} bytes of ${path} (from byte ${end}), which are not a valid record: a torn write or a ` +
+    `later change; ${size - end} bytes saved in ${backup}`
   );
 }
 
@@ -46,7 +43,10 @@ export async function resyncLast(file: OpenFile, { last, end, lacksNewline }: Re
   return last + line.length;
 }
 
-/** Copies the end of the file to a new file, with a number appended to its name if the name is taken. */
+/**
+ * Copies the end of the file to a new file, with a number appended to its name if the name is taken. An earlier start
+ * that failed afterwards may have made the same copy, which is then used.
+ */
 async function backUpTail(
   fileSystem: FileSystem,
   path: string,
@@ -57,13 +57,36 @@ async function backUpTail(
   const name = join(dirname(path), `${basename(path, '.ndjson')}.torn-${start}`);
   for (let count = 1; ; count++) {
     const backup = count === 1 ? name : `${name}-${count}`;
-    try {
-      await createFile(fileSystem, backup, readParts(file, start, size));
-      await fileSystem.syncDirectory(dirname(path));
-      return backup;
-    } catch (error) {
-      if (errnoOf(error) !== 'EEXIST') throw error;
-    }
+    const existing = await isCopy(fileSystem, backup, readParts(file, start, size), size - start);
+    if (existing === false) continue;
+    if (existing) await fileSystem.syncDirectory(dirname(path));
+    else await replaceFile(fileSystem, backup, readParts(file, start, size));
+    return backup;
+  }
+}
+
+/** Whether a file consists of these bytes. Undefined if there is no such file. */
+async function isCopy(
+  fileSystem: FileSystem,
+  path: string,
+  parts: AsyncIterable<Buffer>,
+  size: number,
+): Promise<boolean | undefined> {
+  try {
+    return await withFile(await fileSystem.open(path, 'read'), async (copy) => {
+      if ((await copy.stat()).size !== size) return false;
+      let position = 0;
+      for await (const part of parts) {
+        const bytes = Buffer.alloc(part.length);
+        await readFully(copy, bytes, position);
+        if (!bytes.equals(part)) return false;
+        position += part.length;
+      }
+      return true;
+    });
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
   }
 }
 

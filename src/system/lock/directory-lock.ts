@@ -76,7 +76,13 @@ async function acquireLoop(
   let isWaiting = false;
   try {
     for (; now() < deadline; await sleep(RETRY_MS)) {
-      if (!isWaiting) claim ??= await createClaim(directory, short);
+      if (!isWaiting) {
+        claim ??= await createClaim(directory, short).catch(async (error) => {
+          // On a read-only disk, report that another process holds the lock rather than that no socket can be created.
+          await livingClaims(directory, short, undefined, sleep);
+          throw error;
+        });
+      }
       const others = await livingClaims(directory, short, claim?.name, sleep);
       if (claim && others.length === 0) {
         claim.promote();
@@ -133,7 +139,7 @@ async function livingClaims(directory: string, short: string, own: string | unde
   );
   const living: string[] = [];
   for (const { name, state, ...owner } of claims) {
-    if (state === 'dead') await removeFile(realFileSystem, join(directory, name));
+    if (state === 'dead') await fs.unlink(join(directory, name)).catch(() => {});
     else if (state === 'claiming') living.push(name);
     // A process that listens without sending a state is busy or stopped, and may hold the lock.
     else throw new DirectoryInUseError(directory, { pid: Number(CLAIM.exec(name)?.[1]), ...owner });

@@ -1,0 +1,205 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { StoreFailedError, StoreNotEmptyError, StoreUnavailableError } from '../../src/store/errors.ts';
+import { openJournalStore } from '../../src/store/journal/journal-store.ts';
+import { acquireDirectoryLock, LockError } from '../../src/system/lock/directory-lock.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
+import { allTexts, animal, idempotency, textsOf } from '../helpers/store-fixtures.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+const KEYED = { pet: animal('keyed'), idempotency: idempotency('k') };
+const withId = (id: number) => ({ pet: expect.stringContaining(`{"id":${id},`) });
+const journalIn = (directory: string) => readFile(join(directory, 'journal.ndjson'), 'utf8');
+const namesIn = async (directory: string) =>
+  (await readdir(directory)).filter((name) => !name.startsWith('lock-')).sort();
+
+/** A store whose calls of the file system fail with `faults.on`, by the name of the call. */
+async function openFaulty(directory: string, on: Record<string, string> = {}) {
+  const faults: { on: Record<string, string>; onCall?: Intercept } = { on };
+  const files = interceptFiles(async (name, path) => {
+    await faults.onCall?.(name, path);
+    const code = faults.on[name];
+    if (code !== undefined) throw errno(code);
+  });
+  const clock = manualClock();
+  const [warnings, failures]: [string[], Error[]] = [[], []];
+  const store = await openJournalStore({
+    directory,
+    clock,
+    files,
+    lock: async (path) => {
+      const code = faults.on['lock'];
+      if (code !== undefined) throw new LockError('cannot create a socket', '', { cause: errno(code) });
+      return acquireDirectoryLock(path);
+    },
+    onWarning: (message) => warnings.push(message),
+    onFailure: (error) => failures.push(error),
+  });
+  onTestFinished(() => store.close());
+  return { store, faults, clock, warnings, failures };
+}
+
+/** A store with one animal, which was added with an idempotency key. */
+async function openWithOne() {
+  const directory = await temporaryDirectory();
+  const opened = await openFaulty(directory);
+  const first = await opened.store.add(KEYED);
+  return { directory, first, ...opened };
+}
+
+describe('while the disk refuses writes', () => {
+  it.each([
+    ['write', 'ENOSPC'],
+    ['write', 'EDQUOT'],
+    ['write', 'EFBIG'],
+    ['write', 'EROFS'],
+    ['datasync', 'ENOSPC'],
+  ])('creations are refused, reads and replays continue, and nothing is left: %s, %s', async (call, code) => {
+    const { directory, store, first, faults, warnings, failures } = await openWithOne();
+    const before = await journalIn(directory);
+    let syncs = 0;
+    // Only the sync of the new record fails, not that of the truncation.
+    faults.onCall = (name) => {
+      if (name === 'datasync' && call === 'datasync') faults.on = syncs++ % 2 === 0 ? { datasync: code } : {};
+    };
+    if (call === 'write') faults.on = { write: code };
+    // This many animals fill several batches.
+    const adding = Array.from({ length: 2500 }, (_, i) =>
+      store.add({ pet: animal(`n${i}`), idempotency: idempotency(`k${i}`) }),
+    );
+    for (const result of await Promise.allSettled(adding)) {
+      expect(result).toMatchObject({ reason: expect.any(StoreUnavailableError) });
+    }
+    expect(await journalIn(directory)).toBe(before);
+    expect(textsOf(await store.list({ limit: 10 }))).toHaveLength(1);
+    expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
+    expect(warnings).toEqual([expect.stringMatching(`${code}.*; the store can only be read until`)]);
+
+    faults.on = {};
+    delete faults.onCall;
+    // The keys of refused creations are free again, and so are the ids.
+    const again = { pet: animal('n7'), idempotency: idempotency('k7') };
+    expect(await store.add(again)).toMatchObject({ kind: 'added', ...withId(2) });
+    expect((await store.add(again)).kind).toBe('replayed');
+    expect(warnings.slice(1)).toEqual([expect.stringContaining('can be written again')]);
+    expect(failures).toEqual([]);
+  });
+
+  it('appends nothing until what a failed write left was removed', async () => {
+    const { directory, store, faults } = await openWithOne();
+    const before = await journalIn(directory);
+    // The record is written, but neither the sync nor the truncation succeed. So the outcome is unknown.
+    faults.on = { datasync: 'ENOSPC', truncate: 'ENOSPC' };
+    await expect(store.add({ pet: animal('lost') })).rejects.toThrow(StoreFailedError);
+    expect(await journalIn(directory)).toContain('lost');
+    const calls: string[] = [];
+    faults.onCall = (name) => void calls.push(name);
+    faults.on = { truncate: 'ENOSPC' };
+    await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnavailableError);
+    expect(calls).not.toContain('write');
+    faults.on = {};
+    expect(await store.add({ pet: animal() })).toMatchObject(withId(2));
+    expect(await journalIn(directory)).toMatch(
+      new RegExp(`^${before.replace(/[{}[\]?]/g, '\\$&')}.*"id":2.*\n$`),
+    );
+  });
+});
+
+describe.each(['write', 'datasync'])('after an I/O error of %s', (call) => {
+  it('creations fail until the store is opened again, and reads and replays continue', async () => {
+    const { directory, store, first, faults, warnings, failures } = await openWithOne();
+    faults.on = { [call]: 'EIO' };
+    const results = await Promise.allSettled(
+      Array.from({ length: 2500 }, (_, i) => store.add({ pet: animal(`n${i}`) })),
+    );
+    for (const result of results) expect(result).toMatchObject({ reason: expect.any(StoreFailedError) });
+    faults.on = {};
+    await expect(store.add({ pet: animal() })).rejects.toThrow(StoreFailedError);
+    await expect(store.checkWritable()).rejects.toThrow(StoreFailedError);
+    expect(await allTexts(store)).toHaveLength(1);
+    expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
+    expect(warnings).toEqual([expect.stringMatching(/EIO.*until the server is restarted$/)]);
+    expect(failures).toEqual([]);
+    await store.close();
+    const { store: reopened } = await openFaulty(directory);
+    expect(await reopened.add({ pet: animal() })).toMatchObject({ kind: 'added' });
+  });
+});
+
+describe('checkWritable', () => {
+  it('fails while a file cannot be created, and checks at most once a second', async () => {
+    const { store, faults, clock, directory } = await openWithOne();
+    await store.checkWritable();
+    faults.on = { 'open create': 'ENOSPC' };
+    await store.checkWritable();
+    clock.advance(1_000);
+    await expect(store.checkWritable()).rejects.toThrow(StoreUnavailableError);
+    faults.on = {};
+    clock.advance(1_000);
+    await store.checkWritable();
+    expect(await namesIn(directory)).toEqual(['journal.ndjson']);
+  });
+});
+
+describe('opening a store on a disk that refuses writes', () => {
+  /** A closed store with one animal. `tear` shortens its journal. */
+  async function closedStore() {
+    const { directory, store } = await openWithOne();
+    await store.add({ pet: animal('second') });
+    await store.close();
+    return directory;
+  }
+
+  it.each([
+    ['a read-only file system', { lock: 'EROFS', 'open readwrite': 'EROFS', 'open create': 'EROFS' }],
+    ['no space for a socket', { lock: 'ENOSPC' }],
+    ['no space to sync the last record again', { write: 'ENOSPC' }],
+  ])('serves reads, and writes once that is possible: %s', async (_, on) => {
+    const directory = await closedStore();
+    const { store, faults, clock, warnings } = await openFaulty(directory, on);
+    expect(warnings).toEqual([expect.stringContaining('the store can only be read until')]);
+    expect(await allTexts(store)).toHaveLength(2);
+    expect((await store.add(KEYED)).kind).toBe('replayed');
+    await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnavailableError);
+    expect(await namesIn(directory)).toEqual(['journal.ndjson']);
+    faults.on = {};
+    clock.advance(1_000);
+    expect(await store.add({ pet: animal() })).toMatchObject(withId(3));
+    expect(store.isLocked).toBe(true);
+  });
+
+  it('does not repeat a response that may not be on the disk', async () => {
+    const { directory, store } = await openWithOne();
+    await store.close();
+    const { store: readOnly, faults, clock } = await openFaulty(directory, { lock: 'EROFS' });
+    await expect(readOnly.add(KEYED)).rejects.toThrow(StoreFailedError);
+    faults.on = {};
+    clock.advance(1_000);
+    expect((await readOnly.add(KEYED)).kind).toBe('replayed');
+  });
+
+  it('reads the journal again before it writes, because another server may have written', async () => {
+    const directory = await closedStore();
+    const { store, faults, clock } = await openFaulty(directory, { lock: 'EROFS' });
+    const { store: other } = await openFaulty(directory);
+    const added = await other.add({ pet: animal('other'), idempotency: idempotency('o') });
+    faults.on = {};
+    clock.advance(1_000);
+    await expect(store.add({ pet: animal() })).rejects.toThrow(/in use by another server/);
+    expect(store.isLocked).toBe(false);
+    await other.close();
+    clock.advance(1_000);
+    const repeated = await store.add({ pet: animal('other'), idempotency: idempotency('o') });
+    expect(repeated).toEqual({ ...added, kind: 'replayed' });
+    expect(await store.add({ pet: animal() })).toMatchObject(withId(4));
+    await expect(store.seed({ pets: [], orders: [] })).rejects.toThrow(StoreNotEmptyError);
+  });
+
+  it('fails if there is no journal, and leaves no files', async () => {
+    const directory = await temporaryDirectory();
+    await expect(openFaulty(directory, { write: 'ENOSPC' })).rejects.toThrow('ENOSPC');
+    expect(await namesIn(directory)).toEqual([]);
+  });
+});
