@@ -35,6 +35,16 @@ describe('a file', () => {
   }))
     scenario(`may be ${file}`, { file, text }, { stdout: '1\tadded\t1\tRex\t\n' });
 
+  for (const [count, rows] of [
+    [1, '1 row'],
+    [2, '2 rows'],
+  ] as const)
+    scenario(
+      `with ${rows} is announced on a terminal`,
+      { text: `name,category\n${'Rex,1\n'.repeat(count)}` },
+      { columns: 80, stderr: new RegExp(`^note: adding ${rows} at `) },
+    );
+
   scenario(
     'with a header and no rows sends nothing',
     { text: 'name,category\n' },
