@@ -21,7 +21,7 @@ import { readOperationInput } from './request/input.ts';
 import { createRequestIds } from './request/request-id.ts';
 import { splitTarget, validateTarget } from './request/target.ts';
 import { type ResponseContent, rateLimitHeaders, type ServiceResponse, sendResponse } from './response.ts';
-import { allowedMethods, matchRoute } from './route-match.ts';
+import { allDeprecationHeaders, allowedMethods, matchRoute } from './route-match.ts';
 import { createUnversionedRoutes } from './unversioned-routes.ts';
 
 /** A response, as logs and metrics report it. It contains neither an API key nor the body of a request. */
@@ -49,6 +49,8 @@ export type AppOptions = AuthenticationOptions & {
   store: Store;
   /** The names that a Host header may have, besides loopback names; undefined allows every name. */
   hosts?: ReadonlySet<string> | undefined;
+  /** The base URL as clients of a reverse proxy see it. */
+  publicUrl?: string | undefined;
   /** The reverse proxies that report the addresses of their clients; undefined trusts none. */
   isTrustedProxy?: IsTrustedProxy | undefined;
   /** The origins whose pages may read responses; `*` allows every origin. */
@@ -72,8 +74,10 @@ export function createApp(options: AppOptions) {
   const { store, clock, faults, cors = [], allowPrefer = true } = options;
   const { authenticate, consumeQuota, peekQuota, anonymousWindow } = createAuthentication(options);
   const checkHost = createHostCheck(options.hosts);
-  const unversionedRoutes = createUnversionedRoutes(store, options.metrics);
+  const unversionedRoutes = createUnversionedRoutes(options);
   const requestId = createRequestIds();
+  const basePath = options.publicUrl === undefined ? API_PREFIX : new URL(options.publicUrl).pathname;
+  const deprecations = allDeprecationHeaders(basePath);
   // The latest request per connection. The response to a parser error reports the rate-limit window of that request.
   const contexts = new WeakMap<Socket, RequestContext>();
   let requestCount = 0;
@@ -115,14 +119,14 @@ export function createApp(options: AppOptions) {
   ): Promise<ServiceResponse> {
     const { method = '', url = '' } = request;
     checkHttpVersion(request);
-    checkHost(request, targetHost);
+    context.host = checkHost(request, targetHost);
     if (!isUnderApi(url)) return unversionedRoutes(method, url, context);
     if (method === 'OPTIONS') return handleOptions(request, context);
 
     const route = matchRoute(method, url);
     if (!(route instanceof ServiceError)) {
       context.operation = route.operation;
-      Object.assign(context.headers, route.deprecation);
+      Object.assign(context.headers, deprecations.get(route.operation));
     }
     const principal = await authenticate(request, context);
 
@@ -146,7 +150,7 @@ export function createApp(options: AppOptions) {
     if (route instanceof ServiceError) throw route;
     checkExpectation(request);
     const input = await readOperationInput(route, request);
-    return handlerOf(route.operation)(input, { store, principal, request, now: clock.now() });
+    return handlerOf(route.operation)(input, { store, principal, request, basePath, now: clock.now() });
   }
 
   function logAccess(

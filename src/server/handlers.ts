@@ -2,20 +2,21 @@ import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { header } from '../contract/headers.ts';
 import { decodeIdempotencyKey } from '../contract/idempotency-key.ts';
-import {
-  API_PREFIX,
-  type OperationInput,
-  type OperationName,
-  operations,
-  pageSize,
-} from '../contract/operations.ts';
+import { type OperationInput, type OperationName, operations, pageSize } from '../contract/operations.ts';
 import type { CreatePet, Idempotency, Store } from '../store/store.ts';
 import type { Principal } from './auth/authentication.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { invalidRequest, ServiceError, storageError } from './http-errors.ts';
 import type { ResponseHeaders, ServiceResponse } from './response.ts';
 
-export type HandlerContext = { store: Store; principal: Principal; request: IncomingMessage; now: number };
+export type HandlerContext = {
+  store: Store;
+  principal: Principal;
+  request: IncomingMessage;
+  /** The path of the base URL, for links. */
+  basePath: string;
+  now: number;
+};
 
 type Handler<Name extends OperationName> = (
   input: OperationInput<Name>,
@@ -31,7 +32,7 @@ const IDEMPOTENCY_ERRORS = {
 
 /** Implements each operation of the contract. The input has already been validated with the schemas of the contract. */
 const handlers: { [Name in OperationName]: Handler<Name> } = {
-  async listPets({ query: { limit = pageSize.default, status, cursor } }, { store }) {
+  async listPets({ query: { limit = pageSize.default, status, cursor } }, { store, basePath }) {
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
     if (cursor !== undefined && after === undefined) {
       throw invalidRequest('cursor is not valid. Start again without it');
@@ -41,7 +42,7 @@ const handlers: { [Name in OperationName]: Handler<Name> } = {
     if (next !== undefined) {
       const filter = status === undefined ? '' : `&status=${status}`;
       const query = `limit=${limit}${filter}&cursor=${encodeCursor(next)}`;
-      headers[header.link] = `<${API_PREFIX}${operations.listPets.path}?${query}>; rel="next"`;
+      headers[header.link] = `<${basePath}${operations.listPets.path}?${query}>; rel="next"`;
     }
     // Node sends a string body together with the headers, but a buffer separately.
     const body = `[${pets.toString('latin1')}]`;

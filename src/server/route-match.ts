@@ -12,8 +12,6 @@ export type RouteMatch = {
   params: Readonly<Record<string, string>>;
   /** The methods of the path, as an Allow header lists them. */
   allow: string;
-  /** The headers that announce the removal of a deprecated operation; undefined for other operations (D12). */
-  deprecation: ResponseHeaders | undefined;
 };
 
 /** A path of the operations table: `{name}` in `segments` is a parameter. */
@@ -38,7 +36,6 @@ const exactPaths = new Map(
     .filter(({ segments }) => !segments.some(isParameter))
     .map((template): [string, PathMatch] => [`/${template.segments.join('/')}`, { ...template, params: {} }]),
 );
-const deprecations = new Map(entries.map(([name]) => [name, deprecationHeaders(name)]));
 
 /** All methods of the service, as an Allow header lists them. */
 export const allMethods = allowHeader(new Set(entries.map(([, { method }]) => method)));
@@ -56,7 +53,7 @@ export function matchRoute(method: string, target: string): RouteMatch | Service
     const operation = match.operations.get(method === 'HEAD' ? 'GET' : method);
     if (operation === undefined) return methodNotAllowed(path, match.allow);
     const { params, allow } = match;
-    return { operation, path, params, allow, deprecation: deprecations.get(operation) };
+    return { operation, path, params, allow };
   } catch (error) {
     if (error instanceof ServiceError) return error;
     throw error;
@@ -66,14 +63,18 @@ export function matchRoute(method: string, target: string): RouteMatch | Service
 /** The methods of a path as an Allow header lists them; undefined for an unknown path. */
 export const allowedMethods = (path: string): string | undefined => findPath(path)?.allow;
 
+/** The deprecation headers of all deprecated operations. `basePath` is the path of the base URL. */
+export const allDeprecationHeaders = (basePath: string): ReadonlyMap<OperationName, ResponseHeaders> =>
+  new Map(entries.map(([name]) => [name, deprecationHeaders(name, basePath) ?? {}]));
+
 /** The headers that announce the removal of a deprecated operation; undefined for other operations (D12). */
-export function deprecationHeaders(name: OperationName): ResponseHeaders | undefined {
+export function deprecationHeaders(name: OperationName, basePath = API_PREFIX): ResponseHeaders | undefined {
   const { deprecated }: Operation = operations[name];
   return (
     deprecated && {
       [header.deprecation]: `@${deprecated.since.getTime() / 1_000}`,
       [header.sunset]: deprecated.sunset.toUTCString(),
-      [header.link]: `<${API_PREFIX}${deprecated.successor}>; rel="successor-version"`,
+      [header.link]: `<${basePath}${deprecated.successor}>; rel="successor-version"`,
     }
   );
 }

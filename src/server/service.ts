@@ -6,6 +6,7 @@ import { loadBans, saveBans } from '../store/ban-file.ts';
 import { openJournalStore } from '../store/journal/journal-store.ts';
 import { KeyRegistry } from '../store/keys/key-registry.ts';
 import type { Seed } from '../store/store.ts';
+import { createAddressMatcher } from '../system/address-blocks.ts';
 import { realFileSystem } from '../system/file-system.ts';
 import { timedSyncs } from '../system/timed-syncs.ts';
 import { type AccessLogEntry, createApp } from './app.ts';
@@ -28,6 +29,10 @@ export type ServiceOptions = {
   bans: BanRule;
   /** Limits requests without a valid key, per client address. Except on loopback, this limit is always on (D13). */
   limitFailedKeys: boolean;
+  /** The base URL as clients of a reverse proxy see it. With it, `limitFailedKeys` is always on, too. */
+  publicUrl?: string | undefined;
+  /** The addresses and CIDR blocks of reverse proxies that report the addresses of their clients. */
+  trustedProxies?: readonly string[] | undefined;
   /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
   /** Whether `GET /metrics` exists; if undefined, only if no other machine can reach the service. */
@@ -53,8 +58,8 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  * @throws StoreError, or the system's error if the address is not available; nothing stays open then
  */
 export async function startService(options: ServiceOptions) {
-  const { directory, host, port, clock, seed, cors, faults, onWarning, onFailure, onError, onAccess } =
-    options;
+  const { directory, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, cors, faults } = options;
+  const { onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
   // Each request that waits for an injected latency adds a listener, so many listeners are not a leak.
   setMaxListeners(0, stopping.signal);
@@ -75,15 +80,18 @@ export async function startService(options: ServiceOptions) {
       await saveBans(directory, all).catch((error: Error) => onWarning(error.message));
     });
     await bans.saved();
-    const isLocal = isOnlyLocal({ isLoopback: isLoopbackAddress(address), allowHosts: options.allowHosts });
+    const isLoopback = isLoopbackAddress(address);
+    const isLocal = isOnlyLocal({ isLoopback, publicUrl, trustProxy: trustedProxies, allowHosts });
     if (options.metrics ?? isLocal) metrics = createMetrics(bans.count, onError);
     const app = createApp({
       store,
       keys,
       limiter: createMemoryRateLimiter(clock, bans),
       anonymousLimiter: createMemoryRateLimiter(clock),
-      limitFailedKeys: options.limitFailedKeys || !isLoopbackAddress(address),
-      hosts: allowedHosts({ host, address }, options.allowHosts),
+      limitFailedKeys: options.limitFailedKeys || publicUrl !== undefined || !isLoopback,
+      hosts: allowedHosts({ host, address }, allowHosts, publicUrl),
+      publicUrl,
+      isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       allowPrefer: options.allowPrefer,
       cors,
       faults,

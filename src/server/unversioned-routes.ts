@@ -1,26 +1,41 @@
 import { header } from '../contract/headers.ts';
+import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
 import type { RequestContext } from './auth/authentication.ts';
 import { methodNotAllowed, notFound, storageError } from './http-errors.ts';
+import type { OpenApiDocument } from './openapi/document.ts';
 import { validateTarget } from './request/target.ts';
 import type { ResponseContent, ServiceResponse } from './response.ts';
 import { allMethods } from './route-match.ts';
 
 const METHODS = 'GET, HEAD, OPTIONS';
 
-/**
- * The routes outside the API prefix. Their requests need no API key and are not counted (docs/service.md 12). `metrics`
- * returns the response to `GET /metrics`; if it is undefined, that route does not exist.
- */
-export function createUnversionedRoutes(
-  store: Store,
-  metrics: (() => Promise<ResponseContent>) | undefined,
-): (method: string, target: string, context: RequestContext) => Promise<ServiceResponse> {
-  let description: Promise<ResponseContent> | undefined;
-  const routes = new Map<string, () => Promise<ResponseContent>>([
+export type UnversionedRoutesOptions = {
+  store: Store;
+  /** The response to `GET /metrics`; if undefined, that route does not exist. */
+  metrics?: (() => Promise<ResponseContent>) | undefined;
+  /** The base URL as clients of a reverse proxy see it. */
+  publicUrl?: string | undefined;
+};
+
+/** The routes outside the API prefix. Their requests need no API key and are not counted (docs/service.md 12). */
+export function createUnversionedRoutes({
+  store,
+  metrics,
+  publicUrl,
+}: UnversionedRoutesOptions): (
+  method: string,
+  target: string,
+  context: RequestContext,
+) => Promise<ServiceResponse> {
+  const describe = createDescription();
+  const routes = new Map<string, (context: RequestContext) => Promise<ResponseContent>>([
     ['/healthz', async () => ({ body: JSON.stringify({ status: 'ok', store: store.id }) })],
     ['/readyz', () => checkReady(store)],
-    ['/openapi.json', () => (description ??= describeService())],
+    [
+      '/openapi.json',
+      ({ host }) => describe(publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX),
+    ],
   ]);
   if (metrics) routes.set('/metrics', metrics);
 
@@ -36,7 +51,7 @@ export function createUnversionedRoutes(
     context.operation = path;
     if (method === 'OPTIONS') return describeMethods(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(path, METHODS);
-    return { status: 200, headers: {}, ...(await route()) };
+    return { status: 200, headers: {}, ...(await route(context)) };
   };
 }
 
@@ -54,8 +69,13 @@ async function checkReady(store: Store): Promise<ResponseContent> {
   return { body: JSON.stringify({ status: 'ready', store: store.id }) };
 }
 
-/** Loads the module only when the description is requested, for a faster start. */
-async function describeService(): Promise<ResponseContent> {
-  const { openApiDocument } = await import('./openapi/document.ts');
-  return { body: JSON.stringify(openApiDocument()) };
+/** Returns a function that describes the service at a base URL in OpenAPI. */
+function createDescription(): (baseUrl: string) => Promise<ResponseContent> {
+  let document: OpenApiDocument | undefined;
+  return async (baseUrl) => {
+    // Load the module only when the description is requested, for a faster start.
+    const { openApiDocument, openApiServers } = await import('./openapi/document.ts');
+    document ??= openApiDocument();
+    return { body: JSON.stringify({ ...document, servers: openApiServers(baseUrl) }) };
+  };
 }

@@ -74,6 +74,31 @@ test('running requests and the log get less than 5 seconds when the server stops
   expect(GRACE_PERIOD + FLUSH_TIMEOUT).toBeLessThan(5_000);
 });
 
+test.each([
+  'https://shop.example/inventory',
+  'https://shop.example/inventory/',
+  'https://shop.example/inventory/v1',
+])('--public-url %s changes links and the OpenAPI document, and limits failed keys', async (url) => {
+  const { call, event } = await serve(['--seed', '--public-url', url]);
+  expect((await call()).headers.get('link')).toMatch(/^<\/inventory\/v1\/pets\?limit=20&/);
+  const { servers } = (await (await fetch(new URL('/openapi.json', event.url))).json()) as {
+    servers: { url: string }[];
+  };
+  expect(servers[0]?.url).toBe('https://shop.example/inventory/v1');
+  await spend(() => call('/pets', { Authorization: 'Bearer wrong' }), 60);
+  expect((await call('/pets', { Authorization: 'Bearer wrong' })).status).toBe(429);
+});
+
+test('--trust-proxy may be given twice', async () => {
+  const { call } = await serve(['--trust-proxy', '127.0.0.1', '--trust-proxy', '10.0.0.0/8']);
+  const remaining = async (list: string) => {
+    const { headers } = await call('/pets', { Authorization: '', 'X-Forwarded-For': list });
+    return headers.get('x-ratelimit-remaining');
+  };
+  expect(await remaining('198.51.100.7, 10.1.2.3')).toBe('59');
+  expect(await remaining('198.51.100.8')).toBe('59');
+});
+
 test('--allow-host may be given twice', async () => {
   const { event } = await serve(['--allow-host', 'Shop.test', '--allow-host', 'till.test']);
   for (const [host, status] of [
@@ -106,12 +131,16 @@ test('--no-prefer ignores Prefer headers', async () => {
   }
 });
 
-test('--metrics serves metrics where they are off by default', async () => {
+test.each([
+  ['--allow-host', 'shop.test'],
+  ['--public-url', 'https://shop.test'],
+  ['--trust-proxy', '10.0.0.1'],
+])('metrics are off by default with %s, and on with --metrics', async (...option) => {
   for (const [args, status] of [
     [[], 404],
     [['--metrics'], 200],
   ] as const) {
-    const { event } = await serve(['--allow-host', 'shop.test', ...args]);
+    const { event } = await serve([...option, ...args]);
     expect((await fetch(new URL('/metrics', event.url))).status).toBe(status);
   }
 });

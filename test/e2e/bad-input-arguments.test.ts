@@ -47,6 +47,12 @@ const wrongValues: Row[] = [
   ['serve --fault-seed 7', '--fault-seed', '--fail-rate'],
   ['serve --ban-after 1.5', '--ban-after', 'integer'],
   ['serve --ban-for 0', '--ban-for', 'from 1'],
+  ...['shop.example', 'ftp://shop.example', 'https://a:b@shop.example', 'https://shop.example/?x', ''].map(
+    (text): Row => [`serve --public-url=${text}`, '--public-url', 'https://shop.example', `"${text}"`],
+  ),
+  ...['localhost', '10.0.0.0/33', '10.0.0.0/', '10.0.0.1:80', ''].map(
+    (text): Row => [`serve --trust-proxy=${text}`, '--trust-proxy', '10.0.0.0/8', `"${text}"`],
+  ),
   ['serve --max-connections 0', '--max-connections', 'from 1'],
   ...['shop.test:80', 'http://shop.test', ''].map(
     (text): Row => [`serve --allow-host=${text}`, '--allow-host', 'without a port', `"${text}"`],

@@ -46,7 +46,8 @@ export function conformance(document: unknown) {
 
   /** The operations that the document has for a path. The keys are methods in lower case. */
   function itemAt(path: string): Node | undefined {
-    const base = String(root['servers']?.[0]?.['url']);
+    // The URL is relative in the contract's document, and absolute in the one that a service serves.
+    const { pathname: base } = new URL(String(root['servers']?.[0]?.['url']), 'http://service');
     const target = path.replace(/[?#].*/, '');
     return Object.entries(root['paths'] ?? {}).find(([template]) =>
       matchesTemplate(base + template, target),

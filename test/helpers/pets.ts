@@ -163,8 +163,12 @@ const SERVE = ['serve', '--json', '--port', '0'];
 type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null };
 
 /** Starts `pets serve --json --port 0` with more arguments in this process, and waits until it listens. */
-export async function serve(machine: Machine, args: readonly string[] = []): Promise<RunningService> {
-  const program = machine.startProgram([...SERVE, ...args]);
+export async function serve(
+  machine: Machine,
+  args: readonly string[] = [],
+  options?: ProgramOptions,
+): Promise<RunningService> {
+  const program = machine.startProgram([...SERVE, ...args], options);
   return {
     ...(JSON.parse(await program.firstLine()) as ListeningEvent),
     stdout: program.stdout,

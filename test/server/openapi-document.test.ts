@@ -4,7 +4,9 @@ import { operations, pageSize } from '../../src/contract/operations.ts';
 import { planNames } from '../../src/contract/plans.ts';
 import { conformance } from '../helpers/conformance.ts';
 import { described, describedAs, document, table } from '../helpers/description.ts';
-import { start } from '../helpers/service.ts';
+import { sendRaw, sendToService } from '../helpers/raw-client.ts';
+import { CLOSE, get } from '../helpers/raw-requests.ts';
+import { type ServiceOptions, start } from '../helpers/service.ts';
 
 const { mismatches, examples } = conformance(document);
 
@@ -98,5 +100,34 @@ test('the service serves the document without a key', async () => {
   const { call } = await start();
   const response = await call('/openapi.json', { headers: { Authorization: '' } });
   expect(response.headers.get('content-type')).toBe('application/json');
-  expect(await response.json()).toEqual(document);
+  expect(await response.json()).toEqual({ ...document, servers: expect.any(Array) });
+});
+
+describe('the first server of the document', () => {
+  const servers = async (bytes: string, options: ServiceOptions = {}) => {
+    const { responses } = await sendToService(bytes, options);
+    return JSON.parse(responses[0]?.body ?? '').servers.map(({ url }: { url: string }) => url);
+  };
+  const named = (host: string) => `GET /openapi.json HTTP/1.1\r\nHost: ${host}\r\n${CLOSE}\r\n`;
+
+  test.each([
+    ['the address that the client used', named('localhost:7387'), 'http://localhost:7387/v1'],
+    ['the one in an absolute target', get('http://127.0.0.1:80/openapi.json'), 'http://127.0.0.1:80/v1'],
+    ['relative without a Host header', 'GET /openapi.json HTTP/1.0\r\n\r\n', '/v1'],
+  ])('is %s', async (_about, bytes, url) => {
+    expect(await servers(bytes)).toEqual([url, '{base_url}', '{staging_url}']);
+  });
+
+  test('is the public URL, if one is set', async () => {
+    const publicUrl = 'https://shop.example/inventory/v1';
+    expect((await servers(named('127.0.0.1'), { publicUrl }))[0]).toBe(publicUrl);
+  });
+
+  test('is never the address that an earlier client used', async () => {
+    const { call, listening } = await start();
+    const [local] = JSON.parse(await (await call('/openapi.json')).text()).servers;
+    expect(local.url).toBe(`${listening.origin}/v1`);
+    const [other] = await sendRaw(listening.port, named('shop.example'));
+    expect(JSON.parse(other?.body ?? '').servers[0].url).toBe('http://shop.example/v1');
+  });
 });

@@ -4,7 +4,14 @@ import { usageError } from '../errors/errors.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
 import { integer, parseFraction, parseWith } from '../program/parsers.ts';
-import { parseHostName, parseLatency, parseOrigin, type ServeOptions } from '../serve/options.ts';
+import {
+  parseAddressBlock,
+  parseHostName,
+  parseLatency,
+  parseOrigin,
+  parsePublicUrl,
+  type ServeOptions,
+} from '../serve/options.ts';
 
 const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 
@@ -77,6 +84,17 @@ export const serve: Command<ServeOptions> = {
     {
       flags: '--limit-failed-keys',
       description: 'limit requests without a valid key to 60 per minute per address',
+    },
+    {
+      flags: '--public-url <url>',
+      description: 'address that clients of a reverse proxy use, for links and the OpenAPI document',
+      parse: parsePublicUrl,
+    },
+    {
+      flags: '--trust-proxy <address>',
+      description: 'use X-Forwarded-For from this address or CIDR block (repeatable)',
+      parse: parseAddressBlock,
+      repeatable: true,
     },
     {
       flags: '--allow-host <name>',

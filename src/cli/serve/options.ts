@@ -1,6 +1,9 @@
 import * as z from 'zod/mini';
 import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
+import { API_PREFIX } from '../../contract/operations.ts';
 import type { PlanName } from '../../contract/plans.ts';
+import { isAddressBlock } from '../../system/address-blocks.ts';
+import { parseBaseUrl } from '../profiles/profile.ts';
 import { ArgumentError, parseWith } from '../program/parsers.ts';
 
 export type ServeOptions = {
@@ -21,6 +24,8 @@ export type ServeOptions = {
   /** The length of a ban, in seconds. */
   banFor: number;
   limitFailedKeys?: boolean;
+  publicUrl?: string;
+  trustProxy?: string[];
   allowHost?: string[];
   cors?: string[];
   log?: boolean;
@@ -56,6 +61,19 @@ export const parseHostName = parseWith(
       z.toLowerCase(),
     ),
 );
+
+/** Parses the value of --public-url. Returns the base URL, which ends with /v1 even if that part is left out. */
+export function parsePublicUrl(text: string): string {
+  const url = parseBaseUrl(text);
+  if (url === undefined) throw new ArgumentError('must be a URL, for example https://shop.example/inventory');
+  return url.endsWith(API_PREFIX) ? url : url + API_PREFIX;
+}
+
+/** Parses the value of --trust-proxy: an address or a CIDR block. */
+export function parseAddressBlock(text: string): string {
+  if (isAddressBlock(text)) return text;
+  throw new ArgumentError('must be an IP address or a CIDR block, for example 10.0.0.0/8');
+}
 
 /** Parses the value of --cors: an origin, as browsers send it in the Origin header, or `*`. */
 export function parseOrigin(text: string): string {

@@ -105,6 +105,8 @@ async function start(
       sleep: context.sleep,
       bans: { after: options.banAfter, milliseconds: options.banFor * 1_000 },
       limitFailedKeys: options.limitFailedKeys ?? false,
+      publicUrl: options.publicUrl,
+      trustedProxies: options.trustProxy,
       allowHosts: options.allowHost ?? [],
       metrics: options.metrics,
       allowPrefer: options.prefer,

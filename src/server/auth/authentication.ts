@@ -27,6 +27,8 @@ export type RequestContext = {
   readonly id: string;
   /** The client's IP address. */
   readonly client: string;
+  /** The host that the client asked for, with an optional port; undefined if the request names none. */
+  host?: string | undefined;
   /** The name of the operation, `options`, or the path of an unversioned route; undefined if none of them was requested. */
   operation?: string;
   /** The name of the API key, if it is valid. */

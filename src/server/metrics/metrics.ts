@@ -10,7 +10,7 @@ import type { Counts } from './prometheus.ts';
 export const isOnlyLocal = (options: {
   isLoopback: boolean;
   publicUrl?: string | undefined;
-  trustProxy?: readonly string[];
+  trustProxy?: readonly string[] | undefined;
   allowHosts: readonly string[];
 }): boolean =>
   options.isLoopback &&

@@ -16,6 +16,8 @@ import { parameterSchemas, refOf, refTo, schemaComponents, tableEntries } from '
 const JSON_TYPE = 'application/json';
 const SECURITY_SCHEME = 'apiKey';
 
+export type OpenApiDocument = ReturnType<typeof openApiDocument>;
+
 /** The OpenAPI 3.1 description of the service, generated from the contract. */
 export function openApiDocument() {
   return {
@@ -28,11 +30,7 @@ export function openApiDocument() {
       description: introduction(),
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [
-      { url: API_PREFIX, description: 'This service' },
-      environment('Production', 'base_url'),
-      environment('Staging', 'staging_url'),
-    ],
+    servers: openApiServers(API_PREFIX),
     security: [{ [SECURITY_SCHEME]: [] }],
     tags: Object.entries(tagDescriptions).map(([name, description]) => ({ name, description })),
     paths: paths(),
@@ -50,6 +48,13 @@ export function openApiDocument() {
     },
   };
 }
+
+/** The servers of the document. Generated clients use the first one by default: the base URL of this service. */
+export const openApiServers = (baseUrl: string) => [
+  { url: baseUrl, description: 'This service' },
+  environment('Production', 'base_url'),
+  environment('Staging', 'staging_url'),
+];
 
 /** An environment whose address is not known. Readers of the document enter the address as the value of `variable`. */
 function environment(name: string, variable: string) {

@@ -71,7 +71,11 @@ export function headerComponents(): Record<string, HeaderObject> {
       `${name}.${field}`,
       {
         description: deprecationDescriptions[field] ?? '',
-        schema: { type: 'string', const: value },
+        // The path in the link depends on the address that the client uses.
+        schema:
+          field === header.link
+            ? text('^<[^<>]+>; rel="successor-version"$')
+            : { type: 'string', const: value },
         example: value,
       },
     ]),

@@ -11,17 +11,21 @@ export const isLoopbackAddress = createAddressMatcher(['127.0.0.0/8', '::1']);
 
 /**
  * The names that a Host header may have besides loopback names, in lower case; undefined if every name is allowed. `host`
- * is the configured host, `address` is its IP address, and `more` has additional names. On loopback the names are always
- * limited, so that a website whose name was bound to this machine (DNS rebinding) cannot use the service.
+ * is the configured host, `address` is its IP address, and `more` has additional names. The host of `publicUrl` is allowed
+ * too. On loopback the names are always limited, so that a website whose name was bound to this machine (DNS rebinding)
+ * cannot use the service.
  */
 export function allowedHosts(
   { host, address }: { host: string; address: string },
   more: readonly string[],
+  publicUrl?: string,
 ): ReadonlySet<string> | undefined {
   if (!isLoopbackAddress(address) && more.length === 0) return undefined;
   const bound = host.includes(':') ? `[${host}]` : host;
   // Allow the host as it was configured, and as clients spell the host after parsing a URL.
-  return new Set([bound, new URL(`http://${bound}`).hostname, ...more].map((name) => name.toLowerCase()));
+  const names = [bound, new URL(`http://${bound}`).hostname, ...more];
+  if (publicUrl !== undefined) names.push(new URL(publicUrl).hostname);
+  return new Set(names.map((name) => name.toLowerCase()));
 }
 
 /**
@@ -29,22 +33,24 @@ export function allowedHosts(
  * target, `targetHost`, or else the one in the Host header. The check throws ServiceError 400 if the header is missing,
  * repeated or malformed, and 421 if the name of the host is not allowed. Loopback names and the names in `names` are
  * allowed. If `names` is undefined, every name is allowed. The port does not matter. HTTP/1.0 needs no Host header.
+ *
+ * @returns a function that returns the host as the client wrote it; undefined without a host
  */
 export function createHostCheck(
   names: ReadonlySet<string> | undefined,
-): (request: IncomingMessage, targetHost?: string) => void {
+): (request: IncomingMessage, targetHost?: string) => string | undefined {
   // Most requests have the same Host header, so a header that equals the last accepted one is not checked again.
   let lastAccepted: string | undefined;
 
   return (request, targetHost) => {
     const { host } = request.headers;
     const count = countHeader(request, 'host');
-    if (count === 1 && host === lastAccepted && targetHost === undefined) return;
+    if (count === 1 && host === lastAccepted && targetHost === undefined) return host;
     const isOptional = count === 0 && request.httpVersion === '1.0';
     if (count !== 1 && !isOptional) throw invalidHost();
     const fromHeader = host === undefined ? undefined : nameOf(host);
     const name = targetHost === undefined ? fromHeader : nameOf(targetHost);
-    if (name === undefined) return;
+    if (name === undefined) return undefined;
     if (names && !names.has(name) && !LOOPBACK_NAME_PATTERN.test(name)) {
       throw new ServiceError(
         'misdirected_request',
@@ -52,6 +58,7 @@ export function createHostCheck(
       );
     }
     if (targetHost === undefined) lastAccepted = host;
+    return targetHost ?? host;
   };
 }
 
