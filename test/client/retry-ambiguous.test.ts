@@ -83,3 +83,17 @@ test.each<[string, Act, unknown]>([
   if (kind === OutcomeUnknownError) expect(failure.cause).toBeInstanceOf(InterruptedError);
   expect([tested.server.requests.length, tested.attempts.length]).toEqual([1, 1]);
 });
+
+test('a wait that ends with a foreign reason leaves an earlier attempt ambiguous', async () => {
+  const foreign = new AbortController();
+  const server = await wireServer(reset);
+  const { client } = testClient(server.url, {
+    supportsIdempotency: true,
+    signal: foreign.signal,
+    onSleep: () => foreign.abort(new Error('enough')),
+  });
+  const failure = await add(client).catch((reason: unknown) => reason);
+  expect(failure).toBeInstanceOf(OutcomeUnknownError);
+  expect((failure as OutcomeUnknownError).cause).toBeInstanceOf(InterruptedError);
+  expect(server.requests).toHaveLength(1);
+});
