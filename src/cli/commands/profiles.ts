@@ -3,6 +3,7 @@ import { readRateLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { proxyFor } from '../connection/proxy.ts';
+import { writableStateDirectory } from '../connection/state.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { CallError } from '../errors/errors.ts';
 import { type Check, type ProfileRow, showProfiles } from '../output/profiles.ts';
@@ -82,6 +83,8 @@ type KeyCheck = (connection: Connection, allowHttp: boolean | undefined) => Prom
  */
 function createKeyCheck(context: CommandContext): KeyCheck {
   const { env, clock } = context;
+  // An error of this setting ends the command. It is not the result of a check.
+  writableStateDirectory(context);
   const refusals = new Map<string | undefined, Check>();
   return async (connection, allowHttp) => {
     const { baseUrl, profile } = connection;

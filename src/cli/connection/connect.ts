@@ -70,6 +70,7 @@ export async function withClient<Result>(
     // flag is set after the import, because changing flags makes the code cache of Node's own modules unusable.
     (await import('node:v8')).setFlagsFromString('--liftoff-only');
   }
+  const flags = openSharedFlags(context);
   const interrupt = new AbortController();
   const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
     interrupt.abort(new InterruptedError()),
@@ -82,7 +83,7 @@ export async function withClient<Result>(
     userAgent: `pets/${version}`,
     redact,
     proxy: proxy?.address,
-    flags: openSharedFlags(context),
+    flags,
     clock,
     random,
     ...createWaitReporter(context, showWait),
