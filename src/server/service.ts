@@ -72,15 +72,16 @@ export async function startService(options: ServiceOptions) {
     const seeded = seed !== undefined && (await store.isEmpty());
     if (seeded) await store.seed(await seed());
     const keys = new KeyRegistry(directory, { onWarning });
+    await keys.load(clock.now());
     // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
+    const isLoopback = isLoopbackAddress(address);
     // A ban that cannot be saved holds until the service stops.
     const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {
       if (!store.isLocked) return;
       await saveBans(directory, all).catch((error: Error) => onWarning(error.message));
     });
     await bans.saved();
-    const isLoopback = isLoopbackAddress(address);
     const isLocal = isOnlyLocal({ isLoopback, publicUrl, trustProxy: trustedProxies, allowHosts });
     if (options.metrics ?? isLocal) metrics = createMetrics(bans.count, onError);
     const app = createApp({
@@ -119,6 +120,8 @@ export async function startService(options: ServiceOptions) {
       /** The base URL, including /v1. */
       url,
       port: listening.port,
+      /** Whether only programs on this machine can connect to the service. */
+      isLoopback,
       faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();

@@ -5,6 +5,7 @@ import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
 import { integer, parseFraction, parseWith } from '../program/parsers.ts';
 import {
+  DEFAULT_PLAN,
   parseAddressBlock,
   parseHostName,
   parseLatency,
@@ -48,9 +49,12 @@ export const serve: Command<ServeOptions> = {
     },
     {
       flags: '--plan <plan>',
-      description: 'plan (rate limits) of the API key of a new store',
+      description: `plan (rate limits) of the API key of a new store, by default ${DEFAULT_PLAN}`,
       choices: planNames,
-      default: 'pro',
+    },
+    {
+      flags: '--key-file <file>',
+      description: 'accept the API key in this file (or in PETS_SERVE_KEY) instead of a generated one',
     },
     { flags: '--no-profile', description: "don't change profile local" },
     {

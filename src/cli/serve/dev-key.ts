@@ -9,7 +9,6 @@ import type { Context } from '../context.ts';
 import { fileError } from '../errors/errors.ts';
 import { readProfile } from '../profiles/files.ts';
 import { CONFIG_HINT, configDirectory } from '../profiles/paths.ts';
-import type { ServeOptions } from './options.ts';
 
 const DEV = 'dev';
 
@@ -18,6 +17,8 @@ export type DevKey = {
   plan: PlanName;
   /** Undefined if no key of the store is saved on this machine, for example because another machine created `dev`. */
   key: string | undefined;
+  /** Where the user has set the key, if the user has chosen it. Such a key is not printed. */
+  source?: string | undefined;
 };
 
 /**
@@ -31,7 +32,7 @@ export async function ensureDevKey(
   context: Context,
   { store, keys }: Pick<Service, 'store' | 'keys'>,
   directory: string,
-  { plan, profile }: Pick<ServeOptions, 'plan' | 'profile'>,
+  { plan, profile }: { plan: PlanName; profile: boolean },
 ): Promise<DevKey | undefined> {
   const path = join(configDirectory(context), 'stores', `${store.id}.key`);
   const saved = await readSavedKey(path);

@@ -13,7 +13,9 @@ export type ServeOptions = {
   ephemeral?: boolean;
   /** A file, or true for the sample data. */
   seed?: string | true;
-  plan: PlanName;
+  /** Undefined if the option is not given. */
+  plan?: PlanName;
+  keyFile?: string;
   profile: boolean;
   /** The delay of responses, in milliseconds. */
   latency?: { min: number; max: number };
@@ -36,6 +38,9 @@ export type ServeOptions = {
   /** The words of the command after `--`. Empty without a command. */
   command: string[];
 };
+
+/** The plan of new API keys without `--plan`. */
+export const DEFAULT_PLAN: PlanName = 'pro';
 
 const MAX_LATENCY = 600_000;
 

@@ -13,8 +13,9 @@ import { dataDirectory } from '../profiles/paths.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { ensureDevKey } from './dev-key.ts';
+import { readFixedKey } from './fixed-key.ts';
 import { saveLocalProfile } from './local-profile.ts';
-import type { ServeOptions } from './options.ts';
+import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { runCommand } from './run-command.ts';
 import { createServerEvents, type ServerEvents } from './server-events.ts';
 import { createShutdown, type Shutdown } from './shutdown.ts';
@@ -52,6 +53,8 @@ async function serveDirectory(
   options: ServeOptions,
   context: CommandContext,
 ): Promise<number> {
+  const fixedKey = await readFixedKey(options.keyFile, context);
+  const plan = options.plan ?? DEFAULT_PLAN;
   const events = createServerEvents(options, context);
   const shutdown = createShutdown(context, () => {
     // The removal must be synchronous, because the process exits immediately afterwards.
@@ -68,10 +71,16 @@ async function serveDirectory(
   };
   try {
     service = await start(directory, options, context, { events, shutdown });
-    if (options.command.length > 0) return await serveCommand(service, options, context, events, shutdown);
-    const devKey = options.ephemeral
-      ? { plan: options.plan, key: service.keys.addTemporary('dev', options.plan) }
-      : await ensureDevKey(context, service, directory, options).catch(warnIfUnwritable);
+    if (options.command.length > 0) {
+      const key = service.keys.addTemporary('command', plan, fixedKey?.key);
+      return await serveCommand(service, key, options, context, events, shutdown);
+    }
+    const isTemporary = options.ephemeral || fixedKey !== undefined;
+    const devKey = isTemporary
+      ? { plan, key: service.keys.addTemporary('dev', plan, fixedKey?.key), source: fixedKey?.source }
+      : await ensureDevKey(context, service, directory, { plan, profile: options.profile }).catch(
+          warnIfUnwritable,
+        );
     const otherService =
       options.profile && devKey?.key
         ? await saveLocalProfile(context, service, devKey.key).catch(warnIfUnwritable)
@@ -141,12 +150,12 @@ async function readSeed(seed: string | true) {
 
 async function serveCommand(
   service: Service,
+  key: string,
   options: ServeOptions,
   context: CommandContext,
   events: ServerEvents,
   shutdown: Shutdown,
 ): Promise<number> {
-  const key = service.keys.addTemporary('command', options.plan);
   await events.runningCommand(service, key);
   const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key };
   const { requested, failure } = shutdown;

@@ -1,3 +1,5 @@
+import { plans } from '../../contract/plans.ts';
+import type { AccessLogEntry } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/random-fault.ts';
 import type { Service } from '../../server/service.ts';
 import { describeError } from '../errors/describe-error.ts';
@@ -7,7 +9,7 @@ import { withEnvironment } from '../output/shell-words.ts';
 import type { CommandContext } from '../program/command.ts';
 import { createAccessLog } from './access-log.ts';
 import type { DevKey } from './dev-key.ts';
-import type { ServeOptions } from './options.ts';
+import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 export type ServerEvents = ReturnType<typeof createServerEvents>;
 
@@ -40,15 +42,31 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       if (!(error instanceof OutputError) || error.code !== 'EPIPE') throw error;
     }
   };
-  const warnIfNotSeeded = ({ seeded }: Service) => {
+  const warn = ({ seeded, isLoopback }: Service) => {
     if (options.seed !== undefined && !seeded) console.notice('store is not empty; --seed ignored');
+    if (!isLoopback && !options.publicUrl?.startsWith('https:')) {
+      console.notice(
+        'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS',
+      );
+    }
+  };
+  const log = isLogging ? createAccessLog(context) : undefined;
+  let isLimitReported = options.plan === 'enterprise' || command.length === 0;
+  /** Tests often run into the rate limit without noticing it. */
+  const reportLimit = ({ code, keyName }: AccessLogEntry) => {
+    if (isLimitReported || code !== 'rate_limited' || keyName === undefined) return;
+    isLimitReported = true;
+    const { perMinute } = plans[options.plan ?? DEFAULT_PLAN];
+    console.notice(
+      `the command has exceeded the rate limit (${perMinute} requests per minute); without limits: pets serve --plan enterprise`,
+    );
   };
 
   return {
     async listening(service: Service, { directory, devKey, otherService }: Started) {
       const animals = await service.store.size();
       const { url, port, seeded, faults } = service;
-      const key = devKey?.key;
+      const key = devKey?.source === undefined ? devKey?.key : undefined;
       const event = {
         event: 'listening',
         url,
@@ -64,21 +82,28 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       };
       const path = sanitizeForTerminal(directory);
       const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
-      const isInProfile = options.profile && key !== undefined && otherService === undefined;
+      const isInProfile = options.profile && devKey?.key !== undefined && otherService === undefined;
       const next = isInProfile
         ? 'pets --profile local list'
         : withEnvironment(variables, 'pets list', context.platform);
       const lines = [
         `${bold('pets serve')} ${cyan(url)}`,
         `  ${animals} ${animals === 1 ? 'animal' : 'animals'} in ${path}${options.ephemeral ? ' (deleted on exit)' : ''}`,
-        devKey === undefined || key === undefined
+        devKey?.key === undefined
           ? `  no API key of this store is saved; create one: pets keys add <name> --save --data ${path}`
-          : `  API key ${key} (plan ${devKey.plan})`,
+          : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
         ...(faults ? [`  ${describeFaults(faults)}`] : []),
         `  ${dim('try:')} ${next}`,
       ];
       await print(event, lines.join('\n'));
-      warnIfNotSeeded(service);
+      warn(service);
+      const { plan } = options;
+      if (plan !== undefined && devKey?.plan !== plan) {
+        const has = devKey ? `its key has plan ${devKey.plan}` : 'it has keys';
+        console.notice(
+          `--plan ${plan} ignored, because the store is not new and ${has}; to add a key: pets keys add <name> --plan ${plan} --save --data ${path}`,
+        );
+      }
       if (otherService)
         console.notice(
           `profile local was not changed, because it points to a running service at ${otherService}`,
@@ -91,7 +116,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         { event: 'listening', url, key, ...(faults && { faults }) },
         faults ? `${text}\n${describeFaults(faults)}` : text,
       );
-      warnIfNotSeeded(service);
+      warn(service);
     },
     /** Prints that the server has stopped, if it was started. Ignores output errors, because the process exits next. */
     async stopped() {
@@ -102,8 +127,10 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       const { message } = describeError(error, context.clock.now());
       console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
     },
-    /** Logs a request; undefined if logging is off. */
-    request: isLogging ? createAccessLog(context) : undefined,
+    request(entry: AccessLogEntry) {
+      log?.(entry);
+      reportLimit(entry);
+    },
   };
 }
 

@@ -1,6 +1,6 @@
 import { type PlanName, plans, type Quota } from '../../contract/plans.ts';
 import { type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
-import { StoreDamagedError } from '../errors.ts';
+import { StoreDamagedError, StoreError } from '../errors.ts';
 import {
   generateKey,
   hashKey,
@@ -58,6 +58,12 @@ export class KeyRegistry {
     const sha256 = hashKey(key);
     this.#temporary.set(sha256, { name, plan, sha256, quota: plans[plan] });
     return key;
+  }
+
+  /** Reads the key files, to report damaged ones before the first request. */
+  async load(now: number): Promise<void> {
+    // A directory that cannot be read is an error of the first request that needs it.
+    await this.#read(now).catch(() => {});
   }
 
   /** Finds a key by its SHA-256 in hexadecimal. Returns a promise if the files must be read. `now` is in milliseconds. */
@@ -135,7 +141,8 @@ export class KeyRegistry {
   #warnOnce(name: string, error: unknown): void {
     if (this.#warned.has(name)) return;
     this.#warned.add(name);
-    this.#onWarning(error instanceof Error ? error.message : String(error));
+    const hint = error instanceof StoreError && error.hint ? `; ${error.hint}` : '';
+    this.#onWarning(error instanceof Error ? error.message + hint : String(error));
   }
 }
 

@@ -1,0 +1,158 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
+
+// These tests are about what the operator of `pets serve` sees and decides: keys, notices and hints.
+
+const KEY = 'my-own-key-0123456789';
+
+const notices = (stderr: string) =>
+  stderr
+    .split('\n')
+    .filter((line) => line.startsWith('{"notice"'))
+    .map((line) => JSON.parse(line).notice as string);
+
+/** Runs `pets serve` until it listens, stops it, and returns its notices. */
+async function noticesOf(machine: Machine, args: readonly string[]): Promise<string[]> {
+  const service = await serve(machine, ['--no-profile', ...args]);
+  await service.end('SIGTERM');
+  return notices(service.stderr());
+}
+
+describe('a fixed key', () => {
+  test('is read from PETS_SERVE_KEY or from the file of --key-file, which comes first', async () => {
+    const machine = await freshMachine();
+    const file = await machine.file('key', `${KEY}-file\n`);
+    for (const [args, env, key] of [
+      [[], { PETS_SERVE_KEY: `${KEY}\n` }, KEY],
+      [['--key-file', file], {}, `${KEY}-file`],
+      [['--key-file', file], { PETS_SERVE_KEY: KEY }, `${KEY}-file`],
+    ] as const) {
+      const program = machine.startProgram(['serve', '--json', '--port', '0', '--plan', 'free', ...args], {
+        env,
+      });
+      const event = JSON.parse(await program.firstLine());
+      const response = await fetch(`${event.url}/pets`, { headers: { Authorization: `Bearer ${key}` } });
+      expect([response.status, response.headers.get('x-ratelimit-limit')]).toEqual([200, '60']);
+      expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
+      // Logs of containers are kept, so the key must not be in the output.
+      expect(event).toMatchObject({ plan: 'free' });
+      program.raise('SIGTERM');
+      await program.ended;
+      expect(program.stdout() + program.stderr()).not.toContain(KEY);
+    }
+  });
+
+  test('is not stored in the store, and not shown to a person', async () => {
+    const machine = await freshMachine();
+    const store = join(machine.home, 'store');
+    const args = ['serve', '--port', '0', '--no-profile', '--data', store];
+    const program = machine.startProgram(args, { env: { PETS_SERVE_KEY: KEY }, columns: 100 });
+    await expect.poll(program.stdout).toContain('API key from PETS_SERVE_KEY (plan pro)');
+    program.raise('SIGTERM');
+    expect(await program.ended).toBe(0);
+    expect(program.stdout()).not.toContain(KEY);
+    expect(await readdir(store)).not.toContain('keys');
+    expect(await readFile(join(store, 'journal.ndjson'), 'utf8')).not.toContain(KEY);
+  });
+
+  test('is the key of the command after --', async () => {
+    const machine = await freshMachine();
+    const script = `console.log(process.env.PETS_API_KEY)`;
+    const args = ['serve', '--ephemeral', '--quiet', '--', process.execPath, '-e', script];
+    expect(await machine.command(args, { env: { PETS_SERVE_KEY: KEY } })).toMatchObject({
+      code: 0,
+      stdout: `${KEY}\n`,
+    });
+  });
+
+  test.each([
+    ['an empty variable', { PETS_SERVE_KEY: '' }, [], 2, 'the key in PETS_SERVE_KEY is empty'],
+    ['a key with a space', { PETS_SERVE_KEY: 'a secret' }, [], 2, 'the key in PETS_SERVE_KEY is not valid'],
+    ['a file that does not exist', {}, ['--key-file', 'none'], 2, 'the key file none does not exist'],
+    ['a directory', {}, ['--key-file', '/'], 1, 'cannot read /'],
+  ])('%s is an error', async (_about, env, args, code, message) => {
+    const machine = await freshMachine();
+    const ran = await machine.pets(['serve', '--ephemeral', '--port', '0', ...args], { env });
+    expect(ran).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(message) });
+    expect(ran.stderr).not.toContain('a secret');
+  });
+});
+
+describe('a notice', () => {
+  test('says that --plan does not change the key of a store', async () => {
+    const machine = await freshMachine();
+    const data = ['--data', join(machine.home, 'store')];
+    expect(await noticesOf(machine, [...data, '--plan', 'free'])).toEqual([]);
+    expect(await noticesOf(machine, [...data, '--plan', 'free'])).toEqual([]);
+    expect(await noticesOf(machine, data)).toEqual([]);
+    const [notice, ...others] = await noticesOf(machine, [...data, '--plan', 'enterprise']);
+    expect(notice).toMatch(
+      /^--plan enterprise ignored, because the store is not new and its key has plan free; /,
+    );
+    expect(others).toEqual([]);
+  });
+
+  test('of --plan names a command that works', async () => {
+    const machine = await freshMachine();
+    const data = ['--data', join(machine.home, 'store')];
+    await noticesOf(machine, data);
+    const [notice = ''] = await noticesOf(machine, [...data, '--plan', 'business']);
+    const [, line = ''] = /: pets (keys add .*)$/.exec(notice) ?? [];
+    const words = line.replace('<name>', 'faster').split(' ');
+    expect(await machine.pets(words)).toMatchObject({ code: 0 });
+    const service = await serve(machine, [...data, '--plan', 'business']);
+    expect(notices(service.stderr())).toEqual([]);
+    const { status } = await fetch(`${service.url}/pets`, {
+      headers: { Authorization: `Bearer ${service.key}` },
+    });
+    expect(status).toBe(200);
+  });
+
+  test('reports damaged key files at the start', async () => {
+    const machine = await freshMachine();
+    const store = join(machine.home, 'store');
+    await noticesOf(machine, ['--data', store]);
+    const path = join(store, 'keys', 'shop.json');
+    await writeFile(path, '{"half":');
+    expect(await noticesOf(machine, ['--data', store])).toEqual([
+      `${path} is damaged: it is not valid JSON; run pets keys revoke shop, then create the key again`,
+    ]);
+  });
+
+  test('warns about plain http on an address that other machines can reach', async () => {
+    const machine = await freshMachine();
+    expect(await noticesOf(machine, ['--ephemeral', '--host', '127.0.0.1'])).toEqual([]);
+    expect(await noticesOf(machine, ['--ephemeral', '--host', '0.0.0.0'])).toEqual([
+      expect.stringContaining('unencrypted'),
+    ]);
+    const behindProxy = ['--public-url', 'https://shop.test/v1'];
+    expect(await noticesOf(machine, ['--ephemeral', '--host', '0.0.0.0', ...behindProxy])).toEqual([]);
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('the first 429 of a run with a command', () => {
+  /** Sends more requests than plan free allows, and some without a valid key or with an error on demand. */
+  const script = `
+    const { PETS_BASE_URL: url, PETS_API_KEY: key } = process.env;
+    const send = (headers) => fetch(url + '/pets', { headers });
+    (async () => {
+      for (let i = 0; i < 70; i++) await send({ Authorization: 'Bearer wrong' });
+      await send({ Authorization: 'Bearer ' + key, Prefer: 'code=429' });
+            for (let i = 0; i < 130; i++) await send({ Authorization: 'Bearer ' + key });
+    })();`;
+
+  test.each([
+    ['prints one hint', 'free', 1],
+    ['cannot happen with --plan enterprise', 'enterprise', 0],
+  ])('%s', async (_what, plan, count) => {
+    const machine = await freshMachine();
+    const args = ['serve', '--ephemeral', '--limit-failed-keys', '--json', '--plan', plan];
+    const { code, stderr } = await machine.pets([...args, '--', process.execPath, '-e', script]);
+    expect(code).toBe(0);
+    expect(notices(stderr)).toHaveLength(count);
+    for (const notice of notices(stderr))
+      expect(notice).toMatch(/60 requests per minute.*pets serve --plan enterprise$/);
+  });
+});
