@@ -1,6 +1,7 @@
+import { connect, createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { inventoryWithAbsoluteLinks } from '../helpers/express.ts';
-import { closedPort } from '../helpers/listen.ts';
+import { closedPort, listenOnLoopback } from '../helpers/listen.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
 import {
   haproxyInFront,
@@ -39,6 +40,19 @@ const ANY_ADDRESS = '0.0.0.0';
 const startService = async () =>
   serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile', '--allow-host', ANY_ADDRESS]);
 
+/** Relays connections to the port that `target` returns. Closes a connection if nothing listens on that port. */
+async function startRelay(target: () => string): Promise<number> {
+  const server = createServer((socket) => {
+    const upstream = connect(Number(target()), '127.0.0.1');
+    for (const [from, to] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const)
+      from.on('error', () => to.destroy()).pipe(to);
+  });
+  return listenOnLoopback(server);
+}
+
 describe.each(PROXY_NAMES)('through %s', (name) => {
   test.skipIf(!hasProxy(name))('list, add and get work', async () => {
     const service = await startService();
@@ -71,6 +85,35 @@ describe('through nginx', () => {
       request: { 'Accept-Encoding': 'gzip, br', 'User-Agent': expect.stringMatching(/^pets\/\d/) },
       headers: { 'content-encoding': 'gzip' },
     });
+  });
+
+  test.skipIf(!hasProxy('nginx'))('a listing and a creation survive a restart of the service', async () => {
+    const shop = await freshMachine();
+    const start = () => serve(shop, ['--seed']);
+    let service = await start();
+    const relay = await startRelay(() => new URL(service.url).port);
+    const port = await startProxy('nginx', nginxInFront(`127.0.0.1:${relay}`));
+    const machine = await freshMachine();
+    await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/v1`, key: service.key });
+    for (const args of [
+      ['list', '--all', '--json'],
+      ['add', 'Rex', '--category', '3', '--json'],
+    ]) {
+      // Show the command that the service supports idempotency keys, which makes it safe to retry a creation.
+      expect((await machine.pets(['list'])).code).toBe(0);
+      await service.end('SIGTERM');
+      const waits: number[] = [];
+      const { code, stdout, stderr } = await machine.pets(args, {
+        async sleep(milliseconds) {
+          waits.push(milliseconds);
+          if (waits.length === 5) service = await start();
+        },
+      });
+      expect([code, waits.length]).toEqual([0, 5]);
+      expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(15_000);
+      expect(stderr.match(/"wait":\{"reason":"server error"/g)).toHaveLength(5);
+      expect(JSON.parse(stdout)).toMatchObject(args[0] === 'add' ? { name: 'Rex' } : { length: 66 });
+    }
   });
 
   test.skipIf(!hasProxy('nginx'))('links to the address of the service behind it are followed', async () => {

@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import type { Signal } from '../../src/cli/context.ts';
+import type { Context, Signal } from '../../src/cli/context.ts';
 import type { SteadyClock } from '../../src/contract/clock.ts';
 import { type Program, startProgram } from './context.ts';
 import { withDeadline } from './deadline.ts';
@@ -21,8 +21,8 @@ export type RunOptions = {
   stdin?: string;
 };
 
-/** With `columns`, the program runs in a terminal of this width. `clock` replaces the real clock. */
-export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock };
+/** With `columns`, the program runs in a terminal of this width. `clock` and `sleep` replace the real clock and timers. */
+export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock; sleep?: Context['sleep'] };
 
 /** A simulated machine of a user, which has its own home directory. The program runs in this directory. */
 export type Machine = {
