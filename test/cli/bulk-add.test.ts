@@ -55,8 +55,7 @@ describe('a file', () => {
   scenario(
     'that was added except for a row that may have been added shows only that row on a terminal',
     { supportsKeys: false },
-    { replies: { Bella: 'lost' }, code: 6 },
-    { code: 8 },
+    { replies: { Bella: 'lost' }, code: 8 },
     {
       columns: 200,
       code: 8,

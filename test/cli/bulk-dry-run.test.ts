@@ -41,7 +41,7 @@ describe('a dry run reports what the same command would do', () => {
     [
       'for a file with a row that may have been added',
       { supportsKeys: false },
-      { replies: { Lola: 'lost' }, code: 6 },
+      { replies: { Lola: 'lost' }, code: 8 },
       {
         ...DRY,
         stderr:

@@ -1,6 +1,8 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import type { LedgerEntry } from '../../src/cli/bulk/ledger.ts';
 import { readLedger } from '../../src/cli/bulk/ledger-file.ts';
 import { sendRows } from '../../src/cli/bulk/send.ts';
 import type { Client } from '../../src/client/client.ts';
@@ -22,13 +24,14 @@ import { SimulatedDisk } from '../helpers/store-disk.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
 import { randomOf } from '../helpers/store-fixtures.ts';
 
-/** Writes a ledger with every kind of record except `finished`. Returns its path. */
+/** Writes a ledger with every kind of record except `finished`. The last line is a group. Returns its path. */
 async function eventful({ open, find }: Bulk): Promise<string> {
   const first = await open(animals(4));
   const [a, b, c, d] = pendingOf(first);
   if (!a || !b || !c || !d) throw new Error('no rows');
-  for (const record of [intent(a), added(a), intent(b), failed(b), intent(c), unknown(c), intent(d)])
+  for (const record of [intent(a), added(a), intent(b), failed(b), intent(c)])
     await first.file.append(record);
+  await Promise.all([unknown(c), intent(d)].map(first.file.append));
   await first.close();
   return (await find('ledger.ndjson'))[0] ?? '';
 }
@@ -66,10 +69,10 @@ describe('a ledger', () => {
   it('that is cut anywhere is read up to its last complete line', async () => {
     const whole = await readFile(await eventful(await bulk()));
     const ends = [...whole.keys()].filter((at) => whole[at] === 0x0a);
-    const expected = ['intent', 'added', 'intent', 'failed', 'intent', 'unknown', 'intent'];
+    const expected = [['intent'], ['added'], ['intent'], ['failed'], ['intent'], ['unknown', 'intent']];
     for (let length = 0; length <= whole.length; length++) {
       const lines = ends.filter((end) => end < length).length;
-      const kinds = expected.slice(0, Math.max(0, lines - 1));
+      const kinds = expected.slice(0, Math.max(0, lines - 1)).flat();
       const last = kinds.filter((kind, i) => kind !== 'intent' || i === kinds.length - 1);
       expect(await kindsIn(whole.subarray(0, length)), `cut at ${length}`).toEqual(
         lines === 0 ? undefined : last,
@@ -81,7 +84,7 @@ describe('a ledger', () => {
     const whole = await readFile(await eventful(await bulk()));
     const last = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
     whole.fill(0, last + 5, whole.length - 10);
-    expect(await kindsIn(whole)).toEqual(['added', 'failed', 'unknown']);
+    expect(await kindsIn(whole)).toEqual(['added', 'failed', 'intent']);
   });
 
   it('is replaced when a run begins: one record for each entry', async () => {
@@ -106,7 +109,7 @@ describe('a ledger', () => {
   const newer = 'was written by a newer version of pets';
   it.each<[string, (text: string) => string, string]>([
     ['no JSON in the middle', edit(3, (line) => line.slice(0, 20)), 'is damaged in line 3'],
-    ['no JSON at the end', edit(8, (line) => line.slice(0, 20)), 'is damaged in line 8'],
+    ['no JSON at the end', edit(7, (line) => line.slice(0, 20)), 'is damaged in line 7'],
     ['zeros in the middle', edit(3, (line) => '\0'.repeat(line.length)), 'is damaged in line 3'],
     ['a record without a hash', edit(4, (line) => line.replace('"hash"', '"sum"')), 'is damaged in line 4'],
     ['row 0', edit(4, (line) => line.replace('"n":1', '"n":0')), 'is damaged in line 4'],
@@ -114,7 +117,9 @@ describe('a ledger', () => {
     ['no header', edit(1, () => 'hello'), 'is damaged in line 1'],
     ['a header without a nonce', edit(1, (line) => line.replace('nonce', 'once')), 'is damaged in line 1'],
     ['an empty line', edit(5, () => ''), 'is damaged in line 5'],
+    ['a group without a hash', edit(7, (line) => line.replace('"hash"', '"sum"')), 'is damaged in line 7'],
     ['an unknown kind of record', edit(4, (line) => line.replace('intent', 'update')), newer],
+    ['an unknown kind of record in a group', edit(7, (line) => line.replace('intent', 'update')), newer],
     ['a higher version', edit(1, (line) => line.replace('"version":1', '"version":2')), newer],
   ])('with %s is refused and left as it is; --restart replaces it', async (_, damage, message) => {
     const store = await bulk();
@@ -146,16 +151,24 @@ describe('a ledger', () => {
 });
 
 describe('a record', () => {
-  it('is synced before the next one is written, also if several are appended at once', async () => {
-    const { open } = await bulk();
+  it('is written and synced with those that are appended at the same time, before the next ones', async () => {
+    const { open, find } = await bulk();
     const calls: string[] = [];
     const files = interceptFiles((name, path) => void (path.endsWith('ledger.ndjson') && calls.push(name)));
     const { file, plan } = await open(animals(3), { files });
     calls.length = 0;
-    await Promise.all(plan.rows.map((row) => file.append(intent(row))));
+    const [a, b, c] = plan.rows.map((row) => intent(row)) as [LedgerEntry, LedgerEntry, LedgerEntry];
+    await Promise.all([file.append(a), file.append(b)]);
+    // The group of the first one is being written when the others are appended.
+    const first = file.append(a);
+    await nextTick();
+    await Promise.all([first, file.append(b), file.append(c)]);
     expect(calls.filter((name) => name === 'write' || name === 'datasync')).toEqual(
       Array(3).fill(['write', 'datasync']).flat(),
     );
+    const lines = (await readFile((await find('ledger.ndjson'))[0] ?? '', 'utf8')).trimEnd().split('\n');
+    const sizes = lines.slice(1).map((line) => JSON.parse(line).records?.length ?? 1);
+    expect(sizes).toEqual([2, 1, 2]);
   });
 
   it('is written before a row is repeated, so that a ledger that was removed is noticed', async () => {

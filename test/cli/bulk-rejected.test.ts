@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { describe } from 'vitest';
-import { manyRows, type Reply, rejection, type Step, scenario } from '../helpers/bulk-commands.ts';
+import { describe, expect, test } from 'vitest';
+import { bulkAdd, manyRows, type Reply, rejection, type Step, scenario } from '../helpers/bulk-commands.ts';
 import { reply, replyError } from '../helpers/scripted-server.ts';
 
 const PROBLEM = { type: 'about:blank', title: 'Conflict', detail: 'the name is taken' };
@@ -86,6 +86,54 @@ describe('a row that may have been added is unknown, and the run continues', () 
     {},
     { replies: { Bella: [inFlight, inFlight] }, sends: 'Rex Bella Bella Bella Lola' },
   );
+});
+
+describe('without idempotency keys, a row with a lost response is unknown, and the run continues', () => {
+  const options = { supportsKeys: false, text: manyRows(30) };
+  const lost = (...indices: number[]) =>
+    Object.fromEntries(indices.map((i) => [`animal ${i}`, 'lost' as const]));
+
+  test('whatever hides the outcome', async () => {
+    const replies: Record<string, Reply> = {
+      'animal 3': 'lost',
+      'animal 5': 500,
+      'animal 7': 303,
+      'animal 9': 202,
+      'animal 11': (response) => reply(response, 201, 'not JSON'),
+    };
+    const { run } = await bulkAdd(options);
+    await run({ replies, code: 8, keys: 30, stderr: 'added 25 of 30 rows; 5 may have been added' });
+  });
+  scenario(
+    'if up to four rows in a row are lost',
+    options,
+    { replies: lost(0, 1, 2, 3, 5, 6, 7, 8, 26, 27, 28, 29), code: 8, keys: 30 },
+    { code: 8, isOffline: true },
+  );
+  scenario(
+    'but five lost rows in a row stop the run; the next run sends the other rows',
+    options,
+    {
+      args: '--json',
+      replies: lost(0, 1, 2, 3, 5, 6, 7, 8, 9),
+      code: 6,
+      keys: 10,
+      stdout: /^\[(.*"line":\d+,"result":"(added|unknown)".*\n){10}$/,
+      stderr: 'added 1 of 30 rows; to resume: pets add --from FILE --json',
+      error: {
+        code: 'outcome_unknown',
+        mayHaveBeenAdded: true,
+        exitCode: 6,
+        message: expect.stringContaining('stopped, because the outcome of 5 rows in a row is unknown'),
+      },
+    },
+    { code: 8, keys: 30, stderr: 'added 21 of 30 rows; 9 may have been added' },
+  );
+  scenario('also if the last five rows are lost', options, {
+    replies: lost(25, 26, 27, 28, 29),
+    code: 8,
+    keys: 30,
+  });
 });
 
 describe('20 equal rejections at the start', () => {

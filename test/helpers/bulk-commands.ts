@@ -29,6 +29,8 @@ export type Options = {
   file?: string;
   /** Whether the scripted service reports that it supports idempotency keys. */
   supportsKeys?: boolean;
+  /** The remaining requests that each response of the scripted service reports; it reports none by default. */
+  remaining?: number | undefined;
   /** If set, the service is the real one with this quota. When the command waits, the clock of the service advances. */
   quota?: Quota;
 };
@@ -69,13 +71,14 @@ export async function bulkAdd({
   text = CSV,
   file: name = 'animals.csv',
   supportsKeys = true,
+  remaining,
   quota,
 }: Options = {}) {
   const directory = await temporaryDirectory();
   const file = join(directory, name);
   const clock = manualClock();
   await writeFile(file, text);
-  const service = quota ? await realService(quota) : await scriptedService(supportsKeys);
+  const service = quota ? await realService(quota) : await scriptedService(supportsKeys, remaining);
   const env = { PETS_BASE_URL: service.url, PETS_API_KEY: KEY, XDG_STATE_HOME: join(directory, 'state') };
   const stateFiles = async (): Promise<string[]> => {
     const root = join(directory, 'state', 'pets', 'bulk');
@@ -164,17 +167,28 @@ async function moveIntoThePast(path: string, hours: number): Promise<void> {
   await writeFile(path, (await readFile(path, 'utf8')).replace(/"at":"([^"]+)"/g, earlier));
 }
 
-async function scriptedService(supportsKeys: boolean) {
-  const headers: Record<string, string> = supportsKeys ? { 'Idempotency-Supported': 'true' } : {};
+async function scriptedService(supportsKeys: boolean, remaining: number | undefined) {
+  const headers: Record<string, string> = {
+    ...(supportsKeys && { 'Idempotency-Supported': 'true' }),
+    ...(remaining !== undefined && {
+      'X-RateLimit-Limit': '1000',
+      'X-RateLimit-Remaining': String(remaining),
+      'X-RateLimit-Reset': String(Date.parse('2026-11-20T12:01:00Z') / 1000),
+    }),
+  };
+  let inFlight = 0;
   const animals = new Map<string, { id: number; name: string }>();
   const names: string[] = [];
-  const server = await scriptedServer((request, response) => {
+  const server = await scriptedServer(async (request, response) => {
     const { body, headers: sent } = server.requests.at(-1) as (typeof server.requests)[number];
     if (request.method === 'GET') return reply(response, 200, [], headers);
     const pet = JSON.parse(body);
     names.push(pet.name);
+    service.mostInFlight = Math.max(service.mostInFlight, ++inFlight);
+    response.once('close', () => inFlight--);
     const key = String(sent['idempotency-key']);
     if (!animals.has(key)) animals.set(key, { id: animals.size + 1, ...pet, status: 'available' });
+    await service.beforeReply(pet.name);
     const given = service.replies[pet.name] ?? service.replies['*'];
     const kind = Array.isArray(given) ? given.shift() : given;
     if (kind === undefined) reply(response, 201, animals.get(key), headers);
@@ -195,6 +209,9 @@ async function scriptedService(supportsKeys: boolean) {
     replies: {} as Replies,
     interrupt: () => {},
     advance: (_milliseconds: number) => {},
+    /** Called for each creation. The service replies when the promise resolves. */
+    beforeReply: async (_name: string): Promise<void> => {},
+    mostInFlight: 0,
     names: () => names,
     /** All animals that were sent, by idempotency key. Rejected animals are included. */
     animals,
@@ -211,6 +228,8 @@ async function realService(quota: Quota): ReturnType<typeof scriptedService> {
     url: `${listening.origin}/v1`,
     replies: {},
     interrupt: () => {},
+    beforeReply: async () => {},
+    mostInFlight: 0,
     advance: (milliseconds) => clock.advance(milliseconds),
     names: () => created().map(() => 'animal'),
     animals: new Map(),

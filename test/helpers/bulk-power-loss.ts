@@ -18,6 +18,8 @@ export type BulkFigures = {
   repeated: number;
   changed: number;
   unknown: number;
+  /** The number of requests that were sent while another one was in flight. */
+  parallel: number;
 };
 
 /**
@@ -29,11 +31,11 @@ export async function simulateBulkAdd(seed: number): Promise<BulkFigures> {
   const random = randomOf(seed);
   const chance = (probability: number) => random() < probability;
   const disk = new SimulatedDisk(random);
-  const figures = { crashes: 0, lost: 0, repeated: 0, changed: 0, unknown: 0 };
+  const figures = { crashes: 0, lost: 0, repeated: 0, changed: 0, unknown: 0, parallel: 0 };
   const service = createService(random, figures);
   const kinds = animals(4);
   const pick = () => kinds[Math.floor(random() * kinds.length)] as NewPet;
-  let file = Array.from({ length: 1 + Math.floor(random() * 6) }, pick);
+  let file = Array.from({ length: 1 + Math.floor(random() * 12) }, pick);
   const most = new Map<string, number>();
   let now = Date.parse('2026-11-20T12:00:00Z');
   const usesManyKeys = chance(0.2);
@@ -123,7 +125,13 @@ async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, r
     if (error?.code !== 'usage') throw error;
     return openRun(inputOf(file), { ...options, skipAdded: false });
   });
-  const settings = { client, apiKey, clock: { now: () => now }, onSettled: () => {}, keepGoing: true };
+  const settings = {
+    client,
+    apiKey,
+    clock: { now: () => now },
+    onSettled: () => {},
+    keepGoing: true,
+  };
   await sendRows(pendingOf(opened), opened.file, settings);
   await opened.file.append({ kind: 'finished', at: new Date(now).toISOString() });
   await opened.close();
@@ -146,10 +154,21 @@ function createService(random: () => number, figures: BulkFigures) {
     isPatient: supportsIdempotency && !rejectsRows,
     client: undefined as unknown as Client,
   };
+  // With these headers, several rows are in flight at once.
+  const headers =
+    random() < 0.7
+      ? { 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '99', 'x-ratelimit-reset': '1795176060' }
+      : {};
+  let inFlight = 0;
   const call = async (name: string, input: { body: NewPet }, options: Parameters<Client['call']>[2] = {}) => {
-    if (name === 'listPets') return { value: [], headers: {} };
+    if (name === 'listPets') return { value: [], headers };
     const { idempotencyKey = '', sendLog } = options;
     await sendLog?.intent();
+    // If the process is killed now, the service receives the request nevertheless.
+    inFlight++;
+    figures.parallel += Number(inFlight > 1);
+    await new Promise(setImmediate);
+    inFlight--;
     const kind = service.isReliable ? 1 : random();
     if (kind < 0.12) {
       await sendLog?.notSent();
@@ -173,7 +192,7 @@ function createService(random: () => number, figures: BulkFigures) {
         supportsIdempotency,
       });
     }
-    return { value: pet, headers: {} };
+    return { value: pet, headers };
   };
   service.client = { call, supportsIdempotency: () => supportsIdempotency } as unknown as Client;
   return service;

@@ -6,7 +6,14 @@ import { fsyncAncestors } from '../../system/directories.ts';
 import type { FileSystem } from '../../system/file-system.ts';
 import { isTemporaryName, readBytes, removeFile, replaceFile } from '../../system/files.ts';
 import { CliError, fileError } from '../errors/errors.ts';
-import { applyRecord, isNewerVersion, type Ledger, LedgerHeader, LedgerRecord } from './ledger.ts';
+import {
+  applyRecord,
+  isNewerVersion,
+  type Ledger,
+  LedgerHeader,
+  LedgerLine,
+  type LedgerRecord,
+} from './ledger.ts';
 
 const LEDGER = 'ledger.ndjson';
 const NEWLINE = 0x0a;
@@ -25,8 +32,8 @@ export async function readLedger(files: FileSystem, directory: string): Promise<
   let line = 0;
   for (const text of completeLines(await readBytes(files, path))) {
     line++;
-    const stored = readStored<typeof LedgerRecord | typeof LedgerHeader>(
-      ledger ? LedgerRecord : LedgerHeader,
+    const stored = readStored<typeof LedgerLine | typeof LedgerHeader>(
+      ledger ? LedgerLine : LedgerHeader,
       text,
     );
     if ('why' in stored) {
@@ -34,9 +41,11 @@ export async function readLedger(files: FileSystem, directory: string): Promise<
         throw damagedError(path, 'was written by a newer version of pets', 'use that version');
       throw damagedError(path, `is damaged in line ${line}: ${stored.why}`);
     }
-    if (stored.data.kind === 'ledger')
-      ledger = { header: stored.data, entries: new Map(), finishedAt: undefined };
-    else if (ledger) applyRecord(ledger, stored.data);
+    const { data } = stored;
+    if (data.kind === 'ledger') ledger = { header: data, entries: new Map(), finishedAt: undefined };
+    else
+      for (const record of data.kind === 'group' ? data.records : [data])
+        if (ledger) applyRecord(ledger, record);
   }
   return ledger;
 }
@@ -67,8 +76,15 @@ export async function replaceLedger(files: FileSystem, directory: string, ledger
 /** A ledger that is open for appending records. The process must hold the lock of the ledger's directory. */
 export type LedgerFile = {
   header: LedgerHeader;
-  /** Writes and syncs a record. Concurrent calls run in order. After a failure, all calls fail. @throws CliError */
+  /**
+   * Writes and syncs a record. Records of concurrent calls are written in the order of the calls. Those that arrive
+   * during a sync are written and synced together after it. After a failure, all calls fail.
+   *
+   * @throws CliError
+   */
   append(record: LedgerRecord): Promise<void>;
+  /** Resolves when all records are synced. @throws CliError if an append has failed */
+  flush(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -88,14 +104,27 @@ export async function openLedger(
   const fail = (cause: unknown): never => {
     throw fileError('write', path, cause, 'fix the problem, then rerun the command to resume');
   };
+  let waiting: LedgerRecord[] = [];
+  let last: Promise<void> = Promise.resolve();
+  const write = async () => {
+    const records = waiting;
+    waiting = [];
+    const bytes = encodeRecords(records.length === 1 ? records : [{ kind: 'group', records }]);
+    await appendFile.append(bytes).catch(fail);
+  };
   return {
     header,
-    append: (record) => appendFile.append(encodeRecords([record])).then(() => {}, fail),
-    close: () => appendFile.close(),
+    append(record) {
+      waiting.push(record);
+      if (waiting.length === 1) last = last.then(write, write);
+      return last;
+    },
+    flush: () => last,
+    close: () => last.catch(() => {}).then(() => appendFile.close()),
   };
 }
 
-const encodeRecords = (records: readonly (LedgerHeader | LedgerRecord)[]): Buffer =>
+const encodeRecords = (records: readonly (LedgerHeader | LedgerLine)[]): Buffer =>
   Buffer.from(records.map((record) => `${stringifyJson(record)}\n`).join(''));
 
 function* encodeLedger({ header, entries, finishedAt }: Ledger): Generator<Buffer> {

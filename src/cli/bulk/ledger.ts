@@ -13,7 +13,8 @@ import { Instant, Sha256 } from '../../store/stored-json.ts';
  * The kinds of records are:
  *
  *   intent    written and synced before a request is sent. If this is the last record, the row may have been added. The
- *             row is sent again only with the same idempotency key (see `whyNotRepeatable` in plan.ts).
+ *             row is sent again only with the same idempotency key (see `whyNotRepeatable` in plan.ts). Several rows can
+ *             be in flight (see `maxInFlight` in schedule.ts), so a crash can leave several such rows.
  *   notSent   the request had no effect, for example because of the rate limit. The row counts as never sent.
  *   added     the service added the animal. The record contains the animal with its id.
  *   failed    the service rejected the row. The next run tries again.
@@ -24,8 +25,10 @@ import { Instant, Sha256 } from '../../store/stored-json.ts';
  * request is repeated with the same key after a crash. Only a rejection increases `failures`, which gives the row a new
  * key. `--restart` begins a new epoch without entries, so that all rows get new keys.
  *
- * Crashes. Every record is synced before the next one is written, so only the last line can be torn. A torn record is
- * ignored. If the torn record is an intent, nothing was sent. If it is a result, the intent before it still counts.
+ * Groups. Records that are written and synced together are one line with the kind `group`.
+ *
+ * Crashes. Every line is synced before the next one is written, so only the last line can be torn. A torn line is
+ * ignored. For each intent in it, nothing was sent. For each result in it, the intent before it still counts.
  *
  * Start of a run. The ledger is replaced atomically. The new file has a new header and the entries that are not too old
  * (see `dropOldEntries`).
@@ -96,12 +99,25 @@ export type LedgerRecord = z.infer<typeof LedgerRecord>;
 export type LedgerEntry = Exclude<LedgerRecord, { kind: 'finished' }>;
 export type EntryOf<Kind extends LedgerEntry['kind']> = Extract<LedgerEntry, { kind: Kind }>;
 
-const kinds: unknown[] = ['intent', 'notSent', 'added', 'failed', 'unknown', 'finished'];
+/** A line after the header. */
+export const LedgerLine = z.discriminatedUnion('kind', [
+  ...LedgerRecord.def.options,
+  z.object({ kind: z.literal('group'), records: z.array(LedgerRecord) }),
+]);
+
+export type LedgerLine = z.infer<typeof LedgerLine>;
+
+const kinds: unknown[] = ['intent', 'notSent', 'added', 'failed', 'unknown', 'finished', 'group'];
 
 /** Whether only a newer version of pets can have written a line. `value` is the parsed line. */
 export function isNewerVersion(value: unknown): boolean {
-  const { kind, version } = (value ?? {}) as { kind?: unknown; version?: unknown };
+  const { kind, version, records } = (value ?? {}) as {
+    kind?: unknown;
+    version?: unknown;
+    records?: unknown;
+  };
   if (kind === 'ledger') return Number(version) > LEDGER_VERSION;
+  if (kind === 'group' && Array.isArray(records)) return records.some(isNewerVersion);
   return typeof kind === 'string' && !kinds.includes(kind);
 }
 

@@ -17,8 +17,8 @@ import { type BulkRun, openRun } from './open-run.ts';
 import { countKind, type PlannedRow } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
 import { formatInstant, formatRows, reportGone, summarize, writeResults } from './report.ts';
+import { type Stop, toStopError } from './schedule.ts';
 import { pendingRows, sendRows } from './send.ts';
-import { type Stop, toStopError } from './stop.ts';
 
 export type BulkRequest = InputOptions & {
   dryRun?: boolean;
@@ -119,22 +119,28 @@ async function sendPending(
   } catch (error) {
     bar.end();
     reportStopped();
-    throw error instanceof CallError ? toRunError(error, resume) : error;
+    const open = countKind(plan.rows, 'intent');
+    throw error instanceof CallError ? toRunError(error, resume, open) : error;
   }
 }
 
-/** Converts the error of a request to an error of the run. `resume` is the hint that shows how to resume the run. */
-function toRunError(error: CallError, resume: string): unknown {
+/**
+ * Converts the error of a request to an error of the run. `resume` is the hint that shows how to resume the run. `open`
+ * is the number of rows whose outcome is open.
+ */
+function toRunError(error: CallError, resume: string, open: number): unknown {
   const { cause, connection } = error;
   if (cause instanceof OutcomeUnknownError) {
     // Replace the hint about --idempotency-key, because a rerun derives the idempotency key from the ledger.
     if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
-    return new CliError('interrupted; one row was being sent; it may or may not have been added', {
+    const [rows, it, row] =
+      open === 1 ? ['one row was', 'it', 'row is'] : [`${open} rows were`, 'they', 'rows are'];
+    return new CliError(`interrupted; ${rows} being sent; ${it} may or may not have been added`, {
       code: 'interrupted',
       mayHaveBeenAdded: true,
       hint: cause.supportsIdempotency
-        ? 'rerun the command to resume; the row is not added twice'
-        : 'rerun the command to resume; the row is not sent again but reported as unknown, because this service does not support idempotency keys',
+        ? `rerun the command to resume; the ${row} not added twice`
+        : `rerun the command to resume; the ${row} not sent again but reported as unknown, because this service does not support idempotency keys`,
     });
   }
   return error;

@@ -1,23 +1,13 @@
-import type { Client } from '../../client/client.ts';
-import { ApiFailure, InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
+import { ClientError, OutcomeUnknownError } from '../../client/errors.ts';
 import { type RateLimit, readRateLimit } from '../../client/rate-limit.ts';
-import type { Clock } from '../../contract/clock.ts';
-import { hashKey } from '../../store/keys/keys.ts';
-import { redactKey } from '../profiles/profile.ts';
-import { BEFORE_FIRST_ID, createHighestId, type HighestId } from './highest-id.ts';
-import { idempotencyKeyOf, type LedgerEntry } from './ledger.ts';
+import { BEFORE_FIRST_ID, createHighestId } from './highest-id.ts';
 import type { LedgerFile } from './ledger-file.ts';
-import { type PlannedRow, whyNotRepeatable } from './plan.ts';
-import { findStop, type Stop } from './stop.ts';
+import type { PlannedRow } from './plan.ts';
+import { findStop, latestQuota, maxInFlight, type RowResult, type Stop } from './schedule.ts';
+import { type RowContext, sendRow } from './send-row.ts';
 
-/** Only these statuses concern a single row. Any other failure would also affect the next rows. */
-const ROW_STATUSES: readonly number[] = [400, 409, 413, 415, 422];
-
-export type SendOptions = {
-  client: Client;
-  apiKey: string;
-  clock: Clock;
-  /** Called after each row, with the rate limit in the response, if there is one. */
+export type SendOptions = Omit<RowContext, 'file' | 'highestId' | 'onRefused'> & {
+  /** Called after each row, with the rate limit in the latest response, if it had one. */
   onSettled(quota?: RateLimit): void;
   /** Does not stop the run if its first rows are all rejected with the same error. */
   keepGoing: boolean;
@@ -28,7 +18,9 @@ export const pendingRows = (rows: readonly PlannedRow[]): PlannedRow[] =>
   rows.filter(({ entry }) => entry?.kind !== 'added' && entry?.kind !== 'unknown');
 
 /**
- * Sends rows one by one. Returns why the run has stopped before its last row; undefined if all rows have a result.
+ * Starts the rows in their order, with up to `maxInFlight` in flight at once. After a failure that does not concern a
+ * single row, starts no more rows, and waits for those in flight. Returns why the run has stopped before its last row;
+ * undefined if all rows have a result.
  *
  * @throws ClientError if a failure does not concern a single row, and CliError if the ledger cannot be written
  */
@@ -37,84 +29,67 @@ export async function sendRows(
   file: LedgerFile,
   options: SendOptions,
 ): Promise<Stop | undefined> {
+  const { client, clock, onSettled } = options;
   const highestId = createHighestId();
   // Before the first row, check the API key and find out whether the service supports idempotency keys.
-  const { value } = await options.client.call('listPets', { query: { limit: 1 } }, { background: true });
-  if (value.length === 0) highestId.add(BEFORE_FIRST_ID);
-  for (const [i, row] of rows.entries()) {
-    options.onSettled(await sendRow(row, file, { ...options, highestId }));
-    const stop = findStop(rows, i + 1, options);
-    if (stop) return stop;
-  }
-  return undefined;
-}
+  const first = await client.call('listPets', { query: { limit: 1 } }, { background: true });
+  if (first.value.length === 0) highestId.add(BEFORE_FIRST_ID);
+  let quota = readRateLimit(first.headers, clock.now());
+  let hasAdded = false;
+  let wasRefused = false;
+  const context: RowContext = { ...options, file, highestId, onRefused: () => (wasRefused = true) };
+  const inFlight = new Set<Promise<void>>();
+  const failures: { index: number; error: unknown }[] = [];
+  /** The results of the first rows, without a gap. */
+  const results: RowResult[] = [];
+  /** The results of later rows, by the index of the row. */
+  const later = new Map<number, RowResult>();
+  let stop: Stop | undefined;
 
-/** The response with which the service rejected the row of a request; undefined if the request failed otherwise. */
-function rejectionIn(error: unknown): ApiFailure | undefined {
-  const cause = error instanceof OutcomeUnknownError ? error.cause : error;
-  return cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status) ? cause : undefined;
-}
-
-async function sendRow(
-  row: PlannedRow,
-  file: LedgerFile,
-  { client, apiKey, clock, highestId: highest }: SendOptions & { highestId: HighestId },
-): Promise<RateLimit | undefined> {
-  const { hash, n, line, entry: before } = row;
-  const { failures, idempotencyKey: storedKey } = before ?? {};
-  // Set if an earlier run sent the row and the service may have added it.
-  const open = before?.kind === 'intent' ? before : undefined;
-  const highestId = open ? open.highestId : highest.current();
-  const base = () => ({ hash, n, line, at: new Date(clock.now()).toISOString(), failures, highestId });
-  const record = async (entry: LedgerEntry) => {
-    await file.append(entry);
-    row.entry = entry;
-  };
-  const settleAsUnknown = (text: string) =>
-    record({ kind: 'unknown', ...base(), idempotencyKey: storedKey, message: redactKey(text, apiKey) });
-  const apiKeyHash = hashKey(apiKey);
-  const honoursKeys = client.supportsIdempotency();
-  const why = open && whyNotRepeatable(open, { now: clock.now(), apiKeyHash, honoursKeys });
-  if (open && why !== undefined) {
-    await settleAsUnknown(`sent at ${open.at} without a response; not sent again because ${why}`);
-    return undefined;
-  }
-  const sendLog = {
-    // A row whose outcome is open keeps the time and the API key of its first attempt.
-    intent: () => record(open ?? { kind: 'intent', ...base(), apiKeyHash }),
-    notSent: async () => {
-      if (!open) await record({ kind: 'notSent', ...base() });
-    },
-  };
-  try {
-    const idempotencyKey = idempotencyKeyOf(file.header, row, before);
-    const options = { idempotencyKey, background: true, sendLog };
-    const { value, headers } = await client.call('createPet', { body: row.pet }, options);
-    highest.add(value.id);
-    await record({ kind: 'added', ...base(), pet: value });
-    return readRateLimit(headers, clock.now());
-  } catch (error) {
-    const rejection = rejectionIn(error);
-    if (rejection !== undefined) {
-      const { status, code = `http_${status}`, message } = rejection;
-      if (open)
-        await settleAsUnknown(`sent at ${open.at} without a response; sent again and rejected: ${message}`);
-      else if (error instanceof OutcomeUnknownError)
-        await settleAsUnknown(
-          `no response shows whether the animal was added; the last attempt was rejected: ${message}`,
-        );
-      else {
-        const failure = { code: redactKey(code, apiKey), message: redactKey(message, apiKey), status };
-        await record({ kind: 'failed', ...base(), failures: (failures ?? 0) + 1, error: failure });
-      }
-      return undefined;
+  async function send(row: PlannedRow, index: number): Promise<void> {
+    try {
+      const { result, received } = await sendRow(row, context);
+      quota = latestQuota(quota, received);
+      hasAdded ||= result.kind === 'added';
+      later.set(index, result);
+      onSettled(quota);
+    } catch (error) {
+      failures.push({ index, error });
     }
-    // With idempotency keys, the next run sends the row again. Without idempotency keys, no run may send it again.
-    if (!(error instanceof OutcomeUnknownError) || error.supportsIdempotency) throw error;
-    if (!(error.cause instanceof InterruptedError))
-      await settleAsUnknown(
-        `outcome unknown: ${error.cause instanceof Error ? error.cause.message : error.cause}`,
-      );
-    throw error;
   }
+  const mayStart = () => {
+    const conditions = { supportsIdempotency: client.supportsIdempotency(), quota, hasAdded, wasRefused };
+    return failures.length === 0 && !stop && inFlight.size < maxInFlight(conditions);
+  };
+
+  for (let next = 0; ; ) {
+    while (next < rows.length && mayStart()) {
+      const sending = send(rows[next] as PlannedRow, next).finally(() => inFlight.delete(sending));
+      inFlight.add(sending);
+      next++;
+    }
+    if (inFlight.size === 0) break;
+    await Promise.race(inFlight);
+    for (let result = later.get(results.length); result; result = later.get(results.length)) {
+      later.delete(results.length);
+      results.push(result);
+      stop ??= findStop(results, rows.length, options);
+    }
+  }
+  await file.flush();
+  if (failures.length > 0) throw gravest(failures);
+  return stop;
+}
+
+/**
+ * The error to report: an error of the ledger, or else one after which a row may have been added, or else that of the
+ * first row.
+ */
+function gravest(failures: readonly { index: number; error: unknown }[]): unknown {
+  const errors = failures.toSorted((a, b) => a.index - b.index).map(({ error }) => error);
+  return (
+    errors.find((error) => !(error instanceof ClientError)) ??
+    errors.find((error) => error instanceof OutcomeUnknownError) ??
+    errors[0]
+  );
 }

@@ -1,0 +1,95 @@
+import type { RateLimit } from '../../client/rate-limit.ts';
+import { CliError } from '../errors/errors.ts';
+
+/** What the result of a row means for the rows after it. `text` is the error of a row that was rejected or lost. */
+export type RowResult = { kind: 'added' | 'rejected' | 'lost' | 'other'; text?: string };
+
+/** Why a run stops although it could send each of its rows. `text` is the error of the last row. */
+export type Stop = { reason: 'rejected' | 'lost'; text: string };
+
+/** If this many rows at the start of a run are rejected with the same error, the other rows have the same problem. */
+const SAME_REJECTIONS = 20;
+/** If the responses to this many rows in a row are lost, the service or the network has a problem. */
+const LOST_IN_A_ROW = 5;
+const MAX_IN_FLIGHT = 8;
+
+/** What decides how many rows may be in flight at once. */
+export type Conditions = {
+  supportsIdempotency: boolean;
+  /** The rate limit; undefined if the service does not report it. */
+  quota: RateLimit | undefined;
+  /** Whether this run has added a row. */
+  hasAdded: boolean;
+  /** Whether an attempt of this run was refused because of the rate limit, or could not be sent. */
+  wasRefused: boolean;
+};
+
+/**
+ * How many rows may be in flight at once. Rows are sent one by one
+ *
+ * - if the service does not support idempotency keys, because after a crash every row in flight stays unknown
+ * - if the service does not report its rate limit, or has refused a request that this limit allowed, because parallel
+ *   requests could then get a 429 that single requests would not get
+ * - until a row is added, because the first row often fails for a reason that concerns all rows.
+ *
+ * Otherwise, up to half of the remaining requests may be in flight. The other half is for retries, for other processes,
+ * and for requests in flight, which the latest response may not have counted.
+ */
+export function maxInFlight({ supportsIdempotency, quota, hasAdded, wasRefused }: Conditions): number {
+  if (!supportsIdempotency || quota === undefined || !hasAdded || wasRefused) return 1;
+  return Math.max(1, Math.min(MAX_IN_FLIGHT, Math.floor(quota.remaining / 2)));
+}
+
+/** Two ends of a window that differ by at most this are the same. A service may report it in whole seconds from now. */
+const SAME_WINDOW_MS = 1_000;
+
+/**
+ * The rate limit after a response. Responses can arrive in another order than that in which they were counted, so the
+ * lowest number within a window counts.
+ */
+export function latestQuota(
+  known: RateLimit | undefined,
+  received: RateLimit | undefined,
+): RateLimit | undefined {
+  if (!known || !received) return received ?? known;
+  const isSameWindow = received.reset - known.reset <= SAME_WINDOW_MS;
+  return isSameWindow && known.remaining < received.remaining ? known : received;
+}
+
+/** Decides whether to stop, after each of the `total` rows of a run. `results` are in the order of the rows. */
+export function findStop(
+  results: readonly RowResult[],
+  total: number,
+  { keepGoing }: { keepGoing: boolean },
+): Stop | undefined {
+  const last = results.at(-1);
+  if (last?.text === undefined || results.length === total) return undefined;
+  const { text } = last;
+  const isRejected = (each: RowResult) => each.kind === 'rejected' && each.text === text;
+  if (!keepGoing && results.length === SAME_REJECTIONS && results.every(isRejected))
+    return { reason: 'rejected', text };
+  const isLost =
+    results.length >= LOST_IN_A_ROW && results.slice(-LOST_IN_A_ROW).every(({ kind }) => kind === 'lost');
+  return isLost ? { reason: 'lost', text } : undefined;
+}
+
+/** `command` is the command line of the run, with `--keep-going`. */
+export function toStopError({ reason, text }: Stop, command: string): CliError {
+  if (reason === 'rejected') {
+    return new CliError(
+      `stopped, because the first ${SAME_REJECTIONS} rows were rejected with the same error: ${text}`,
+      {
+        code: 'some_failed',
+        hint: `fix the problem and rerun the command; to send the other rows anyway: ${command}`,
+      },
+    );
+  }
+  return new CliError(
+    `stopped, because the outcome of ${LOST_IN_A_ROW} rows in a row is unknown; they may or may not have been added: ${text}`,
+    {
+      code: 'outcome_unknown',
+      mayHaveBeenAdded: true,
+      hint: 'when the service works again, rerun the command to send the other rows; to check these rows: pets list --all',
+    },
+  );
+}
