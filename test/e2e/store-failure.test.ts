@@ -65,7 +65,7 @@ describe.skipIf(process.platform === 'win32')('a store whose files cannot grow',
 
     const list = '"$NODE" "$PETS" list --all --ndjson';
     const listed = await machine.shell(`pets serve --data "${data}" --quiet -- ${list}`);
-    expect(listed.stderr).not.toContain('removed');
+    expect(listed.stderr).not.toContain('saved in');
     const ids = listed.stdout
       .trim()
       .split('\n')

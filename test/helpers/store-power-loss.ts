@@ -157,7 +157,7 @@ class Simulation {
           throw new LockError('no socket', 'simulated', { cause: errno('ENOSPC') });
         },
         onWarning: (message) => {
-          if (message.startsWith('removed the last')) this.counts.torn++;
+          if (message.includes(' bytes saved in ')) this.counts.torn++;
           if (message.endsWith('can be written again')) this.#isSynced = true;
           // Before the store is open, this warning means that it can only be read.
           if (message.includes('can only be read until') && !isOpen) {

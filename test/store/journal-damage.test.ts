@@ -7,7 +7,7 @@ import { writeFully } from '../../src/system/files.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
-import { interceptFiles } from '../helpers/store-faults.ts';
+import { errno, interceptFiles } from '../helpers/store-faults.ts';
 import {
   animal,
   idempotency,
@@ -59,34 +59,93 @@ const cut = (bytes: Buffer, from: number, to: number) =>
 const insert = (bytes: Buffer, at: number, more: Buffer | string) =>
   Buffer.concat([bytes.subarray(0, at), Buffer.from(more), bytes.subarray(at)]);
 
-describe('a torn write at the end', () => {
-  it.each<[string, (bytes: Buffer, last: number) => Buffer]>([
-    ['all but one byte of the record', (bytes) => bytes.subarray(0, -2)],
-    ['half of the record', (bytes, last) => bytes.subarray(0, (last + bytes.length) >> 1)],
-    ['one byte of the record', (bytes, last) => bytes.subarray(0, last + 1)],
-    ['a record with a changed byte', (bytes, last) => flipBit(bytes, last + 40)],
-    ['a record with a changed checksum', (bytes, last) => flipBit(bytes, last + 10)],
-    ['zeros instead of the record', (bytes, last) => Buffer.from(bytes).fill(0, last)],
-    ['zeros at its start', (bytes, last) => Buffer.from(bytes).fill(0, last, last + 30)],
-    ['zeros at its end', (bytes) => Buffer.from(bytes).fill(0, bytes.length - 30)],
-    ['megabytes of zeros', (bytes, last) => insert(bytes.subarray(0, last), last, Buffer.alloc(40_000_000))],
-    ['two invalid lines', (bytes, last) => insert(flipBit(bytes, last + 40), bytes.length, '{"crc":"x\n')],
-    ['a newline', (bytes, last) => insert(bytes.subarray(0, last), last, '\n')],
-  ])('is truncated with a warning, and kept in a backup: %s', async (_, tear) => {
+describe('a last line that is not valid', () => {
+  /** `nextId` is 4 if the damaged bytes still contain the id 3. */
+  it.each<[string, nextId: number, (bytes: Buffer, last: number) => Buffer]>([
+    ['all but one byte of the record', 4, (bytes) => bytes.subarray(0, -2)],
+    ['half of the record', 3, (bytes, last) => bytes.subarray(0, (last + bytes.length) >> 1)],
+    ['one byte of the record', 3, (bytes, last) => bytes.subarray(0, last + 1)],
+    ['a record with a changed byte', 4, (bytes, last) => flipBit(bytes, last + 40)],
+    ['a record with a changed checksum', 4, (bytes, last) => flipBit(bytes, last + 10)],
+    ['a record with a changed name', 4, (bytes) => flipBit(bytes, bytes.indexOf('n3'))],
+    ['zeros instead of the record', 3, (bytes, last) => Buffer.from(bytes).fill(0, last)],
+    ['zeros at its start', 4, (bytes, last) => Buffer.from(bytes).fill(0, last, last + 30)],
+    ['zeros at its end', 4, (bytes) => Buffer.from(bytes).fill(0, bytes.length - 30)],
+    [
+      'megabytes of zeros',
+      3,
+      (bytes, last) => insert(bytes.subarray(0, last), last, Buffer.alloc(40_000_000)),
+    ],
+    ['two invalid lines', 4, (bytes, last) => insert(flipBit(bytes, last + 40), bytes.length, '{"crc":"x\n')],
+    ['a newline', 3, (bytes, last) => insert(bytes.subarray(0, last), last, '\n')],
+    [
+      'an id at the boundary of two reads',
+      4,
+      (bytes, last) => insert(bytes.subarray(0, last), last, `${' '.repeat(2 ** 16 - 6)}{"id":3,`),
+    ],
+  ])('is removed with a warning, kept in a backup, and its ids are not issued again: %s', async (...row) => {
+    const [, nextId, damage] = row;
     const { bytes, starts } = await sampleJournal(3);
     const last = starts[3] ?? 0;
-    const torn = tear(bytes, last);
-    const { directory, path, warnings, pets, added, error } = await openJournal(torn);
+    const damaged = damage(bytes, last);
+    const { directory, path, warnings, pets, added, error } = await openJournal(damaged);
     expect(error).toBeUndefined();
     expect(pets).toHaveLength(2);
-    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":3,') });
+    expect(added).toMatchObject({ pet: expect.stringContaining(`{"id":${nextId},`) });
     const backup = join(directory, `journal.torn-${last}`);
     expect(warnings).toEqual([expect.stringContaining(`byte ${last}`)]);
-    expect(warnings[0]).toContain(backup);
-    expect((await readFile(backup)).equals(torn.subarray(last))).toBe(true);
+    expect(warnings[0]).toContain('torn write or a later change');
+    expect(warnings[0]).toContain(`${damaged.length - last} bytes saved in ${backup}`);
+    expect((await readFile(backup)).equals(damaged.subarray(last))).toBe(true);
     const kept = await readFile(path);
     expect(kept.subarray(0, last)).toEqual(bytes.subarray(0, last));
-    expect((await openJournal(kept)).pets).toHaveLength(3);
+    const again = await openJournal(kept);
+    expect(again.pets).toHaveLength(3);
+    expect(again.warnings).toEqual([]);
+  });
+
+  it('does not free its ids if nothing is added before the next start', async () => {
+    const { bytes, starts } = await sampleJournal(3);
+    const directory = await temporaryDirectory();
+    await writeFile(join(directory, 'journal.ndjson'), flipBit(bytes, (starts[3] ?? 0) + 10));
+    for (let start = 0; start < 2; start++) {
+      await (await openJournalStore({ directory, clock: manualClock(), lock: noLock })).close();
+    }
+    const { added } = await openJournal(await readFile(join(directory, 'journal.ndjson')));
+    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":4,') });
+  });
+
+  it('does not free its ids if the process is killed just after it was removed', async () => {
+    const { bytes, starts } = await sampleJournal(3);
+    const last = starts[3] ?? 0;
+    const directory = await temporaryDirectory();
+    await writeFile(join(directory, `journal.torn-${last}`), bytes.subarray(last));
+    const { added } = await openJournal(bytes.subarray(0, last), directory);
+    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":4,') });
+  });
+
+  it('is saved only once if the start fails afterwards, and leaves no partial copy', async () => {
+    const { bytes, starts } = await sampleJournal(3);
+    const directory = await temporaryDirectory();
+    const path = join(directory, 'journal.ndjson');
+    await writeFile(path, bytes.subarray(0, -5));
+    const names = async () => (await readdir(directory)).sort();
+    for (const [call, code, expected] of [
+      ['write', 'ENOSPC', []],
+      ['datasync', 'EIO', []],
+      ['rename', 'EIO', []],
+      ['truncate', 'EIO', [`journal.torn-${starts[3]}`]],
+      ['truncate', 'ENOSPC', [`journal.torn-${starts[3]}`]],
+      ['truncate', 'EIO', [`journal.torn-${starts[3]}`]],
+    ] as const) {
+      const files = interceptFiles((name) => {
+        if (name === call) throw errno(code);
+      });
+      const store = await openJournalStore({ directory, lock: noLock, files }).catch(() => undefined);
+      await store?.close();
+      expect(await names(), call).toEqual(['journal.ndjson', ...expected]);
+    }
+    await (await openJournalStore({ directory, lock: noLock })).close();
   });
 
   it('never overwrites an earlier backup', async () => {

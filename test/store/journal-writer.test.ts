@@ -14,7 +14,7 @@ it('leaves no empty batch if an idempotency key cannot be reserved', async () =>
   const directory = await temporaryDirectory();
   await (await openJournalStore({ directory })).close();
   const journal = await readJournal(realFileSystem, directory, Date.now());
-  const file = await openForAppending(realFileSystem, directory, journal, () => {});
+  const file = await openForAppending(realFileSystem, directory, journal, Date.now(), () => {});
   const writer = new JournalWriter(journal, file, manualClock(), (error) => error as Error);
   journal.contents.keys.reserve = () => {
     throw new RangeError('Array buffer allocation failed');

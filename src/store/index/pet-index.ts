@@ -43,10 +43,6 @@ export class PetIndex {
     return this.#table.size;
   }
 
-  get lastId(): bigint | undefined {
-    return this.size === 0 ? undefined : this.#idAt(this.size - 1);
-  }
-
   /** Adds animals with higher ids than all others. With `mayTake`, the buffer of `pets` can become part of the index. */
   append(pets: PackedPets, mayTake = false): TextPlacement {
     const end = pets.ends[pets.count - 1] ?? pets.start;

@@ -76,7 +76,7 @@ export class JournalAccess {
    * @throws if that is not possible now
    */
   async makeWritable(): Promise<AppendFile> {
-    const { files, directory, onWarning } = this.#settings;
+    const { files, directory, clock, onWarning } = this.#settings;
     if (!this.#lock) {
       const { journal, lock } = await lockAndRead(this.#settings);
       this.#lock = lock;
@@ -85,8 +85,10 @@ export class JournalAccess {
       }
       this.journal = journal;
       if (this.#url !== undefined) lock.announce(this.#url);
+    } else if (this.journal.isStale) {
+      this.journal = await readJournal(files, directory, clock.now());
     }
-    this.file = await openForAppending(files, directory, this.journal, onWarning);
+    this.file = await openForAppending(files, directory, this.journal, clock.now(), onWarning);
     return this.file;
   }
 

@@ -12,6 +12,8 @@ export type Contents = {
   orders: OrderJson[];
   /** The sequence number of the last record. */
   seq: number;
+  /** The last id that was issued, also if its animal was lost in a damaged line; -Infinity if there is none. */
+  lastId: number | bigint;
   /** The id of the first animal in the last record that has animals. */
   lastBatchId: number | bigint;
 };
@@ -26,11 +28,11 @@ export class JournalReducer {
     keys: new IdempotencyIndex(),
     orders: [],
     seq: 0,
+    lastId: Number.NEGATIVE_INFINITY,
     lastBatchId: Number.POSITIVE_INFINITY,
   };
   #now: number;
   #parser = new RecordParser();
-  #lastId: number | bigint = Number.NEGATIVE_INFINITY;
 
   constructor(now: number) {
     this.#now = now;
@@ -53,7 +55,9 @@ export class JournalReducer {
     // Add the earlier animals first. Copy them, because the caller continues to use their buffer.
     this.commit(false);
     this.#append(record, false);
-    if (record.order !== undefined) this.contents.orders.push(record.order);
+    const { order, lastId } = record;
+    if (order !== undefined) this.contents.orders.push(order);
+    if (lastId !== undefined && lastId > this.contents.lastId) this.contents.lastId = lastId;
     return undefined;
   }
 
@@ -75,9 +79,9 @@ export class JournalReducer {
     if (first < count) contents.lastBatchId = ids[first] ?? 0;
     for (let i = first; i < count; i++) {
       const id = ids[i] ?? 0;
-      if (id <= this.#lastId)
-        return { reason: `animal ${id} comes after animal ${this.#lastId}, but ids must ascend` };
-      this.#lastId = id;
+      if (id <= contents.lastId)
+        return { reason: `animal ${id} comes after animal ${contents.lastId}, but ids must ascend` };
+      contents.lastId = id;
     }
     return undefined;
   }

@@ -16,12 +16,14 @@ import { checksum } from './checksum.ts';
  *   {"crc":"1c291ca3","seq":0,"format":1,"id":"…","secret":"…","created":"2026-11-20T00:00:00.000Z"}
  *   {"crc":"…","seq":1,"at":1795132800000,"pets":[{"id":1,…},{"id":2,…}],"keys":[{"pet":0,"key":"…","body":"…"}]}
  *   {"crc":"…","seq":2,"at":1795132800000,"order":{…}}
+ *   {"crc":"…","seq":3,"at":1795132800000,"lastId":7}
  *
  * `at` is in milliseconds since 1970. An entry of `keys` is the idempotency key with which `pets[pet]` was created:
- * `key` and `body` are the two halves of its fingerprint. The text of that animal is the response to a replay.
+ * `key` and `body` are the two halves of its fingerprint. The text of that animal is the response to a replay. `lastId` is
+ * the last id of a damaged line that was removed: ids up to it are not issued again.
  *
  * A later version may add fields to any of these lines; older versions ignore them. It may also add records with
- * another field in place of `pets` and `order`; older versions refuse to read these.
+ * another field in place of `pets`, `order` and `lastId`; older versions refuse to read these.
  */
 
 const FORMAT = 1;
@@ -125,6 +127,10 @@ export function encodeBatch(seq: number, at: number, entries: readonly PetEntry[
 
 export function encodeOrder(seq: number, at: number, order: OrderJson): Buffer {
   return withChecksum(`"seq":${seq},"at":${at},"order":${order}}`);
+}
+
+export function encodeLastId(seq: number, at: number, lastId: bigint): Buffer {
+  return withChecksum(`"seq":${seq},"at":${at},"lastId":${lastId}}`);
 }
 
 /**

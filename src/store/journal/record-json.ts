@@ -15,21 +15,26 @@ const AnyRecord = z.object({
   pets: z.optional(z.array(z.unknown()).check(z.minLength(1))),
   order: z.optional(z.unknown()),
   keys: z.optional(z.array(StoredKey)),
+  lastId: z.optional(int64),
 });
 
-/** A parsed record, with animals or an order. */
-export type JournalRecord = PackedBatch & { seq: number; order: OrderJson | undefined };
+/** A parsed record, with animals, an order, or the last id of a removed line. */
+export type JournalRecord = PackedBatch & {
+  seq: number;
+  order: OrderJson | undefined;
+  lastId: bigint | undefined;
+};
 
 /**
  * Parses a record in any valid JSON notation. The record may have unknown fields. Animals keep their unknown fields.
  *
- * @returns `unknown_kind` for a record with neither `pets` nor `order`, undefined if the record is not valid
+ * @returns `unknown_kind` for a record with none of `pets`, `order` and `lastId`, undefined if the record is not valid
  */
 export function parseRecordJson(text: string): JournalRecord | 'unknown_kind' | undefined {
   const { data: record } = AnyRecord.safeParse(tryParseJson(text));
   if (!record) return undefined;
-  const { seq, at, pets, order, keys = [] } = record;
-  if (pets === undefined && order === undefined) return 'unknown_kind';
+  const { seq, at, pets, order, lastId, keys = [] } = record;
+  if (pets === undefined && order === undefined && lastId === undefined) return 'unknown_kind';
   const entries: PetEntry[] = [];
   for (const pet of pets ?? []) {
     const { data } = StoredPet.safeParse(pet);
@@ -47,5 +52,6 @@ export function parseRecordJson(text: string): JournalRecord | 'unknown_kind' | 
       words: keys.flatMap(({ key, body }) => wordsOfHex(key + body)),
     },
     order: order === undefined ? undefined : stringifyJson(order),
+    lastId,
   };
 }

@@ -1,4 +1,5 @@
 import { basename, dirname, join } from 'node:path';
+import { INT64_MAX } from '../../contract/int64.ts';
 import { type FileSystem, isMissing, type OpenFile } from '../../system/file-system.ts';
 import { readFully, replaceFile, withFile, writeFully } from '../../system/files.ts';
 import { NEWLINE } from './record-format.ts';
@@ -6,26 +7,72 @@ import type { Replayed } from './replay-journal.ts';
 
 const COPY_BYTES = 2 ** 16;
 
+const ID = /\{"id":(-?\d{1,19}),/g;
+/** An animal's text up to its id, as `ID` matches it, is shorter than this. */
+const MAX_ID_BYTES = 32;
+
+/** The names of backups of the bytes from `start` on: `journal.torn-100`, `journal.torn-100-2` and so on. */
+function* backupNames(path: string, start: number): Generator<string> {
+  const name = join(dirname(path), `${basename(path, '.ndjson')}.torn-${start}`);
+  yield name;
+  for (let count = 2; ; count++) yield `${name}-${count}`;
+}
+
 /**
- * Truncates the journal after its last valid record, if other bytes are there, and keeps those bytes in a backup file.
- * Does not sync the journal.
+ * Saves the bytes from `start` to `size` of the journal in a new file. An earlier start that failed afterwards may have
+ * made the same copy, which is then used.
  *
- * @returns a warning; undefined if there was nothing to truncate
+ * @returns the path of the copy
  */
-export async function truncateTornTail(
+export async function saveTail(
   fileSystem: FileSystem,
   path: string,
   file: OpenFile,
-  { end }: Replayed,
+  start: number,
   size: number,
-): Promise<string | undefined> {
-  if (end === size) return undefined;
-  const backup = await backUpTail(fileSystem, path, file, end, size);
-  await file.truncate(end);
-  return (
-    `removed the last ${size - end} bytes of ${path} (from byte ${end}), which are not a valid record: a torn write or a ` +
-    `later change; ${size - end} bytes saved in ${backup}`
-  );
+): Promise<string> {
+  for (const backup of backupNames(path, start)) {
+    const isCopy = await hasBytes(fileSystem, backup, readParts(file, start, size), size - start);
+    if (isCopy === false) continue;
+    if (isCopy) await fileSystem.syncDirectory(dirname(path));
+    else await replaceFile(fileSystem, backup, readParts(file, start, size));
+    return backup;
+  }
+  throw new Error('unreachable');
+}
+
+/**
+ * The largest id of an animal in the copies that `saveTail` has made of the bytes from `start` on. Undefined if they
+ * contain no id.
+ */
+export async function lastSavedId(
+  fileSystem: FileSystem,
+  path: string,
+  start: number,
+): Promise<bigint | undefined> {
+  let lastId: bigint | undefined;
+  for (const backup of backupNames(path, start)) {
+    const found = await ifExists(fileSystem, backup, async (file) => ({
+      id: await findLastId(readParts(file, 0, Number.POSITIVE_INFINITY)),
+    }));
+    if (!found) break;
+    if (found.id !== undefined && (lastId === undefined || found.id > lastId)) lastId = found.id;
+  }
+  return lastId;
+}
+
+async function findLastId(parts: AsyncIterable<Buffer>): Promise<bigint | undefined> {
+  let lastId: bigint | undefined;
+  let rest = '';
+  for await (const part of parts) {
+    const text = rest + part.toString('latin1');
+    for (const [, digits = ''] of text.matchAll(ID)) {
+      const id = BigInt(digits);
+      if (id <= INT64_MAX && (lastId === undefined || id > lastId)) lastId = id;
+    }
+    rest = text.slice(-MAX_ID_BYTES);
+  }
+  return lastId;
 }
 
 /**
@@ -43,47 +90,28 @@ export async function resyncLast(file: OpenFile, { last, end, lacksNewline }: Re
   return last + line.length;
 }
 
-/**
- * Copies the end of the file to a new file, with a number appended to its name if the name is taken. An earlier start
- * that failed afterwards may have made the same copy, which is then used.
- */
-async function backUpTail(
-  fileSystem: FileSystem,
-  path: string,
-  file: OpenFile,
-  start: number,
-  size: number,
-): Promise<string> {
-  const name = join(dirname(path), `${basename(path, '.ndjson')}.torn-${start}`);
-  for (let count = 1; ; count++) {
-    const backup = count === 1 ? name : `${name}-${count}`;
-    const existing = await isCopy(fileSystem, backup, readParts(file, start, size), size - start);
-    if (existing === false) continue;
-    if (existing) await fileSystem.syncDirectory(dirname(path));
-    else await replaceFile(fileSystem, backup, readParts(file, start, size));
-    return backup;
-  }
-}
-
 /** Whether a file consists of these bytes. Undefined if there is no such file. */
-async function isCopy(
+const hasBytes = (fileSystem: FileSystem, path: string, parts: AsyncIterable<Buffer>, size: number) =>
+  ifExists(fileSystem, path, async (file) => {
+    if ((await file.stat()).size !== size) return false;
+    let position = 0;
+    for await (const part of parts) {
+      const bytes = Buffer.alloc(part.length);
+      await readFully(file, bytes, position);
+      if (!bytes.equals(part)) return false;
+      position += part.length;
+    }
+    return true;
+  });
+
+/** Calls `use` with a file. Undefined if it does not exist. */
+async function ifExists<T>(
   fileSystem: FileSystem,
   path: string,
-  parts: AsyncIterable<Buffer>,
-  size: number,
-): Promise<boolean | undefined> {
+  use: (file: OpenFile) => Promise<T>,
+): Promise<T | undefined> {
   try {
-    return await withFile(await fileSystem.open(path, 'read'), async (copy) => {
-      if ((await copy.stat()).size !== size) return false;
-      let position = 0;
-      for await (const part of parts) {
-        const bytes = Buffer.alloc(part.length);
-        await readFully(copy, bytes, position);
-        if (!bytes.equals(part)) return false;
-        position += part.length;
-      }
-      return true;
-    });
+    return await withFile(await fileSystem.open(path, 'read'), use);
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;
@@ -91,10 +119,10 @@ async function isCopy(
 }
 
 /** Reads the bytes from `start` to `end`. Each part is valid until the next one is read. */
-async function* readParts(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
+export async function* readParts(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(COPY_BYTES);
   for (let position = start; position < end; ) {
-    const read = await readFully(file, buffer, position);
+    const read = await readFully(file, buffer.subarray(0, Math.min(COPY_BYTES, end - position)), position);
     if (read === 0) return;
     yield buffer.subarray(0, read);
     position += read;
