@@ -8,6 +8,7 @@ import {
   seconds,
 } from '../../src/cli/program/parsers.ts';
 import { PetStatus } from '../../src/contract/schemas.ts';
+import { freshMachine } from '../helpers/pets.ts';
 
 const INT64_MAX = '9223372036854775807';
 const INT64_MIN = '-9223372036854775808';
@@ -69,4 +70,11 @@ test.each([
   [['list'], { color: 'auto' }],
 ])('pre-parsed flags of %j', (argv, expected) => {
   expect(preParseFlags(argv)).toMatchObject(expected);
+});
+
+test('a name that is not UTF-8 is refused, because Node cannot pass it on unchanged', async () => {
+  const machine = await freshMachine();
+  const { code, stdout, stderr } = await machine.shell(`pets add "$(printf 'Zo\\353')" --category 3`);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain('error: the name is not UTF-8 text');
 });
