@@ -109,6 +109,7 @@ export async function startService(options: ServiceOptions) {
       host,
       port,
       limits: options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections },
+      onRefused: metrics?.countRefusedConnection,
     });
     const url = listening.origin + API_PREFIX;
     store.announce(url);

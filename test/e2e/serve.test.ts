@@ -185,6 +185,22 @@ test('--log prints each request to stderr; without it none is printed', async ()
   }
 });
 
+test('--log contains no API key that a client sends as a request id or in a URL', async () => {
+  const machine = await freshMachine();
+  const fixed = 'my-own-key-0123456789';
+  for (const env of [{}, { PETS_SERVE_KEY: fixed }]) {
+    const program = machine.startProgram(['serve', '--ephemeral', '--log', '--json', '--port', '0'], { env });
+    const { url, key = fixed } = JSON.parse(await program.firstLine());
+    const headers = { Authorization: `Bearer ${key}`, 'X-Request-Id': key };
+    const { status } = await fetch(`${url}/pets?key=${key}`, { headers });
+    expect(status).toBe(200);
+    program.raise('SIGTERM');
+    await program.ended;
+    expect(program.stderr()).toContain('/v1/pets?key=');
+    expect(program.stderr()).not.toContain(key);
+  }
+});
+
 test("profile local is not changed while the other store's service responds, and then replaced", async () => {
   const machine = await freshMachine();
   const first = await serveCommand(machine, ['--data', join(machine.home, 'a')]);

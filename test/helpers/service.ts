@@ -42,14 +42,16 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
     response.setHeader('Date', new Date(clock.now()).toUTCString());
     return app.handle(request, response);
   };
-  const listening = await listen({ ...app, handle }, { host: '127.0.0.1', port: 0, limits });
+  let refusedConnections = 0;
+  const onRefused = () => void refusedConnections++;
+  const listening = await listen({ ...app, handle }, { host: '127.0.0.1', port: 0, limits, onRefused });
   onTestFinished(() => listening.stop(0));
   const call = (path: string, init: RequestInit = {}) =>
     fetch(listening.origin + path, {
       ...init,
       headers: { Authorization: `Bearer ${KEY}`, 'Content-Type': 'application/json', ...init.headers },
     });
-  return { clock, store, errors, accessLog, listening, call };
+  return { refusedConnections: () => refusedConnections, clock, store, errors, accessLog, listening, call };
 }
 
 /** The options of `call` for a creation. */

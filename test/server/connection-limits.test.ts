@@ -122,11 +122,12 @@ describe('a connection above the limit', () => {
   });
 
   test('is closed without a response if hundreds are being refused', async () => {
-    const { listening, accessLog } = await startFull({ refusalTimeout: 60_000 });
+    const { listening, accessLog, refusedConnections } = await startFull({ refusalTimeout: 60_000 });
     const sockets = Array.from({ length: 300 }, () => connectTo(listening.port));
     const closes = sockets.map(closed);
     await Promise.race(closes);
     expect(accessLog).toEqual([]);
+    expect(refusedConnections()).toBeGreaterThan(256);
     for (const socket of sockets) socket.destroy();
     await Promise.all(closes);
   });

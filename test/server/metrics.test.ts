@@ -1,7 +1,10 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { isOnlyLocal } from '../../src/server/metrics/metrics.ts';
 import { parseMetrics } from '../helpers/prometheus.ts';
+import { connectTo, sendRaw } from '../helpers/raw-client.ts';
+import { get } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create } from '../helpers/service.ts';
 
@@ -59,6 +62,17 @@ describe('GET /metrics', () => {
     expect(others['pets_banned_keys']).toEqual({ type: 'gauge', samples: { '': 1 } });
     clock.advance(1_000);
     expect((await metrics())['pets_banned_keys']?.samples).toEqual({ '': 0 });
+  });
+
+  test('counts refused connections', async () => {
+    const { metrics, port } = await startWithMetrics({ maxConnections: 1 });
+    const served = connectTo(port());
+    await once(served, 'connect');
+    for (let i = 0; i < 3; i++) expect((await sendRaw(port(), get('/v1/pets')))[0]?.status).toBe(503);
+    served.destroy();
+    // The requests of this test are refused, too, until the service has noticed that the connection is closed.
+    const refusals = async () => (await metrics())['pets_refused_connections_total']?.samples[''];
+    await expect.poll(refusals).toBeGreaterThanOrEqual(3);
   });
 
   test('shows the durations of fsyncs', async () => {

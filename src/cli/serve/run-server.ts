@@ -54,6 +54,7 @@ async function serveDirectory(
   context: CommandContext,
 ): Promise<number> {
   const fixedKey = await readFixedKey(options.keyFile, context);
+  if (fixedKey) context.console.redact(fixedKey.key);
   const plan = options.plan ?? DEFAULT_PLAN;
   const events = createServerEvents(options, context);
   const shutdown = createShutdown(context, () => {

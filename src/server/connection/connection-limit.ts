@@ -9,6 +9,8 @@ export type ConnectionLimit = {
   maxConnections: number;
   /** The longest time that a refused connection stays open, in milliseconds. */
   refusalTimeout: number;
+  /** Called for each refused connection, also if it is closed without a response. */
+  onRefused?: (() => void) | undefined;
 };
 
 /**
@@ -19,7 +21,7 @@ export type ConnectionLimit = {
  */
 export function limitConnections(
   server: Server,
-  { maxConnections, refusalTimeout }: ConnectionLimit,
+  { maxConnections, refusalTimeout, onRefused }: ConnectionLimit,
   respond: (socket: Socket) => Promise<void>,
 ): ReadonlySet<Socket> {
   const open = new Set<Socket>();
@@ -36,6 +38,7 @@ export function limitConnections(
     });
     if (open.size - refused.size <= maxConnections) return serve?.call(server, socket);
     refused.add(socket);
+    onRefused?.();
     refuse(socket);
   });
 

@@ -32,6 +32,8 @@ export type ListenOptions = {
   host: string;
   port: number;
   limits?: Partial<typeof CONNECTION_LIMITS> | undefined;
+  /** Called for each connection above the limit. */
+  onRefused?: (() => void) | undefined;
 };
 
 /**
@@ -39,7 +41,7 @@ export type ListenOptions = {
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
-export async function listen(app: App, { host, port, limits = {} }: ListenOptions) {
+export async function listen(app: App, { host, port, limits = {}, onRefused }: ListenOptions) {
   const { idleTimeout, maxConnections, refusalTimeout, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const queue = createRequestQueue(app.handle);
   let isStopping = false;
@@ -52,7 +54,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
   }
   // The app checks the Host header itself, because Node's own error response has no body.
   const server = createServer({ ...timeouts, requireHostHeader: false, ServerResponse: Response });
-  const sockets = limitConnections(server, { maxConnections, refusalTimeout }, async (socket) => {
+  const sockets = limitConnections(server, { maxConnections, refusalTimeout, onRefused }, async (socket) => {
     const error = new ServiceError(
       'too_many_connections',
       `${maxConnections} connections are open, which is the limit`,

@@ -46,7 +46,9 @@ export function createMetrics(countBans: BanTracker['count'], onError: (error: u
       }
       increment(byStatus, status);
       if (code === 'rate_limited' || code === 'key_banned') increment(tooManyRequests, code);
-      if (code === 'too_many_connections') refusedConnections++;
+    },
+    countRefusedConnection(): void {
+      refusedConnections++;
     },
     recordSync(milliseconds: number): void {
       load().then(({ observeSync }) => observeSync(milliseconds / 1_000), onError);
