@@ -22,7 +22,7 @@ export function createProgressBar(
   let writtenAt = started;
   let reason: StatusLine | undefined;
   let quota: RateLimit | undefined;
-  /** The longest time until the end of a window so far. It approaches the length of the windows, which no header has. */
+  /** The longest time until the end of a window so far, because responses do not show the length of the window. */
   let windowMinutes = 0;
 
   function speedText(): string | undefined {
