@@ -5,6 +5,7 @@ import { commands } from '../../src/cli/commands/index.ts';
 import { systemClock } from '../../src/contract/clock.ts';
 import { readBlocks } from '../helpers/document-blocks.ts';
 import { readDocument } from '../helpers/documents.ts';
+import { inventoryWithoutKeys } from '../helpers/express.ts';
 import { collectSamples } from '../helpers/json-output-samples.ts';
 import { checkSamples } from '../helpers/json-output-types.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
@@ -112,6 +113,21 @@ async function withLostResponses({ run }: Samples): Promise<void> {
   await run(machine, 'add --from <file>', ['add', '--from', a], { exit: 8 });
 }
 
+/** Collects the output of --settle for a row that may be an animal with a text as its id. */
+async function withSettledRow({ run }: Samples): Promise<void> {
+  const service = await inventoryWithoutKeys({ idOf: (number) => `id-${number}` });
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: `http://${service.host}/v1`, key: 'pets_k' });
+  const a = await machine.file('a.csv', 'name,category\ngood,1\nlost,1\n');
+  const sentAt = Date.now();
+  const clockAt = (time: number) => ({ now: () => time, elapsed: () => performance.now() });
+  service.lose = (name) => (name === 'lost' ? 'after adding' : undefined);
+  await machine.pets(['add', '--from', a], { clock: clockAt(sentAt) });
+  // The command waits for 5 ms, and --debug reports every wait.
+  const clock = clockAt(sentAt + 30_000 - 5);
+  await run(machine, 'add --from <file>', ['add', '--from', a, '--settle', '--debug'], { clock, exit: 8 });
+}
+
 /** Collects the output for animals that do not match the specification. */
 async function withOddAnimals({ run }: Samples): Promise<void> {
   const machine = await shopWith((_, response) =>
@@ -167,7 +183,15 @@ async function withProgress({ run }: Samples): Promise<void> {
 
 test('the output of every command with --json has the types in docs/json-output.md, and every type has a sample', async () => {
   const samples = collectSamples();
-  const parts = [withRealService, withoutData, withLostResponses, withOddAnimals, withWaits, withProgress];
+  const parts = [
+    withRealService,
+    withoutData,
+    withLostResponses,
+    withSettledRow,
+    withOddAnimals,
+    withWaits,
+    withProgress,
+  ];
   await Promise.all(parts.map((part) => part(samples)));
   const names = commands.flatMap((entry) =>
     'commands' in entry ? entry.commands.map(({ name }) => `${entry.name} ${name}`) : [entry.name],

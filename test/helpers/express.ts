@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import express, { type Express } from 'express';
+import express, { type Express, type Response } from 'express';
 import { listenOnLoopback } from './listen.ts';
 
 /** Starts an Express app, and stops it after the test. Returns the host and port of the app. */
@@ -23,3 +23,60 @@ export const inventoryWithAbsoluteLinks = (): Promise<string> =>
       response.json([{ id: page, name: 'Rex', categoryId: 1, status: 'sold' }]);
     }),
   );
+
+/** What the service does with the request that adds an animal: adds it and cuts the connection, or only cuts it. */
+export type Loss = 'after adding' | 'before adding';
+
+export type StoredPet = { id: number | string; name: string; categoryId: number; status: string };
+
+export type InventoryOptions = {
+  /** The animals that the service has at first. */
+  pets?: StoredPet[];
+  /** The id of the animal with this number. The animals that the service has at first are counted. */
+  idOf?: (number: number) => StoredPet['id'];
+  /** Lists pages of this size that are linked by offset. By default, the list has no pages. */
+  pageSize?: number;
+};
+
+/** An inventory without support for idempotency keys. Fields of the result may be changed at any time. */
+export async function inventoryWithoutKeys({
+  pets = [],
+  idOf = (number) => number,
+  pageSize,
+}: InventoryOptions = {}) {
+  let count = pets.length;
+  const service = {
+    host: '',
+    pets,
+    /** The names of the animals in the requests to add one. */
+    sent: [] as string[],
+    lists: 0,
+    /** Decides whether a response is lost, by the name of the animal. */
+    lose: (_name: string): Loss | undefined => undefined,
+    /** Called before each list. If it returns true, it has responded itself. */
+    onList: (_response: Response, _offset: number): boolean => false,
+    add(pet: Omit<StoredPet, 'id' | 'status'> & { status?: string }): StoredPet {
+      const stored = { status: 'available', ...pet, id: idOf(++count) };
+      service.pets.push(stored);
+      return stored;
+    },
+  };
+  service.host = await startExpress((app) => {
+    app.get('/v1/pets', (request, response) => {
+      service.lists++;
+      const offset = Number(request.query['offset'] ?? 0);
+      if (service.onList(response, offset)) return;
+      const end = offset + (pageSize ?? service.pets.length);
+      if (end < service.pets.length) response.links({ next: `/v1/pets?offset=${end}` });
+      response.json(service.pets.slice(offset, end));
+    });
+    app.post('/v1/pets', express.json(), (request, response) => {
+      service.sent.push(request.body.name);
+      const loss = service.lose(request.body.name);
+      const stored = loss === 'before adding' ? undefined : service.add(request.body);
+      if (loss) response.destroy();
+      else response.status(201).json(stored);
+    });
+  });
+  return service;
+}

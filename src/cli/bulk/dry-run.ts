@@ -7,15 +7,19 @@ import type { PetFile, PetRow } from '../rows/read-pet-file.ts';
 import { type Outlook, previewRun, type RunOptions } from './open-run.ts';
 import { countToSend } from './plan.ts';
 import { addedText, formatInstant, formatRows, writeJsonArray } from './report.ts';
+import { costText } from './settle-rows.ts';
 
 /** The number of rows that a terminal shows as a preview, so that the user can check the columns. */
 const ROWS_SHOWN = 5;
 
-/** Reports what the command would do without `--dry-run`, and sends nothing. `target` names the service in messages. */
+/**
+ * Reports what the command would do without `--dry-run`, and sends nothing. `target` names the service in messages. With
+ * `settle`, the command would compare unknown rows with the inventory first.
+ */
 export async function dryRun(
   console: Console,
   input: PetFile,
-  options: RunOptions,
+  { settle, ...options }: RunOptions & { settle: boolean },
   target: string,
 ): Promise<number> {
   if (console.json) await writeJsonArray(console, input.rows, ({ pet }) => pet);
@@ -24,7 +28,7 @@ export async function dryRun(
     // After an earlier run, show no preview, because the first rows of the file are probably not sent again.
     const { added, unknown } = outlook.plan.counts;
     if (console.isTerminal && !console.json && added + unknown === 0) await writeFirst(console, input.rows);
-    console.notice(`dry run: ${outlookText(input, outlook, target)}`);
+    console.notice(`dry run: ${outlookText(input, outlook, { target, settle })}`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const hint = error.hint === undefined ? '' : `; ${error.hint}`;
@@ -33,10 +37,17 @@ export async function dryRun(
   return exitCodes.ok;
 }
 
-function outlookText({ name, rows }: PetFile, { plan, known, sent }: Outlook, target: string): string {
+function outlookText(
+  { name, rows }: PetFile,
+  { plan, known, sent }: Outlook,
+  { target, settle }: { target: string; settle: boolean },
+): string {
   const { added, unknown } = plan.counts;
   const left = countToSend(plan);
-  const doubtful = unknown === 0 ? '' : `; ${unknown} may have been added already; skipping them`;
+  const action = settle
+    ? `would compare them with the inventory (${costText(plan.rows)}), and add those that were not added`
+    : 'skipping them';
+  const doubtful = unknown === 0 ? '' : `; ${unknown} may have been added already; ${action}`;
   if (known && left === 0) return `nothing to add; ${addedText(plan.rows)}${doubtful}`;
   const which = `${left === rows.length ? '' : `${left} of `}${formatRows(rows.length)}`;
   const run = known && ` (run of ${formatInstant(known.header.startedAt)})`;

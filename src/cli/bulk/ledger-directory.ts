@@ -13,7 +13,7 @@ import {
   type DirectoryLock,
 } from '../../system/lock/directory-lock.ts';
 import { CliError } from '../errors/errors.ts';
-import { dropOldEntries, isForgotten, type Ledger } from './ledger.ts';
+import { dropOldEntries, type EntryOf, isForgotten, type Ledger } from './ledger.ts';
 import { damagedError, readLedger } from './ledger-file.ts';
 
 /*
@@ -75,6 +75,17 @@ export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger
   dropOldEntries(ledger, place.now);
   const isOver = ledger.finishedAt !== undefined || isForgotten(ledger.header.startedAt, place.now);
   return isOver && ledger.entries.size === 0 ? undefined : ledger;
+}
+
+/** Reads the rows that were added at a service, from the ledgers of all files. Ignores ledgers that cannot be read. */
+export async function readAdded(place: LedgerPlace, baseUrl: string): Promise<EntryOf<'added'>[]> {
+  const added: EntryOf<'added'>[] = [];
+  for (const id of await place.files.readdir(ledgerDirectory(place, ''))) {
+    const ledger = await readLedger(place.files, ledgerDirectory(place, id)).catch(() => undefined);
+    if (ledger?.header.baseUrl !== baseUrl) continue;
+    for (const entry of ledger.entries.values()) if (entry.kind === 'added') added.push(entry);
+  }
+  return added;
 }
 
 const ATTEMPTS = 5;

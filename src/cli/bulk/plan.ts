@@ -86,7 +86,7 @@ export function groupBy<Item>(items: Iterable<Item>, keyOf: (item: Item) => stri
 }
 
 /** The status that an entry gives its row. */
-function classify(entry: LedgerEntry | undefined, circumstances: Circumstances): RowStatus {
+export function classify(entry: LedgerEntry | undefined, circumstances: Circumstances): RowStatus {
   if (entry === undefined || entry.kind === 'notSent') return 'new';
   if (entry.kind !== 'intent') return entry.kind;
   return whyNotRepeatable(entry, circumstances) === undefined ? 'ambiguous' : 'unknown';

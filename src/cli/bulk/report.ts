@@ -94,7 +94,9 @@ function jsonOf(header: LedgerHeader, row: PlannedRow): Record<string, unknown> 
   if (entry?.kind === 'added') return { line, result: 'added', pet: entry.pet };
   if (entry?.kind === 'failed') return { line, result: 'failed', pet, error: entry.error };
   const error = { code: 'outcome_unknown', message: messageOf(row), mayHaveBeenAdded: true };
-  return { line, result: 'unknown', pet, error, idempotencyKey: idempotencyKeyOf(header, row, entry) };
+  const candidates = entry?.kind === 'unknown' ? entry.candidates : undefined;
+  const idempotencyKey = idempotencyKeyOf(header, row, entry);
+  return { line, result: 'unknown', pet, error, idempotencyKey, ...(candidates && { candidates }) };
 }
 
 function cellsOf(row: PlannedRow, showName = (name: string) => name): string[] {
@@ -131,8 +133,17 @@ export function reportGone(console: Console, name: string, gone: readonly Ledger
   else console.notice(`${what}: ${list}${more}`);
 }
 
-/** Prints the totals of a run. @throws CliError with exit code 8 if a row failed or its outcome is unknown */
-export function summarize(console: Console, rows: readonly PlannedRow[], isRerun: boolean): number {
+/**
+ * Prints the totals of a run. `settleCommand` is the command that compares unknown rows with the inventory; undefined if
+ * this run has done so.
+ *
+ * @throws CliError with exit code 8 if a row failed or its outcome is unknown
+ */
+export function summarize(
+  console: Console,
+  rows: readonly PlannedRow[],
+  { isRerun, settleCommand }: { isRerun: boolean; settleCommand: string | undefined },
+): number {
   const failed = countKind(rows, 'failed');
   const unknown = countKind(rows, 'unknown');
   let message = isRerun
@@ -145,7 +156,11 @@ export function summarize(console: Console, rows: readonly PlannedRow[], isRerun
   }
   if (unknown > 0) {
     message += `; ${unknown} may have been added`;
-    hints.push('check the rows that may have been added: pets list --all');
+    hints.push(
+      settleCommand
+        ? `to compare the rows that may have been added with the inventory: ${settleCommand}`
+        : 'check the rows that may have been added: pets list --all',
+    );
   }
   if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
   console.notice(message);

@@ -18,13 +18,15 @@ import { countKind, type PlannedRow } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
 import { formatInstant, formatRows, reportGone, summarize, writeResults } from './report.ts';
 import { type Stop, toStopError } from './schedule.ts';
-import { pendingRows, sendRows } from './send.ts';
+import { pendingRows, type SendOptions, sendRows } from './send.ts';
+import { type Settled, settleRows } from './settle-rows.ts';
 
 export type BulkRequest = InputOptions & {
   dryRun?: boolean;
   restart?: boolean;
   skipAdded?: boolean;
   keepGoing?: boolean;
+  settle?: boolean;
 };
 
 /** All rows are kept in memory. A million rows take about 0.6 GB, or 1.2 GB if the ledger has an entry for each row. */
@@ -33,11 +35,17 @@ const MAX_ROWS = 1_000_000;
 /** `pets add --from`: checks every row, adds those that are not added yet, and reports the result of each. */
 export async function addFrom(request: BulkRequest, context: CommandContext): Promise<number> {
   const { console, clock } = context;
-  const { restart = false, skipAdded = false, keepGoing = false } = request;
+  const { restart = false, skipAdded = false, keepGoing = false, settle = false } = request;
   if (restart && skipAdded) {
     throw usageError(
       '--restart and --skip-added cannot be combined',
       '--skip-added adds the rows that were not added before; --restart adds every row',
+    );
+  }
+  if (restart && settle) {
+    throw usageError(
+      '--restart and --settle cannot be combined',
+      '--settle compares the rows of earlier runs; --restart ignores earlier runs',
     );
   }
   const connection = connectionFor(context);
@@ -68,19 +76,27 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     skipAdded,
     skipCommand: commandWith(context, '--skip-added'),
   };
-  if (request.dryRun) return dryRun(console, input, options, targetLabel(connection));
+  if (request.dryRun) return dryRun(console, input, { ...options, settle }, targetLabel(connection));
   const run = await openRun(input, options);
   try {
+    const settled: Settled = settle
+      ? await settleRows(run, options, { connection, context })
+      : { rows: [], highestId: undefined };
     const pending = pendingRows(run.plan.rows);
     const isRerun = pending.length === 0;
-    const stop = isRerun ? undefined : await sendPending(run, pending, { connection, context, keepGoing });
+    const stop = isRerun
+      ? undefined
+      : await sendPending(run, pending, { connection, context, keepGoing, highestId: settled.highestId });
     if (!stop) await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
     // With --skip-added, print only rows of this run. If this run has no rows, JSON output is an empty array.
-    if (!skipAdded || !isRerun || console.json)
-      await writeResults(console, run.file.header, { rows: skipAdded ? pending : run.plan.rows, isRerun });
+    const own = new Set([...settled.rows, ...pending]);
+    const shown = skipAdded ? run.plan.rows.filter((row) => own.has(row)) : run.plan.rows;
+    if (shown.length > 0 || console.json)
+      await writeResults(console, run.file.header, { rows: shown, isRerun });
     reportGone(console, input.name, run.newlyGone);
-    if (stop) throw toStopError(stop, commandWith(context, '--keep-going'));
-    return summarize(console, run.plan.rows, isRerun);
+    if (stop) throw toStopError(stop, (option) => commandWith(context, option));
+    const settleCommand = settle ? undefined : commandWith(context, '--settle');
+    return summarize(console, run.plan.rows, { isRerun, settleCommand });
   } finally {
     await run.close();
   }
@@ -95,18 +111,23 @@ function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...
 async function sendPending(
   { plan, known, file }: BulkRun,
   pending: readonly PlannedRow[],
-  { connection, context, keepGoing }: { connection: Connection; context: CommandContext; keepGoing: boolean },
+  {
+    connection,
+    context,
+    ...options
+  }: { connection: Connection; context: CommandContext } & Pick<SendOptions, 'keepGoing' | 'highestId'>,
 ): Promise<Stop | undefined> {
   const { console, clock } = context;
   const total = plan.rows.length;
   const { sha256, startedAt } = file.header;
-  const before = `${plan.counts.added} of ${formatRows(total)} already added`;
+  const added = countKind(plan.rows, 'added');
+  const before = `${added} of ${formatRows(total)} already added`;
   if (known?.header.sha256 === sha256)
     console.notice(`resuming the run of ${formatInstant(startedAt)}: ${before}`);
-  else if (plan.counts.added > 0) console.notice(`${before}; skipping them`);
+  else if (added > 0) console.notice(`${before}; skipping them`);
   reportTarget(context, connection, `adding ${formatRows(pending.length)} at`);
   const bar = createProgressBar(context, { rows: total, done: total - pending.length });
-  const settings = { apiKey: connection.key, clock, onSettled: bar.advance, keepGoing };
+  const settings = { apiKey: connection.key, clock, onSettled: bar.advance, ...options };
   const resume = `to resume: ${commandWith(context)}`;
   const reportStopped = () =>
     console.notice(`added ${countKind(plan.rows, 'added')} of ${formatRows(total)}; ${resume}`);

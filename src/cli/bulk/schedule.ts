@@ -73,14 +73,14 @@ export function findStop(
   return isLost ? { reason: 'lost', text } : undefined;
 }
 
-/** `command` is the command line of the run, with `--keep-going`. */
-export function toStopError({ reason, text }: Stop, command: string): CliError {
+/** `commandWith` returns the command line of the run with one more option. */
+export function toStopError({ reason, text }: Stop, commandWith: (option: string) => string): CliError {
   if (reason === 'rejected') {
     return new CliError(
       `stopped, because the first ${SAME_REJECTIONS} rows were rejected with the same error: ${text}`,
       {
         code: 'some_failed',
-        hint: `fix the problem and rerun the command; to send the other rows anyway: ${command}`,
+        hint: `fix the problem and rerun the command; to send the other rows anyway: ${commandWith('--keep-going')}`,
       },
     );
   }
@@ -89,7 +89,7 @@ export function toStopError({ reason, text }: Stop, command: string): CliError {
     {
       code: 'outcome_unknown',
       mayHaveBeenAdded: true,
-      hint: 'when the service works again, rerun the command to send the other rows; to check these rows: pets list --all',
+      hint: `when the service works again, rerun the command to send the other rows; to compare these rows with the inventory, too: ${commandWith('--settle')}`,
     },
   );
 }

@@ -1,6 +1,6 @@
 import { ClientError, OutcomeUnknownError } from '../../client/errors.ts';
 import { type RateLimit, readRateLimit } from '../../client/rate-limit.ts';
-import { BEFORE_FIRST_ID, createHighestId } from './highest-id.ts';
+import { BEFORE_FIRST_ID, createHighestId, type HighestId } from './highest-id.ts';
 import type { LedgerFile } from './ledger-file.ts';
 import type { PlannedRow } from './plan.ts';
 import { findStop, latestQuota, maxInFlight, type RowResult, type Stop } from './schedule.ts';
@@ -9,6 +9,8 @@ import { type RowContext, sendRow } from './send-row.ts';
 export type SendOptions = Omit<RowContext, 'file' | 'highestId' | 'onRefused'> & {
   /** Called after each row, with the rate limit in the latest response, if it had one. */
   onSettled(quota?: RateLimit): void;
+  /** The highest id of all animals, if this run has listed them. */
+  highestId?: HighestId | undefined;
   /** Does not stop the run if its first rows are all rejected with the same error. */
   keepGoing: boolean;
 };
@@ -29,8 +31,7 @@ export async function sendRows(
   file: LedgerFile,
   options: SendOptions,
 ): Promise<Stop | undefined> {
-  const { client, clock, onSettled } = options;
-  const highestId = createHighestId();
+  const { client, clock, onSettled, highestId = createHighestId() } = options;
   // Before the first row, check the API key and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } }, { background: true });
   if (first.value.length === 0) highestId.add(BEFORE_FIRST_ID);

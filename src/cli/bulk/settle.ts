@@ -81,8 +81,8 @@ export function settle(
   return verdicts;
 }
 
-/** Ids that follow each other this closely are numbers from a counter, not random numbers. */
-const CLOSE = 1_000n;
+/** Ids that follow each other this closely come from a counter, even if it counts in steps, and are not random. */
+const CLOSE = 10n;
 
 /**
  * Whether the rows that were added show that the service assigns ascending ids: each id is higher than the highest id
@@ -147,8 +147,9 @@ const isEqual = (row: NewPet, { name, categoryId, status }: ReceivedPet): boolea
   categoryId === row.categoryId &&
   (status ?? 'available') === (row.status ?? 'available');
 
-const isSimilar = (row: NewPet, { name, categoryId }: ReceivedPet): boolean =>
+/** Whether an animal may be that of a row. */
+export const isSimilar = (row: NewPet, { name, categoryId }: ReceivedPet): boolean =>
   nameKey({ name }) === nameKey(row) && (typeof categoryId !== 'bigint' || categoryId === row.categoryId);
 
 /** Names with equal keys differ only in ways in which a service may change how a name is written. */
-const nameKey = ({ name }: { name: string }): string => name.normalize().trim().toLowerCase();
+export const nameKey = ({ name }: { name: string }): string => name.normalize().trim().toLowerCase();

@@ -22,6 +22,7 @@ type Many = {
   format: RowFormat;
   skipAdded: boolean;
   restart: boolean;
+  settle: boolean;
   keepGoing: boolean;
   allowEmptyNames: boolean;
 };
@@ -61,6 +62,11 @@ export const add: Command<Options> = {
     { flags: '--skip-added', description: 'skip rows already added from an earlier version of the file' },
     { flags: '--restart', description: 'add every row, including those that were already added' },
     {
+      flags: '--settle',
+      description:
+        'first compare rows that may have been added with the inventory, and add those that were not added',
+    },
+    {
       flags: '--keep-going',
       description: 'continue even if the first 20 rows are rejected with the same error',
     },
@@ -84,11 +90,21 @@ const EXAMPLE = 'for example: pets add Rex --category 3';
 /** Matches a name that looks like a file name. The user has probably forgotten `--from`. */
 const FILE_NAME = /\.(csv|tsv|ndjson|jsonl|json|xlsx?|ods)$/i;
 
-function checkOne({ name, category, format, skipAdded, restart, keepGoing, allowEmptyNames }: Options): void {
+function checkOne({
+  name,
+  category,
+  format,
+  skipAdded,
+  restart,
+  settle,
+  keepGoing,
+  allowEmptyNames,
+}: Options): void {
   const given = {
     '--format': format,
     '--skip-added': skipAdded,
     '--restart': restart,
+    '--settle': settle,
     '--keep-going': keepGoing,
     '--allow-empty-names': allowEmptyNames,
   };

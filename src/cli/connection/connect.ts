@@ -49,7 +49,8 @@ export type ClientSettings = {
 };
 
 /**
- * Calls `work` with a client, and closes the client afterwards. Ctrl-C and termination signals interrupt the client.
+ * Calls `work` with a client, and closes the client afterwards. Ctrl-C and termination signals interrupt the client and
+ * abort the signal.
  *
  * @throws CallError if `work` throws; its cause is the error of `work`
  * @throws CliError if an environment variable contains an invalid proxy URL, or PETS_STATE_DIR is not writable
@@ -57,7 +58,7 @@ export type ClientSettings = {
 export async function withClient<Result>(
   context: CommandContext,
   connection: Connection,
-  work: (client: Client) => Promise<Result>,
+  work: (client: Client, signal: AbortSignal) => Promise<Result>,
   { showWait = context.console.status, once = false }: ClientSettings = {},
 ): Promise<Result> {
   const { globals, clock, random } = context;
@@ -95,7 +96,7 @@ export async function withClient<Result>(
     onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
   });
   try {
-    return await work(client);
+    return await work(client, interrupt.signal);
   } catch (error) {
     throw new CallError(error, connection, { proxy });
   } finally {

@@ -36,6 +36,9 @@ function removalText(sunset: Date | undefined, now: number): string {
     : ` and its announced removal date (${day}) has passed`;
 }
 
+/** A wait of the client, or of `pets add --settle` for requests of an earlier run that the service may still receive. */
+type Wait = Omit<WaitEvent, 'reason'> & { reason: WaitEvent['reason'] | 'earlier requests' };
+
 /**
  * Returns `onWait` and `sleep` for the client, which report every wait. The report is a countdown on a terminal, and one
  * line elsewhere. With --debug, every wait also prints a line.
@@ -45,8 +48,8 @@ function removalText(sunset: Date | undefined, now: number): string {
 export function createWaitReporter(
   { console, clock, sleep, globals }: CommandContext,
   show: (line: StatusLine | undefined) => void,
-): { onWait(wait: WaitEvent): void; sleep: Context['sleep'] } {
-  let current: WaitEvent | undefined;
+): { onWait(wait: Wait): void; sleep: Context['sleep'] } {
+  let current: Wait | undefined;
 
   return {
     onWait(wait) {

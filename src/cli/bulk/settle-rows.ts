@@ -1,0 +1,134 @@
+import { pageSize } from '../../contract/operations.ts';
+import { withClient } from '../connection/connect.ts';
+import { createWaitReporter } from '../output/reporting.ts';
+import type { Connection } from '../profiles/profile.ts';
+import type { CommandContext } from '../program/command.ts';
+import type { HighestId } from './highest-id.ts';
+import { listInventory } from './inventory.ts';
+import type { LedgerEntry } from './ledger.ts';
+import { readAdded } from './ledger-directory.ts';
+import type { BulkRun, RunOptions } from './open-run.ts';
+import { classify, type PlannedRow } from './plan.ts';
+import { formatRows } from './report.ts';
+import { idKey, idsAscend, settle, type Verdict } from './settle.ts';
+
+export type Settled = {
+  /** The rows that were compared. */
+  rows: PlannedRow[];
+  /** The highest id of all animals; undefined if they were not listed. */
+  highestId: HighestId | undefined;
+};
+
+/**
+ * Compares the unknown rows of a run with all animals of the service, and records the results in the ledger. A row that
+ * was certainly not added becomes a row that was never sent.
+ *
+ * @throws CallError if the animals cannot be listed, and CliError if the ledger cannot be written
+ */
+export async function settleRows(
+  { plan: { rows }, file }: BulkRun,
+  options: RunOptions,
+  { connection, context }: { connection: Connection; context: CommandContext },
+): Promise<Settled> {
+  const { console, clock, globals } = context;
+  const open = rows.filter(({ entry }) => entry?.kind === 'unknown' || entry?.kind === 'intent');
+  const nothing = () => {
+    console.notice('nothing to settle: the outcome of every row is known');
+    return { rows: [], highestId: undefined };
+  };
+  if (open.length === 0) return nothing();
+  return withClient(context, connection, async (client, signal) => {
+    // If the service supports idempotency keys, rows without a recorded outcome can be sent again.
+    if (open.some(({ entry }) => entry?.kind === 'intent'))
+      await client.call('listPets', { query: { limit: 1 } }, { background: true });
+    const circumstances = { ...options, honoursKeys: client.supportsIdempotency() };
+    const unknown = open.filter(({ entry }) => classify(entry, circumstances) === 'unknown');
+    if (unknown.length === 0) return nothing();
+
+    console.notice(
+      `comparing ${formatRows(unknown.length)} with the inventory; listing all animals takes ${costText(rows)}`,
+    );
+    const wait = waitBeforeListing(unknown, { now: clock.now(), timeout: globals.timeout * 1_000 });
+    if (wait > 0) {
+      const reporter = createWaitReporter(context, console.status);
+      reporter.onWait({ reason: 'earlier requests', milliseconds: wait, until: clock.now() + wait });
+      await reporter.sleep(wait, signal);
+    }
+    const { pets, count, highestId, whyIncomplete } = await listInventory(client, rows, unknown);
+    if (whyIncomplete !== undefined) {
+      console.notice(`no row was settled, because the list of animals may be incomplete: ${whyIncomplete}`);
+      return { rows: unknown, highestId };
+    }
+    const added = await readAdded(options, connection.baseUrl);
+    const knownIds = new Set(added.map(({ pet }) => idKey(pet)));
+    const verdicts = settle(unknown, pets, { knownIds, ascending: idsAscend(added) });
+    const at = new Date(clock.now()).toISOString();
+    const records = [...verdicts].map(async ([row, verdict]) => {
+      const entry = entryOf(row, verdict, at);
+      await file.append(entry);
+      row.entry = entry;
+    });
+    await Promise.all(records);
+    const results = [...verdicts.values()].map(({ result }) => result);
+    console.notice(
+      `compared ${formatRows(unknown.length)} with ${count} ${count === 1 ? 'animal' : 'animals'}: ${countText(results)}`,
+    );
+    return { rows: unknown, highestId };
+  });
+}
+
+/** The number of requests for a list of all animals, estimated from the highest id if the service counts its animals. */
+export function costText(rows: readonly PlannedRow[]): string {
+  const entries = rows.flatMap(({ entry }) => (entry?.kind === 'added' ? [entry] : []));
+  const ids = entries.map(({ pet }) => Number(pet.id));
+  if (!idsAscend(entries)) return `one request per ${pageSize.max} animals`;
+  const highest = ids.reduce((a, b) => Math.max(a, b), 0);
+  const requests = Math.ceil(highest / pageSize.max);
+  return `about ${requests} ${requests === 1 ? 'request' : 'requests'}`;
+}
+
+/**
+ * How long to wait before a list can show that rows were not added, in milliseconds. Until `timeout` has passed after
+ * the request, the service may still add the animal. `now` and `timeout` are in milliseconds.
+ */
+export function waitBeforeListing(
+  rows: readonly PlannedRow[],
+  { now, timeout }: { now: number; timeout: number },
+): number {
+  const waits = rows.map(({ entry }) => {
+    // The record of an attempt without an outcome is not replaced if the request is repeated.
+    if (entry?.kind !== 'unknown') return timeout;
+    // If the clock was set back since then, the time of the request may be in the future.
+    return Math.min(timeout, Date.parse(entry.at) + timeout - now);
+  });
+  return waits.reduce((a, b) => Math.max(a, b), 0);
+}
+
+/** The record for the result of a comparison. An unknown row keeps the time at which it became unknown. */
+function entryOf({ hash, n, line, entry }: PlannedRow, verdict: Verdict, at: string): LedgerEntry {
+  const { failures, idempotencyKey, highestId } = entry ?? {};
+  const base = { hash, n, line, at, failures, idempotencyKey };
+  if (verdict.result === 'notAdded') return { kind: 'notSent', ...base };
+  if (verdict.result === 'added') return { kind: 'added', ...base, highestId, pet: verdict.pet };
+  const candidates = verdict.candidates.map(({ id }) => id);
+  return {
+    kind: 'unknown',
+    ...base,
+    at: entry?.kind === 'unknown' ? entry.at : at,
+    highestId,
+    message: `may be ${candidates.length === 1 ? 'animal' : 'one of the animals'} ${candidates.join(', ')}`,
+    candidates,
+  };
+}
+
+function countText(results: readonly Verdict['result'][]): string {
+  const count = (result: Verdict['result']) => results.filter((each) => each === result).length;
+  const [added, notAdded, unknown] = [count('added'), count('notAdded'), count('unknown')];
+  return [
+    added > 0 && `${added} added`,
+    notAdded > 0 && `${notAdded} not added`,
+    unknown > 0 && `${unknown} may have been added`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+}

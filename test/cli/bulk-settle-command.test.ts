@@ -1,0 +1,340 @@
+import { describe, expect, it, test } from 'vitest';
+import { bulkAdd } from '../helpers/bulk-commands.ts';
+import {
+  type InventoryOptions,
+  inventoryWithoutKeys,
+  type Loss,
+  type StoredPet,
+} from '../helpers/express.ts';
+import { freshMachine, type ProgramOptions } from '../helpers/pets.ts';
+
+const rex: StoredPet = { id: 1, name: 'Rex', categoryId: 3, status: 'available' };
+
+/** A machine with a file of animals in category 3, and a service without idempotency keys. */
+async function shop(
+  names: string,
+  { lost = {}, ...options }: InventoryOptions & { lost?: Record<string, Loss> } = {},
+) {
+  const service = await inventoryWithoutKeys(options);
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: `http://${service.host}/v1`, key: 'pets_k' });
+  const text = `name,category\n${names.replaceAll(/\S+/g, '$&,3').replaceAll(' ', '\n')}\n`;
+  const file = await machine.file('a.csv', text);
+  async function add(args: string[] = [], run: ProgramOptions = {}) {
+    const { code, stdout, stderr } = await machine.pets(['add', '--from', file, ...args], run);
+    const results = stdout.replaceAll(/\t+/g, ' ').replaceAll(/ $/gm, '').trimEnd().replaceAll('\n', '; ');
+    return { code, results, stdout, stderr: stderr.replaceAll(file, 'FILE') };
+  }
+  return {
+    service,
+    machine,
+    file,
+    add,
+    /** Adds the file, and loses some responses. Afterwards, no response is lost. */
+    async addWithLosses(): Promise<void> {
+      service.lose = (name) => lost[name];
+      expect((await add()).code).toBe(8);
+      service.lose = () => undefined;
+      service.sent.length = 0;
+      service.lists = 0;
+    },
+    /** Settles a minute later, when no earlier request can still be in progress. */
+    async settle(args: string[] = []) {
+      const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
+      const result = await add(['--settle', ...args], { clock });
+      return { ...result, sent: service.sent.join(' ') };
+    },
+  };
+}
+
+type Shop = Awaited<ReturnType<typeof shop>>;
+type Case = {
+  file?: string;
+  lost?: Record<string, Loss>;
+  options?: InventoryOptions;
+  /** Happens between the loss of the responses and the comparison. */
+  between?: (service: Shop['service']) => void;
+  results: string;
+  sent?: string;
+  /** A part of a notice. */
+  notice?: string;
+};
+
+/** Ids that are text, such as those of many databases. */
+const textIds: InventoryOptions = { idOf: (number) => `id-${number}` };
+const RANDOM_IDS = [0, 502, 507, 917, 101];
+const LOST_REX = '2 added 1 Max; 3 added 2 Bella; 4 unknown Rex';
+const LOLA = '5 added 4 Lola';
+const CLOSED = 'outcome unknown: other side closed';
+const old = (count: number): StoredPet[] =>
+  Array.from({ length: count }, (_, i) => ({ ...rex, id: i + 1, name: `old ${i}` }));
+
+describe('--settle', () => {
+  test.each<[string, Case]>([
+    [
+      'finds the rows that were added, and sends the others',
+      {
+        lost: { Bella: 'after adding', Rex: 'before adding' },
+        file: 'Lulu Max Bella Rex Lola',
+        results: '2 added 1 Lulu; 3 added 2 Max; 4 added 3 Bella; 5 added 5 Rex; 6 added 4 Lola',
+        sent: 'Rex',
+        notice: 'note: compared 2 rows with 4 animals: 1 added, 1 not added\n',
+      },
+    ],
+    [
+      'recognizes an equal animal that existed before',
+      {
+        options: { pets: [rex] },
+        results: '2 added 2 Max; 3 added 3 Bella; 4 added 4 Rex; 5 added 5 Lola',
+      },
+    ],
+    [
+      'sends a row that was not added although an equal animal existed before',
+      {
+        options: { pets: [rex] },
+        lost: { Rex: 'before adding' },
+        results: '2 added 2 Max; 3 added 3 Bella; 4 added 5 Rex; 5 added 4 Lola',
+        sent: 'Rex',
+      },
+    ],
+    [
+      'shows the candidates if an equal animal may have existed before the first row was sent',
+      {
+        options: { pets: [rex] },
+        file: 'Rex Max Bella',
+        results: '2 unknown Rex may be one of the animals 2, 1; 3 added 3 Max; 4 added 4 Bella',
+      },
+    ],
+    [
+      'shows the candidates if another client has added an equal animal',
+      {
+        between: (service) => service.add(rex),
+        results: `${LOST_REX} may be one of the animals 5, 3; ${LOLA}`,
+        notice: '1 may have been added\n',
+      },
+    ],
+    [
+      'shows the candidate if its status has changed',
+      {
+        between: ({ pets }) => Object.assign(pets[2] as StoredPet, { status: 'sold' }),
+        results: `${LOST_REX} may be animal 3; ${LOLA}`,
+      },
+    ],
+    [
+      'shows the candidate if ids are text',
+      {
+        options: textIds,
+        file: 'Max Rex',
+        results: '2 added id-1 Max; 3 unknown Rex may be animal id-2',
+      },
+    ],
+    [
+      'sends a row that was not added, even if ids are text',
+      {
+        options: textIds,
+        file: 'Max Rex',
+        lost: { Rex: 'before adding' },
+        results: '2 added id-1 Max; 3 added id-2 Rex',
+        sent: 'Rex',
+        notice: 'listing all animals takes one request per 100 animals\n',
+      },
+    ],
+    [
+      'shows the candidate if ids are random numbers',
+      {
+        options: { idOf: (number) => RANDOM_IDS[number] as number },
+        file: 'Max Rex',
+        lost: { Rex: 'before adding' },
+        between: ({ pets }) => pets.push({ ...rex, id: 3 }),
+        results: '2 added 502 Max; 3 unknown Rex may be animal 3',
+      },
+    ],
+    [
+      'sends only one of two equal rows if there is one equal animal',
+      {
+        file: 'Max Bella Rex Rex Lola',
+        between: ({ pets }) => pets.splice(3, 1),
+        results: '2 added 1 Max; 3 added 2 Bella; 4 added 3 Rex; 5 added 6 Rex; 6 added 5 Lola',
+        sent: 'Rex',
+      },
+    ],
+    [
+      'settles rows of a service that ignores the limit and sends all animals at once',
+      {
+        options: { pets: old(150) },
+        results: '2 added 151 Max; 3 added 152 Bella; 4 added 153 Rex; 5 added 154 Lola',
+        notice: 'listing all animals takes about 2 requests',
+      },
+    ],
+    [
+      'settles rows if other clients add animals while the pages are read',
+      {
+        options: { pageSize: 1 },
+        between(service) {
+          // The list has the newest animal first, so each new animal moves the others to later pages.
+          service.onList = (_, offset) => {
+            if (offset < 3) service.pets.unshift({ ...rex, id: 100 + offset, name: 'New' });
+            return false;
+          };
+        },
+        results: '2 added 1 Max; 3 added 2 Bella; 4 added 3 Rex; 5 added 4 Lola',
+      },
+    ],
+    [
+      'settles no row if the list does not show an animal that was added',
+      {
+        between: ({ pets }) => pets.shift(),
+        results: `${LOST_REX} ${CLOSED}; ${LOLA}`,
+        notice:
+          'no row was settled, because the list of animals may be incomplete: ' +
+          'animal 1, which was added for line 2, is missing or has changed\n',
+      },
+    ],
+    [
+      'settles no row if the list ends with a full page without a link',
+      {
+        options: { pets: old(97) },
+        file: 'Max Rex Lola',
+        results: `2 added 98 Max; 3 unknown Rex ${CLOSED}; 4 added 100 Lola`,
+        notice: 'the service sends no link to a next page\n',
+      },
+    ],
+    [
+      'settles no row if the service takes the limit as a filter',
+      {
+        file: 'Rex',
+        lost: { Rex: 'before adding' },
+        between(service) {
+          service.pets.push({ ...rex, id: 9 });
+          service.onList = (response) => {
+            const isFiltered = response.req.url.includes('limit');
+            if (isFiltered) response.json([]);
+            return isFiltered;
+          };
+        },
+        results: `2 unknown Rex ${CLOSED}`,
+        notice: 'the service ignores the limit of animals per page\n',
+      },
+    ],
+    [
+      'sends the only row if there are no animals',
+      { file: 'Rex', lost: { Rex: 'before adding' }, results: '2 added 1 Rex', sent: 'Rex' },
+    ],
+  ])('%s', async (_, { file = 'Max Bella Rex Lola', lost = { Rex: 'after adding' }, ...more }) => {
+    const { options, between, notice = '', ...expected } = more;
+    const { addWithLosses, settle, service } = await shop(file, { lost, ...options });
+    await addWithLosses();
+    between?.(service);
+    const { code, results, sent, stderr } = await settle();
+    expect({ results, sent }).toEqual({ sent: '', ...expected });
+    expect(code).toBe(results.includes('unknown') ? 8 : 0);
+    expect(stderr).toContain(notice);
+  });
+
+  it('lists nothing if no row is unknown', async () => {
+    const { add, settle, service } = await shop('Rex Max');
+    await add();
+    const { code, stderr } = await settle();
+    const first = stderr.split('\n').slice(0, 2).join();
+    expect([code, first]).toEqual([
+      0,
+      expect.stringMatching(
+        /^note: nothing to settle: the outcome of every row is known,note: nothing to do/,
+      ),
+    ]);
+    expect(service.lists).toBe(1);
+  });
+
+  it('waits until the service can no longer receive the request of a row, and shows why', async () => {
+    const { run } = await bulkAdd({ supportsKeys: false, text: 'name,category\nRex,1\n' });
+    const waits: number[] = [];
+    await run(
+      { replies: { Rex: 'lost' }, code: 8 },
+      {
+        args: '--settle',
+        onSleep: (milliseconds) => waits.push(milliseconds),
+        sends: 'Rex',
+        stderr: /^waiting 30 s \(earlier requests\), until 12:00:30 UTC$/m,
+      },
+    );
+    expect(waits).toEqual([30_000]);
+  });
+
+  it('sends nothing in a dry run, but shows the cost', async () => {
+    const { addWithLosses, settle, service } = await shop('Max Bella Rex', { lost: { Rex: 'after adding' } });
+    await addWithLosses();
+    const { code, stderr } = await settle(['--dry-run']);
+    expect([code, service.lists, service.sent]).toEqual([0, 0, []]);
+    expect(stderr).toContain(
+      '1 may have been added already; would compare them with the inventory (about 1 request), and add those that were not added\n',
+    );
+  });
+
+  it.each([
+    ['is cut', 6, 'network_error'],
+    ['is refused because of the rate limit of the day', 5, 'rate_limited'],
+  ])('settles and sends nothing if the list %s', async (what, code, error) => {
+    const { addWithLosses, settle, service } = await shop('Max Bella Rex', {
+      lost: { Rex: 'before adding' },
+      pageSize: 1,
+    });
+    await addWithLosses();
+    service.onList = (response, offset) => {
+      if (offset < 1) return false;
+      if (what === 'is cut') response.destroy();
+      else
+        response
+          .status(429)
+          .set('Retry-After', '40000')
+          .json({ code: 'rate_limited', message: 'no', status: 429 });
+      return true;
+    };
+    const failed = await settle(['--no-retry', '--json']);
+    expect([failed.code, failed.stdout, failed.sent]).toEqual([code, '', '']);
+    expect(JSON.parse(failed.stderr.trimEnd().split('\n').at(-1) ?? '').error.code).toBe(error);
+    service.onList = () => false;
+    if (code === 6) expect((await settle()).results).toBe('2 added 1 Max; 3 added 2 Bella; 4 added 3 Rex');
+  });
+
+  it('compares the rows of a pipe if the same content is piped again', async () => {
+    const { machine, service } = await shop('Rex');
+    service.lose = () => 'before adding';
+    const stdin = 'name,category\nRex,3\n';
+    expect((await machine.pets(['add', '--from', '-'], { stdin })).code).toBe(8);
+    service.lose = () => undefined;
+    const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
+    const { code, stdout } = await machine.pets(['add', '--from', '-', '--settle'], { stdin, clock });
+    expect([code, stdout, service.pets.length]).toEqual([0, '2\tadded\t1\tRex\t\n', 1]);
+  });
+
+  it('shows settled rows together with --skip-added, too', async () => {
+    const { addWithLosses, settle, machine } = await shop('Max Bella Rex', { lost: { Rex: 'after adding' } });
+    await addWithLosses();
+    await machine.file('a.csv', 'name,category\nMax,3\nBella,3\nRex,3\nLola,3\n');
+    expect(await settle(['--skip-added'])).toMatchObject({
+      code: 0,
+      results: '4 added 3 Rex; 5 added 4 Lola',
+      sent: 'Lola',
+    });
+  });
+
+  it('counts an animal for one file only', async () => {
+    const { addWithLosses, settle, machine, service } = await shop('Max Bella Rex', {
+      lost: { Rex: 'before adding' },
+    });
+    await addWithLosses();
+    const other = await machine.file('other.csv', 'name,category\nRex,3\n');
+    expect((await machine.pets(['add', '--from', other])).code).toBe(0);
+    expect((await settle()).results).toBe('2 added 1 Max; 3 added 2 Bella; 4 added 4 Rex');
+    expect(service.pets).toHaveLength(4);
+  });
+
+  it.each([
+    [['Rex', '--category', '1', '--settle'], '--settle can only be used with --from'],
+    [['--from', 'a.csv', '--settle', '--restart'], '--restart and --settle cannot be combined'],
+  ])('is refused in %j', async (args, message) => {
+    const machine = await freshMachine();
+    const { code, stderr } = await machine.pets(['add', ...args]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+});
