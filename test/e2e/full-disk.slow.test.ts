@@ -1,0 +1,219 @@
+import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { listAllPets } from '../helpers/list-all-pets.ts';
+import { canMount, mountReadOnly, mountSmallDisk } from '../helpers/mount.ts';
+import { freshMachine, type Machine, serveCommand } from '../helpers/pets.ts';
+import { report } from '../helpers/report.ts';
+
+const WRITERS = 8;
+const READERS = 2;
+
+type Service = { url: string; key: string };
+type Outcomes = { added: Map<number, string>; refused: string[]; reads: number };
+
+const headersOf = ({ key }: Service) => ({
+  Authorization: `Bearer ${key}`,
+  'Content-Type': 'application/json',
+});
+
+/** Adds an animal whose idempotency key is its name. Returns the status and the body of the response. */
+async function create(service: Service, name: string) {
+  const response = await fetch(`${service.url}/pets`, {
+    method: 'POST',
+    headers: { ...headersOf(service), 'Idempotency-Key': `"${name}"` },
+    body: JSON.stringify({ name: name.padEnd(300, '.'), categoryId: 1 }),
+  });
+  const { id, code } = (await response.json()) as { id?: number; code?: string };
+  return { status: response.status, id, code, retryAfter: response.headers.get('Retry-After') };
+}
+
+/** Adds animals and reads at the same time until `isDone`. */
+async function load(service: Service, prefix: string, outcomes: Outcomes, isDone: () => boolean) {
+  const write = async (writer: number) => {
+    for (let i = 0; !isDone(); i++) {
+      const name = `${prefix}-${writer}-${i}`;
+      const { status, id, ...rest } = await create(service, name);
+      if (status === 201 && id !== undefined) outcomes.added.set(id, name);
+      else {
+        expect({ status, ...rest }).toEqual({ status: 503, code: 'storage_full', retryAfter: '5' });
+        outcomes.refused.push(name);
+      }
+    }
+  };
+  const read = async () => {
+    while (!isDone()) {
+      const response = await fetch(`${service.url}/pets?limit=100`, { headers: headersOf(service) });
+      expect(response.status).toBe(200);
+      await response.json();
+      outcomes.reads++;
+    }
+  };
+  const writers = Array.from({ length: WRITERS }, (_, writer) => write(writer));
+  await Promise.all([...writers, ...Array.from({ length: READERS }, read)]);
+}
+
+async function healthOf({ url }: Service): Promise<number[]> {
+  const statuses: number[] = [];
+  for (const path of ['/healthz', '/readyz']) statuses.push((await fetch(new URL(path, url))).status);
+  return statuses;
+}
+
+/** The names of the animals by id. */
+async function listed(service: Service): Promise<Map<number, string>> {
+  const pets = await listAllPets(service);
+  return new Map(pets.map(({ id, name }) => [id, name.replace(/\.+$/, '')]));
+}
+
+const start = (machine: Machine, data: string) =>
+  serveCommand(machine, ['--data', data, '--plan', 'enterprise', '--no-profile']);
+
+const filesIn = (directory: string) =>
+  readdirSync(directory)
+    .filter((name) => !/^(lock|claim)-/.test(name))
+    .sort();
+
+describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
+  test('a full disk stops creations, not reads, and nothing that was acknowledged is lost', async () => {
+    const machine = await freshMachine();
+    const disk = await mountSmallDisk();
+    const data = join(disk.directory, 'store');
+    let service = await start(machine, data);
+    disk.fill(300_000);
+    const outcomes: Outcomes = { added: new Map(), refused: [], reads: 0 };
+    await load(service, 'a', outcomes, () => outcomes.refused.length >= 200);
+    const { added, refused } = outcomes;
+    const readsBefore = outcomes.reads;
+    await load(service, 'b', outcomes, () => outcomes.reads >= readsBefore + 50);
+    expect(await healthOf(service)).toEqual([200, 503]);
+    expect(await listed(service)).toEqual(added);
+    const [firstId = 0, firstName = ''] = [...added][0] ?? [];
+    expect(await create(service, firstName)).toMatchObject({ status: 201, id: firstId });
+
+    disk.empty();
+    await expect.poll(() => healthOf(service)).toEqual([200, 200]);
+    const addedWhileFull = added.size;
+    // Refused creations can be repeated with the same keys.
+    for (const name of refused.splice(0, 100)) {
+      const { status, id = 0 } = await create(service, name);
+      expect(status).toBe(201);
+      added.set(id, name);
+    }
+
+    disk.fill();
+    await load(service, 'c', outcomes, () => refused.length >= 400);
+    await service.end('SIGKILL');
+    service = await start(machine, data);
+    const present = await listed(service);
+    expect(present).toEqual(added);
+    expect(filesIn(data)).toEqual(['journal.ndjson', 'keys']);
+    report({
+      'creations acknowledged': added.size,
+      'before the disk was full first': addedWhileFull,
+      refused: refused.length,
+      'present after the restart': present.size,
+      reads: outcomes.reads,
+    });
+  });
+
+  test('API keys can be revoked, and a key that cannot be added is reported', async () => {
+    const machine = await freshMachine();
+    const disk = await mountSmallDisk();
+    const data = join(disk.directory, 'store');
+    const keys = (...args: string[]) => machine.command(['keys', ...args, '--data', data]);
+    for (const name of ['one', 'two']) await keys('add', name, '--plan', 'free');
+    const before = (await keys('list')).stdout;
+    disk.fill();
+    const { code, stdout, stderr } = await keys('add', 'three', '--plan', 'free');
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(
+      /cannot write .*three\.json: ENOSPC.*\n {2}→ free some disk space, then try again\n$/,
+    );
+    expect((await keys('list')).stdout).toBe(before);
+    expect(filesIn(join(data, 'keys'))).toEqual(['one.json', 'two.json']);
+    expect((await keys('revoke', 'one')).code).toBe(0);
+    expect(filesIn(join(data, 'keys'))).toEqual(['two.json']);
+  });
+
+  test('starts with a damaged last line serve reads, and leave no files behind', async () => {
+    const machine = await freshMachine();
+    const disk = await mountSmallDisk();
+    const data = join(disk.directory, 'store');
+    let service = await start(machine, data);
+    for (const name of ['one', 'two', 'three']) await create(service, name);
+    await service.end('SIGTERM');
+    const journal = join(data, 'journal.ndjson');
+    truncateSync(journal, statSync(journal).size - 5);
+    disk.fill();
+    for (let attempt = 0; attempt < 4; attempt++) {
+      service = await start(machine, data);
+      expect(service.stderr()).toMatch(/ENOSPC.*; the store can only be read until/);
+      expect([...(await listed(service)).values()]).toEqual(['one', 'two']);
+      expect(await create(service, 'four')).toMatchObject({ status: 503, code: 'storage_full' });
+      await service.end('SIGTERM');
+      expect(filesIn(data)).toEqual(['journal.ndjson', 'keys']);
+    }
+    service = await start(machine, data);
+    disk.empty();
+    await expect.poll(() => healthOf(service)).toEqual([200, 200]);
+    expect(await create(service, 'four')).toMatchObject({ status: 201, id: 4 });
+    expect(filesIn(data)).toHaveLength(3);
+  });
+
+  test('a server that cannot lock the store takes the lock when there is space', async () => {
+    const machine = await freshMachine();
+    const disk = await mountSmallDisk(',nr_inodes=8');
+    const data = join(disk.directory, 'store');
+    let service = await start(machine, data);
+    await create(service, 'one');
+    await create(service, 'two');
+    await service.end('SIGTERM');
+    // Each file needs an inode, and a socket too.
+    const blockers = Array.from({ length: 8 }, (_, i) => join(disk.directory, `blocker-${i}`));
+    const isBlocked = blockers.some((path) => {
+      try {
+        writeFileSync(path, '');
+        return false;
+      } catch {
+        return true;
+      }
+    });
+    expect(isBlocked).toBe(true);
+    service = await start(machine, data);
+    expect(service.stderr()).toMatch(
+      /cannot create a socket in .*ENOSPC.*; the store can only be read until/,
+    );
+    expect((await listed(service)).size).toBe(2);
+    expect(await create(service, 'one')).toMatchObject({ status: 201, id: 1 });
+    expect(await healthOf(service)).toEqual([200, 503]);
+    for (const path of blockers) rmSync(path, { force: true });
+    await expect.poll(() => healthOf(service)).toEqual([200, 200]);
+    expect(await create(service, 'three')).toMatchObject({ status: 201, id: 3 });
+  });
+});
+
+describe.skipIf(!canMount)('on a read-only file system', () => {
+  test('a server serves reads, and writes as soon as the file system is writable', async () => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'store');
+    let service = await start(machine, data);
+    await create(service, 'one');
+    await create(service, 'two');
+    await service.end('SIGTERM');
+    const readOnly = await mountReadOnly(data);
+    service = await start(machine, readOnly.directory);
+    expect(service.stderr()).toMatch(/EROFS.*; the store can only be read until/);
+    expect([...(await listed(service)).values()]).toEqual(['one', 'two']);
+    expect(await create(service, 'three')).toMatchObject({ status: 503, code: 'storage_full' });
+    expect(await create(service, 'one')).toMatchObject({ status: 201, id: 1 });
+    expect(await healthOf(service)).toEqual([200, 503]);
+
+    const other = await start(machine, data);
+    expect(await create(other, 'other')).toMatchObject({ status: 201, id: 3 });
+    await other.end('SIGTERM');
+    readOnly.makeWritable();
+    await expect.poll(() => healthOf(service)).toEqual([200, 200]);
+    expect(await create(service, 'other')).toMatchObject({ status: 201, id: 3 });
+    expect(await create(service, 'three')).toMatchObject({ status: 201, id: 4 });
+  });
+});
