@@ -2,6 +2,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { describe, expect, test } from 'vitest';
 import { operations, pageSize } from '../../src/contract/operations.ts';
 import { planNames } from '../../src/contract/plans.ts';
+import { sampleData } from '../../src/server/sample-data.ts';
 import { conformance } from '../helpers/conformance.ts';
 import { described, describedAs, document, table } from '../helpers/description.ts';
 import { sendRaw, sendToService } from '../helpers/raw-client.ts';
@@ -67,6 +68,27 @@ describe('the document', () => {
       required: false,
       schema: { type: 'integer', minimum: pageSize.min, maximum: pageSize.max, default: pageSize.default },
     });
+  });
+
+  test('has an id that requests can use, and sample orders as an example', async () => {
+    const [petId] = describedAs('getPet').parameters;
+    expect(petId).toMatchObject({ example: 1, schema: { minimum: 1 } });
+    const { call, store } = await start();
+    await store.seed(sampleData());
+    expect((await call(`/v1/pets/${petId?.example}`)).status).toBe(200);
+    const orders = (await (await call('/v1/store/orders')).json()) as unknown[];
+    const { content } = describedAs('listOrders').responses['200'] ?? {};
+    expect(content?.['application/json']).toMatchObject({ example: orders.slice(0, 2) });
+  });
+
+  test('says of each header whether it is optional', () => {
+    const headers = [
+      document.components.headers,
+      ...described.flatMap(({ responses }) => Object.values(responses).map((response) => response.headers)),
+    ].flatMap((each) => Object.values(each));
+    for (const each of headers) if (!('$ref' in each)) expect(each.required).toBeTypeOf('boolean');
+    const { Allow, 'Idempotency-Replayed': replayed, NextLink } = document.components.headers;
+    expect([Allow, replayed, NextLink].map((each) => each?.required)).toEqual([true, false, false]);
   });
 
   test('has an Idempotency-Key only for operations that are not idempotent', () => {

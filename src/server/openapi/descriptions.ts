@@ -1,8 +1,10 @@
 import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
+import { stringifyJson } from '../../contract/json.ts';
 import { type Operation, type OperationName, type Operations, pageSize } from '../../contract/operations.ts';
 import { petStatuses } from '../../contract/schemas.ts';
 import { MAX_BODY_BYTES } from '../request/body.ts';
+import { sampleData } from '../sample-data.ts';
 
 type FieldsOf<Op, Part extends string> =
   Op extends Record<Part, { shape: infer Shape }> ? keyof Shape : never;
@@ -54,7 +56,7 @@ export const operationDescriptions: Record<OperationName, OperationDescription> 
     description:
       'Returns the orders of the store. The specification of the service does not define their form.',
     success: 'The orders. Their form is not specified.',
-    example: [{ orderId: 'A-1', petId: pet.id, quantity: 1 }],
+    example: JSON.parse(stringifyJson(sampleData().orders.slice(0, 2))),
   },
 };
 
@@ -66,13 +68,23 @@ export function deprecationNote({ deprecated }: Operation): string[] {
   ];
 }
 
-export const parameterDescriptions: Record<string, string> = {
-  limit: `The maximum number of animals per page; ${pageSize.default} by default.`,
-  status: 'Return only animals with this status.',
-  cursor:
-    'The start of the page, taken from the `Link` header of the previous page. Opaque: do not construct it.',
-  petId: 'The id of the animal.',
-} satisfies Record<ParameterName, string>;
+type ParameterDescription = {
+  description: string;
+  /** What the schema contains in addition to the contract. */
+  schema?: { minimum: number };
+  example?: unknown;
+};
+
+export const parameterDescriptions: Record<string, ParameterDescription> = {
+  limit: { description: `The maximum number of animals per page; ${pageSize.default} by default.` },
+  status: { description: 'Return only animals with this status.' },
+  cursor: {
+    description:
+      'The start of the page, taken from the `Link` header of the previous page. Opaque: do not construct it.',
+  },
+  // Other integers get 404. With the bound, generated requests ask for an id that an animal can have.
+  petId: { description: 'The id of the animal.', schema: { minimum: 1 }, example: pet.id },
+} satisfies Record<ParameterName, ParameterDescription>;
 
 export const schemaDescriptions = {
   Pet: 'An animal of the inventory.',

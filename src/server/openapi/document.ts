@@ -91,10 +91,10 @@ function operationObject(name: OperationName, operation: Operation) {
     tags: [tag],
     ...(operation.deprecated && { deprecated: true }),
     parameters: [
-      ...parameterSchemas(operation).map((each) => ({
-        ...each,
-        description: parameterDescriptions[each.name] ?? '',
-      })),
+      ...parameterSchemas(operation).map((parameter) => {
+        const { schema, ...more } = parameterDescriptions[parameter.name] ?? {};
+        return { ...parameter, schema: { ...parameter.schema, ...schema }, ...more };
+      }),
       ...(operation.acceptsIdempotencyKey ? [idempotencyKey] : []),
     ],
     ...(operation.body && {

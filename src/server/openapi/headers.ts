@@ -4,7 +4,7 @@ import { API_PREFIX, type Operation, type OperationName, operations } from '../.
 import { deprecationHeaders } from '../route-match.ts';
 import { INT64, type JsonSchema, type Ref, tableEntries } from './schemas.ts';
 
-export type HeaderObject = { description: string; required?: boolean; schema: JsonSchema; example?: unknown };
+export type HeaderObject = { description: string; required: boolean; schema: JsonSchema; example?: unknown };
 
 // The Link header can also name the replacement of an operation. This component describes links to the next page.
 const NEXT_LINK = 'NextLink';
@@ -19,6 +19,12 @@ const always = (description: string, schema: JsonSchema, example: unknown): Head
   required: true,
   schema,
   example,
+});
+
+/** Describes a header that a response may lack. `required: false` is the default, but some readers need the field. */
+const optional = (description: string, schema: JsonSchema, example: unknown): HeaderObject => ({
+  ...always(description, schema, example),
+  required: false,
 });
 
 const commonHeaders: Record<string, HeaderObject> = {
@@ -41,21 +47,21 @@ const commonHeaders: Record<string, HeaderObject> = {
   ),
   [header.wwwAuthenticate]: always('The required authentication scheme.', text('^Bearer\\b'), 'Bearer'),
   [header.allow]: always('The methods of the path.', text('^[A-Z]+(, [A-Z]+)*$'), 'GET, HEAD, POST, OPTIONS'),
-  [header.idempotencySupported]: {
-    description: `The service supports \`${header.idempotencyKey}\`.`,
-    schema: alwaysTrue,
-    example: true,
-  },
-  [header.idempotencyReplayed]: {
-    description: 'The service repeated its response to the first request with the same `Idempotency-Key`.',
-    schema: alwaysTrue,
-    example: true,
-  },
-  [NEXT_LINK]: {
-    description: 'The address of the next page (RFC 8288); absent on the last one.',
-    schema: text('^<[^<>]+>; rel="next"$'),
-    example: `<${API_PREFIX}${operations.listPets.path}?limit=20&cursor=v10000000000000014>; rel="next"`,
-  },
+  [header.idempotencySupported]: optional(
+    `The service supports \`${header.idempotencyKey}\`.`,
+    alwaysTrue,
+    true,
+  ),
+  [header.idempotencyReplayed]: optional(
+    'The service repeated its response to the first request with the same `Idempotency-Key`.',
+    alwaysTrue,
+    true,
+  ),
+  [NEXT_LINK]: optional(
+    'The address of the next page (RFC 8288); absent on the last one.',
+    text('^<[^<>]+>; rel="next"$'),
+    `<${API_PREFIX}${operations.listPets.path}?limit=20&cursor=v10000000000000014>; rel="next"`,
+  ),
 };
 
 const deprecationDescriptions: Record<string, string> = {
@@ -69,15 +75,14 @@ export function headerComponents(): Record<string, HeaderObject> {
   const deprecations = tableEntries().flatMap(([name]) =>
     Object.entries(deprecationHeaders(name) ?? {}).map(([field, value]): [string, HeaderObject] => [
       `${name}.${field}`,
-      {
-        description: deprecationDescriptions[field] ?? '',
+      optional(
+        deprecationDescriptions[field] ?? '',
         // The path in the link depends on the address that the client uses.
-        schema:
-          field === header.link
-            ? text('^<[^<>]+>; rel="successor-version"$')
-            : { type: 'string', const: value },
-        example: value,
-      },
+        field === header.link
+          ? text('^<[^<>]+>; rel="successor-version"$')
+          : { type: 'string', const: value },
+        value,
+      ),
     ]),
   );
   return { ...commonHeaders, ...Object.fromEntries(deprecations) };
@@ -121,11 +126,11 @@ export function headersOf(name: OperationName, status: number): Record<string, H
   };
 }
 
-const optionalRetryAfter: HeaderObject = {
-  description: `The seconds to wait before the next request, if the code is \`storage_full\`.`,
-  schema: { type: 'integer', minimum: 1 },
-  example: 5,
-};
+const optionalRetryAfter = optional(
+  'The seconds to wait before the next request, if the code is `storage_full`.',
+  { type: 'integer', minimum: 1 },
+  5,
+);
 
 const requiredHeader = (field: string) => ({ [field]: componentRef(field) });
 
