@@ -106,6 +106,19 @@ it('finds a key that was just created, even if it is often asked for unknown key
   }
 });
 
+it('finds a key that a concurrent call reads while this call checks the directory', async () => {
+  const directory = await temporaryDirectory();
+  let reading: unknown;
+  let checks = 0;
+  const { registry } = registryOf(directory, async (name) => {
+    if (name === 'version' && ++checks === 2) await reading;
+  });
+  await registry.load(0);
+  const { key } = await create(directory, { name: 'a', plan: 'free' });
+  reading = registry.find(hashKey(key), 0);
+  expect(await registry.find(hashKey(key), 0)).toMatchObject({ name: 'a' });
+});
+
 it.skipIf(process.platform === 'win32')('does not wait for a named pipe in the directory', async () => {
   const { directory, registry, key, counts } = await registryWithKey();
   execFileSync('mkfifo', [join(directory, 'keys', 'pipe.json')]);

@@ -82,7 +82,10 @@ export class KeyRegistry {
     if (known || this.#completed > started) return known;
     // Between two reads for unknown keys, check only whether a key file was created or deleted.
     const isRecent = !isOlder(this.#readForUnknownAt, now, UNKNOWN_KEY_MS);
-    if (isRecent && (await this.#readDirectoryVersion()) === this.#directoryVersion) return undefined;
+    if (isRecent && (await this.#readDirectoryVersion()) === this.#directoryVersion) {
+      // A concurrent call may have read the files in the meantime.
+      return this.#byHash.get(sha256);
+    }
     this.#readForUnknownAt = now;
     await this.#reading;
     await this.#read(now);
