@@ -42,7 +42,7 @@ test('the document shows how to start the service for these proxies', () => {
 describe.each(['nginx', 'haproxy'] as const)('the configuration of %s', (name) => {
   test.skipIf(!hasProxy(name))('works, and the service sees the addresses of clients', async () => {
     const machine = await freshMachine();
-    const args = ['--ephemeral', '--seed', '--no-profile', ...OPTIONS.split(' ')];
+    const args = ['--ephemeral', '--seed', '--no-profile', '--log', ...OPTIONS.split(' ')];
     // The clock stands still, so that all requests are in the same minute.
     const service = await serve(machine, args, { clock: manualClock(new Date().toISOString()) });
     const port = await startProxy(name, CONFIGURE[name](new URL(service.url).host));
@@ -67,6 +67,9 @@ describe.each(['nginx', 'haproxy'] as const)('the configuration of %s', (name) =
     expect(await remaining('127.0.0.2')).toEqual([401, '59']);
     expect(await remaining('127.0.0.3')).toEqual([401, '59']);
     expect(await remaining('127.0.0.2')).toEqual([401, '58']);
+    const log = service.stderr().trim().split('\n');
+    const clients = log.slice(-3).map((line) => JSON.parse(line).request.client);
+    expect(clients).toEqual(['127.0.0.2', '127.0.0.3', '127.0.0.2']);
     expect((await get('/inventory/openapi.json', '127.0.0.2')).body).toMatchObject({
       servers: [{ url: 'https://shop.example/inventory/v1' }, {}, {}],
     });
