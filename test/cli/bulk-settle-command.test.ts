@@ -260,6 +260,20 @@ describe('--settle', () => {
     expect(waits).toEqual([30_000]);
   });
 
+  it.each([
+    ['compares a row that was interrupted', false, [30_000], 'comparing 1 row with the inventory'],
+    ['repeats a row that was interrupted if the service supports keys', true, [], 'nothing to settle'],
+  ])('%s', async (_, supportsKeys, expected, notice) => {
+    const { run } = await bulkAdd({ supportsKeys, text: 'name,category\nRex,1\n' });
+    const waits: number[] = [];
+    const onSleep = (milliseconds: number) => waits.push(milliseconds);
+    await run(
+      { replies: { Rex: 'interrupt' }, code: 130 },
+      { args: '--settle', onSleep, sends: 'Rex', keys: 1, stderr: notice },
+    );
+    expect(waits).toEqual(expected);
+  });
+
   it('sends nothing in a dry run, but shows the cost', async () => {
     const { addWithLosses, settle, service } = await shop('Max Bella Rex', { lost: { Rex: 'after adding' } });
     await addWithLosses();
