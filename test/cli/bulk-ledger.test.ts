@@ -1,7 +1,6 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { setImmediate as nextTick } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { LedgerEntry } from '../../src/cli/bulk/ledger.ts';
 import { readLedger } from '../../src/cli/bulk/ledger-file.ts';
 import { sendRows } from '../../src/cli/bulk/send.ts';
@@ -159,9 +158,9 @@ describe('a record', () => {
     calls.length = 0;
     const [a, b, c] = plan.rows.map((row) => intent(row)) as [LedgerEntry, LedgerEntry, LedgerEntry];
     await Promise.all([file.append(a), file.append(b)]);
-    // The group of the first one is being written when the others are appended.
+    // The first one is being written when the others are appended.
     const first = file.append(a);
-    await nextTick();
+    await vi.waitFor(() => expect(calls.filter((name) => name === 'write')).toHaveLength(2));
     await Promise.all([first, file.append(b), file.append(c)]);
     expect(calls.filter((name) => name === 'write' || name === 'datasync')).toEqual(
       Array(3).fill(['write', 'datasync']).flat(),

@@ -107,6 +107,8 @@ export async function openLedger(
   let waiting: LedgerRecord[] = [];
   let last: Promise<void> = Promise.resolve();
   const write = async () => {
+    // Wait for records of responses that arrived at the same time, so that they share the group.
+    await new Promise(setImmediate);
     const records = waiting;
     waiting = [];
     const bytes = encodeRecords(records.length === 1 ? records : [{ kind: 'group', records }]);

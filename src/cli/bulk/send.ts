@@ -36,6 +36,7 @@ export async function sendRows(
   const first = await client.call('listPets', { query: { limit: 1 } }, { background: true });
   if (first.value.length === 0) highestId.add(BEFORE_FIRST_ID);
   let quota = readRateLimit(first.headers, clock.now());
+  let supportsIdempotency = client.supportsIdempotency();
   let hasAdded = false;
   let wasRefused = false;
   const context: RowContext = { ...options, file, highestId, onRefused: () => (wasRefused = true) };
@@ -51,6 +52,7 @@ export async function sendRows(
     try {
       const { result, received } = await sendRow(row, context);
       quota = latestQuota(quota, received);
+      supportsIdempotency = client.supportsIdempotency();
       hasAdded ||= result.kind === 'added';
       later.set(index, result);
       onSettled(quota);
@@ -59,7 +61,7 @@ export async function sendRows(
     }
   }
   const mayStart = () => {
-    const conditions = { supportsIdempotency: client.supportsIdempotency(), quota, hasAdded, wasRefused };
+    const conditions = { supportsIdempotency, quota, hasAdded, wasRefused };
     return failures.length === 0 && !stop && inFlight.size < maxInFlight(conditions);
   };
 
