@@ -100,10 +100,8 @@ export async function startService(options: ServiceOptions) {
       clock,
       metrics: metrics?.response,
       onError,
-      onAccess(entry) {
-        metrics?.countResponse(entry);
-        onAccess?.(entry);
-      },
+      onAccess,
+      countResponse: metrics?.countResponse,
     });
     const listening = await listen(app, {
       host,

@@ -97,7 +97,6 @@ test('the access log gets every response once, with its duration', async () => {
       ...ours,
       id: 'first',
       keyName: 'shop',
-      operation: 'listPets',
       method: 'GET',
       url: '/v1/pets?limit=5',
       status: 200,

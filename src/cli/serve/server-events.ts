@@ -127,10 +127,14 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       const { message } = describeError(error, context.clock.now());
       console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
     },
-    request(entry: AccessLogEntry) {
-      log?.(entry);
-      reportLimit(entry);
-    },
+    /** Receives each response; undefined if nothing is to be printed about any. */
+    request:
+      log === undefined && isLimitReported
+        ? undefined
+        : (entry: AccessLogEntry) => {
+            log?.(entry);
+            reportLimit(entry);
+          },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { AccessLogEntry } from '../app.ts';
+import type { ErrorCode } from '../../contract/error-codes.ts';
 import type { BanTracker } from '../rate-limit/bans.ts';
 import type { ResponseContent } from '../response.ts';
 import type { Counts } from './prometheus.ts';
@@ -38,7 +38,7 @@ export function createMetrics(countBans: BanTracker['count'], onError: (error: u
 
   return {
     /** Counts a response. The operation of unknown paths is `other`, because a label must have few values. */
-    countResponse({ operation = 'other', status, code }: AccessLogEntry): void {
+    countResponse(operation = 'other', status: number, code: ErrorCode | undefined): void {
       let byStatus = responses.get(operation);
       if (byStatus === undefined) {
         byStatus = new Map();
