@@ -3,9 +3,10 @@ import { describe, expect, it, test } from 'vitest';
 import { animalHash, type LedgerEntry, LedgerRecord } from '../../src/cli/bulk/ledger.ts';
 import type { PlannedRow } from '../../src/cli/bulk/plan.ts';
 import { idsAscend, settle } from '../../src/cli/bulk/settle.ts';
+import { waitBeforeListing } from '../../src/cli/bulk/settle-rows.ts';
 import type { NewPet, ReceivedPet } from '../../src/contract/schemas.ts';
 import { readStored } from '../../src/store/stored-json.ts';
-import { added, unknown } from '../helpers/bulk.ts';
+import { added, intent, unknown } from '../helpers/bulk.ts';
 import { cases } from '../helpers/cases.ts';
 
 const rex: NewPet = { name: 'Rex', categoryId: 3n };
@@ -167,6 +168,20 @@ describe('ids ascend', () => {
     ['not if the only row is unknown', [entry(11, 10, 'unknown')], false],
   ])('%s', (_, entries, expected) => {
     expect(idsAscend(entries)).toBe(expected);
+  });
+});
+
+describe('the wait before the list', () => {
+  const SENT = Date.parse('2026-11-20T12:00:00Z');
+  const [row] = rowsOf([10]) as [PlannedRow];
+  const interrupted: PlannedRow = { ...row, entry: intent(row) };
+  it.each<[string, PlannedRow[], number, number]>([
+    ['is the rest of the timeout', [row], SENT + 10_000, 20_000],
+    ['is over after the timeout', [row], SENT + 30_000, 0],
+    ['is the whole timeout if the clock was set back', [row], SENT - 3_600_000, 30_000],
+    ['is the whole timeout if a row has no recorded outcome', [row, interrupted], SENT + 60_000, 30_000],
+  ])('%s', (_, rows, now, expected) => {
+    expect(waitBeforeListing(rows, { now, timeout: 30_000 })).toBe(expected);
   });
 });
 

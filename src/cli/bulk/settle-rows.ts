@@ -15,7 +15,7 @@ import { idKey, idsAscend, settle, type Verdict } from './settle.ts';
 export type Settled = {
   /** The rows that were compared. */
   rows: PlannedRow[];
-  /** The highest id of all animals; undefined if they were not listed. */
+  /** The highest id of all animals; undefined if there is no complete list. */
   highestId: HighestId | undefined;
 };
 
@@ -57,7 +57,7 @@ export async function settleRows(
     const { pets, count, highestId, whyIncomplete } = await listInventory(client, rows, unknown);
     if (whyIncomplete !== undefined) {
       console.notice(`no row was settled, because the list of animals may be incomplete: ${whyIncomplete}`);
-      return { rows: unknown, highestId };
+      return { rows: unknown, highestId: undefined };
     }
     const added = await readAdded(options, connection.baseUrl);
     const knownIds = new Set(added.map(({ pet }) => idKey(pet)));
