@@ -12,7 +12,10 @@ const StoredBans = z.record(Sha256, Instant, {
 /** The end of each ban, in milliseconds since 1970, by the SHA-256 of the API key in hexadecimal. */
 export type Bans = ReadonlyMap<string, number>;
 
-const banFile = (directory: string): string => join(resolve(directory), 'bans.json');
+/** The name of the file in the store's directory. */
+export const BANS = 'bans.json';
+
+const banFile = (directory: string): string => join(resolve(directory), BANS);
 
 /**
  * Loads the bans of earlier runs from the store in `directory` (docs/service.md, D9).

@@ -72,3 +72,32 @@ export interface Store {
   /** Completes pending writes. Later calls of all other methods are rejected. */
   close(): Promise<void>;
 }
+
+/** The state of a store, as `pets store check` reports it. */
+export type StoreReport = {
+  /** The id of the store. */
+  id: string;
+  animals: number;
+  orders: number;
+  /** The number of API keys. */
+  keys: number;
+  /** The last id that was issued; undefined if there is none. */
+  lastId: bigint | undefined;
+  /** The number of changes that the store has recorded. */
+  sequence: number;
+  /** The length of a damaged last line, which the next server will remove; 0 if there is none. */
+  damagedBytes: number;
+};
+
+/** Tasks of an administrator, which need no server but also work while one uses the store. */
+export interface StoreMaintenance {
+  /** Reads and verifies everything in the store. @throws StoreError, for example StoreDamagedError */
+  check(): Promise<StoreReport>;
+  /**
+   * Makes a consistent copy and verifies the copy.
+   *
+   * @param target a directory that does not exist or is empty. After an error, it is as before
+   * @throws StoreError
+   */
+  copyTo(target: string): Promise<StoreReport>;
+}

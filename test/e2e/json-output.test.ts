@@ -68,6 +68,11 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'keys add', ['keys', 'add', 'own', ...own, '--data', store]);
   await run(machine, 'keys list', ['keys', 'list', '--data', store]);
   await run(machine, undefined, ['keys', 'revoke', 'own', '--data', store]);
+  await run(machine, 'store check', ['store', 'check', store]);
+  await run(machine, 'store copy', ['store', 'copy', store, join(machine.home, 'copy')]);
+  const empty = await serve(machine, ['--data', join(machine.home, 'empty'), '--no-profile']);
+  await empty.end();
+  await run(machine, 'store check', ['store', 'check', join(machine.home, 'empty')]);
   await service.end();
 
   // Use a store whose key was created on another machine, then a store without a key, then one with unreadable keys.

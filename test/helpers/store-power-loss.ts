@@ -203,7 +203,7 @@ class Simulation {
 
   /** Returns false if the seed failed, after which the store rejects every creation. */
   async #seed(store: JournalStore): Promise<boolean> {
-    if ((await store.size()) > 0) return true;
+    if (!(await store.isEmpty())) return true;
     const firstId = BigInt(1 + this.#upTo(50));
     const names = Array.from({ length: 1 + this.#upTo(30) }, () => `s${this.#nextName++}`);
     for (const name of names) this.#names.add(name);
@@ -213,7 +213,7 @@ class Simulation {
       await store.seed({ pets, orders: [{}] });
     } catch (error) {
       // The journal may have been read again, with animals of an earlier process.
-      if (error instanceof StoreNotEmptyError && (await store.size()) > 0) return true;
+      if (error instanceof StoreNotEmptyError && !(await store.isEmpty())) return true;
       this.#checkAllowed(error);
       if (error instanceof StoreUnavailableError) return true;
       await this.#checkStopped(store);

@@ -9,6 +9,7 @@ import { logout } from './logout.ts';
 import { orders } from './orders.ts';
 import { profiles } from './profiles.ts';
 import { serve } from './serve.ts';
+import { store } from './store.ts';
 import { use } from './use.ts';
 
 /** All commands, in the order of the help page. */
@@ -23,5 +24,6 @@ export const commands: readonly (Command | CommandGroup)[] = [
   use,
   serve,
   keys,
+  store,
   completion,
 ];

@@ -91,6 +91,8 @@ const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
 const SHELL_COMPLETIONS: Readonly<Record<string, ShellCompletion>> = {
   file: 'files',
   directory: 'directories',
+  from: 'directories',
+  to: 'directories',
   command: 'commands',
 };
 

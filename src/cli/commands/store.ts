@@ -1,0 +1,79 @@
+import type { StoreReport } from '../../store/store.ts';
+import { CliError } from '../errors/errors.ts';
+import { dataDirectory } from '../profiles/paths.ts';
+import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
+
+const check: Command<{ directory?: string }> = {
+  name: 'check',
+  summary: 'verify a store and print its animals, last id and sequence number',
+  examples: ['pets store check', 'pets store check ./backup --json'],
+  arguments: [{ name: '[directory]', description: 'directory of the store (default: that of pets serve)' }],
+  async run({ directory = '' }, context) {
+    const path = directory || dataDirectory(context);
+    const report = await (await maintenance(path, context)).check();
+    if (report.damagedBytes > 0) {
+      const { animals, lastId, sequence } = report;
+      throw new CliError(
+        `${describeDamage(path, report)}; before it are ${animals} animals, last id ${lastId ?? '-'}, sequence number ${sequence}`,
+        { code: 'store_error', hint: NEXT_SERVE },
+      );
+    }
+    await printReport(path, report, context);
+    return undefined;
+  },
+};
+
+const copy: Command<{ from: string; to: string }> = {
+  name: 'copy',
+  summary: 'make a consistent copy of a store, also while a server uses it',
+  examples: ['pets store copy ./store ./backup'],
+  arguments: [
+    { name: '<from>', description: 'directory of the store' },
+    { name: '<to>', description: 'directory for the copy; it must not exist or be empty' },
+  ],
+  async run({ from, to }, context) {
+    const report = await (await maintenance(from, context)).copyTo(to);
+    await printReport(to, report, context);
+    if (report.damagedBytes > 0) context.console.notice(`${describeDamage(to, report)}; ${NEXT_SERVE}`);
+    return undefined;
+  },
+};
+
+/** Verifies and copies the stores of the local service (docs/serve.md). */
+export const store: CommandGroup = {
+  name: 'store',
+  summary: 'verify or copy a local store',
+  commands: [check, copy],
+};
+
+async function maintenance(directory: string, { clock }: CommandContext) {
+  const { journalMaintenance } = await import('../../store/journal/journal-maintenance.ts');
+  return journalMaintenance(directory, clock);
+}
+
+const NEXT_SERVE = 'the next pets serve on it saves that line in a file and removes it';
+
+const describeDamage = (directory: string, { damagedBytes }: StoreReport): string =>
+  `the last line of the store in ${directory} (${damagedBytes} bytes) is not valid because of a torn write or a later change`;
+
+async function printReport(
+  directory: string,
+  { damagedBytes: _, ...report }: StoreReport,
+  { console }: CommandContext,
+): Promise<void> {
+  const lastId = report.lastId ?? null;
+  if (console.json) {
+    await console.writeJson({ directory, ...report, lastId });
+    return;
+  }
+  const { sanitizeForTerminal } = await import('../output/sanitize.ts');
+  const rows: [string, unknown][] = [
+    ['animals', report.animals],
+    ['last id', lastId ?? '-'],
+    ['sequence number', report.sequence],
+    ['orders', report.orders],
+    ['API keys', report.keys],
+  ];
+  const lines = rows.map(([name, value]) => `  ${name.padEnd(15)}  ${value}`);
+  await console.write(`${[sanitizeForTerminal(directory), ...lines].join('\n')}\n`);
+}

@@ -1,0 +1,155 @@
+import { appendFile, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
+
+/** A machine whose store `store` has the sample animals and two API keys, and another animal. */
+async function machineWithStore() {
+  const machine = await freshMachine();
+  const directory = join(machine.home, 'store');
+  const service = await serve(machine, ['--data', directory, '--seed', '--plan', 'enterprise']);
+  await machine.pets(['--profile', 'local', 'add', 'Rex', '--category', '1']);
+  await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', directory]);
+  return { machine, directory, service, journal: join(directory, 'journal.ndjson') };
+}
+
+const REPORT = { animals: 67, orders: 20, keys: 2, lastId: 67, sequence: 22 };
+
+const check = async (machine: Machine, directory: string) => {
+  const { code, stdout, stderr } = await machine.pets(['store', 'check', directory, '--json']);
+  return { code, report: stdout && JSON.parse(stdout), error: stderr && JSON.parse(stderr).error };
+};
+
+describe('pets store check', () => {
+  test('prints the animals, the last id and the sequence number', async () => {
+    const { machine, directory, service } = await machineWithStore();
+    await service.end('SIGTERM');
+    const { code, stdout, stderr } = await machine.pets(['store', 'check', directory]);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toBe(
+      [
+        directory,
+        '  animals          67',
+        '  last id          67',
+        '  sequence number  22',
+        '  orders           20',
+        '  API keys         2',
+        '',
+      ].join('\n'),
+    );
+    expect((await check(machine, directory)).report).toMatchObject({ directory, ...REPORT });
+  });
+
+  test('checks the store of pets serve by default, and an empty store', async () => {
+    const machine = await freshMachine();
+    await (await serve(machine)).end('SIGTERM');
+    const { code, stdout } = await machine.pets(['store', 'check', '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ animals: 0, lastId: null, sequence: 0 });
+  });
+
+  test.each<[string, (path: { journal: string; directory: string }) => Promise<unknown>, RegExp]>([
+    [
+      'a shortened journal',
+      ({ journal }) => readFile(journal).then(({ length }) => truncate(journal, length - 5)),
+      /last line .* is not valid because of a torn write or a later change; .* 66 animals, last id 66, sequence number 21/,
+    ],
+    [
+      'a changed journal',
+      async ({ journal }) =>
+        writeFile(journal, (await readFile(journal, 'utf8')).replace('"id":1,', '"id":2,')),
+      /damaged at byte \d+/,
+    ],
+    [
+      'a damaged key',
+      ({ directory }) => appendFile(join(directory, 'keys', 'till.json'), 'x'),
+      /till\.json is damaged/,
+    ],
+    [
+      'damaged bans',
+      ({ directory }) => writeFile(join(directory, 'bans.json'), 'x'),
+      /bans\.json is damaged/,
+    ],
+    ['no journal', ({ journal }) => rm(journal), /there is no store in/],
+  ])('fails for a store with %s, and changes nothing', async (_, damage, message) => {
+    const { machine, directory, service, journal } = await machineWithStore();
+    await service.end('SIGTERM');
+    await damage({ journal, directory });
+    const names = await readdir(directory);
+    const { code, error } = await check(machine, directory);
+    expect([code, error]).toEqual([
+      1,
+      expect.objectContaining({ code: 'store_error', message: expect.stringMatching(message) }),
+    ]);
+    expect(await readdir(directory)).toEqual(names);
+  });
+});
+
+describe('pets store copy', () => {
+  test('copies a running store while animals are added to it', async () => {
+    const { machine, directory, service } = await machineWithStore();
+    const headers = { Authorization: `Bearer ${service.key}`, 'Content-Type': 'application/json' };
+    let [added, isDone] = [0, false];
+    const adding = (async () => {
+      while (!isDone) {
+        const body = '{"name":"Max","categoryId":1}';
+        const { status } = await fetch(`${service.url}/pets`, { method: 'POST', headers, body });
+        expect(status).toBe(201);
+        added++;
+      }
+    })();
+    const copies = [1, 2, 3].map((number) => join(machine.home, `copy-${number}`));
+    const bounds: [number, number][] = [];
+    for (const copy of copies) {
+      await expect.poll(() => added).toBeGreaterThan(bounds.length);
+      const before = added;
+      const { code, stdout, stderr } = await machine.pets(['store', 'copy', directory, copy, '--json']);
+      expect([code, stderr]).toEqual([0, '']);
+      const report = JSON.parse(stdout);
+      expect(report).toMatchObject({ directory: copy, orders: 20, keys: 2, lastId: report.animals });
+      bounds.push([report.animals - 67 - before, added + 1 - (report.animals - 67)]);
+      expect((await check(machine, copy)).report).toMatchObject({ animals: report.animals });
+    }
+    isDone = true;
+    await adding;
+    // A copy has every animal that was acknowledged before it began, and none that was added after it ended.
+    for (const bound of bounds.flat()) expect(bound).toBeGreaterThanOrEqual(0);
+    await service.end('SIGTERM');
+    const restored = await serve(machine, ['--data', copies[0] ?? '', '--no-profile']);
+    const list = await fetch(`${restored.url}/pets`, { headers });
+    expect(list.status).toBe(200);
+    await restored.end('SIGTERM');
+  });
+
+  test('replaces an empty directory, and refuses any other', async () => {
+    const { machine, directory, service } = await machineWithStore();
+    await service.end('SIGTERM');
+    const copy = join(machine.home, 'copy');
+    await mkdir(copy);
+    expect((await machine.pets(['store', 'copy', directory, copy])).code).toBe(0);
+    for (const target of [copy, directory, join(directory, 'journal.ndjson')]) {
+      const { code, stderr } = await machine.pets(['store', 'copy', directory, target]);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/is not empty|ENOTDIR/)]);
+    }
+    expect((await check(machine, copy)).report).toMatchObject(REPORT);
+  });
+
+  test('leaves nothing behind if the store is damaged', async () => {
+    const { machine, directory, service } = await machineWithStore();
+    await service.end('SIGTERM');
+    await appendFile(join(directory, 'keys', 'till.json'), 'x');
+    const names = await readdir(machine.home);
+    expect((await machine.pets(['store', 'copy', directory, join(machine.home, 'copy')])).code).toBe(1);
+    expect(await readdir(machine.home)).toEqual(names);
+  });
+
+  test('copies a damaged last line too, with a notice', async () => {
+    const { machine, directory, service, journal } = await machineWithStore();
+    await service.end('SIGTERM');
+    await truncate(journal, (await readFile(journal)).length - 5);
+    const copy = join(machine.home, 'copy');
+    const { code, stderr } = await machine.pets(['store', 'copy', directory, copy]);
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/last line .* torn write or a later change/)]);
+    expect(await readFile(join(copy, 'journal.ndjson'))).toEqual(await readFile(journal));
+  });
+});
