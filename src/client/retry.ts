@@ -36,6 +36,7 @@ export type RetryDecision =
 
 /** The limits and delays of retries. Times are in milliseconds. */
 export const retryRules = {
+  /** A background call is attempted more often, but then its waits count against `maxWait`. */
   rateLimit: { attempts: 4, backoff: 1_000, cap: 60_000, jitter: { share: 0.1, min: 250, max: 3_000 } },
   /** Without Retry-After, the waits add up to at most 15 s, in which a service can restart. A quarter is random. */
   failure: { attempts: 6, backoff: 500, cap: 7_500, random: 0.25 },
@@ -101,9 +102,11 @@ export const isInProgress = (response: HttpResponse): boolean =>
 
 function afterRateLimit({ headers }: HttpResponse, state: RetryState): RetryDecision {
   const wait = withJitter(rateLimitDelay(headers, state.attempt, state.now), state.random);
+  const isFrequent = state.attempt >= retryRules.rateLimit.attempts;
   // Checked here because `budgetCost` allows a background call to wait even if retries are off.
-  const isAllowed = state.maxWait >= 0 && state.attempt < retryRules.rateLimit.attempts;
-  return isSafe(state) && isAllowed ? retryWithinBudget(state, wait, 'rate limit') : STOP;
+  if (!isSafe(state) || state.maxWait < 0 || (isFrequent && !state.background)) return STOP;
+  // A background call ends only if its waits exceed `maxWait`, so frequent waits must count.
+  return retryWithinBudget({ ...state, background: state.background && !isFrequent }, wait, 'rate limit');
 }
 
 function afterInProgress({ headers }: HttpResponse, state: RetryState): RetryDecision {

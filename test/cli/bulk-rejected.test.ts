@@ -55,6 +55,22 @@ describe('a row that the service rejects fails, and the run continues', () => {
     );
 });
 
+{
+  const limited = (response: ServerResponse) =>
+    replyError(response, 429, 'rate_limited', { 'Retry-After': '1', 'Idempotency-Supported': 'true' });
+  scenario(
+    'the run waits out six 429s of a row',
+    {},
+    { replies: { Bella: Array(6).fill(limited) }, sends: `Rex${' Bella'.repeat(7)} Lola`, code: 0 },
+  );
+  scenario(
+    'a row that always gets 429 ends the run when its waits exceed --max-wait',
+    {},
+    { replies: { Bella: Array(99).fill(limited) }, sends: `Rex${' Bella'.repeat(7)}`, code: 5 },
+    { sends: 'Bella Lola', code: 0 },
+  );
+}
+
 describe('a row that may have been added is unknown, and the run continues', () => {
   const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
   scenario(

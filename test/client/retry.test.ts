@@ -67,6 +67,8 @@ describe('after 429', () => {
     ['for longer than a minute counts', 70, {}, 70_000],
     ['for an hour is longer than allowed', 3_600, {}, undefined],
     ['is not made without retries', 1, { maxWait: -1 }, undefined],
+    ['counts from the fourth attempt on', 1, { attempt: 4 }, 8_000],
+    ['from the fourth attempt on can be longer than allowed', 1, { attempt: 4, waited: 68_000 }, undefined],
     ['for 66 seconds is longer than the allowed 65', 66, { maxWait: 65_000 }, undefined],
   ])('a background call: a wait %s', (_name, seconds, change, cost) => {
     const decision = decide(response(429, retryAfter(seconds)), { background: true, ...change });
