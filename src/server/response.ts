@@ -35,6 +35,13 @@ export function sendResponse(
   response.end(body, encoding);
 }
 
+/** The response to an OPTIONS request. `allow` lists the methods of the target, and `more` has additional headers. */
+export const optionsResponse = (allow: string, more: ResponseHeaders = {}): ServiceResponse => ({
+  status: 204,
+  headers: { [header.allow]: allow, ...more },
+  body: '',
+});
+
 /** The three rate-limit headers of every response (docs/service.md 8.3). */
 export const rateLimitHeaders = (window: RateLimitWindow): ResponseHeaders => ({
   [header.rateLimit]: String(window.limit),

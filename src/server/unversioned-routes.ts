@@ -1,11 +1,10 @@
-import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
-import type { RequestContext } from './auth/authentication.ts';
 import { methodNotAllowed, notFound, storageError } from './http-errors.ts';
 import type { OpenApiDocument } from './openapi/document.ts';
+import type { RequestContext } from './request/context.ts';
 import { validateTarget } from './request/target.ts';
-import type { ResponseContent, ServiceResponse } from './response.ts';
+import { optionsResponse, type ResponseContent, type ServiceResponse } from './response.ts';
 import { allMethods } from './route-match.ts';
 
 const METHODS = 'GET, HEAD, OPTIONS';
@@ -43,23 +42,17 @@ export function createUnversionedRoutes({
     // Both ask about the whole server: `*` by RFC 9110, 9.3.7, and `/` because it is the default health check of HAProxy.
     if (method === 'OPTIONS' && (target === '*' || target === '/')) {
       context.operation = 'options';
-      return describeMethods(allMethods);
+      return optionsResponse(allMethods);
     }
     const path = validateTarget(target);
     const route = routes.get(path);
     if (route === undefined) throw notFound();
     context.operation = path;
-    if (method === 'OPTIONS') return describeMethods(METHODS);
+    if (method === 'OPTIONS') return optionsResponse(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(path, METHODS);
     return { status: 200, headers: {}, ...(await route(context)) };
   };
 }
-
-const describeMethods = (allow: string): ServiceResponse => ({
-  status: 204,
-  headers: { [header.allow]: allow },
-  body: '',
-});
 
 /** @throws ServiceError if the store cannot write */
 async function checkReady(store: Store): Promise<ResponseContent> {

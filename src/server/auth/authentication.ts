@@ -6,6 +6,7 @@ import type { Quota } from '../../contract/plans.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { invalidRequest, tooManyRequests, unauthorized } from '../http-errors.ts';
 import type { RateLimiter, RateLimitWindow } from '../rate-limit/limiter.ts';
+import type { RequestContext } from '../request/context.ts';
 import { countHeader } from '../request/http-checks.ts';
 
 const BEARER = /^Bearer +(\S+) *$/i;
@@ -21,24 +22,6 @@ export interface ApiKeyLookup {
   find(sha256: string, now: number): ApiKey | undefined | Promise<ApiKey | undefined>;
 }
 
-/** What the steps of a request collect for its response, including an error response. */
-export type RequestContext = {
-  /** The request id, which the response has as X-Request-Id. */
-  readonly id: string;
-  /** The client's IP address. */
-  readonly client: string;
-  /** The host that the client asked for, with an optional port; undefined if the request names none. */
-  host?: string | undefined;
-  /** The name of the operation, `options`, or the path of an unversioned route; undefined if none of them was requested. */
-  operation?: string;
-  /** The name of the API key, if it is valid. */
-  keyName?: string;
-  window?: RateLimitWindow;
-  headers: Record<string, string>;
-  /** Set just before the response is sent. */
-  isFinished?: true;
-};
-
 export type AuthenticationOptions = {
   keys: ApiKeyLookup;
   /** Counts the requests of each API key. */
@@ -51,6 +34,8 @@ export type AuthenticationOptions = {
   /** Receives internal errors. */
   onError(error: unknown): void;
 };
+
+export type Authentication = ReturnType<typeof createAuthentication>;
 
 const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
 

@@ -1,0 +1,95 @@
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../contract/clock.ts';
+import { API_PREFIX } from '../contract/operations.ts';
+import type { Authentication } from './auth/authentication.ts';
+import { preflightHeaders } from './cors.ts';
+import { mockResponse, preferredStatus } from './faults/mock-response.ts';
+import type { InjectedFault } from './faults/random-fault.ts';
+import { handlerOf } from './handlers.ts';
+import { notFound, ServiceError } from './http-errors.ts';
+import type { RequestContext } from './request/context.ts';
+import { createHostCheck } from './request/hosts.ts';
+import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
+import { readOperationInput } from './request/input.ts';
+import { isUnderApi, validateTarget } from './request/target.ts';
+import { optionsResponse, type ServiceResponse } from './response.ts';
+import { allDeprecationHeaders, allowedMethods, matchRoute } from './route-match.ts';
+import { createUnversionedRoutes, type UnversionedRoutesOptions } from './unversioned-routes.ts';
+
+export type RequestStepsOptions = UnversionedRoutesOptions & {
+  clock: Clock;
+  /** The names that a Host header may have, besides loopback names; undefined allows every name. */
+  hosts?: ReadonlySet<string> | undefined;
+  /** The origins whose pages may read responses; `*` allows every origin. */
+  cors?: readonly string[] | undefined;
+  /** Whether a request may ask for an error with `Prefer: code=429`; by default true. */
+  allowPrefer?: boolean;
+};
+
+/**
+ * Returns a function that runs the steps of a request in order (docs/service.md 4, 5, 8, 10). That function throws a
+ * ServiceError if the response is an error.
+ */
+export function createRequestSteps(
+  options: RequestStepsOptions,
+  { authenticate, consumeQuota, peekQuota }: Authentication,
+) {
+  const { store, clock, publicUrl, cors = [], allowPrefer = true } = options;
+  const checkHost = createHostCheck(options.hosts);
+  const unversionedRoutes = createUnversionedRoutes(options);
+  const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
+  const deprecations = allDeprecationHeaders(basePath);
+
+  async function runSteps(
+    request: IncomingMessage,
+    context: RequestContext,
+    fault: InjectedFault,
+  ): Promise<ServiceResponse> {
+    const { method = '', url = '' } = request;
+    checkHttpVersion(request);
+    context.host = checkHost(request, context.targetHost);
+    if (!isUnderApi(url)) return unversionedRoutes(method, url, context);
+    if (method === 'OPTIONS') return handleOptions(request, context);
+
+    const route = matchRoute(method, url);
+    if (!(route instanceof ServiceError)) {
+      context.operation = route.operation;
+      Object.assign(context.headers, deprecations.get(route.operation));
+    }
+    const principal = await authenticate(request, context);
+
+    const { prefer } = request.headers;
+    const status = prefer === undefined || !allowPrefer ? undefined : preferredStatus(String(prefer));
+    if (status !== undefined) {
+      // A mocked 401 reports the window of anonymous callers, so do not put the caller's window into `context`.
+      const window = await peekQuota(principal, status === '401' ? { ...context, headers: {} } : context);
+      if (status === '429') context.window = { ...window, remaining: 0 };
+      if (route instanceof ServiceError) throw route;
+      validateTarget(url);
+      return mockResponse(status, { ...route, window, now: clock.now() });
+    }
+    if (fault.fails) {
+      await peekQuota(principal, context);
+      throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
+    }
+
+    await consumeQuota(principal, context);
+    // Throw a routing error only now: the request counts, and callers without an API key learn nothing about the routes.
+    if (route instanceof ServiceError) throw route;
+    checkExpectation(request);
+    const input = await readOperationInput(route, request);
+    return handlerOf(route.operation)(input, { store, principal, request, basePath, now: clock.now() });
+  }
+
+  /** Reports the methods of a path (D15). The request needs no API key, and is counted only if it has an invalid one. */
+  async function handleOptions(request: IncomingMessage, context: RequestContext): Promise<ServiceResponse> {
+    context.operation = 'options';
+    // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
+    if (request.headers.authorization) await peekQuota(await authenticate(request, context), context);
+    const allow = allowedMethods(validateTarget(request.url ?? ''));
+    if (allow === undefined) throw notFound();
+    return optionsResponse(allow, preflightHeaders(cors, allow));
+  }
+
+  return runSteps;
+}

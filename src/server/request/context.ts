@@ -1,0 +1,26 @@
+import type { RateLimitWindow } from '../rate-limit/limiter.ts';
+
+/** What the service knows about a request. The steps of the request add what its response needs, also for an error. */
+export type RequestContext = {
+  /** The request id, which the response has as X-Request-Id. */
+  readonly id: string;
+  /** The client's IP address. */
+  readonly client: string;
+  /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
+  readonly method: string;
+  readonly url: string;
+  /** When the request began, as `elapsed` of the clock; 0 without a log. */
+  readonly started: number;
+  /** The host in an absolute target. */
+  readonly targetHost?: string | undefined;
+  /** The host that the client asked for, with an optional port; undefined if the request names none. */
+  host?: string | undefined;
+  /** The name of the operation, `options`, or the path of an unversioned route; undefined if none of them was requested. */
+  operation?: string;
+  /** The name of the API key, if it is valid. */
+  keyName?: string;
+  window?: RateLimitWindow;
+  headers: Record<string, string>;
+  /** Set just before the response is sent. */
+  isFinished?: true;
+};
