@@ -48,7 +48,7 @@ export async function fsyncAncestors(fileSystem: FileSystem, directory: string):
     try {
       await fileSystem.syncDirectory(parent);
     } catch (error) {
-      // Using a directory does not require permission to read its ancestors.
+      // Skip ancestors that this process may not open, or that are read-only: the directory can be used anyway.
       if (!['EACCES', 'EPERM', 'EROFS'].includes(errnoOf(error) ?? '')) throw error;
     }
     if (parent === dirname(parent)) return;

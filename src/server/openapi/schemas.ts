@@ -34,7 +34,7 @@ export function refOf(schema: z.ZodMiniType): Ref {
   return refTo(found[0] as SchemaName);
 }
 
-/** The schemas of the bodies, by name. */
+/** The schemas that the rest of the document refers to, by name. */
 export function schemaComponents(): Record<string, JsonSchema> {
   const descriptions: Record<SchemaName, string> = schemaDescriptions;
   const schemas = toJsonSchemas(named);

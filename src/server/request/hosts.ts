@@ -62,7 +62,7 @@ export function createHostCheck(
   };
 }
 
-/** The name or address of a host with an optional port, in lower case. @throws ServiceError 400 */
+/** Returns the name or address in a host, in lower case and without the port. @throws ServiceError 400 */
 function nameOf(host: string): string {
   const name = host.replace(PORT, '').toLowerCase();
   if (!HOST_NAME_PATTERN.test(name)) throw invalidHost();

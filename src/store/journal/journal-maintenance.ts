@@ -11,7 +11,7 @@ import type { StoreMaintenance, StoreReport } from '../store.ts';
 import { JOURNAL, type Journal, readJournal } from './load-journal.ts';
 import { readParts } from './repair.ts';
 
-/** How often to read a journal to whose end a server is writing. */
+/** The maximum number of times that the journal is read, if a server may be writing its last line. */
 const ATTEMPTS = 3;
 
 /** Checks and copies the store in a directory. Does not lock the directory and changes nothing in it. */

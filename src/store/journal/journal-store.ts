@@ -25,7 +25,7 @@ export type JournalOptions = {
   lock?: (directory: string) => Promise<DirectoryLock>;
   /** Receives messages for the user about problems that the store has handled itself. */
   onWarning?: (message: string) => void;
-  /** Called once when the journal was deleted or changed. The store then rejects every call except `close`. */
+  /** Called once, if the journal was deleted or changed, or seeding failed. Reading and writing then fail. */
   onFailure?: (error: StoreFailedError) => void;
 };
 

@@ -21,7 +21,7 @@ export class WriteStatus {
     this.#options = options;
   }
 
-  /** @throws StoreFailedError if the journal was deleted or changed, so that memory and disk may differ */
+  /** @throws StoreFailedError after `stop` */
   checkReadable(): void {
     if (this.#isStopped) throw this.#failure;
   }
@@ -31,7 +31,7 @@ export class WriteStatus {
     if (this.#failure) throw this.#failure;
   }
 
-  /** Records that the store cannot write for now, and nothing was stored. */
+  /** Records that the store cannot write for now. Returns the error for requests whose data was not stored. */
   refused(error: unknown): StoreUnavailableError {
     const { path, onWarning } = this.#options;
     const { message, hint } = toStoreError(error, `write ${path}`);

@@ -40,7 +40,8 @@ export type Sleep = (ms: number, signal?: AbortSignal) => Promise<unknown>;
 
 /**
  * The state of a claim. The socket of a claim sends `claiming` or `holding` to every client, as one line of JSON.
- * `dead` means that the process has ended. `silent` means that a process listens but sent no valid state.
+ * `dead` means that no process listens: the process has ended or has released its claim. `silent` means that a process
+ * may listen, but sent no valid state.
  */
 type ClaimState = { state: 'claiming' | 'holding' | 'dead' | 'silent'; pid?: number; url?: string };
 
