@@ -45,7 +45,7 @@ export type RequestOptions = {
   timeoutMilliseconds: number;
   /** The limit for the sum of all waits of one call; undefined if calls must not be retried. */
   maxWaitMilliseconds: number | undefined;
-  /** True if a refused connection means that a service on this machine is not running, and a user waits for the error. */
+  /** Do not retry a refused connection. Set if the service is on this machine and a user is waiting at a terminal. */
   failsFastIfRefused: boolean;
   onWait?: ((wait: WaitEvent) => void) | undefined;
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;

@@ -8,7 +8,7 @@ const DAY = 86_400_000;
 /** The start of a flag's name, before a day. The flag expires, because another service may later run at the origin. */
 const SUPPORTS_IDEMPOTENCY = 'honours-idempotency-key-';
 
-/** Longer than a day, the longest rate-limit window of our service. Longer cool-downs are shortened. */
+/** Longer cool-downs are shortened to this. It exceeds a day, the longest rate-limit window of our service. */
 const MAX_COOL_DOWN_MS = 25 * 3_600_000;
 
 /** The clocks of machines that share a state directory may differ by this time. */

@@ -96,7 +96,7 @@ function readIdempotency(
   if (value === undefined) return undefined;
   const key = decodeIdempotencyKey(String(value));
   if (key === undefined) {
-    throw invalidRequest('Idempotency-Key must be a quoted string of 1 to 255 ASCII characters');
+    throw invalidRequest('Idempotency-Key must be a quoted string of 1 to 255 printable ASCII characters');
   }
   return { scope: id, key, bodyHash: hash('sha256', JSON.stringify([name, categoryId.toString(), status])) };
 }

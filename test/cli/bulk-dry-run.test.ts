@@ -45,7 +45,7 @@ describe('a dry run reports what the same command would do', () => {
       {
         ...DRY,
         stderr:
-          'dry run: nothing to add; 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added already; skipping',
+          'dry run: nothing to add; 2 of 3 rows were added on 2026-11-20 12:00 UTC; would skip 1 row that may',
       },
     ],
     [

@@ -280,7 +280,7 @@ describe('--settle', () => {
     const { code, stderr } = await settle(['--dry-run']);
     expect([code, service.lists, service.sent]).toEqual([0, 0, []]);
     expect(stderr).toContain(
-      '1 may have been added already; would compare them with the inventory (about 1 request), and add those that were not added\n',
+      'would first compare 1 row that may have been added with the inventory (about 1 request), and add those that were not added\n',
     );
   });
 

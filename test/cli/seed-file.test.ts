@@ -122,7 +122,7 @@ describe('parse errors and validation errors are listed with their lines', () =>
       ['FILE, line 2: status "lost" must be one of available, pending, sold'],
     ],
   ])('%s %j', async (name, content, errors) => {
-    const hint = 'fix these lines; nothing was added';
+    const hint = 'fix the errors above; nothing was added';
     expect(await refusalOf(name, content)).toMatchObject({ message: errors.join('; '), code: 'usage', hint });
   });
 });

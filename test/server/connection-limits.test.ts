@@ -188,7 +188,7 @@ describe('a service that is stopped', () => {
     await listening.stop(100);
   });
 
-  test('handles at most one more request of each connection that keeps sending', async () => {
+  test('stops although clients keep sending; requests already received are still handled', async () => {
     const { listening, accessLog } = await start(atLoopback);
     const flood = `GET /v1/pets HTTP/1.1\r\n${HOST}\r\n`.repeat(2_000);
     for (let i = 0; i < 4; i++) {

@@ -44,10 +44,11 @@ function outlookText(
 ): string {
   const { added, unknown } = plan.counts;
   const left = countToSend(plan);
+  const uncertain = `${formatRows(unknown)} that may have been added`;
   const action = settle
-    ? `would compare them with the inventory (${costText(plan.rows)}), and add those that were not added`
-    : 'skipping them';
-  const doubtful = unknown === 0 ? '' : `; ${unknown} may have been added already; ${action}`;
+    ? `would first compare ${uncertain} with the inventory (${costText(plan.rows)}), and add those that were not added`
+    : `would skip ${uncertain} already`;
+  const doubtful = unknown === 0 ? '' : `; ${action}`;
   if (known && left === 0) return `nothing to add; ${addedText(plan.rows)}${doubtful}`;
   const which = `${left === rows.length ? '' : `${left} of `}${formatRows(rows.length)}`;
   const run = known && ` (run of ${formatInstant(known.header.startedAt)})`;

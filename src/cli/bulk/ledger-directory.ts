@@ -20,12 +20,13 @@ import { damagedError, readLedger } from './ledger-file.ts';
  * Ledgers are stored in directories. Each path of an input file, and each content of an input, has its own directory:
  *
  *   ledgers/<id>/ledger.ndjson   the ledger of the path. A content has its own ledger only if it was piped.
- *   ledgers/<id>/pointer.json    the id of the ledger that the last run of the path or content used. A path that has no
- *                                ledger yet uses the ledger that its content used last.
- *                                Without this file, the ledger in the same directory is used.
+ *   ledgers/<id>/pointer.json    the id of the ledger that the last run used. If this file is missing, the ledger in the
+ *                                same directory is used. A path without its own ledger uses the ledger that its content
+ *                                used last.
  *
- * A run locks the directories of its path, of its content and of every ledger that it reads. Therefore, no two
- * processes add the same file at the same time, or the same content under two names.
+ * A run locks the directories of its path, of its content and of every ledger that it may continue. Therefore, no two
+ * processes add the same file at the same time, or the same content under two names. `--settle` also reads the other
+ * ledgers, without locks.
  */
 
 const POINTER = 'pointer.json';
@@ -40,7 +41,7 @@ export type LedgerPlace = {
   lockDirectory?: typeof acquireDirectoryLock;
 };
 
-/** The id of a path or a content at a service, which is also the name of its directory. */
+/** The id of an input file's path or content, per service. Its directory has this name. */
 export const idOf = (baseUrl: string, pathOrSha256: string): string =>
   createHash('sha256')
     .update(JSON.stringify([baseUrl, pathOrSha256]))

@@ -128,7 +128,7 @@ export type Ledger = {
   header: LedgerHeader;
   /** The entry of each row, by `<hash>:<n>`. */
   entries: Map<string, LedgerEntry>;
-  /** When every row of the last run had a result; undefined if the run was interrupted. */
+  /** The time (ISO 8601) at which the last run finished; undefined if it was interrupted or stopped early. */
   finishedAt: string | undefined;
 };
 

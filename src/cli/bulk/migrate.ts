@@ -149,7 +149,7 @@ async function writeLedger(
 /** The kinds of entries, from the most certain to the least certain outcome. */
 const CERTAINTY: readonly LedgerEntry['kind'][] = ['added', 'unknown', 'intent', 'failed'];
 
-/** Yields the most certain entry of each row that was sent. An entry that no job in `own` has gets `goneSince`. */
+/** Yields the most certain entry of each row that was sent. Sets `goneSince` on entries that are in no job of `own`. */
 function* mergeSends(
   last: Job,
   own: readonly Job[],

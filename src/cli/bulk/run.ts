@@ -32,7 +32,7 @@ export type BulkRequest = InputOptions & {
 /** All rows are kept in memory. A million rows take about 0.6 GB, or 1.2 GB if the ledger has an entry for each row. */
 const MAX_ROWS = 1_000_000;
 
-/** `pets add --from`: checks every row, adds those that are not added yet, and reports the result of each. */
+/** `pets add --from`: checks every row, adds the rows that may be sent, and reports the result of each row. */
 export async function addFrom(request: BulkRequest, context: CommandContext): Promise<number> {
   const { console, clock } = context;
   const { restart = false, skipAdded = false, keepGoing = false, settle = false } = request;
@@ -147,7 +147,7 @@ async function sendPending(
 
 /**
  * Converts the error of a request to an error of the run. `resume` is the hint that shows how to resume the run. `open`
- * is the number of rows whose outcome is open.
+ * is the number of rows that were being sent, so their outcome is ambiguous.
  */
 function toRunError(error: CallError, resume: string, open: number): unknown {
   const { cause, connection } = error;

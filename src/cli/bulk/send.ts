@@ -44,7 +44,7 @@ export async function sendRows(
   const failures: { index: number; error: unknown }[] = [];
   /** The results of the first rows, without a gap. */
   const results: RowResult[] = [];
-  /** The results of later rows, by the index of the row. */
+  /** Results that arrived before the result of an earlier row, by row index. */
   const later = new Map<number, RowResult>();
   let stop: Stop | undefined;
 

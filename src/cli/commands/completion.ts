@@ -21,7 +21,7 @@ export const completion: Command<Options> = {
     },
     {
       name: '[words...]',
-      description: 'words of a command line to complete, after `--` (used by the scripts)',
+      description: 'used by the completion scripts: the words to complete, after `--`',
     },
   ],
   async run({ shell, words }, { argv, console, commands }) {

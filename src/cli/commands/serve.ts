@@ -120,7 +120,10 @@ export const serve: Command<ServeOptions> = {
     },
     { flags: '--log', description: 'log each request to stderr' },
     { flags: '--metrics', description: 'serve metrics at /metrics even if other machines can reach it' },
-    { flags: '--no-prefer', description: 'ignore Prefer headers, which request errors' },
+    {
+      flags: '--no-prefer',
+      description: 'ignore Prefer headers, with which clients can request an error response',
+    },
     { flags: '--quiet', description: 'show errors only' },
   ],
   check({ data, ephemeral, latency, failRate, faultSeed }) {

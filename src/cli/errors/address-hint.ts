@@ -62,7 +62,8 @@ function networkHint(
     return 'the service, or a proxy in front of it, must support TLS 1.2 or newer';
   if (reason === TLS_REFUSED) return CERTIFICATE_MAYBE_REQUIRED;
   if (reason === NOT_HTTPS && isLoopbackUrl(url)) return useBaseUrl(withScheme('http', baseUrl));
-  // A server may also close a connection for other reasons, so these hints are only for a new address.
+  // A closed connection has many causes. Suggest https or a client certificate only during login, when the base URL is
+  // new.
   if (keySource !== 'this login' || proxy !== undefined || !sent || !CLOSED.includes(code)) return undefined;
   return url.protocol === 'http:'
     ? `if the service uses https, ${useBaseUrl(withScheme('https', baseUrl))}`

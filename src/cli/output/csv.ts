@@ -5,7 +5,8 @@ import { cellText } from './pets.ts';
 export function renderCsv(rows: readonly (readonly unknown[])[]): string {
   return stringify(
     rows.map((row) => row.map((cell) => (typeof cell === 'string' ? escapeFormula(cell) : cellText(cell)))),
-    // By default, csv-stringify does not quote a lone CR or LF, but many readers end a record there.
+    // With CRLF as the record delimiter, csv-stringify does not quote a lone CR or LF, but many readers end a record
+    // there.
     { record_delimiter: 'windows', quoted_match: /[\r\n]/ },
   );
 }

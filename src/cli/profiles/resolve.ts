@@ -136,7 +136,10 @@ function noKey(
   return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
 }
 
-/** The error for a key for `home` instead of `baseUrl`. `isEnvironment` means that PETS_BASE_URL sets `baseUrl`. */
+/**
+ * The error if the key belongs to the origin of `home`, but the request would go to `baseUrl`. `isEnvironment` means that
+ * PETS_BASE_URL sets `baseUrl`.
+ */
 function otherOrigin(
   { keySource, baseUrl, profile }: Omit<Connection, 'key'>,
   home: string,

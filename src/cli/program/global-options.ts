@@ -14,7 +14,7 @@ export const versionOption = {
 export const globalOptions: readonly Option[] = [
   { flags: '--profile <name>', description: 'profile to use', choices: profileNames },
   { flags: '--base-url <url>', description: 'base URL of the service, including /v1' },
-  { flags: '--json', description: 'print one JSON document to stdout and JSON lines to stderr' },
+  { flags: '--json', description: 'print JSON to stdout, and notices and errors as JSON lines to stderr' },
   {
     flags: '--max-wait <seconds>',
     description: "maximum time to wait for a rate limit, per request; 0 = don't wait",

@@ -37,7 +37,12 @@ const MAX_SECONDS = 1_000_000;
 
 /** Returns a parser for a number of seconds with up to three decimals. */
 export const seconds = (min: number) =>
-  numberParser('a number of seconds', /^\d{1,7}(\.\d{1,3})?$/, min, MAX_SECONDS);
+  numberParser(
+    'a number of seconds with at most three decimals, such as 0.5,',
+    /^\d{1,7}(\.\d{1,3})?$/,
+    min,
+    MAX_SECONDS,
+  );
 
 export const integer = (min: number, max: number) => numberParser('an integer', /^\d{1,16}$/, min, max);
 

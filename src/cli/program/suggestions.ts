@@ -68,7 +68,8 @@ function suggestForValue(command: string, word: string): string | undefined {
   const value = word.toLowerCase();
   const isStatus = ['list', 'add'].includes(command) && petStatuses.some((status) => status === value);
   if (isStatus) return `did you mean pets ${command} --status ${value}?`;
-  const isProfile = command !== '' && profileNames.some((name) => name === value);
+  // `pets use` sets the default profile, so `--profile` has no effect on it.
+  const isProfile = !['', 'use'].includes(command) && profileNames.some((name) => name === value);
   return isProfile ? `did you mean pets ${command} --profile ${value}?` : undefined;
 }
 

@@ -18,9 +18,9 @@ export function formatOfPath(path: string): RowFormat | undefined {
 }
 
 /**
- * The format of a file. If `format` is not given, the extension decides.
+ * Returns `format`, or the format of the extension.
  *
- * @throws CliError if the file is a workbook, or (with `hint`) if the extension is unknown
+ * @throws CliError if the file is a workbook, or if there is neither format; the second error has `hint`
  */
 export function requireFormat(path: string, hint: string, format = formatOfPath(path)): RowFormat {
   if (WORKBOOKS.has(extname(path).toLowerCase()))
@@ -65,7 +65,7 @@ function guessEncoding(bytes: Buffer): string {
     new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true });
     return ' (it ends in the middle of a character)';
   } catch {
-    // Text in an old encoding has no control characters.
+    // Without control characters (except whitespace), the bytes are probably text in a legacy encoding.
     const isText = !/[\x00-\x08\x0e-\x1f]/.test(bytes.toString('latin1'));
     return isText ? ' (it looks like Windows-1252)' : '';
   }

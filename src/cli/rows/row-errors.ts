@@ -16,6 +16,9 @@ export function excerpt(text: string): string {
   return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * MAX_VALUE_WIDTH)), MAX_VALUE_WIDTH);
 }
 
+/** The ids that an animal of a seed file may have. */
+export const ID_BOUNDS = `from 1 to ${INT64_MAX - 1n}`;
+
 /** The name of a field in CSV files and in options. JSON files use the field names of the service. */
 export const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
 
@@ -33,7 +36,8 @@ export function describeInvalidRow(error: z.core.$ZodError, { value, format }: R
     const found = field === undefined ? value : (value as Record<string, unknown>)[field];
     const label = format === 'csv' && field !== undefined ? columnName(field) : field;
     const isInteger = field === 'categoryId' || field === 'id';
-    const rule = isInteger && found !== undefined ? integerRule(found, format) : message;
+    const bounds = field === 'id' ? ID_BOUNDS : `from ${INT64_MIN} to ${INT64_MAX}`;
+    const rule = isInteger && found !== undefined ? integerRule(found, format, bounds) : message;
     const shown = found === undefined ? undefined : showValue(found);
     return { error: joinDefined(label, shown, rule), kind: joinDefined(label, rule) };
   });
@@ -49,10 +53,9 @@ const joinDefined = (...parts: (string | undefined)[]): string =>
 const showValue = (value: unknown): string =>
   typeof value === 'string' ? `"${excerpt(value)}"` : excerpt(stringifyJson(value));
 
-/** The rule that an invalid int64 breaks. Mentions the bounds only if the value is a whole number. */
-function integerRule(value: unknown, format: RowValue['format']): string {
+/** The rule that an invalid integer breaks. Mentions the bounds only if the value is a whole number. */
+function integerRule(value: unknown, format: RowValue['format'], bounds: string): string {
   const must = 'must be a whole number';
-  const bounds = `from ${INT64_MIN} to ${INT64_MAX}`;
   if (typeof value !== 'string') {
     const number = Number(stringifyJson(value));
     return Number.isInteger(number) || Math.abs(number) === Infinity ? `${must} ${bounds}` : must;
@@ -82,12 +85,13 @@ export class RowErrorSummary {
   /** A text such as `and 40 more errors: status must be one of …`; undefined if no error was counted. */
   describe(): string | undefined {
     const kinds = [...this.#kinds].toSorted(([, a], [, b]) => b - a);
+    const total = `and ${this.#count} more ${this.#count === 1 ? 'error' : 'errors'}`;
     const [only] = kinds;
     if (only === undefined) return undefined;
-    if (kinds.length === 1) return `and ${this.#count} more errors: ${only[0]}`;
+    if (kinds.length === 1) return `${total}: ${only[0]}`;
     const shown = kinds.slice(0, MAX_KINDS_SHOWN).map(([kind, count]) => `${count} × ${kind}`);
     if (kinds.length > MAX_KINDS_SHOWN) shown.push('and others');
-    return `and ${this.#count} more errors: ${shown.join('; ')}`;
+    return `${total}: ${shown.join('; ')}`;
   }
 }
 

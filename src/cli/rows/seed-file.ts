@@ -8,7 +8,7 @@ import { usageError } from '../errors/errors.ts';
 import { readInput, requireFormat, utf8Text } from './input-file.ts';
 import { detectFormat, readRows } from './read-rows.ts';
 import type { RowError, RowFormat, RowValue } from './row.ts';
-import { checkRow, MAX_ROW_ERRORS_SHOWN, RowErrorSummary } from './row-errors.ts';
+import { checkRow, ID_BOUNDS, MAX_ROW_ERRORS_SHOWN, RowErrorSummary } from './row-errors.ts';
 
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
 type SeedPet = z.infer<typeof SeedPet>;
@@ -71,7 +71,7 @@ function checkRows(rows: Iterable<Row>, path: string): SeedPet[] {
   }
   if (errors.length === 0) return pets;
   const rest = more.describe() ?? [];
-  throw usageError(errors.concat(rest).join('; '), 'fix these lines; nothing was added');
+  throw usageError(errors.concat(rest).join('; '), 'fix the errors above; nothing was added');
 }
 
 /** Checks that an id is valid and new, and adds the id to `positions`, which has the position of each earlier id. */
@@ -84,10 +84,10 @@ function checkId(
   if (id === undefined) return { pet };
   const earlier = positions.get(id);
   positions.set(id, position);
-  const bounds = `must be from 1 to ${INT64_MAX - 1n}`;
+  const bounds = `must be ${ID_BOUNDS}`;
   if (id < 1n || id === INT64_MAX) return { error: `id ${id} ${bounds}`, kind: `id ${bounds}` };
   if (earlier === undefined) return { pet };
-  return { error: `id ${id} is already used at ${earlier}`, kind: 'id is already used in an earlier line' };
+  return { error: `id ${id} is already used at ${earlier}`, kind: 'id is already used by an earlier animal' };
 }
 
 function assignIds(pets: readonly SeedPet[]): Seed['pets'] {

@@ -85,5 +85,5 @@ export function parseOrigin(text: string): string {
   if (text === '*') return text;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
-  throw new ArgumentError('must be an origin, for example http://localhost:5173, or *');
+  throw new ArgumentError('must be * or an origin such as http://localhost:5173');
 }

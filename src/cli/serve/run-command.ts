@@ -3,7 +3,7 @@ import spawn from 'cross-spawn';
 import type { Context } from '../context.ts';
 import { CliError } from '../errors/errors.ts';
 
-/** How long a command may take to exit after SIGTERM, in milliseconds, before it is killed. */
+/** After `abort`, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
 const KILL_DELAY = 5_000;
 
 /**

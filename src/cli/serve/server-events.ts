@@ -56,9 +56,10 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   const reportLimit = ({ code, keyName }: AccessLogEntry) => {
     if (isLimitReported || code !== 'rate_limited' || keyName === undefined) return;
     isLimitReported = true;
-    const { perMinute } = plans[options.plan ?? DEFAULT_PLAN];
+    const plan = options.plan ?? DEFAULT_PLAN;
+    const { perMinute, perDay } = plans[plan];
     console.notice(
-      `the command has exceeded the rate limit (${perMinute} requests per minute); without limits: pets serve --plan enterprise`,
+      `the command has used up a rate limit of plan ${plan} (${perMinute} requests per minute, ${perDay} per day); to test without limits: pets serve --plan enterprise -- …`,
     );
   };
 
@@ -145,6 +146,6 @@ function describeFaults({ latency, failRate, seed }: FaultOptions): string {
     const { min, max } = latency;
     parts.push(`responses delayed by ${min === max ? min : `${min} to ${max}`} ms`);
   }
-  if (failRate !== undefined) parts.push(`${Math.round(failRate * 1_000) / 10} % of requests fail`);
+  if (failRate !== undefined) parts.push(`${Number((failRate * 100).toPrecision(3))} % of requests fail`);
   return `faults: ${parts.join(', ')} (--fault-seed ${seed})`;
 }

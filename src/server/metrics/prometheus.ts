@@ -72,7 +72,7 @@ export function createPrometheus(counts: () => Counts) {
   });
   const syncs = new Histogram({
     name: 'pets_fsync_duration_seconds',
-    help: 'How long writing the journal to the disk took.',
+    help: 'Duration of each fsync of the journal, in seconds.',
     buckets: SYNC_BUCKETS,
     registers,
   });

@@ -142,8 +142,8 @@ export function recordBytes(text: string, fingerprint?: Fingerprint): number {
   const bytes = Buffer.byteLength(text) + (fingerprint ? KEY_BYTES : 0) + 1;
   if (bytes > MAX_RECORD_BYTES) {
     throw new StoreError(
-      `a record of ${bytes} bytes is too long for the store`,
-      `use at most ${MAX_RECORD_BYTES} bytes`,
+      `an animal or order of ${bytes} bytes is too large for the store`,
+      `maximum: ${MAX_RECORD_BYTES} bytes`,
     );
   }
   return bytes;
