@@ -153,6 +153,6 @@ describe.skipIf(process.platform === 'win32')('the first 429 of a run with a com
     expect(code).toBe(0);
     expect(notices(stderr)).toHaveLength(count);
     for (const notice of notices(stderr))
-      expect(notice).toMatch(/60 requests per minute.*pets serve --plan enterprise$/);
+      expect(notice).toMatch(/60 requests per minute.*pets serve --plan enterprise -- …$/);
   });
 });
