@@ -121,6 +121,11 @@ it.each<Scenario>([
   ['a file that matches two runs restarts', 'ABC → ABC', 'copy XY → XY', 'copy ABC --restart → ABC'],
   ['a run is known for 30 days after its last use', 'AB → AB', 30, 'AB → ', 30.1, 'AB → AB'],
   [
+    'a run while the clock is 40 days behind does not make the ledger older',
+    ...['AB → AB', -40, 'AB → ', 'BC --skip-added → C', 40, 'BC → ', 'ABC --skip-added → '],
+  ],
+  ['an unknown row stays unknown after such a run', 'AB → A?…', -40, 'AB → A~B', 40, 'AB → '],
+  [
     'a file that is run every ten days keeps its rows, and loses those that it has not had for 30 days',
     ...['AB → AB', 10, 'AV --skip-added → V', 10, 'AW --skip-added → W', 10, 'AX --skip-added → X'],
     ...[10, 'AY --skip-added → Y', 10, 'AZ --skip-added → Z', 'ABVZ --skip-added → B'],

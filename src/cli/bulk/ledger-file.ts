@@ -88,11 +88,15 @@ export type LedgerFile = {
   close(): Promise<void>;
 };
 
-/** Opens the ledger of a directory for appending records. `header` is the header that the file already has. */
+/**
+ * Opens the ledger of a directory for appending records. `header` is the header that the file already has. A record
+ * before `earliest` (ISO 8601) gets that time: a ledger whose times went back would be forgotten too early.
+ */
 export async function openLedger(
   files: FileSystem,
   directory: string,
   header: LedgerHeader,
+  earliest: string,
 ): Promise<LedgerFile> {
   const path = join(directory, LEDGER);
   const file = await files.open(path, 'readwrite');
@@ -117,7 +121,7 @@ export async function openLedger(
   return {
     header,
     append(record) {
-      waiting.push(record);
+      waiting.push(record.at < earliest ? { ...record, at: earliest } : record);
       if (waiting.length === 1) last = last.then(write, write);
       return last;
     },

@@ -138,6 +138,14 @@ export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
   if (record.kind !== 'finished') ledger.entries.set(`${record.hash}:${record.n}`, record);
 }
 
+/** The latest time in a ledger (ISO 8601). It is later than the present time if the clock was set back. */
+export function latestTime({ header, entries, finishedAt }: Ledger): string {
+  let latest = header.startedAt;
+  for (const at of [finishedAt, ...[...entries.values()].map((entry) => entry.at)])
+    if (at !== undefined && at > latest) latest = at;
+  return latest;
+}
+
 const REMEMBERED_MS = 30 * 86_400_000;
 
 /** Whether `at` (ISO 8601) is more than 30 days before `now` (milliseconds since the epoch). */

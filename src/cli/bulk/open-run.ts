@@ -2,7 +2,7 @@ import { errnoOf } from '../../system/file-system.ts';
 import { LockError } from '../../system/lock/directory-lock.ts';
 import { CliError, fileError } from '../errors/errors.ts';
 import type { PetFile } from '../rows/read-pet-file.ts';
-import { LEDGER_VERSION, type Ledger, type LedgerEntry, type LedgerHeader } from './ledger.ts';
+import { LEDGER_VERSION, type Ledger, type LedgerEntry, type LedgerHeader, latestTime } from './ledger.ts';
 import {
   createLocks,
   idOf,
@@ -74,14 +74,17 @@ export async function openRun(input: PetFile, options: RunOptions): Promise<Bulk
     const { id, ids, before, ...outlook } = await planRun(input, options, locks.acquire);
     const { rows, gone } = outlook.plan;
     const newlyGone = gone.filter(({ goneSince }) => goneSince === undefined);
-    for (const entry of newlyGone) entry.goneSince = new Date(options.now).toISOString();
+    const present = new Date(options.now).toISOString();
+    const latest = before ? latestTime(before) : present;
+    const earliest = latest > present ? latest : present;
+    for (const entry of newlyGone) entry.goneSince = earliest;
     for (const { entry } of rows) if (entry) entry.goneSince = undefined;
     const directory = ledgerDirectory(options, id);
     const header = headerOf(input, options, before?.header, outlook.known?.header);
     const entries = outlook.known?.entries ?? new Map();
     await replaceLedger(options.files, directory, { header, entries, finishedAt: undefined });
     for (const each of ids) await writePointer(options, each, id);
-    const file = await openLedger(options.files, directory, header);
+    const file = await openLedger(options.files, directory, header, earliest);
     return { ...outlook, file, newlyGone, close: () => file.close().finally(locks.release) };
   } catch (error) {
     await locks.release();
