@@ -21,16 +21,18 @@ const NEWLINE = 0x0a;
 const RECORDS_PER_WRITE = 100;
 
 /**
- * Reads the ledger of a directory. Returns undefined if there is none, or if a crash has torn its header. With a torn
- * header, nothing was sent, because the header is synced before the first request.
+ * Reads the ledger of a directory; undefined if there is none. A crash cannot tear the header, because a ledger is
+ * created by an atomic replacement of the file.
  *
  * @throws CliError if the ledger is damaged, or was written by a newer version
  */
 export async function readLedger(files: FileSystem, directory: string): Promise<Ledger | undefined> {
   const path = join(directory, LEDGER);
+  const bytes = await readBytes(files, path);
+  if (bytes === undefined) return undefined;
   let ledger: Ledger | undefined;
   let line = 0;
-  for (const text of completeLines(await readBytes(files, path))) {
+  for (const text of completeLines(bytes)) {
     line++;
     const stored = readStored<typeof LedgerLine | typeof LedgerHeader>(
       ledger ? LedgerLine : LedgerHeader,
@@ -47,6 +49,7 @@ export async function readLedger(files: FileSystem, directory: string): Promise<
       for (const record of data.kind === 'group' ? data.records : [data])
         if (ledger) applyRecord(ledger, record);
   }
+  if (ledger === undefined) throw damagedError(path, 'is damaged: its first line is incomplete');
   return ledger;
 }
 
