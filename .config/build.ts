@@ -7,9 +7,9 @@ import { prerender } from './prerender.ts';
 
 const outdir = 'dist';
 
-// undici's HTTP/1 client imports its HTTP/2 client and the bodies of fetch, which requests with text bodies never use.
-// Loading these two modules would take longer than a request.
-// The index of prom-client imports collectors of other metrics and their libraries, which are larger than the rest.
+// Modules that a library imports although pets never uses them. undici's HTTP/1 client imports its HTTP/2 client and the
+// bodies of fetch, and loading these two would take longer than a request. The index of prom-client imports collectors
+// and libraries that are larger than the rest of prom-client.
 const unusedImports = [
   {
     importer: /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client(-h1)?\.js$/,

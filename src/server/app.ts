@@ -13,7 +13,7 @@ import { isUnderApi, splitTarget } from './request/target.ts';
 import { createRequestSteps, type RequestStepsOptions } from './request-steps.ts';
 import { rateLimitHeaders, type ServiceResponse, sendResponse } from './response.ts';
 
-/** A response, as the log reports it. It contains neither an API key nor the body of a request. */
+/** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
 export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url'> & {
   /** When the response was sent, in milliseconds since the epoch. */
   time: number;
@@ -27,13 +27,13 @@ export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | '
 
 export type AppOptions = AuthenticationOptions &
   RequestStepsOptions & {
-    /** The reverse proxies that report the addresses of their clients; undefined trusts none. */
+    /** Undefined if no reverse proxy is trusted. */
     isTrustedProxy?: IsTrustedProxy | undefined;
     faults?: FaultOptions | undefined;
     /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
     sleep?: ((milliseconds: number) => Promise<void>) | undefined;
     onAccess?: ((entry: AccessLogEntry) => void) | undefined;
-    /** Counts a response. `operation` is undefined if there is no such operation or route. */
+    /** Counts a response. `operation` is undefined if the request matched no operation or route. */
     countResponse?:
       | ((operation: string | undefined, status: number, code: ErrorCode | undefined) => void)
       | undefined;
@@ -97,7 +97,7 @@ export function createApp(options: AppOptions) {
     method,
     url,
     targetHost,
-    // Reading clocks takes a noticeable part of a request, so the time is taken only for a log.
+    // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged.
     started: onAccess ? clock.elapsed() : 0,
     headers: { [header.requestId]: id },
   });
@@ -131,7 +131,7 @@ export function createApp(options: AppOptions) {
     async errorResponse(error: ServiceError, socket: Socket): Promise<ServiceResponse> {
       const { code, status, headers, body } = error;
       const latest = contexts.get(socket);
-      // The handler of a request that the error interrupts logs the response.
+      // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
       const context = isInterrupted
         ? latest

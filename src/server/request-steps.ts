@@ -22,7 +22,7 @@ export type RequestStepsOptions = UnversionedRoutesOptions & {
   hosts?: ReadonlySet<string> | undefined;
   /** The origins whose pages may read responses; `*` allows every origin. */
   cors?: readonly string[] | undefined;
-  /** Whether a request may ask for an error with `Prefer: code=429`; by default true. */
+  /** Whether a request may choose the status of its response with `Prefer`, such as `code=429`; by default true. */
   allowPrefer?: boolean;
 };
 

@@ -9,7 +9,10 @@ export type ResponseHeaders = Readonly<Record<string, string>>;
 /** The body of a response. `contentType` is by default `application/json`. */
 export type ResponseContent = { body: string; contentType?: string };
 
-/** A response, without the headers that every response gets. With `latin1`, a character of `body` is a byte of UTF-8. */
+/**
+ * A response, without the headers that every response gets. With `latin1`, each character of
+ * `body` is one byte of the UTF-8 text.
+ */
 export type ServiceResponse = ResponseContent & {
   status: number;
   headers: ResponseHeaders;

@@ -63,7 +63,7 @@ export function matchRoute(method: string, target: string): RouteMatch | Service
 /** The methods of a path as an Allow header lists them; undefined for an unknown path. */
 export const allowedMethods = (path: string): string | undefined => findPath(path)?.allow;
 
-/** The deprecation headers of all deprecated operations. `basePath` is the path of the base URL. */
+/** The deprecation headers of each operation; none if it is not deprecated. `basePath` is the path of the base URL. */
 export const allDeprecationHeaders = (basePath: string): ReadonlyMap<OperationName, ResponseHeaders> =>
   new Map(entries.map(([name]) => [name, deprecationHeaders(name, basePath) ?? {}]));
 

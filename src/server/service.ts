@@ -29,13 +29,13 @@ export type ServiceOptions = {
   bans: BanRule;
   /** Limits requests without a valid key, per client address. Except on loopback, this limit is always on (D13). */
   limitFailedKeys: boolean;
-  /** The base URL as clients of a reverse proxy see it. With it, `limitFailedKeys` is always on, too. */
+  /** The base URL as clients of a reverse proxy see it. If set, requests without a valid key are always limited. */
   publicUrl?: string | undefined;
   /** The addresses and CIDR blocks of reverse proxies that report the addresses of their clients. */
   trustedProxies?: readonly string[] | undefined;
   /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
-  /** Whether `GET /metrics` exists; if undefined, only if no other machine can reach the service. */
+  /** Whether `GET /metrics` exists; the default is the result of `isOnlyLocal`. */
   metrics?: boolean | undefined;
   /** Whether requests may ask for an error with `Prefer`. */
   allowPrefer: boolean;
@@ -55,7 +55,7 @@ export type Service = Awaited<ReturnType<typeof startService>>;
 /**
  * Opens the store of a directory and serves it.
  *
- * @throws StoreError, or the system's error if the address is not available; nothing stays open then
+ * @throws StoreError, or the system's error if the address is not available. After an error, nothing stays open
  */
 export async function startService(options: ServiceOptions) {
   const { directory, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, cors, faults } = options;
@@ -76,7 +76,7 @@ export async function startService(options: ServiceOptions) {
     // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
     const isLoopback = isLoopbackAddress(address);
-    // A ban that cannot be saved holds until the service stops.
+    // A ban that cannot be saved ends at the latest when the service stops.
     const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {
       if (!store.isLocked) return;
       await saveBans(directory, all).catch((error: Error) => onWarning(error.message));
@@ -114,7 +114,7 @@ export async function startService(options: ServiceOptions) {
     return {
       store,
       keys,
-      /** Whether the store was filled with the seed; false if the store was not empty. */
+      /** Whether the seed was added; false without a seed, or if the store was not empty. */
       seeded,
       /** The base URL, including /v1. */
       url,

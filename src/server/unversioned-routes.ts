@@ -17,7 +17,7 @@ export type UnversionedRoutesOptions = {
   publicUrl?: string | undefined;
 };
 
-/** The routes outside the API prefix. Their requests need no API key and are not counted (docs/service.md 12). */
+/** The routes outside the API prefix, which need no API key and have no rate limit (docs/service.md 12). */
 export function createUnversionedRoutes({
   store,
   metrics,
@@ -39,7 +39,7 @@ export function createUnversionedRoutes({
   if (metrics) routes.set('/metrics', metrics);
 
   return async (method, target, context) => {
-    // Both ask about the whole server: `*` by RFC 9110, 9.3.7, and `/` because it is the default health check of HAProxy.
+    // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
     if (method === 'OPTIONS' && (target === '*' || target === '/')) {
       context.operation = 'options';
       return optionsResponse(allMethods);

@@ -42,7 +42,8 @@ const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY
 /** Authentication and the rate limit of the caller (docs/service.md 5 and 8). */
 export function createAuthentication(options: AuthenticationOptions) {
   const { keys, limiter, anonymousLimiter, limitFailedKeys = false, clock, onError } = options;
-  // The last Authorization header of each connection. Most clients send the same key on every request, so hash it once.
+  // The last well-formed Authorization header of each connection, with the hash of its key. Most clients send the same
+  // key with every request.
   const lastKeys = new WeakMap<Socket, { authorization: string; sha256: string }>();
 
   /** The SHA-256 of the key in the Authorization header; undefined without a well-formed key. @throws ServiceError 400 */
@@ -60,7 +61,7 @@ export function createAuthentication(options: AuthenticationOptions) {
     return sha256;
   }
 
-  /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 */
+  /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 if `limitFailedKeys` */
   async function countAnonymous(context: RequestContext): Promise<void> {
     const decision = await anonymousLimiter.consume(context.client, ANONYMOUS_QUOTA);
     context.window = decision.window;
@@ -68,7 +69,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   }
 
   return {
-    /** Identifies the caller, or counts a failure. @throws ServiceError 400, 401, or 429 with `limitFailedKeys` */
+    /** Returns the caller. Counts a failure as anonymous. @throws ServiceError 400, 401, or 429 if `limitFailedKeys` */
     async authenticate(request: IncomingMessage, context: RequestContext): Promise<Principal> {
       try {
         const id = hashOfKey(request);

@@ -14,8 +14,9 @@ export type ConnectionLimit = {
 };
 
 /**
- * Limits the number of connections that a server serves. A further connection gets a response from `respond` once the
- * client has sent something, because some clients do not expect a response earlier, and is closed after the timeout.
+ * Limits the number of connections that a server serves. For a further connection, calls `respond` when the client has
+ * sent something, because some clients do not expect a response earlier. After `refusalTimeout`, calls `respond` anyway
+ * and closes the connection.
  *
  * @returns all open connections, including refused ones
  */
@@ -26,8 +27,8 @@ export function limitConnections(
 ): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   const refused = new Set<Socket>();
-  // Node's own limit closes connections without a response. Replace Node's listener, so that it does not read from
-  // refused connections.
+  // Node's own limit closes connections without a response. Replace Node's listener, so that Node does not
+  // handle requests of refused connections.
   const [serve] = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {

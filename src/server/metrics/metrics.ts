@@ -4,8 +4,8 @@ import type { ResponseContent } from '../response.ts';
 import type { Counts } from './prometheus.ts';
 
 /**
- * Whether only programs on this machine are meant to reach a service. Then it shows its metrics by default. A service that
- * is reached through a reverse proxy may listen on loopback too.
+ * Whether only programs on this machine are meant to reach the service, which then shows its metrics by default.
+ * Listening on loopback is not enough, because a reverse proxy on this machine may forward requests of other machines.
  */
 export const isOnlyLocal = (options: {
   isLoopback: boolean;
@@ -21,8 +21,8 @@ export const isOnlyLocal = (options: {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
- * Counts what `GET /metrics` reports (docs/service.md 12). Counting takes nanoseconds, and the library that writes the
- * text is loaded only when it is needed, so that requests and the start stay fast.
+ * Counts what `GET /metrics` reports (docs/service.md 12). The library that writes the text is loaded by the first fsync
+ * or the first request for metrics, so that the service starts fast.
  */
 export function createMetrics(countBans: BanTracker['count'], onError: (error: unknown) => void) {
   const responses = new Map<string, Map<number, number>>();

@@ -70,7 +70,7 @@ export function deprecationNote({ deprecated }: Operation): string[] {
 
 type ParameterDescription = {
   description: string;
-  /** What the schema contains in addition to the contract. */
+  /** A restriction that the contract does not have. */
   schema?: { minimum: number };
   example?: unknown;
 };
@@ -82,7 +82,7 @@ export const parameterDescriptions: Record<string, ParameterDescription> = {
     description:
       'The start of the page, taken from the `Link` header of the previous page. Opaque: do not construct it.',
   },
-  // Other integers get 404. With the bound, generated requests ask for an id that an animal can have.
+  // Because of the minimum, tools that generate requests ask for ids that an animal can have. Smaller ids get 404.
   petId: { description: 'The id of the animal.', schema: { minimum: 1 }, example: pet.id },
 } satisfies Record<ParameterName, ParameterDescription>;
 

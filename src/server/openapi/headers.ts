@@ -77,7 +77,7 @@ export function headerComponents(): Record<string, HeaderObject> {
       `${name}.${field}`,
       optional(
         deprecationDescriptions[field] ?? '',
-        // The path in the link depends on the address that the client uses.
+        // The path in the link depends on the base URL of the service.
         field === header.link
           ? text('^<[^<>]+>; rel="successor-version"$')
           : { type: 'string', const: value },

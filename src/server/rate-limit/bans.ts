@@ -40,8 +40,8 @@ export type BanTracker = ReturnType<typeof createBanTracker>;
 
 /**
  * Bans callers that continue to send requests after a 429. `stored` maps callers that were banned in an earlier run to
- * the ends of their bans, in milliseconds since the epoch. `save` stores all bans when a ban begins, and must not
- * reject.
+ * the ends of their bans, in milliseconds since the epoch. `save` stores all bans when a ban begins or its end changes,
+ * and must not reject.
  */
 export function createBanTracker(
   { after, milliseconds }: BanRule,
@@ -58,7 +58,7 @@ export function createBanTracker(
   const refused = new Map<string, RefusedRequests>();
   let begun = 0;
   let lastSave = Promise.resolve();
-  // Save the earlier end. Otherwise, every restart would begin the ban again.
+  // Save the earlier ends. Otherwise, every restart would extend these bans again.
   if ([...banned].some(([caller, until]) => until !== stored.get(caller))) saveActive();
 
   function activeBans(): Map<string, number> {

@@ -1,6 +1,9 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 
-/** Both clocks are read one after the other, and have different resolutions. Smaller differences are not a step. */
+/**
+ * In milliseconds. Smaller differences between the two clocks are not a step, because the clocks are read one after the
+ * other and have different resolutions.
+ */
 const TOLERANCE = 100;
 
 /**
@@ -21,7 +24,8 @@ export function detectSetBack(
       onSetBack(lead - currentLead);
       lead = currentLead;
     } else if (currentLead > lead + TOLERANCE) {
-      // The process may have been suspended between the two readings. A third reading tells this from a step forward.
+      // Either the system time was set forward, or the process was suspended between the two readings. Read `elapsed`
+      // again, because a suspension must not increase `lead`.
       lead = Math.max(lead, time - elapsed());
     }
     return time;

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket, SocketAddress } from 'node:net';
 
-/** Whether an IP address is the address of a reverse proxy whose X-Forwarded-For counts (`--trust-proxy`). */
+/** Whether an IP address is the address of a reverse proxy whose X-Forwarded-For is used (`--trust-proxy`). */
 export type IsTrustedProxy = (address: string) => boolean;
 
 /**
- * The address of the client of a request (docs/service.md 10). Usually this is the address of the peer. If the peer is a
- * trusted proxy, it is the rightmost address in X-Forwarded-For that is not a trusted proxy itself, or the leftmost one if
- * all are. A list with anything but addresses does not count: then it is the address of the peer.
+ * Returns the address of the client of a request (docs/service.md 10). If the peer is a trusted proxy, this is the
+ * rightmost address in X-Forwarded-For that does not belong to a trusted proxy, or the leftmost address if all do. In any
+ * other case, and if the header contains anything but addresses, this is the address of the peer.
  */
 export function clientAddress(
   { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,
@@ -23,11 +23,11 @@ export function clientAddress(
   return canonical(addresses.findLast((address) => !isTrusted(address)) ?? addresses[0] ?? peer);
 }
 
-/** The address of the other end of a connection. */
+/** The address of the other end of a connection; `unknown` if the connection is closed. */
 export const peerAddress = ({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string =>
   remoteAddress === undefined ? 'unknown' : withoutMapping(remoteAddress);
 
-/** One notation for each address, so that a client is counted once. */
+/** Returns one notation for all notations of an address, so that they do not count as different clients. */
 const canonical = (address: string): string =>
   withoutMapping(new SocketAddress({ address, family: isIP(address) === 6 ? 'ipv6' : 'ipv4' }).address);
 

@@ -1,6 +1,6 @@
 import type { RateLimitWindow } from '../rate-limit/limiter.ts';
 
-/** What the service knows about a request. The steps of the request add what its response needs, also for an error. */
+/** What the service knows about a request. Each step adds its results here, so that error responses have them too. */
 export type RequestContext = {
   /** The request id, which the response has as X-Request-Id. */
   readonly id: string;
@@ -9,7 +9,7 @@ export type RequestContext = {
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
   readonly method: string;
   readonly url: string;
-  /** When the request began, as `elapsed` of the clock; 0 without a log. */
+  /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are not logged. */
   readonly started: number;
   /** The host in an absolute target. */
   readonly targetHost?: string | undefined;

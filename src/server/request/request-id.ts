@@ -4,7 +4,7 @@ import { header } from '../../contract/headers.ts';
 
 const REQUEST_ID = header.requestId.toLowerCase();
 
-/** Other text could be mistaken for other fields of a log line. */
+/** The accepted form of an id. Other text could be mistaken for further fields of a log line. */
 const PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
@@ -12,7 +12,7 @@ const PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
  * otherwise a new one (docs/service.md 10).
  */
 export function createRequestIds(): (request?: IncomingMessage) => string {
-  // A random prefix and a number are as unique as a random UUID for each request, and faster.
+  // A random prefix with a number is unique enough, and faster than a random UUID for each request.
   const prefix = randomBytes(6).toString('hex');
   let count = 0;
   return (request) => {
