@@ -27,7 +27,7 @@ export async function main(context: Context): Promise<number> {
   } catch (error) {
     const cause = error instanceof CallError ? error.cause : error;
     if (cause instanceof OutputError && cause.code === 'EPIPE') return exitCodes.ok;
-    const userError = describeError(error, context.clock.now());
+    const userError = describeError(error, context);
     if (flags.debug) printStack(console, error);
     printError(console, userError);
     return userError.exitCode;

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { runAgainst } from '../helpers/in-terminal.ts';
-import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
+import { freshMachine } from '../helpers/pets.ts';
+import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 // Whether `pets add` reports that an animal was added, was not added, or may have been added.
 
@@ -55,6 +56,49 @@ test.each<[string, Handler]>([
 test('a response that did not arrive in time: it may have been added', async () => {
   const { code, error } = await addRex(() => {}, '--timeout', '0.1');
   expect([code, error.code, error.mayHaveBeenAdded]).toEqual([6, 'outcome_unknown', true]);
+});
+
+/** Cuts the connection of every creation, and responds to other requests with these headers. */
+const cutCreation =
+  (headers?: Record<string, string>): Handler =>
+  (request, response) => {
+    if (request.method === 'POST') request.socket.destroy();
+    else reply(response, 200, [], headers);
+  };
+
+const listCommand = (hint: string) => /pets list --all[^;]*/.exec(hint)?.[0];
+
+describe.each([
+  ['Rex', ['Rex', '--category', '3']],
+  ['a file', ['--from', 'FILE', '--settle']],
+])('the hint after adding %s lists the same service', (_name, args) => {
+  test.each<[string, string[], Record<string, string>, string]>([
+    ['--profile', ['--profile', 'staging'], {}, '--profile staging'],
+    ['PETS_PROFILE', [], { PETS_PROFILE: 'staging' }, '--profile staging'],
+    ['the default profile', [], {}, '--profile prod'],
+    ['--base-url', ['--base-url', "URL/it's"], {}, "--profile prod --base-url 'URL/it'\\''s'"],
+    ['PETS_BASE_URL', [], { PETS_BASE_URL: 'URL/v2' }, '--profile prod --base-url URL/v2'],
+    ['PETS_API_KEY', [], { PETS_API_KEY: 'k' }, ''],
+    ['PETS_API_KEY and --base-url', ['--base-url', 'URL/v1'], { PETS_API_KEY: 'k' }, '--base-url URL/v1'],
+  ])('with %s', async (_source, options, env, expected) => {
+    const { origin } = await scriptedServer(cutCreation());
+    const machine = await freshMachine();
+    const file = await machine.file('a.csv', 'name,category\nRex,3\n');
+    for (const name of ['prod', 'staging'])
+      await machine.saveProfile(name, { baseUrl: `${origin}/v1`, key: 'k' });
+    const withUrl = (text: string) => text.replace('URL', origin).replace('FILE', file);
+    const variables = Object.entries(env).map(([name, value]) => [name, withUrl(value)]);
+    const argv = ['add', ...args, ...options, '--json', '--no-retry'].map(withUrl);
+    const { stderr } = await machine.pets(argv, { env: Object.fromEntries(variables) });
+    const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+    expect(listCommand(error.hint)).toBe(withUrl(`pets list --all ${expected}`).trim());
+  });
+});
+
+test('the hint quotes the idempotency key for the shell', async () => {
+  const handler = cutCreation({ 'Idempotency-Supported': 'true' });
+  const { error } = await addRex(handler, '--idempotency-key', "a b'c", '--no-retry');
+  expect(error.hint).toMatch(/with --idempotency-key 'a b'\\''c'$/);
 });
 
 test.each(['storage_full', 'too_many_connections'])(

@@ -25,6 +25,7 @@ const failure = (status: number, code = 'a_code') => new ApiFailure(status, { co
 const network = (code: string | undefined, message = 'odd') =>
   new NetworkError(message, { code, sent: true });
 const NOW = Date.parse('2026-11-20T12:00:00Z');
+const CONTEXT = { clock: { now: () => NOW }, platform: 'linux' } as const;
 const LOCAL = 'http://127.0.0.1:7387/v1';
 const at = (baseUrl: string) => ({ baseUrl });
 const START = 'is the local service running? Start it: ';
@@ -128,7 +129,7 @@ test.each([
 ] as [unknown, number, string, string, string | undefined, Partial<Connection>?][])(
   '%s: exit code %i, error code %s, message %j, hint %j',
   (error, exit, code, message, hint, change) => {
-    const described = describeError(new CallError(error, { ...connection, ...change }), NOW);
+    const described = describeError(new CallError(error, { ...connection, ...change }), CONTEXT);
     expect(described).toMatchObject({ exitCode: exit, code, message: expect.stringContaining(message) });
     if (hint === undefined) expect(described.hint).toBeUndefined();
     else expect(described.hint).toContain(hint);
@@ -160,7 +161,9 @@ test.each([
       [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
     ] as const) {
       const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });
-      expect(describeError(new CallError(error, { ...connection, profile, keySource }), NOW)).toMatchObject({
+      expect(
+        describeError(new CallError(error, { ...connection, profile, keySource }), CONTEXT),
+      ).toMatchObject({
         exitCode,
         code,
         mayHaveBeenAdded: true,
@@ -179,7 +182,7 @@ test.each<[string, number | undefined, number | undefined, string]>([
   ['an own wait that is too long', undefined, 1_000, 'try again later, or wait with --max-wait 5'],
 ])('after %s, the hint suggests --max-wait only if it helps', (_name, until, neededMaxWait, hint) => {
   const error = new RateLimitError(until, { response: { reason: 'slow down' }, neededMaxWait });
-  const described = describeError(new CallError(error, connection), NOW);
+  const described = describeError(new CallError(error, connection), CONTEXT);
   expect(described.hint).toBe(hint);
   const isKnown = until !== undefined;
   expect(described.until === undefined).toBe(!isKnown);
@@ -199,7 +202,7 @@ test.each([
   ['https://127.0.0.1:7387/v1', 'ECONNREFUSED', 'check the network'],
   ['http://192.0.2.1:7387/v1', 'ECONNREFUSED', 'check the network'],
 ])('the hint for %s with %s: %s', (baseUrl, code, hint) => {
-  const described = describeError(new CallError(network(code), { ...connection, baseUrl }), NOW);
+  const described = describeError(new CallError(network(code), { ...connection, baseUrl }), CONTEXT);
   expect(described.hint?.startsWith(hint)).toBe(true);
 });
 
@@ -210,7 +213,7 @@ test.each([
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'for another host name', 'check the network'],
   ['ERR_SSL_WRONG_VERSION_NUMBER', 'it does not use https', 'check the network'],
 ])('a certificate error, %s, is explained', (code, message, hint) => {
-  const described = describeError(new CallError(network(code), connection), NOW);
+  const described = describeError(new CallError(network(code), connection), CONTEXT);
   expect(described.message).toContain(message);
   expect(described.hint).toContain(hint);
 });
@@ -219,7 +222,7 @@ const proxy = { address: 'http://ada:hunter2@proxy.example.com:3128', variable: 
 
 test('the hint names the proxy, which may be the cause of the error', () => {
   const error = new CallError(network('ECONNREFUSED'), connection, { proxy });
-  expect(describeError(error, NOW).hint).toContain('the proxy proxy.example.com:3128');
+  expect(describeError(error, CONTEXT).hint).toContain('the proxy proxy.example.com:3128');
 });
 
 test.each([
@@ -229,7 +232,9 @@ test.each([
   network(undefined, connection.key),
   new Error(connection.key),
 ])('the key is masked in every error (%#)', (error) => {
-  expect(JSON.stringify(describeError(new CallError(error, connection), NOW))).not.toContain(connection.key);
+  expect(JSON.stringify(describeError(new CallError(error, connection), CONTEXT))).not.toContain(
+    connection.key,
+  );
 });
 
 test('every exit code has a meaning', () => {

@@ -134,15 +134,14 @@ export function reportGone(console: Console, name: string, gone: readonly Ledger
 }
 
 /**
- * Prints the totals of a run. `settleCommand` is the command that compares unknown rows with the inventory; undefined if
- * this run has done so.
+ * Prints the totals of a run. `unknownHint` is the next step if the outcome of a row is unknown.
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
 export function summarize(
   console: Console,
   rows: readonly PlannedRow[],
-  { isRerun, settleCommand }: { isRerun: boolean; settleCommand: string | undefined },
+  { isRerun, unknownHint }: { isRerun: boolean; unknownHint: string },
 ): number {
   const failed = countKind(rows, 'failed');
   const unknown = countKind(rows, 'unknown');
@@ -156,11 +155,7 @@ export function summarize(
   }
   if (unknown > 0) {
     message += `; ${unknown} may have been added`;
-    hints.push(
-      settleCommand
-        ? `to compare the rows that may have been added with the inventory: ${settleCommand}`
-        : 'check the rows that may have been added: pets list --all',
-    );
+    hints.push(unknownHint);
   }
   if (hints.length > 0) throw new CliError(message, { code: 'some_failed', hint: hints.join('; ') });
   console.notice(message);

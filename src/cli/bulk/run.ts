@@ -8,7 +8,7 @@ import type { Context } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { CallError, CliError, usageError } from '../errors/errors.ts';
 import { shellQuote } from '../output/shell-words.ts';
-import type { Connection } from '../profiles/profile.ts';
+import { type Connection, listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { type InputOptions, readPetFile } from '../rows/read-pet-file.ts';
 import { chooseBulkDirectory } from './choose-directory.ts';
@@ -95,8 +95,10 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
       await writeResults(console, run.file.header, { rows: shown, isRerun });
     reportGone(console, input.name, run.newlyGone);
     if (stop) throw toStopError(stop, (option) => commandWith(context, option));
-    const settleCommand = settle ? undefined : commandWith(context, '--settle');
-    return summarize(console, run.plan.rows, { isRerun, settleCommand });
+    const unknownHint = settle
+      ? `check the rows that may have been added: ${listAllCommand(connection, context.platform)}`
+      : `to compare the rows that may have been added with the inventory: ${commandWith(context, '--settle')}`;
+    return summarize(console, run.plan.rows, { isRerun, unknownHint });
   } finally {
     await run.close();
   }

@@ -121,7 +121,7 @@ async function promptKey(
     try {
       return await verify(key);
     } catch (error) {
-      const userError = describeError(error, context.clock.now());
+      const userError = describeError(error, context);
       if (userError.exitCode !== exitCodes.noKey || tries === MAX_TRIES) throw error;
       context.console.notice(userError.message);
     }

@@ -64,7 +64,7 @@ async function profileRow(
   try {
     stored = readProfile(context, profile);
   } catch (error) {
-    const { message, hint } = describeError(error, context.clock.now());
+    const { message, hint } = describeError(error, context);
     console.notice(hint === undefined ? message : `${message}; ${hint}`);
     return { profile, baseUrl: null, key: null, default: isDefault, damaged: true };
   }
@@ -102,7 +102,7 @@ function createKeyCheck(context: CommandContext): KeyCheck {
     } catch (error) {
       const { cause, proxy } = error instanceof CallError ? error : {};
       if (cause instanceof InterruptedError) throw error;
-      const { code, message, until } = describeError(error, clock.now());
+      const { code, message, until } = describeError(error, context);
       const check = { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
       if (cause instanceof ProxyError && cause.status === 407) refusals.set(proxy?.address, check);
       return check;

@@ -8,12 +8,15 @@ import {
   RateLimitError,
   TimeoutError,
 } from '../../client/errors.ts';
+import type { Clock } from '../../contract/clock.ts';
 import { isNotCarriedOut } from '../../contract/error-codes.ts';
+import { shellQuote } from '../output/shell-words.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import {
   type Connection,
   DEFAULT_PORT,
   isLoopbackUrl,
+  listAllCommand,
   maskKey,
   type ProxySetting,
   portOf,
@@ -23,16 +26,27 @@ import { addressHint } from './address-hint.ts';
 import { exitCodes, type UserError, userError } from './codes.ts';
 import { type CallError, systemReason, UNKNOWN_ISSUER } from './errors.ts';
 
+/** The time for deadlines, and the platform whose shell must understand the commands in hints. */
+export type ErrorContext = { clock: Clock; platform: NodeJS.Platform };
+
 /** Describes an error of the client; undefined for any other error. */
-export function describeCallError(error: unknown, call: CallError, now: number): UserError | undefined {
-  const described = describeClientError(error, call, now);
-  return described && { ...described, hint: addressHint(error, call, now) ?? described.hint };
+export function describeCallError(
+  error: unknown,
+  call: CallError,
+  context: ErrorContext,
+): UserError | undefined {
+  const described = describeClientError(error, call, context);
+  return described && { ...described, hint: addressHint(error, call, context.clock.now()) ?? described.hint };
 }
 
-function describeClientError(error: unknown, call: CallError, now: number): UserError | undefined {
+function describeClientError(
+  error: unknown,
+  call: CallError,
+  { clock, platform }: ErrorContext,
+): UserError | undefined {
   const { connection } = call;
   const { host: server, protocol } = new URL(connection.baseUrl);
-  if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, connection, server);
+  if (error instanceof OutcomeUnknownError) return describeUnknownOutcome(error, call, platform);
   if (error instanceof ApiFailure) {
     const described = describeApiFailure(error, connection, server);
     // With plain http, a proxy can respond in place of the service, usually with a web page.
@@ -41,7 +55,7 @@ function describeClientError(error: unknown, call: CallError, now: number): User
     const note = `the response may come from the proxy ${proxyLabel(call.proxy)}`;
     return { ...described, hint: `${note}; ${described.hint}` };
   }
-  if (error instanceof RateLimitError) return describeRateLimit(error, server, now);
+  if (error instanceof RateLimitError) return describeRateLimit(error, server, clock.now());
   if (error instanceof ProxyError && call.proxy) return describeProxyError(error, call.proxy, server);
   if (error instanceof TimeoutError) {
     const via =
@@ -93,21 +107,20 @@ function describeRateLimit(error: RateLimitError, server: string, now: number): 
 /** Describes a creation that may or may not have been applied. The hint shows how to find out and how to retry. */
 function describeUnknownOutcome(
   { cause, idempotencyKey, supportsIdempotency }: OutcomeUnknownError,
-  { profile, keySource }: Connection,
-  server: string,
+  { connection }: CallError,
+  platform: NodeJS.Platform,
 ): UserError {
   const reason = cause instanceof NetworkError ? systemReason(cause) : cause;
-  const option = keySource === 'PETS_API_KEY' ? '' : ` --profile ${profile}`;
   const repeat = supportsIdempotency
-    ? `to retry without adding it twice, run the same command within 24 hours with --idempotency-key ${idempotencyKey}`
+    ? `to retry without adding it twice, run the same command within 24 hours with ${shellQuote(['--idempotency-key', idempotencyKey], platform)}`
     : 'add it again only if it is missing, because this service may not support idempotency keys';
   return userError(
     cause instanceof InterruptedError ? 'interrupted' : 'outcome_unknown',
-    `${server}: outcome unknown (${reason instanceof Error ? reason.message : reason}); the animal may or may not have been added`,
+    `${new URL(connection.baseUrl).host}: outcome unknown (${reason instanceof Error ? reason.message : reason}); the animal may or may not have been added`,
     {
       mayHaveBeenAdded: true,
       ...(supportsIdempotency && { idempotencyKey }),
-      hint: `check whether the animal was added: pets list --all${option}; ${repeat}`,
+      hint: `check whether the animal was added: ${listAllCommand(connection, platform)}; ${repeat}`,
     },
   );
 }

@@ -3,18 +3,15 @@ import { StoreError, StoreNotFoundError, StoreRequestError } from '../../store/e
 import { OutputError } from '../output/console.ts';
 import { redactKey } from '../profiles/profile.ts';
 import { type CliErrorCode, type UserError, userError } from './codes.ts';
-import { describeCallError } from './describe-call-error.ts';
+import { describeCallError, type ErrorContext } from './describe-call-error.ts';
 import { CallError, CliError } from './errors.ts';
 
-/**
- * Converts any error into a message, a hint and an exit code. Nothing else in the program does this. `now` is in
- * milliseconds since the epoch.
- */
-export function describeError(error: unknown, now: number): UserError {
+/** Converts any error into a message, a hint and an exit code. Nothing else in the program does this. */
+export function describeError(error: unknown, context: ErrorContext): UserError {
   if (!(error instanceof CallError)) return describeOwn(error) ?? unexpected(error);
   const { cause, connection } = error;
   const { code, message, hint, ...rest } =
-    describeOwn(cause) ?? describeCallError(cause, error, now) ?? unexpected(cause);
+    describeOwn(cause) ?? describeCallError(cause, error, context) ?? unexpected(cause);
   // The service may have included the API key in its error, and the output of pets may end up in a log.
   const { key } = connection;
   return {

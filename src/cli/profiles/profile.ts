@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { fieldError } from '../../contract/issues.ts';
+import { shellQuote } from '../output/shell-words.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
 export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
@@ -32,7 +33,26 @@ export const Settings = z.object(
 export type Settings = z.infer<typeof Settings>;
 
 /** The service and key that a command uses. The key is only sent to the origin of the base URL; empty means no key. */
-export type Connection = { profile: ProfileName; baseUrl: string; key: string; keySource: KeySource };
+export type Connection = {
+  profile: ProfileName;
+  baseUrl: string;
+  key: string;
+  keySource: KeySource;
+  /** Whether another command uses this base URL only with --base-url. */
+  needsBaseUrl?: boolean;
+};
+
+/** The command that lists all animals of the same service, even if another profile is the default by then. */
+export function listAllCommand(
+  { profile, baseUrl, keySource, needsBaseUrl }: Connection,
+  platform: NodeJS.Platform,
+): string {
+  const words = ['pets', 'list', '--all'];
+  // With --profile, PETS_API_KEY would have no effect.
+  if (keySource !== 'PETS_API_KEY') words.push('--profile', profile);
+  if (needsBaseUrl) words.push('--base-url', baseUrl);
+  return shellQuote(words, platform);
+}
 
 /** Where the key comes from, as shown in messages. */
 export type KeySource = 'PETS_API_KEY' | 'this login' | `profile ${ProfileName}`;

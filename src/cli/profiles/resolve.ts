@@ -76,7 +76,8 @@ export function resolveConnection(sources: Sources): Resolved {
   const isAllowed = stored?.allowHttp === true && sameOrigin(stored.baseUrl, baseUrl);
   checkProtocol(baseUrl, { profile, allowHttp: isAllowed, env });
   const notices = ignoredVariables(env, profile, isNamed);
-  return { connection: { profile, baseUrl, key, keySource }, notices };
+  const needsBaseUrl = flagUrl !== undefined || baseUrl !== home;
+  return { connection: { profile, baseUrl, key, keySource, needsBaseUrl }, notices };
 }
 
 /** Normalizes a base URL. `source` names the setting in the error. @throws CliError if the URL is invalid */

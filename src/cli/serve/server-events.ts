@@ -125,7 +125,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
     },
     warning: (message: string) => console.notice(message),
     internalError(error: unknown) {
-      const { message } = describeError(error, context.clock.now());
+      const { message } = describeError(error, context);
       console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
     },
     /** Receives each response; undefined if nothing is to be printed about any. */
