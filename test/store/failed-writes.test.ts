@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreFailedError, StoreNotEmptyError, StoreUnavailableError } from '../../src/store/errors.ts';
@@ -195,6 +195,22 @@ describe('opening a store on a disk that refuses writes', () => {
     expect(repeated).toEqual({ ...added, kind: 'replayed' });
     expect(await store.add({ pet: animal() })).toMatchObject(withId(4));
     await expect(store.seed({ pets: [], orders: [] })).rejects.toThrow(StoreNotEmptyError);
+  });
+
+  it('never writes to another store that replaced the one that it has read', async () => {
+    const directory = await closedStore();
+    const { store, faults, clock } = await openFaulty(directory, { lock: 'EROFS' });
+    const otherDirectory = await closedStore();
+    const journal = join(directory, 'journal.ndjson');
+    await copyFile(join(otherDirectory, 'journal.ndjson'), journal);
+    const before = await journalIn(directory);
+    faults.on = {};
+    for (let attempt = 0; attempt < 3; attempt++) {
+      clock.advance(1_000);
+      await expect(store.add({ pet: animal() })).rejects.toThrow(/now has another store/);
+    }
+    expect(await journalIn(directory)).toBe(before);
+    expect(store.isLocked).toBe(false);
   });
 
   it('fails if there is no journal, and leaves no files', async () => {

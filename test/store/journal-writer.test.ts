@@ -5,6 +5,7 @@ import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { JournalWriter, type NewEntry } from '../../src/store/journal/journal-writer.ts';
 import { openForAppending, readJournal } from '../../src/store/journal/load-journal.ts';
 import { recordBytes } from '../../src/store/journal/record-format.ts';
+import { WriteStatus } from '../../src/store/journal/write-status.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { animal, idempotency } from '../helpers/store-fixtures.ts';
@@ -13,9 +14,11 @@ import { temporaryDirectory } from '../helpers/temp.ts';
 it('leaves no empty batch if an idempotency key cannot be reserved', async () => {
   const directory = await temporaryDirectory();
   await (await openJournalStore({ directory })).close();
-  const journal = await readJournal(realFileSystem, directory, Date.now());
-  const file = await openForAppending(realFileSystem, directory, journal, Date.now(), () => {});
-  const writer = new JournalWriter(journal, file, manualClock(), (error) => error as Error);
+  const settings = { directory, clock: Date, files: realFileSystem, onWarning() {}, onFailure() {} };
+  const journal = await readJournal(settings);
+  const file = await openForAppending(settings, journal);
+  const status = new WriteStatus(settings);
+  const writer = new JournalWriter(journal, file, manualClock(), status);
   journal.contents.keys.reserve = () => {
     throw new RangeError('Array buffer allocation failed');
   };
@@ -30,8 +33,7 @@ it('leaves no empty batch if an idempotency key cannot be reserved', async () =>
   expect(() => writer.add(entry(2n, 'k'))).toThrow(RangeError);
   await first;
   await writer.add(entry(3n));
-  await writer.finish();
-  await file.close();
+  await writer.close();
   const store = await openJournalStore({ directory });
   expect(await store.size()).toBe(2);
   await store.close();

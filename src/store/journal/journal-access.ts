@@ -1,67 +1,68 @@
 import { join } from 'node:path';
-import type { Clock } from '../../contract/clock.ts';
-import type { AppendFile } from '../../system/append-file.ts';
-import { fsyncAncestors } from '../../system/directories.ts';
-import { type FileSystem, isMissing, isUnwritable } from '../../system/file-system.ts';
-import { isTemporaryName, removeFile, replaceFile, temporaryName, writeFully } from '../../system/files.ts';
+import { isMissing, isUnwritable } from '../../system/file-system.ts';
+import { removeFile, replaceFile, temporaryName, withFile, writeFully } from '../../system/files.ts';
 import { type DirectoryLock, LockError } from '../../system/lock/directory-lock.ts';
 import { StoreError } from '../errors.ts';
-import { JOURNAL, type Journal, openForAppending, readJournal } from './load-journal.ts';
-import { encodeJournalHeader, newHeader } from './record-format.ts';
+import { JournalWriter } from './journal-writer.ts';
+import {
+  JOURNAL,
+  type Journal,
+  type JournalSettings,
+  lockAndRead,
+  openForAppending,
+  readJournal,
+} from './load-journal.ts';
+import { WriteStatus } from './write-status.ts';
 
 /** A new file of this size shows whether there is space for any single creation. */
 const PROBE_BYTES = 2 ** 17;
 
-export type AccessSettings = {
-  directory: string;
-  clock: Clock;
-  files: FileSystem;
-  lock: (directory: string) => Promise<DirectoryLock>;
-  onWarning: (message: string) => void;
-};
+/** After a check whether the journal can be written, later checks within this time get the same result. */
+const CHECK_MS = 1_000;
 
 /**
- * A journal that this process can read, and that it can also write if it has locked the directory. Both fields are
- * replaced when a process that could not lock the directory at first has locked it.
+ * A journal that this process can read, and can also write while that is possible. `journal` and `writer` are replaced when
+ * a process that could only read the journal becomes able to write it.
  */
 export class JournalAccess {
   journal: Journal;
-  /** Undefined while the journal cannot be written. */
-  file: AppendFile | undefined;
+  /** Undefined while the journal could only be read so far. With a writer, all that was read is on the disk. */
+  writer: JournalWriter | undefined;
+  readonly status: WriteStatus;
   #lock: DirectoryLock | undefined;
-  #settings: AccessSettings;
+  #settings: JournalSettings;
   #url: string | undefined;
+  #check: { at: number; result: Promise<void> } | undefined;
 
-  private constructor(settings: AccessSettings, journal: Journal, lock: DirectoryLock | undefined) {
+  private constructor(settings: JournalSettings, journal: Journal, lock: DirectoryLock | undefined) {
     this.#settings = settings;
     this.journal = journal;
     this.#lock = lock;
+    this.status = new WriteStatus(settings);
   }
 
-  /**
-   * Opens the journal, or creates one. If the disk is full or read-only, the journal is only read.
-   *
-   * @returns `refusal`: why the journal cannot be written for now
-   */
-  static async open(settings: AccessSettings): Promise<{ access: JournalAccess; refusal?: unknown }> {
-    const { files, directory, clock } = settings;
+  /** Opens the journal, or creates one. If the disk is full or read-only, the journal is only read. */
+  static async open(settings: JournalSettings): Promise<JournalAccess> {
     let access: JournalAccess | undefined;
     try {
       const { journal, lock } = await lockAndRead(settings);
       access = new JournalAccess(settings, journal, lock);
-      await access.makeWritable();
-      return { access };
-    } catch (refusal) {
-      try {
-        if (!isRefusal(refusal)) throw refusal;
-        access ??= new JournalAccess(settings, await readJournal(files, directory, clock.now()), undefined);
-        return { access, refusal };
-      } catch (error) {
+      await access.#startWriter();
+    } catch (error) {
+      if (!isRefusal(error)) {
         await access?.close();
-        // Without a journal, there is nothing to read.
-        throw isMissing(error) ? refusal : error;
+        throw error;
       }
+      if (!access) {
+        const journal = await readJournal(settings).catch((readError) => {
+          // Without a journal, there is nothing to read.
+          throw isMissing(readError) ? error : readError;
+        });
+        access = new JournalAccess(settings, journal, undefined);
+      }
+      access.status.refused(error);
     }
+    return access;
   }
 
   /** Whether this process has locked the directory, so that it may write to the store's files. */
@@ -70,56 +71,32 @@ export class JournalAccess {
   }
 
   /**
-   * Makes the journal writable: locks the directory, reads the journal again if it was not locked before, and removes a
-   * torn write.
+   * Checks whether the journal can be written, and makes it writable again if that is possible now. Runs at most once in
+   * `CHECK_MS`.
    *
-   * @throws if that is not possible now
+   * @throws StoreUnavailableError, StoreFailedError
    */
-  async makeWritable(): Promise<AppendFile> {
-    const { files, directory, clock, onWarning } = this.#settings;
-    if (!this.#lock) {
-      const { journal, lock } = await lockAndRead(this.#settings);
-      this.#lock = lock;
-      if (journal.header.id !== this.journal.header.id) {
-        throw new StoreError(`${directory} now has another store`, 'restart the server');
-      }
-      this.journal = journal;
-      if (this.#url !== undefined) lock.announce(this.#url);
-    } else if (this.journal.isStale) {
-      this.journal = await readJournal(files, directory, clock.now());
+  async checkWritable(): Promise<void> {
+    this.status.throwIfFailed();
+    const now = this.#settings.clock.now();
+    if (!this.#check || Math.abs(now - this.#check.at) >= CHECK_MS) {
+      this.#check = { at: now, result: this.#tryToWrite() };
     }
-    this.file = await openForAppending(files, directory, this.journal, clock.now(), onWarning);
-    return this.file;
+    await this.#check.result;
   }
 
-  /**
-   * Checks the journal, then writes a new file in the directory and deletes it again. Does not sync the file, so that
-   * frequent checks stay cheap.
-   */
-  async probe(): Promise<void> {
-    const { files, directory } = this.#settings;
-    await this.file?.prepare();
-    const path = join(directory, temporaryName(JOURNAL));
-    try {
-      const file = await files.open(path, 'create');
-      try {
-        await writeFully(file, Buffer.alloc(PROBE_BYTES), 0);
-      } finally {
-        await file.close();
-      }
-    } finally {
-      await removeFile(files, path);
-    }
-  }
-
-  /** Replaces the journal by one with these lines. */
+  /** Replaces the journal by one with these lines. @throws StoreFailedError */
   async replace(lines: Iterable<Buffer>): Promise<void> {
-    const { files, directory, clock } = this.#settings;
-    const old = this.file;
-    await replaceFile(files, join(directory, JOURNAL), lines);
-    this.journal = await readJournal(files, directory, clock.now());
-    await this.makeWritable();
-    await old?.close().catch(() => {});
+    const { files, directory } = this.#settings;
+    const old = this.writer;
+    try {
+      await replaceFile(files, join(directory, JOURNAL), lines);
+      this.journal = await readJournal(this.#settings);
+      await this.#startWriter();
+    } catch (error) {
+      throw this.status.stopped(error);
+    }
+    await old?.close();
   }
 
   /** Publishes the server's URL to other servers that try to open the same directory. */
@@ -128,31 +105,57 @@ export class JournalAccess {
     this.#lock?.announce(url);
   }
 
+  /** Completes pending writes. */
   async close(): Promise<void> {
-    // All acknowledged data is synced, so an error while closing loses nothing.
-    await this.file?.close().catch(() => {});
+    await this.#check?.result.catch(() => {});
+    await this.writer?.close();
     await this.#lock?.release();
   }
-}
 
-/** Locks the directory, creates a journal if there is none, and reads it. A failure leaves nothing locked. */
-async function lockAndRead({ directory, files, clock, lock: lockDirectory }: AccessSettings) {
-  const lock = await lockDirectory(directory);
-  try {
-    const names = await files.readdir(directory);
-    for (const name of names) {
-      // A process that was killed can leave temporary files.
-      if (/^(journal|bans)[.]/.test(name) && isTemporaryName(name)) await files.unlink(join(directory, name));
+  async #tryToWrite(): Promise<void> {
+    try {
+      if (this.writer) await this.#probe(this.writer);
+      else await this.#startWriter();
+    } catch (error) {
+      throw this.status.checkFailed(error);
     }
-    if (!names.includes(JOURNAL)) {
-      const header = encodeJournalHeader(newHeader(clock.now()));
-      await replaceFile(files, join(directory, JOURNAL), [header]);
+    this.status.succeeded();
+  }
+
+  /**
+   * Checks the journal, then writes a new file in the directory and deletes it again. Does not sync the file, so that
+   * frequent checks stay cheap.
+   */
+  async #probe({ file }: JournalWriter): Promise<void> {
+    const { files, directory } = this.#settings;
+    await file.prepare();
+    const path = join(directory, temporaryName(JOURNAL));
+    try {
+      await withFile(await files.open(path, 'create'), (probe) =>
+        writeFully(probe, Buffer.alloc(PROBE_BYTES), 0),
+      );
+    } finally {
+      await removeFile(files, path);
     }
-    await fsyncAncestors(files, directory);
-    return { lock, journal: await readJournal(files, directory, clock.now()) };
-  } catch (error) {
-    await lock.release();
-    throw error;
+  }
+
+  /** Locks the directory, reads the journal again if it was not locked before, and removes a torn write. */
+  async #startWriter(): Promise<void> {
+    if (!this.#lock) await this.#lockAgain();
+    else if (this.journal.isStale) this.journal = await readJournal(this.#settings);
+    const file = await openForAppending(this.#settings, this.journal);
+    this.writer = new JournalWriter(this.journal, file, this.#settings.clock, this.status);
+  }
+
+  async #lockAgain(): Promise<void> {
+    const { journal, lock } = await lockAndRead(this.#settings);
+    if (journal.header.id !== this.journal.header.id) {
+      await lock.release();
+      throw new StoreError(`${this.#settings.directory} now has another store`, 'restart the server');
+    }
+    this.#lock = lock;
+    this.journal = journal;
+    if (this.#url !== undefined) lock.announce(this.#url);
   }
 }
 

@@ -58,9 +58,9 @@ async function checkStore(directory: string, clock: Clock): Promise<StoreReport>
 
 /** Reads the journal again if its last line is not valid, because a server may just have been writing it. */
 async function readSettled(directory: string, clock: Clock): Promise<Journal> {
-  let journal = await readJournal(realFileSystem, directory, clock.now());
+  let journal = await readJournal({ files: realFileSystem, directory, clock });
   for (let attempt = 1; attempt < ATTEMPTS && journal.replayed.end < journal.size; attempt++) {
-    journal = await readJournal(realFileSystem, directory, clock.now());
+    journal = await readJournal({ files: realFileSystem, directory, clock });
   }
   return journal;
 }

@@ -3,6 +3,7 @@ import type { AppendFile } from '../../system/append-file.ts';
 import { textRefOf } from '../index/pet-index.ts';
 import type { Journal } from './load-journal.ts';
 import { encodeBatch, type PetEntry } from './record-format.ts';
+import type { WriteStatus } from './write-status.ts';
 
 /** The maximum number of animals in a batch, and the approximate maximum of their bytes. */
 export const MAX_BATCH = 1000;
@@ -41,23 +42,24 @@ export class Batch {
  * arrive during the sync of a batch form the next batch (group commit).
  */
 export class JournalWriter {
+  readonly file: AppendFile;
   #journal: Journal;
-  #file: AppendFile;
   #clock: Clock;
-  #onFailure: (error: unknown) => Error;
+  #status: Pick<WriteStatus, 'writeFailed' | 'succeeded'>;
   #queue: Batch[] = [];
   #running: Promise<void> | undefined;
 
-  /** `onFailure` converts the error of a failed write to the error with which all waiting animals are rejected. */
-  constructor(journal: Journal, file: AppendFile, clock: Clock, onFailure: (error: unknown) => Error) {
+  /** `status` learns the result of each write. `writeFailed` returns the error with which all waiting animals are rejected. */
+  constructor(
+    journal: Journal,
+    file: AppendFile,
+    clock: Clock,
+    status: Pick<WriteStatus, 'writeFailed' | 'succeeded'>,
+  ) {
     this.#journal = journal;
-    this.#file = file;
+    this.file = file;
     this.#clock = clock;
-    this.#onFailure = onFailure;
-  }
-
-  get isIdle(): boolean {
-    return !this.#running;
+    this.#status = status;
   }
 
   /** Resolves when the animal is on the disk. Call with ascending ids from `nextId` of the journal. */
@@ -75,9 +77,11 @@ export class JournalWriter {
     return batch.written;
   }
 
-  /** Resolves when no animal is waiting: each was written, or was rejected because a write failed. */
-  async finish(): Promise<void> {
+  /** Closes the file when no animal is waiting: each was written, or was rejected because a write failed. */
+  async close(): Promise<void> {
     await this.#running;
+    // All acknowledged data is synced, so an error while closing loses nothing.
+    await this.file.close().catch(() => {});
   }
 
   async #run(): Promise<void> {
@@ -93,7 +97,7 @@ export class JournalWriter {
         await writing;
       } catch (error) {
         last = undefined;
-        const failure = this.#onFailure(error);
+        const failure = this.#status.writeFailed(error);
         const failed = [batch, ...this.#queue.splice(0)];
         this.#release(failed);
         for (const { reject } of failed) reject(failure);
@@ -107,7 +111,8 @@ export class JournalWriter {
     const { contents } = this.#journal;
     const at = Math.trunc(this.#clock.now());
     const packed = encodeBatch(contents.seq + 1, at, entries);
-    await this.#file.append(packed.bytes);
+    await this.file.append(packed.bytes);
+    this.#status.succeeded();
     contents.seq++;
     const placement = contents.pets.append(packed);
     keys.forEach((key, i) => {

@@ -1,15 +1,39 @@
 import { join } from 'node:path';
+import type { Clock } from '../../contract/clock.ts';
 import { AppendFile } from '../../system/append-file.ts';
+import { fsyncAncestors } from '../../system/directories.ts';
 import type { FileSystem, OpenFile } from '../../system/file-system.ts';
-import { withFile } from '../../system/files.ts';
-import { newerVersionError } from '../errors.ts';
+import { isTemporaryName, replaceFile, withFile } from '../../system/files.ts';
+import type { DirectoryLock } from '../../system/lock/directory-lock.ts';
+import { newerVersionError, type StoreFailedError } from '../errors.ts';
 import { type Contents, JournalReducer } from './journal-reducer.ts';
-import { damagedAt, decodeJournalHeader, encodeLastId, type JournalHeader } from './record-format.ts';
+import {
+  damagedAt,
+  decodeJournalHeader,
+  encodeJournalHeader,
+  encodeLastId,
+  type JournalHeader,
+  newHeader,
+} from './record-format.ts';
 import { lastSavedId, resyncLast, saveTail } from './repair.ts';
 import { findRecord, type Replayed, replayJournal } from './replay-journal.ts';
 
 /** The name of the journal in the store's directory. */
 export const JOURNAL = 'journal.ndjson';
+
+export type JournalSettings = {
+  /** Created if it does not exist. */
+  directory: string;
+  clock: Clock;
+  files: FileSystem;
+  lock: (directory: string) => Promise<DirectoryLock>;
+  /** Receives messages for the user about problems that the store has handled itself. */
+  onWarning: (message: string) => void;
+  /** Called once, if the journal was deleted or changed, or seeding failed. Reading and writing then fail. */
+  onFailure: (error: StoreFailedError) => void;
+};
+
+type ReadSettings = Pick<JournalSettings, 'files' | 'directory' | 'clock'>;
 
 /** A journal that was read. */
 export type Journal = {
@@ -24,17 +48,41 @@ export type Journal = {
   isStale?: boolean;
 };
 
+/** Locks the directory, creates a journal if there is none, and reads it. A failure leaves nothing locked. */
+export async function lockAndRead(
+  settings: JournalSettings,
+): Promise<{ lock: DirectoryLock; journal: Journal }> {
+  const { directory, files, clock } = settings;
+  const lock = await settings.lock(directory);
+  try {
+    const names = await files.readdir(directory);
+    for (const name of names) {
+      // A process that was killed can leave temporary files.
+      if (/^(journal|bans)[.]/.test(name) && isTemporaryName(name)) await files.unlink(join(directory, name));
+    }
+    if (!names.includes(JOURNAL)) {
+      const header = encodeJournalHeader(newHeader(clock.now()));
+      await replaceFile(files, join(directory, JOURNAL), [header]);
+    }
+    await fsyncAncestors(files, directory);
+    return { lock, journal: await readJournal(settings) };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
 /**
- * Reads the journal of a directory, also if another process is appending to it. `now` is in milliseconds since 1970.
+ * Reads the journal of a directory, also if another process is appending to it.
  *
  * @throws StoreDamagedError, StoreVersionError
  */
-export async function readJournal(fileSystem: FileSystem, directory: string, now: number): Promise<Journal> {
+export async function readJournal({ files, directory, clock }: ReadSettings): Promise<Journal> {
   const path = join(directory, JOURNAL);
-  return withFile(await fileSystem.open(path, 'read'), async (opened) => {
+  return withFile(await files.open(path, 'read'), async (opened) => {
     const { size } = await opened.stat();
     const file = limitSize(opened, size);
-    const reducer = new JournalReducer(now);
+    const reducer = new JournalReducer(clock.now());
     let header: JournalHeader | undefined;
     const replayed = await replayJournal(file, size, {
       record(bytes, start, end, offset) {
@@ -63,28 +111,25 @@ const idAfter = (lastId: number | bigint): bigint => (lastId < 0 ? 1n : BigInt(l
 /**
  * Opens a journal that was just read for appending. Bytes after its last valid record are saved in another file and
  * removed, with a warning. All that was read is on the disk then. Only a process that has locked the directory may call
- * this. `now` is in milliseconds since 1970.
+ * this.
  */
 export async function openForAppending(
-  fileSystem: FileSystem,
-  directory: string,
+  { files, directory, clock, onWarning }: Omit<JournalSettings, 'lock' | 'onFailure'>,
   journal: Journal,
-  now: number,
-  onWarning: (message: string) => void,
 ): Promise<AppendFile> {
   const { contents, replayed, size } = journal;
   const { end } = replayed;
   const path = join(directory, JOURNAL);
-  const file = await fileSystem.open(path, 'readwrite');
+  const file = await files.open(path, 'readwrite');
   try {
-    const backup = end < size ? await saveTail(fileSystem, path, file, end, size) : undefined;
+    const backup = end < size ? await saveTail(files, path, file, end, size) : undefined;
     journal.isStale = true;
     if (backup) await file.truncate(end);
     const opened = new AppendFile(file, await resyncLast(file, replayed), { recovers: true });
-    const savedId = await lastSavedId(fileSystem, path, end);
+    const savedId = await lastSavedId(files, path, end);
     const isNew = savedId !== undefined && savedId > contents.lastId;
     if (isNew) {
-      await opened.append(encodeLastId(++contents.seq, Math.trunc(now), savedId));
+      await opened.append(encodeLastId(++contents.seq, Math.trunc(clock.now()), savedId));
       contents.lastId = savedId;
       journal.nextId = idAfter(savedId);
     }

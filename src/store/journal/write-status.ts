@@ -1,78 +1,86 @@
+import { join } from 'node:path';
 import { FileChangedError, NotAppendedError } from '../../system/append-file.ts';
-import { isUnwritable } from '../../system/file-system.ts';
+import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import { StoreFailedError, StoreUnavailableError, toStoreError } from '../errors.ts';
+import { JOURNAL, type JournalSettings } from './load-journal.ts';
 
-export type WriteStatusOptions = {
-  /** The path of the journal. */
-  path: string;
-  onWarning: (message: string) => void;
-  /** Called once if the store cannot even be read any more. */
-  onFailure: (error: StoreFailedError) => void;
-};
-
-/** Remembers whether a store can write, and notifies the user once of each change. */
+/**
+ * Remembers whether a store can read and write, and notifies the user once of each change:
+ *
+ * - `writable`: it can do both.
+ * - `refused`: the disk refuses writes for now, or another server uses the store. Each write is tried again.
+ * - `failed`: it cannot write until a restart, because a write failed and may have damaged the journal's end.
+ * - `stopped`: it cannot even read, because the journal was deleted or changed, or seeding failed.
+ */
 export class WriteStatus {
-  #options: WriteStatusOptions;
-  #isRefused = false;
+  #settings: Pick<JournalSettings, 'onWarning' | 'onFailure'>;
+  #path: string;
+  #state: 'writable' | 'refused' | 'failed' | 'stopped' = 'writable';
+  /** Set in the states `failed` and `stopped`. */
   #failure: StoreFailedError | undefined;
-  #isStopped = false;
 
-  constructor(options: WriteStatusOptions) {
-    this.#options = options;
+  constructor(settings: Pick<JournalSettings, 'directory' | 'onWarning' | 'onFailure'>) {
+    this.#settings = settings;
+    this.#path = join(settings.directory, JOURNAL);
   }
 
-  /** @throws StoreFailedError after `stop` */
-  checkReadable(): void {
-    if (this.#isStopped) throw this.#failure;
+  /** @throws StoreFailedError after `stopped` */
+  throwIfStopped(): void {
+    if (this.#state === 'stopped') throw this.#failure;
   }
 
   /** @throws StoreFailedError if a write failed in a way that only a restart can clear up */
-  checkWritable(): void {
+  throwIfFailed(): void {
     if (this.#failure) throw this.#failure;
   }
 
   /** Records that the store cannot write for now. Returns the error for requests whose data was not stored. */
   refused(error: unknown): StoreUnavailableError {
-    const { path, onWarning } = this.#options;
-    const { message, hint } = toStoreError(error, `write ${path}`);
-    if (!this.#isRefused) {
-      onWarning(`${message}; the store can only be read until writing is possible again`);
+    const { message, hint } = toStoreError(error, `write ${this.#path}`);
+    if (this.#state === 'writable') {
+      this.#state = 'refused';
+      this.#settings.onWarning(`${message}; the store can only be read until writing is possible again`);
     }
-    this.#isRefused = true;
     return new StoreUnavailableError(message, hint, { cause: error });
   }
 
   /** Records a failed write, and returns the error for the requests that needed it. */
-  failed(error: unknown): StoreUnavailableError | StoreFailedError {
+  writeFailed(error: unknown): StoreUnavailableError | StoreFailedError {
     if (error instanceof NotAppendedError) return this.refused(error.cause);
     if (this.#failure) return this.#failure;
     if (isUnwritable(error)) {
       const { message, hint } = this.refused(error);
       return new StoreFailedError(message, hint, { cause: error });
     }
-    if (error instanceof FileChangedError) return this.stop(error);
-    const failure = this.#fail(error);
-    this.#options.onWarning(`${failure.message}; the store can only be read until the server is restarted`);
+    if (error instanceof FileChangedError) return this.stopped(error);
+    const failure = this.#fail('failed', error);
+    this.#settings.onWarning(`${failure.message}; the store can only be read until the server is restarted`);
     return failure;
   }
 
+  /** Records the error of a check whether the store can write. Most errors mean only that it cannot write for now. */
+  checkFailed(error: unknown): StoreUnavailableError | StoreFailedError {
+    const isDefect = error instanceof FileChangedError || errnoOf(error) === 'EIO';
+    return isDefect ? this.writeFailed(error) : this.refused(error);
+  }
+
   /** Records that memory and disk may differ, so that the store cannot even be read any more. */
-  stop(error: unknown): StoreFailedError {
-    this.#isStopped = true;
-    const failure = this.#fail(error);
-    this.#options.onFailure(failure);
+  stopped(error: unknown): StoreFailedError {
+    const failure = this.#fail('stopped', error);
+    this.#settings.onFailure(failure);
     return failure;
   }
 
   /** Records that the store can write. */
   succeeded(): void {
-    if (!this.#isRefused) return;
-    this.#isRefused = false;
-    this.#options.onWarning(`${this.#options.path} can be written again`);
+    if (this.#state !== 'refused') return;
+    this.#state = 'writable';
+    this.#settings.onWarning(`${this.#path} can be written again`);
   }
 
-  #fail(error: unknown): StoreFailedError {
-    const { message, hint } = toStoreError(error, `write ${this.#options.path}`);
+  #fail(state: 'failed' | 'stopped', error: unknown): StoreFailedError {
+    this.#state = state;
+    const { message, hint } = toStoreError(error, `write ${this.#path}`);
     this.#failure = new StoreFailedError(message, hint, { cause: error });
     return this.#failure;
   }
