@@ -120,7 +120,7 @@ test('control sequences are escaped', async () => {
   expect(stderr).not.toMatch(/[\u001b\u202e\r]/);
 });
 
-// test/client/error-responses.test.ts and pages.test.ts have the links and redirects that are not followed.
+// Other links and redirects that are not followed: test/client/pages.test.ts and error-responses.test.ts.
 test.each([
   ['at another origin', 'http://elsewhere.invalid/pets?cursor=x', 'http://elsewhere.invalid', 1],
   ['that was already read', '/v1/pets?cursor=x', 'was not followed', 2],

@@ -23,7 +23,7 @@ test.each([
     const service = await startReal({
       clock: systemClock,
       sleep: (milliseconds) => sleep(milliseconds),
-      // Delay responses, so that some requests are received but not answered when the process is killed.
+      // Delay responses, so that a killed process often leaves requests to which the service has not responded yet.
       faults: { latency: { min: 0, max: 4 }, seed: 1 },
       onAccess: ({ method }) => {
         if (method === 'POST') answered++;
@@ -80,7 +80,7 @@ test.each([
   KILLS * 30_000 + 60_000,
 );
 
-/** Whether the last record of the ledger is an intent. */
+/** Whether the last line of the ledger records an attempt whose outcome is open. */
 async function hasOpenOutcome(home: string): Promise<boolean> {
   const directory = join(home, '.local', 'state', 'pets', 'bulk');
   const paths = await readdir(directory, { recursive: true }).catch(() => []);

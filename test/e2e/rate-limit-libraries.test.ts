@@ -62,7 +62,10 @@ const variants: [string, limit: number | undefined, () => Promise<Service>, () =
   ]),
 ];
 
-/** The time left in a window of ten minutes, on a machine of any speed. A Unix time is rounded up to a second. */
+/**
+ * Matches the time left in a window of ten minutes. On a slow machine, up to a minute of the window has passed. The time may
+ * be a second too long, because services round the end of the window up to a whole second.
+ */
 const TEN_MINUTES = /\(in (10 min( 1 s)?|9 min \d+ s)\)/;
 
 async function machineFor({ baseUrl }: Service) {

@@ -115,7 +115,7 @@ export async function bulk() {
       await run.close();
       return names;
     },
-    /** Sets the modification time of each ledger directory to the time of the clock. It is the time of the last use. */
+    /** Sets the modification time of each ledger directory to the clock's time. `pets` takes it as the time of the last use. */
     async setLastUse() {
       for (const id of await readdir(join(directory, 'ledgers')))
         await utimes(join(directory, 'ledgers', id), clock.now() / 1_000, clock.now() / 1_000);

@@ -19,13 +19,14 @@ export type Session = { blocks: Block[]; directives: readonly string[] };
 /**
  * The directives that may precede a block, and how the block then runs. Readers do not see directives.
  *
- *     <!-- run: new machine -->   pets was never used on this machine; a service runs at https://api.example.com/v1,
- *                                 and its key is typed at the prompt and is in key.txt
- *     <!-- run: package -->       in the directory of the package
- *     <!-- run: continue -->      on the machine of the previous block, in the state that it left
+ *     <!-- run: new machine -->   on a machine without profiles; the session types the API key at the prompt, and the
+ *                                 file key.txt also contains the key
+ *     <!-- run: package -->       in a directory with the files of the published package
+ *     <!-- run: continue -->      on the machine of the previous block, in the state that the previous block left
  *     <!-- not run: reason -->    not at all
  *
- * Without a directive, the machine's profile prod is logged in to a service with the sample animals.
+ * A service with the sample animals runs at https://api.example.com/v1. Unless the directive is `new machine`, profile prod
+ * is logged in to this service.
  */
 export const knownDirectives = ['new machine', 'package', 'continue'];
 

@@ -80,8 +80,8 @@ export async function readerMachine(directives: readonly string[], text: string)
 }
 
 /**
- * `pets` runs the built command; `pets serve` uses the port of the test by default. `pets-serve` starts `pets serve` in
- * the background, as in a second terminal, and prints its first output.
+ * Writes two scripts to `bin`. `pets` runs the built command, and gives `pets serve` the port of the test by default.
+ * `pets-serve` starts `pets serve` in the background, as in a second terminal, and prints its first output.
  */
 async function writePrograms(bin: string): Promise<void> {
   await mkdir(bin);

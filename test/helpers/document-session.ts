@@ -40,7 +40,7 @@ export function missingPrograms({ blocks }: Session): string[] {
   return [...[...needed].filter((name) => !isInstalled(name)), ...terminal];
 }
 
-/** Runs the blocks of a session; returns the differences from the document, each with its file and line. */
+/** Runs the blocks of a session. Returns each failed script and each difference from the document, with file and line. */
 export async function runSession({ blocks, directives }: Session): Promise<string[]> {
   const machine = await readerMachine(directives, blocks.map(({ text }) => text).join('\n'));
   const problems: string[] = [];

@@ -30,7 +30,7 @@ type Send = {
   service?: () => ServiceOptions | Promise<ServiceOptions>;
 };
 
-/** Sends a request to a new service, which has the sample data unless the service has another store. */
+/** Starts a service and sends a request. The service has the sample data, unless `send.service` supplies a store. */
 async function play(name: OperationName, send: Send): Promise<Exchange> {
   const options = (await send.service?.()) ?? {};
   const service = await start(options);

@@ -144,7 +144,7 @@ describe('checkWritable', () => {
 });
 
 describe('opening a store on a disk that refuses writes', () => {
-  /** A closed store with one animal. `tear` shortens its journal. */
+  /** Creates a store with two animals and closes it. Returns its directory. */
   async function closedStore() {
     const { directory, store } = await openWithOne();
     await store.add({ pet: animal('second') });

@@ -41,7 +41,10 @@ class ModelIndex {
 }
 
 const hashed = (key: string, bodyHash: string) => fingerprintOf(idempotency(key, { bodyHash }), SECRET).words;
-/** Fingerprints that all fall into one bucket and have one of three first words. With equal bodies, two differ in one word. */
+/**
+ * Fingerprints that all fall into one bucket and have one of three first words. Two with equal bodies and equal first
+ * words differ in only one other word.
+ */
 const colliding = (key: string, bodyHash: string): number[] => {
   const words = Array<number>(8).fill(2 ** 32 - 1);
   words[0] = (Number(key) % 3) * 2 ** 20;
