@@ -3,7 +3,7 @@ import { runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Whether `pets add` reports that an animal was added, was not added, or may have been added.
+// These tests show when `pets add` reports that an animal was added, was not added, or may have been added.
 
 const REX = { id: 7, name: 'Rex', categoryId: 3 };
 

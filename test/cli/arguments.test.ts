@@ -13,7 +13,7 @@ import { freshMachine } from '../helpers/pets.ts';
 const INT64_MAX = '9223372036854775807';
 const INT64_MIN = '-9223372036854775808';
 
-/** A parser, the value of each accepted text, and the refused texts, separated by `|`. */
+/** The name of a parser, the parser, the value of each accepted text, and the refused texts, separated by `|`. */
 type Row = [string, (text: string) => unknown, accepted: Record<string, unknown>, refused: string];
 
 describe.each<Row>([

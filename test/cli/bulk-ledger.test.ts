@@ -23,7 +23,7 @@ import { SimulatedDisk } from '../helpers/store-disk.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
 import { randomOf } from '../helpers/store-fixtures.ts';
 
-/** Writes a ledger with every kind of record except `finished`. The last line is a group. Returns its path. */
+/** Writes a ledger with every kind of record except `finished`, and two records in its last line. Returns its path. */
 async function eventful({ open, find }: Bulk): Promise<string> {
   const first = await open(animals(4));
   const [a, b, c, d] = pendingOf(first);
@@ -158,7 +158,7 @@ describe('a record', () => {
     calls.length = 0;
     const [a, b, c] = plan.rows.map((row) => intent(row)) as [LedgerEntry, LedgerEntry, LedgerEntry];
     await Promise.all([file.append(a), file.append(b)]);
-    // The first one is being written when the others are appended.
+    // Append the others while the first record is being written.
     const first = file.append(a);
     await vi.waitFor(() => expect(calls.filter((name) => name === 'write')).toHaveLength(2));
     await Promise.all([first, file.append(b), file.append(c)]);

@@ -82,7 +82,7 @@ const LINES = Array.from({ length: 40 }, (_, i) =>
   expect.stringMatching(`^${i + 2} added \\d+ animal ${i}$`),
 );
 
-/** Holds responses until `count` requests wait for one, and then releases the latest first. The first row passes. */
+/** Holds responses until `count` requests are waiting, and then releases them, the latest first. Never holds animal 0. */
 function gate(count: number) {
   const waiting: (() => void)[] = [];
   let isOpen = false;
@@ -95,7 +95,7 @@ function gate(count: number) {
   };
 }
 
-/** The largest number of rows that a crash could have left with an open outcome. Each line was synced as a whole. */
+/** The largest number of rows whose outcome a crash could have left open. A crash keeps or loses a line as a whole. */
 function mostOpen(ledger: string): number {
   const open = new Set<string>();
   let most = 0;
@@ -141,7 +141,7 @@ describe('a run with several rows in flight', () => {
     await run({ replies: { 'animal 3': 401 }, code: 4, stdout: '' });
     expect(service.names().length).toBeLessThan(40);
     await run({});
-    // Only this row was sent twice, so the ledger has the results of the rows in flight.
+    // Only animal 3 was sent twice, so the first run has recorded the results of all rows that were in flight.
     expect(service.names().sort()).toEqual([...NAMES, 'animal 3'].sort());
   });
 

@@ -51,7 +51,7 @@ const NO_RUN = {
     '--skip-added: found no earlier run of animals.csv for http://127.0.0.1:7387/v1, so no row can be skipped',
   hint: 'use the path that the file had in the earlier run, or omit --skip-added if no row was added yet',
 };
-/** The refusal of a file that was changed after a complete run. `rows` says how many of its rows were already added. */
+/** The refusal of a file that was changed after a complete run. `rows` is text such as `2 of its rows were`. */
 const changed = (rows: string) => ({
   message: `animals.csv has changed; ${rows} already added on 2026-11-20 12:00 UTC`,
   hint: expect.stringContaining('(--restart would add '),
@@ -209,7 +209,7 @@ describe('--skip-added', () => {
     const again = await open(corrected, SKIP);
     expect([again.newlyGone, again.plan.gone.length]).toEqual([[], 1]);
     await again.close();
-    // A run with the removed row forgets the removal, so the next run without the row reports it again.
+    // A run with the removed row forgets that the row was removed. So the next run without the row reports it again.
     await run(animals(5), SKIP);
     expect((await open(corrected, SKIP)).newlyGone).toHaveLength(1);
   });

@@ -30,7 +30,7 @@ async function shop(
     machine,
     file,
     add,
-    /** Adds the file, and loses some responses. Afterwards, no response is lost. */
+    /** Adds the file, and loses the responses in `lost`. Later responses are not lost. */
     async addWithLosses(): Promise<void> {
       service.lose = (name) => lost[name];
       expect((await add()).code).toBe(8);
@@ -38,7 +38,7 @@ async function shop(
       service.sent.length = 0;
       service.lists = 0;
     },
-    /** Settles a minute later, when no earlier request can still be in progress. */
+    /** Runs the command with --settle a minute later, so that it does not wait for earlier requests. */
     async settle(args: string[] = []) {
       const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
       const result = await add(['--settle', ...args], { clock });
@@ -52,11 +52,11 @@ type Case = {
   file?: string;
   lost?: Record<string, Loss>;
   options?: InventoryOptions;
-  /** Happens between the loss of the responses and the comparison. */
+  /** Called between the run that loses responses and the run with --settle. */
   between?: (service: Shop['service']) => void;
   results: string;
   sent?: string;
-  /** A part of a notice. */
+  /** Text that a notice contains. */
   notice?: string;
 };
 

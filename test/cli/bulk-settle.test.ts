@@ -11,7 +11,7 @@ import { cases } from '../helpers/cases.ts';
 
 const rex: NewPet = { name: 'Rex', categoryId: 3n };
 
-/** Rows with an unknown outcome. Each is given by the highest id before it was sent. The row `i` has the line `i + 1`. */
+/** Equal rows with an unknown outcome. Each has the highest id that its run knew when it sent the row. */
 const rowsOf = (highestIds: (number | undefined)[], pet = rex): PlannedRow[] =>
   highestIds.map((highestId, i) => {
     const id = { hash: animalHash(pet), n: i + 1 };

@@ -3,7 +3,7 @@ import { closedPort } from '../helpers/listen.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
-// `pets login` sends a first request without a key.
+// The first request of `pets login` has no API key. These tests show what the command learns from the response.
 
 /** Logs in to a server with this handler. Returns the result and the Authorization header of each request. */
 async function loginTo(handler: Handler, options: string[] = []) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 
-/** A machine whose store `store` has the sample animals and two API keys, and another animal. */
+/** A machine with a running service. Its store has the sample animals, one more animal and two API keys. */
 async function machineWithStore() {
   const machine = await freshMachine();
   const directory = join(machine.home, 'store');
@@ -112,7 +112,7 @@ describe('pets store copy', () => {
     }
     isDone = true;
     await adding;
-    // A copy has every animal that was acknowledged before it began, and none that was added after it ended.
+    // A copy has every animal that was acknowledged before the command began, and none that was sent after its end.
     for (const bound of bounds.flat()) expect(bound).toBeGreaterThanOrEqual(0);
     await service.end('SIGTERM');
     const restored = await serve(machine, ['--data', copies[0] ?? '', '--no-profile']);

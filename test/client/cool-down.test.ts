@@ -19,7 +19,7 @@ async function machine() {
     process: () =>
       createCoolDown(createSharedFlags([{ path: directory, isTemporary: false }], clock), 'group', clock),
     names: async () => (await readdir(group)).sort(),
-    /** Creates flags without `createCoolDown`. */
+    /** Creates flag files with any names, without `createCoolDown`. */
     create: (...names: string[]) => Promise.all(names.map((name) => writeFile(join(group, name), ''))),
   };
 }

@@ -3,7 +3,8 @@ import { ApiFailure, ContractError, OutcomeUnknownError, RateLimitError } from '
 import { add, KEY, list, PET, rejection, testClient } from '../helpers/client.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Complete responses that are not a success. The tests check the error of a read, and whether a creation is ambiguous.
+// The server sends a complete response that is not a success. The tests check the error of a read, and whether a creation
+// is ambiguous.
 
 const HTML = '<html>Welcome to the hotel</html>';
 const asHtml = { 'Content-Type': 'text/html' };

@@ -139,7 +139,7 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
         succeed(socket, count, request);
         setTimeout(() => socket.end(), 5);
       },
-      // `close` means that the client has noticed the server's FIN and closed its own side too.
+      // The server's socket emits `close` only after the client has noticed the end and closed its own side, too.
       (socket) => once(socket, 'close').then(closed.open),
     );
     const { client, attempts } = testClient(server.url);

@@ -5,7 +5,7 @@ import { inventoryWithoutKeys, type Loss } from '../helpers/express.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { randomOf } from '../helpers/store-fixtures.ts';
 
-/** Makes all records of the ledgers a minute older, so that the next command does not wait for earlier requests. */
+/** Makes all records of the ledgers a minute older, so that --settle does not wait for earlier requests to end. */
 async function passTime(directory: string): Promise<void> {
   const earlier = (_: string, at: string) => `"at":"${new Date(Date.parse(at) - 60_000).toISOString()}"`;
   for (const path of await readdir(directory, { recursive: true })) {

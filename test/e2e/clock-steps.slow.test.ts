@@ -6,12 +6,12 @@ import { freshMachine, serveCommand } from '../helpers/pets.ts';
 
 // These tests change the system time of a running server with faketime.
 
-/** The library of faketime, as LD_PRELOAD needs it; undefined if faketime is not installed. */
+/** The value of LD_PRELOAD that loads faketime into a process; undefined if faketime is not installed. */
 const library = spawnSync('faketime', ['-f', '+0', 'printenv', 'LD_PRELOAD'], {
   encoding: 'utf8',
 }).stdout?.trim();
 
-/** A machine whose system time differs from the real time by an offset, such as `+1d`, with one key. */
+/** A machine whose store has one API key. Its system time differs from the real time by an offset, such as `+1d`. */
 async function machineWithClock(quota: readonly string[]) {
   const machine = await freshMachine();
   const offset = await machine.file('offset', '+0');

@@ -28,7 +28,7 @@ async function create(service: Service, name: string) {
   return { status: response.status, id, code, retryAfter: response.headers.get('Retry-After') };
 }
 
-/** Adds animals and reads at the same time until `isDone`. */
+/** Adds and reads animals concurrently, until `isDone` returns true. */
 async function load(service: Service, prefix: string, outcomes: Outcomes, isDone: () => boolean) {
   const write = async (writer: number) => {
     for (let i = 0; !isDone(); i++) {
@@ -168,7 +168,7 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     await create(service, 'one');
     await create(service, 'two');
     await service.end('SIGTERM');
-    // Each file needs an inode, and a socket too.
+    // Use up all inodes. The lock of the store is a socket, which needs one, too.
     const blockers = Array.from({ length: 8 }, (_, i) => join(disk.directory, `blocker-${i}`));
     const isBlocked = blockers.some((path) => {
       try {

@@ -118,7 +118,7 @@ async function withLostResponses({ run }: Samples): Promise<void> {
   await run(machine, 'add --from <file>', ['add', '--from', a], { exit: 8 });
 }
 
-/** Collects the output of --settle for a row that may be an animal with a text as its id. */
+/** Collects the output of --settle for a row that stays unknown, because the service's ids are text. */
 async function withSettledRow({ run }: Samples): Promise<void> {
   const service = await inventoryWithoutKeys({ idOf: (number) => `id-${number}` });
   const machine = await freshMachine();
@@ -128,7 +128,7 @@ async function withSettledRow({ run }: Samples): Promise<void> {
   const clockAt = (time: number) => ({ now: () => time, elapsed: () => performance.now() });
   service.lose = (name) => (name === 'lost' ? 'after adding' : undefined);
   await machine.pets(['add', '--from', a], { clock: clockAt(sentAt) });
-  // The command waits for 5 ms, and --debug reports every wait.
+  // The first run lost a response 30 s minus 5 ms ago, so --settle waits for 5 ms. --debug reports even such a short wait.
   const clock = clockAt(sentAt + 30_000 - 5);
   await run(machine, 'add --from <file>', ['add', '--from', a, '--settle', '--debug'], { clock, exit: 8 });
 }

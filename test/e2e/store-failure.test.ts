@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine } from '../helpers/pets.ts';
 
-// The files of this service cannot grow beyond 8 KiB, so that writes to the journal fail, as on a full disk.
+// `ulimit -f` limits the files of the service to a few KiB, so that writes to the journal fail, as on a full disk.
 
 /**
  * A script that adds 200 animals one after another. Then it prints the ids of those that were acknowledged, the

@@ -141,7 +141,7 @@ async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, r
   }));
 }
 
-/** A service that loses requests and responses until `isReliable` is set. 70 % of services support idempotency keys. */
+/** A service that loses requests and responses until `isReliable` is set. It supports idempotency keys in 70 % of cases. */
 function createService(random: () => number, figures: BulkFigures) {
   const supportsIdempotency = random() < 0.7;
   const rejectsRows = random() < 0.5;
@@ -150,7 +150,7 @@ function createService(random: () => number, figures: BulkFigures) {
   const service = {
     isReliable: false,
     added: [] as NewPet[],
-    /** Whether reruns can add every row in the end. */
+    /** Whether reruns can add every row in the end, because no row is rejected or stays unknown. */
     isPatient: supportsIdempotency && !rejectsRows,
     client: undefined as unknown as Client,
   };

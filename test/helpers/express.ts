@@ -24,7 +24,7 @@ export const inventoryWithAbsoluteLinks = (): Promise<string> =>
     }),
   );
 
-/** What the service does with the request that adds an animal: adds it and cuts the connection, or only cuts it. */
+/** Whether the service adds the animal of a request before it cuts the connection instead of responding. */
 export type Loss = 'after adding' | 'before adding';
 
 export type StoredPet = { id: number | string; name: string; categoryId: number; status: string };
@@ -32,7 +32,7 @@ export type StoredPet = { id: number | string; name: string; categoryId: number;
 export type InventoryOptions = {
   /** The animals that the service has at first. */
   pets?: StoredPet[];
-  /** The id of the animal with this number. The animals that the service has at first are counted. */
+  /** The id of the nth animal. The count includes the animals that the service has at first. */
   idOf?: (number: number) => StoredPet['id'];
   /** Lists pages of this size that are linked by offset. By default, the list has no pages. */
   pageSize?: number;
@@ -53,7 +53,7 @@ export async function inventoryWithoutKeys({
     lists: 0,
     /** Decides whether a response is lost, by the name of the animal. */
     lose: (_name: string): Loss | undefined => undefined,
-    /** Called before each list. If it returns true, it has responded itself. */
+    /** Called for each request for a list. Returns true if it has sent the response itself. */
     onList: (_response: Response, _offset: number): boolean => false,
     add(pet: Omit<StoredPet, 'id' | 'status'> & { status?: string }): StoredPet {
       const stored = { status: 'available', ...pet, id: idOf(++count) };

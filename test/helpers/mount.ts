@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { temporaryDirectory } from './temp.ts';
 
-// The service runs on real file systems of which the tests decide the size, which only root can mount.
+// Mounts file systems for tests of full and read-only disks. Only root can mount.
 
 const MEBIBYTE = 2 ** 20;
 
@@ -28,7 +28,7 @@ export async function mountSmallDisk(options = '') {
   const filler = join(directory, 'filler');
   return {
     directory,
-    /** Leaves about this many bytes free. */
+    /** Fills the file system, except about `free` bytes. */
     fill(free = 0): void {
       const file = openSync(filler, 'a');
       try {

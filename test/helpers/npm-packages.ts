@@ -20,7 +20,7 @@ export async function installPackages(packages: readonly string[]): Promise<stri
   return code === 0 ? directory : undefined;
 }
 
-/** Runs a program to its end. Its output is that of both streams. */
+/** Runs a program to its end. The result has the output of stdout and stderr in one text. */
 export async function runProgram(
   file: string,
   args: readonly string[],

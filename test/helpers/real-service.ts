@@ -5,7 +5,7 @@ import { createKey, type KeyRequest } from '../../src/store/keys/keys.ts';
 import { manualClock } from './clock.ts';
 import { temporaryDirectory } from './temp.ts';
 
-/** Starts the service with a store on disk, one key and a manual clock. The test can restart the service. */
+/** Starts the service with a store on disk, one API key and a manual clock. The test can restart the service. */
 export async function startReal({ time, ...changes }: Partial<ServiceOptions> & { time?: string } = {}) {
   const clock = manualClock(time);
   const warnings: string[] = [];

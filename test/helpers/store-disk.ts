@@ -176,7 +176,7 @@ export class SimulatedDisk implements FileSystem {
     if (typeof fate === 'object') throw errno(fate.errno);
   }
 
-  /** How many bytes a read or write processes. Most process all bytes, some only a part. */
+  /** How many bytes a read or write transfers: usually all, but in a tenth of the calls possibly fewer. */
   #some(length: number): number {
     return this.#random() < 0.9 ? length : 1 + Math.floor(this.#random() * length);
   }

@@ -109,7 +109,7 @@ class Simulation {
     if (this.#random() < 0.5) disk.losePower();
   }
 
-  /** A kill at a random call, and in most of the processes one defect or a disk that is full for some calls. */
+  /** Plans a kill at a random call. In 60 % of the processes, calls can also fail with EIO or ENOSPC. */
   #planFaults(): SimulatedDisk['fate'] {
     const killAt = this.#upTo(this.#random() < 0.3 ? 20 : 90);
     // Kill some processes at a sync, because many defects show only between a write and its sync.
@@ -224,7 +224,7 @@ class Simulation {
     return true;
   }
 
-  /** Without a defect of the disk, the store can write as soon as there is space. */
+  /** Checks that the store can write as soon as there is space, unless a call has failed with EIO. */
   async #recover(store: JournalStore): Promise<void> {
     this.#disk.fate = () => undefined;
     const wasFull = this.#faults.has('ENOSPC');

@@ -7,7 +7,7 @@ import { manualClock } from '../helpers/clock.ts';
 import { gate } from '../helpers/gate.ts';
 import { startReal } from '../helpers/real-service.ts';
 
-/** A service and a key that has used up its quota. */
+/** Starts a service, and uses up the quota of a key. */
 async function overLimit(
   options: Parameters<typeof startReal>[0] = {},
   quota = { perMinute: 3, perDay: 1_000 },

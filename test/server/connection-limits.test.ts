@@ -69,7 +69,7 @@ describe('slow clients', () => {
 });
 
 describe('a connection above the limit', () => {
-  /** Starts the service with this number of connections, which is its limit. */
+  /** Starts the service with a limit of three connections, and opens three. */
   async function startFull(limits: ServiceOptions['limits'] = {}) {
     const service = await start({ ...rich, limits: { maxConnections: 3, ...limits } });
     const served = Array.from({ length: 3 }, () => connectTo(service.listening.port));

@@ -65,7 +65,7 @@ describe('while the disk refuses writes', () => {
       if (name === 'datasync' && call === 'datasync') faults.on = syncs++ % 2 === 0 ? { datasync: code } : {};
     };
     if (call === 'write') faults.on = { write: code };
-    // This many animals fill several batches.
+    // 2,500 animals fill several batches.
     const adding = Array.from({ length: 2500 }, (_, i) =>
       store.add({ pet: animal(`n${i}`), idempotency: idempotency(`k${i}`) }),
     );

@@ -5,7 +5,7 @@ import { encodeCursor } from '../../../src/server/cursor.ts';
 import { table } from '../description.ts';
 import { body, mostly } from './bodies.ts';
 
-/** A part of a request. `refused` is the status of the error if the service evaluates this part. */
+/** A part of a request. `refused` is the status of the error that an invalid part causes if the service evaluates it. */
 type Part = { text: string; refused?: number };
 
 const fine = (...texts: string[]): Part[] => texts.map((text) => ({ text }));

@@ -24,7 +24,7 @@ export type FuzzedRequest = {
   mayEnd: boolean;
 };
 
-/** Requests with one of these API keys. */
+/** Generates requests. Most have one of these API keys; a few have an invalid key or none. */
 export const requestOf = (keys: readonly string[]): fc.Arbitrary<FuzzedRequest> =>
   partsOf(keys).map(assemble);
 
@@ -83,7 +83,7 @@ function possibleStatuses(parts: Parts): number[] {
   const operation = name === 'page' ? undefined : name;
   const isOptions = method.text === 'OPTIONS';
   const prefers = place.isApi && !isOptions && prefer.code !== undefined;
-  // OPTIONS asks about the whole server.
+  // `OPTIONS *` and `OPTIONS /` ask about the whole server.
   const isServer = isOptions && ['/', '*'].includes(place.text + query.text);
   const placeRefused = isServer ? undefined : place.refused;
   const problems = [hostRefused(parts), placeRefused, query.refused];
