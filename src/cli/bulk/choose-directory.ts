@@ -11,7 +11,7 @@ import { idOf, ledgerDirectory } from './ledger-directory.ts';
  * The directory for the ledgers of a run. A state directory that already has a ledger of the input is used even if it
  * is not writable, because a run with a new ledger would add the rows again.
  *
- * @throws CliError if PETS_STATE_DIR is not writable
+ * @throws CliError if PETS_STATE_DIR is not writable, unless `dryRun` is set
  */
 export function chooseBulkDirectory(
   context: CommandContext,

@@ -24,5 +24,5 @@ export function createHighestId(): HighestId {
   };
 }
 
-/** The highest id in an inventory without animals. Ids usually start at 1. */
+/** Stands for the highest id of an inventory without animals, because ids usually start at 1. */
 export const BEFORE_FIRST_ID = 0n;

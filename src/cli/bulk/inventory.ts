@@ -8,7 +8,7 @@ import { idKey, isSimilar, nameKey } from './settle.ts';
 
 /** What a list of all animals shows about the rows of a file. */
 export type Inventory = {
-  /** The animals whose names are similar to those of unknown rows. */
+  /** The animals that have the same `nameKey` as an unknown row. */
   pets: ReceivedPet[];
   /** The number of animals. */
   count: number;
@@ -18,9 +18,9 @@ export type Inventory = {
 };
 
 /**
- * Lists all animals. A list only counts as complete if it shows every row that was added. If no row was added, the
- * service must respect the limit of animals per page, because it could otherwise send a first page without a link to the
- * next one.
+ * Lists all animals. A list only counts as complete if it shows every row that was added. If no row was added, the list
+ * only counts if the service respects `limit`, because a service that ignores `limit` may send only its first page,
+ * without a link to the next one.
  *
  * @throws ClientError
  */
@@ -51,7 +51,8 @@ export async function listInventory(
   }
   if (inventory.count === 0) inventory.highestId.add(BEFORE_FIRST_ID);
   const [missing] = unlisted;
-  // A service that sends more animals than it was asked for probably sends all.
+  // After a full page without a link, animals may be missing. A service that sends more than a full page probably sends
+  // all animals.
   if (more === 'unknown' && inventory.count === pageSize.max)
     inventory.whyIncomplete = 'the service sends no link to a next page';
   else if (missing)
@@ -68,7 +69,10 @@ function addedRows(rows: readonly PlannedRow[]): Map<string, PlannedRow> {
   return added;
 }
 
-/** `count` is the number of animals in the list. Some services take an unknown parameter as a filter, and list nothing. */
+/**
+ * Whether the service sends at most `limit` animals. `count` is the number of animals in the list. If it is 0, checks
+ * that a list without parameters is empty too, because some services take an unknown parameter as a filter.
+ */
 async function respectsLimit(client: Client, count: number): Promise<boolean> {
   const query = count === 0 ? {} : { limit: 1 };
   const { value } = await client.call('listPets', { query }, { background: true });

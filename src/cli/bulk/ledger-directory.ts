@@ -69,7 +69,12 @@ export async function writePointer(place: LedgerPlace, id: string, ledger: strin
   await fsyncAncestors(place.files, directory);
 }
 
-/** Reads a ledger without its old entries. Undefined if the ledger is missing or no longer needed. @throws CliError */
+/**
+ * Reads a ledger without its old entries. Undefined if the ledger is missing, or if it has no entries left and its run is
+ * finished or older than 30 days.
+ *
+ * @throws CliError if the ledger is damaged, or was written by a newer version
+ */
 export async function loadLedger(place: LedgerPlace, id: string): Promise<Ledger | undefined> {
   const ledger = await readLedger(place.files, ledgerDirectory(place, id));
   if (ledger === undefined) return undefined;
@@ -95,7 +100,7 @@ const ATTEMPTS = 5;
 export type Locks = {
   /** Locks a directory, and creates it if it is missing. @throws CliError if another process has locked it */
   acquire(directory: string): Promise<void>;
-  /** Releases all locks, and removes the directories that are empty. */
+  /** Releases all locks, and removes those of the locked directories that are empty. */
   release(): Promise<void>;
 };
 
@@ -121,7 +126,8 @@ export function createLocks(
     async release() {
       for (const [directory, lock] of [...locks].reverse()) {
         await lock.release();
-        // `rmdir` removes only empty directories. A directory that another process has locked contains a socket.
+        // `rmdir` removes only empty directories. A directory that another process has locked is not empty, because it
+        // contains the socket of the lock.
         await rmdir(directory).catch(() => {});
       }
       locks.clear();

@@ -17,7 +17,7 @@ import {
 
 const LEDGER = 'ledger.ndjson';
 const NEWLINE = 0x0a;
-/** Records are written in groups, because few long writes take less time than many short ones. */
+/** The number of records per write when a ledger is replaced. Few long writes take less time than many short ones. */
 const RECORDS_PER_WRITE = 100;
 
 /**
@@ -81,7 +81,7 @@ export type LedgerFile = {
   header: LedgerHeader;
   /**
    * Writes and syncs a record. Records of concurrent calls are written in the order of the calls. Those that arrive
-   * during a sync are written and synced together after it. After a failure, all calls fail.
+   * during a sync are written and synced together after it. After a failure, all later calls fail.
    *
    * @throws CliError
    */

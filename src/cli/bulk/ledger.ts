@@ -25,10 +25,11 @@ import { Instant, Sha256 } from '../../store/stored-json.ts';
  * request is repeated with the same key after a crash. Only a rejection increases `failures`, which gives the row a new
  * key. `--restart` begins a new epoch without entries, so that all rows get new keys.
  *
- * Groups. Records that are written and synced together are one line with the kind `group`.
+ * Groups. Records that are appended and synced together are one line with the kind `group`.
  *
- * Crashes. Every line is synced before the next one is written, so only the last line can be torn. A torn line is
- * ignored. For each intent in it, nothing was sent. For each result in it, the intent before it still counts.
+ * Crashes. Every appended line is synced before the next one is written, so only the last line can be torn. A torn line
+ * is ignored. If it contained the intent of a row, the row was not sent. If it contained the result of a row, the row's
+ * last intent still counts.
  *
  * Start of a run. The ledger is replaced atomically. The new file has a new header and the entries that are not too old
  * (see `dropOldEntries`).
@@ -66,7 +67,7 @@ const entry = {
   /** The line number of the row in the file when the row was sent. */
   line: position,
   at: Instant,
-  /** How many attempts were rejected. */
+  /** How often the service has rejected the row. */
   failures: z.optional(count),
   /** When a run first found no row for this entry in the file. */
   goneSince: z.optional(Instant),
@@ -90,7 +91,7 @@ export const LedgerRecord = z.discriminatedUnion('kind', [
     kind: z.literal('unknown'),
     ...entry,
     message: z.string(),
-    /** The ids of animals that may be the row's, after a comparison with the inventory. */
+    /** Set after a comparison with the inventory: the ids of the animals that this row may have added. */
     candidates: z.optional(z.array(ReceivedPet.shape.id)),
   }),
   z.object({ kind: z.literal('finished'), at: Instant }),

@@ -111,7 +111,7 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
   }
 }
 
-/** Writes the ledger of a path or of piped input, unless the ledger exists. The contents of the jobs then use it. */
+/** Writes the ledger of a path or of piped input, unless it exists. Then makes the contents of the jobs use this ledger. */
 async function writeLedger(
   place: LedgerPlace,
   locks: Locks,

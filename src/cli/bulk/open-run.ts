@@ -96,7 +96,7 @@ type RunPlan = Outlook & {
   /** The ids for the content and for the path of the input. `openRun` makes both point to the ledger with the id `id`. */
   ids: Set<string>;
   id: string;
-  /** The contents of the ledger, even if `--restart` ignores earlier runs; undefined if there is none. */
+  /** The ledger with the id `id`; undefined if there is none, or if it cannot be read and `--restart` ignores it. */
   before: Ledger | undefined;
 };
 

@@ -3,15 +3,15 @@ import type { StatusLine } from '../output/console.ts';
 import { formatDuration } from '../output/time.ts';
 import type { CommandContext } from '../program/command.ts';
 
-/** How often a line is written if stderr is not a terminal. */
+/** The minimum time between two progress lines, which are written if there is no bar. */
 const LINE_EVERY_MS = 15_000;
 const BAR_COLUMNS = 16;
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
 /**
- * Shows the progress as a bar on a terminal, and otherwise as a line at most every 15 seconds. `done` is the number of
- * rows that were done before this run.
+ * Shows the progress as a bar if the console has a status line, and otherwise as a line at most every 15 seconds. `done`
+ * is the number of rows that were done before this run.
  */
 export function createProgressBar(
   { console, clock }: Pick<CommandContext, 'console' | 'clock'>,
@@ -22,7 +22,10 @@ export function createProgressBar(
   let writtenAt = started;
   let reason: StatusLine | undefined;
   let quota: RateLimit | undefined;
-  /** The longest time until the end of a window so far, because responses do not show the length of the window. */
+  /**
+   * The longest time to the end of a rate-limit window that a response has shown. It stands for the length of the window,
+   * which responses do not show.
+   */
   let windowMinutes = 0;
 
   function speedText(): string | undefined {
@@ -30,7 +33,7 @@ export function createProgressBar(
     // A rate that is measured over less than a second is too inexact.
     if (minutes <= 1 / 60 || done === before) return undefined;
     const measured = (done - before) / minutes;
-    // If more rows are left than the window allows, the run is not faster than the rate limit.
+    // If more rows are left than the current window allows, the run cannot be faster than the rate limit.
     const isLimited = quota !== undefined && rows - done > quota.remaining;
     const allowed = quota?.limit ? quota.limit / windowMinutes : measured;
     const rate = isLimited ? Math.min(measured, allowed) : measured;

@@ -1,15 +1,18 @@
 import type { RateLimit } from '../../client/rate-limit.ts';
 import { CliError } from '../errors/errors.ts';
 
-/** What the result of a row means for the rows after it. `text` is the error of a row that was rejected or lost. */
+/**
+ * What the result of a row means for the rows after it. `lost` means that no response shows the outcome. `text` is the
+ * error of a row that was rejected or lost.
+ */
 export type RowResult = { kind: 'added' | 'rejected' | 'lost' | 'other'; text?: string };
 
-/** Why a run stops although it could send each of its rows. `text` is the error of the last row. */
+/** Why a run stops before its last row although it could send more rows. `text` is the error of the last row sent. */
 export type Stop = { reason: 'rejected' | 'lost'; text: string };
 
-/** If this many rows at the start of a run are rejected with the same error, the other rows have the same problem. */
+/** If this many rows at the start of a run are rejected with the same error, the others probably have the same problem. */
 const SAME_REJECTIONS = 20;
-/** If the responses to this many rows in a row are lost, the service or the network has a problem. */
+/** If the responses to this many successive rows are lost, the service or the network probably has a problem. */
 const LOST_IN_A_ROW = 5;
 const MAX_IN_FLIGHT = 8;
 
@@ -20,7 +23,7 @@ export type Conditions = {
   quota: RateLimit | undefined;
   /** Whether this run has added a row. */
   hasAdded: boolean;
-  /** Whether an attempt of this run was refused because of the rate limit, or could not be sent. */
+  /** Whether an attempt of this run was refused or rejected, or could not be sent. */
   wasRefused: boolean;
 };
 
@@ -40,12 +43,15 @@ export function maxInFlight({ supportsIdempotency, quota, hasAdded, wasRefused }
   return Math.max(1, Math.min(MAX_IN_FLIGHT, Math.floor(quota.remaining / 2)));
 }
 
-/** Two ends of a window that differ by at most this are the same. A service may report it in whole seconds from now. */
+/**
+ * Reported ends that differ by at most this belong to the same window, because a service may report the end as a number
+ * of whole seconds from now.
+ */
 const SAME_WINDOW_MS = 1_000;
 
 /**
- * The rate limit after a response. Responses can arrive in another order than that in which they were counted, so the
- * lowest number within a window counts.
+ * The rate limit after a response. Responses can arrive in another order than that in which the service counted the
+ * requests, so the lowest number of remaining requests in a window is the latest.
  */
 export function latestQuota(
   known: RateLimit | undefined,
@@ -56,7 +62,10 @@ export function latestQuota(
   return isSameWindow && known.remaining < received.remaining ? known : received;
 }
 
-/** Decides whether to stop, after each of the `total` rows of a run. `results` are in the order of the rows. */
+/**
+ * Decides after the result of each row whether to stop the run, which has `total` rows. `results` are the results so far,
+ * in the order of the rows.
+ */
 export function findStop(
   results: readonly RowResult[],
   total: number,

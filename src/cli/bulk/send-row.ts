@@ -19,7 +19,7 @@ export type RowContext = {
   clock: Clock;
   file: LedgerFile;
   highestId: HighestId;
-  /** Called if an attempt was refused because of the rate limit, or could not be sent. */
+  /** Called after an attempt that certainly had no effect, because it was refused, rejected or not sent. */
   onRefused(): void;
 };
 
@@ -101,7 +101,7 @@ export async function sendRow(row: PlannedRow, context: RowContext): Promise<Sen
       recordResult({ kind: 'failed', ...base(), failures: (failures ?? 0) + 1, error: failure });
       return { result: { kind: 'rejected', text: `${failure.message} (HTTP status ${status})` } };
     }
-    // With idempotency keys, the next run sends the row again. After Ctrl-C, it also decides what is safe.
+    // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
     const isLost = error instanceof OutcomeUnknownError && !error.supportsIdempotency;
     if (!isLost || error.cause instanceof InterruptedError) throw error;
     const text = error.cause instanceof Error ? error.cause.message : String(error.cause);

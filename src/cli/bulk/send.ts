@@ -7,7 +7,7 @@ import { findStop, latestQuota, maxInFlight, type RowResult, type Stop } from '.
 import { type RowContext, sendRow } from './send-row.ts';
 
 export type SendOptions = Omit<RowContext, 'file' | 'highestId' | 'onRefused'> & {
-  /** Called after each row, with the rate limit in the latest response, if it had one. */
+  /** Called after each row, with the latest rate limit that the service has reported, if any. */
   onSettled(quota?: RateLimit): void;
   /** The highest id of all animals, if this run has listed them. */
   highestId?: HighestId | undefined;
@@ -85,8 +85,8 @@ export async function sendRows(
 }
 
 /**
- * The error to report: an error of the ledger, or else one after which a row may have been added, or else that of the
- * first row.
+ * The error to report. An error of the ledger comes first, then an error after which a row may have been added, then the
+ * error of the first row that failed.
  */
 function gravest(failures: readonly { index: number; error: unknown }[]): unknown {
   const errors = failures.toSorted((a, b) => a.index - b.index).map(({ error }) => error);

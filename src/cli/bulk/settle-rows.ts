@@ -13,7 +13,7 @@ import { formatRows } from './report.ts';
 import { idKey, idsAscend, settle, type Verdict } from './settle.ts';
 
 export type Settled = {
-  /** The rows that were compared. */
+  /** The rows whose outcome was unknown before the comparison. */
   rows: PlannedRow[];
   /** The highest id of all animals; undefined if there is no complete list. */
   highestId: HighestId | undefined;
@@ -38,7 +38,8 @@ export async function settleRows(
   };
   if (open.length === 0) return nothing();
   return withClient(context, connection, async (client, signal) => {
-    // If the service supports idempotency keys, rows without a recorded outcome can be sent again.
+    // Find out whether the service supports idempotency keys, because rows without a recorded outcome can then be sent
+    // again.
     if (open.some(({ entry }) => entry?.kind === 'intent'))
       await client.call('listPets', { query: { limit: 1 } }, { background: true });
     const circumstances = { ...options, honoursKeys: client.supportsIdempotency() };
@@ -77,7 +78,7 @@ export async function settleRows(
   });
 }
 
-/** The number of requests for a list of all animals, estimated from the highest id if the service counts its animals. */
+/** The number of requests for a list of all animals, estimated from the highest added id if ids are ascending. */
 export function costText(rows: readonly PlannedRow[]): string {
   const entries = rows.flatMap(({ entry }) => (entry?.kind === 'added' ? [entry] : []));
   const ids = entries.map(({ pet }) => Number(pet.id));
@@ -96,9 +97,9 @@ export function waitBeforeListing(
   { now, timeout }: { now: number; timeout: number },
 ): number {
   const waits = rows.map(({ entry }) => {
-    // The record of an attempt without an outcome is not replaced if the request is repeated.
+    // A repeated request keeps the record of its first attempt, so the time of its last attempt is not known.
     if (entry?.kind !== 'unknown') return timeout;
-    // If the clock was set back since then, the time of the request may be in the future.
+    // Limit the wait, because `at` may be in the future if the clock was set back since then.
     return Math.min(timeout, Date.parse(entry.at) + timeout - now);
   });
   return waits.reduce((a, b) => Math.max(a, b), 0);

@@ -48,7 +48,7 @@ export function settle(
   const isOrdered = ascending && animals.every(({ id }) => typeof id === 'bigint');
   const boundOf = ({ entry }: PlannedRow): Bound => (isOrdered ? entry?.highestId : undefined) ?? -Infinity;
   const byName = groupBy(animals, nameKey);
-  // An animal that may belong to a row may also belong to the rows after it.
+  // In this order, an animal that may belong to a row may also belong to the rows after it, which have lower bounds.
   const groups = [...groupBy(rows.toSorted(descending(boundOf)), ({ hash }) => hash).values()];
   const similarTo = ([row]: readonly PlannedRow[]) =>
     row ? (byName.get(nameKey(row.pet)) ?? []).filter((pet) => isSimilar(row.pet, pet)) : [];
@@ -81,12 +81,12 @@ export function settle(
   return verdicts;
 }
 
-/** Ids that follow each other this closely come from a counter, even if it counts in steps, and are not random. */
+/** Ids that differ by at most this are not random. They come from a counter, which may count in steps. */
 const CLOSE = 10n;
 
 /**
- * Whether the rows that were added show that the service assigns ascending ids: each id is higher than the highest id
- * before the row was sent, and at least one follows it closely.
+ * Whether the rows that were added show that the service assigns ascending ids. Each id must be higher than the highest
+ * id before its row was sent, and at least one of them by at most `CLOSE`.
  */
 export function idsAscend(entries: Iterable<LedgerEntry>): boolean {
   let isCounter = false;

@@ -83,7 +83,7 @@ type KeyCheck = (connection: Connection, allowHttp: boolean | undefined) => Prom
  */
 function createKeyCheck(context: CommandContext): KeyCheck {
   const { env, clock } = context;
-  // An error of this setting ends the command. It is not the result of a check.
+  // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
   writableStateDirectory(context);
   const refusals = new Map<string | undefined, Check>();
   return async (connection, allowHttp) => {

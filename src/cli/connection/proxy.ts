@@ -5,7 +5,7 @@ import { usageError } from '../errors/errors.ts';
 import { isLoopbackUrl, type ProxySetting, portOf } from '../profiles/profile.ts';
 
 /**
- * The proxy that environment variables set for a base URL. Undefined for services on this machine or in NO_PROXY.
+ * The proxy that environment variables set for a base URL, if any. Undefined for services on this machine or in NO_PROXY.
  * As in curl, the lower-case variable takes precedence, and an empty value means no proxy.
  *
  * @throws CliError for an invalid proxy URL

@@ -74,7 +74,7 @@ const useBaseUrl = (address: string): string => `use the base URL ${address}`;
 
 const withScheme = (scheme: 'http' | 'https', baseUrl: string): string => baseUrl.replace(/^\w+/, scheme);
 
-/** The base URL on the target of a redirect from http to https on the same host; undefined for other redirects. */
+/** The base URL with https, if a redirect changes http to https on the same host; undefined for other redirects. */
 function httpsAddress(baseUrl: string, location: string | undefined): string | undefined {
   if (location === undefined || !URL.canParse(location, baseUrl)) return undefined;
   const [from, to] = [new URL(baseUrl), new URL(location, baseUrl)];

@@ -17,7 +17,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 /** The exit code of a command line after SIGTERM, if the command itself does not handle the signal. */
 export function terminatedCode(argv: readonly string[]): number {
   if (argv.find((word) => !word.startsWith('-')) !== 'serve') return exitCodes.interrupted;
-  // The command after `--` has not succeeded. This is the code that a shell reports if SIGTERM ends it.
+  // The command after `--` has not succeeded. A shell reports 143 for a command that SIGTERM ended.
   return argv.includes('--') ? 143 : exitCodes.ok;
 }
 
@@ -75,7 +75,7 @@ export type UserError = {
   until?: string | undefined;
   /** Set if an animal may or may not have been added. */
   mayHaveBeenAdded?: true | undefined;
-  /** A key for repeating the command safely. Set if the outcome is unknown and the service supports such keys. */
+  /** Makes repeating the command safe. Set if the outcome is unknown and the service supports idempotency keys. */
   idempotencyKey?: string | undefined;
   /** The next step, usually a command. */
   hint?: string | undefined;

@@ -32,13 +32,13 @@ export const Settings = z.object(
 );
 export type Settings = z.infer<typeof Settings>;
 
-/** The service and key that a command uses. The key is only sent to the origin of the base URL; empty means no key. */
+/** The service and key that a command uses. The key is only sent to the origin of the base URL. It may be empty. */
 export type Connection = {
   profile: ProfileName;
   baseUrl: string;
   key: string;
   keySource: KeySource;
-  /** Whether another command uses this base URL only with --base-url. */
+  /** True if another command needs --base-url to use this base URL. */
   needsBaseUrl?: boolean;
 };
 
