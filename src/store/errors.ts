@@ -29,10 +29,10 @@ export class StoreDamagedError extends StoreError {}
 /** A file of the store was written by a newer version of the program. */
 export class StoreVersionError extends StoreError {}
 
-/** The store cannot write for now, for example because the disk is full. Nothing was stored; it can be tried again. */
+/** The store cannot write for now, for example because the disk is full. Nothing was stored. A retry can succeed. */
 export class StoreUnavailableError extends StoreError {}
 
-/** A write or sync failed, so it is not known whether the data was stored. All acknowledged data is safe. */
+/** It is not known whether the data was stored, because a write failed or another program changed the journal. */
 export class StoreFailedError extends StoreError {}
 
 /** The properties of a new API key are not valid. */

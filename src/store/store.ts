@@ -28,8 +28,8 @@ export type PageQuery = { limit: number; status?: PetStatus | undefined; after?:
 
 /**
  * `pets` contains the JSON texts of the animals in UTF-8, separated by commas. The buffer can be a view of the store's
- * memory, so it must not be changed. `next` is the id of the last animal if more follow. A page of long
- * animals can have fewer animals than its limit.
+ * memory, so it must not be changed. `next` is the id of the last animal on the page; undefined if no more
+ * animals follow. A page of long animals can have fewer animals than its limit.
  */
 export type Page = { pets: Buffer; next?: bigint };
 
@@ -39,7 +39,8 @@ export type Seed = { pets: readonly (CreatePet['pet'] & Pick<Pet, 'id'>)[]; orde
  * The inventory. Reads return only durable data. Several processes may share a store, so callers must not cache data.
  * Reads continue while the store cannot write.
  *
- * @throws StoreFailedError from every method except `close` if another program has deleted or changed the data
+ * @throws StoreFailedError from every method except `close` if another program has deleted or changed the data, or if
+ * seeding failed
  */
 export interface Store {
   /** Unique to the store; never changes. */
@@ -89,14 +90,14 @@ export type StoreReport = {
   damagedBytes: number;
 };
 
-/** Tasks of an administrator, which need no server but also work while one uses the store. */
+/** Tasks of an administrator. They need no server, and also work while a server uses the store. */
 export interface StoreMaintenance {
   /** Reads and verifies everything in the store. @throws StoreError, for example StoreDamagedError */
   check(): Promise<StoreReport>;
   /**
    * Makes a consistent copy and verifies the copy.
    *
-   * @param target a directory that does not exist or is empty. After an error, it is as before
+   * @param target a directory that does not exist or is empty. After an error, it contains no copy
    * @throws StoreError
    */
   copyTo(target: string): Promise<StoreReport>;

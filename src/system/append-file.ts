@@ -43,14 +43,14 @@ export class AppendFile {
    *
    * @throws NotAppendedError if nothing was appended and a later append can succeed
    * @throws FileChangedError if another program deleted the file or changed its size. Every later call throws this too
-   * @throws any other error if the bytes may have been appended. Every later call throws the same error, unless it means
-   * that the file system refuses writes for now: then later appends first remove these bytes
+   * @throws any other error if the bytes may have been appended. If the file system only refuses writes for now, the next
+   * append first removes these bytes. Otherwise, every later call fails
    */
   append(bytes: Uint8Array): Promise<number> {
     return this.#inOrder(() => this.#append(bytes));
   }
 
-  /** Removes what a failed append left, as the next append would do. @throws like `append` */
+  /** Does what an append does first: removes the bytes that a failed append left. @throws like `append` */
   prepare(): Promise<void> {
     return this.#inOrder(() => this.#prepare());
   }

@@ -5,15 +5,15 @@ import { makeDirectorySync } from './directories.ts';
 export type StateDirectory = {
   path: string;
   /**
-   * Whether the directory is below one for temporary files. Another user may have created its path first, so it is used
-   * only if this user owns it and others have no access to it.
+   * Whether the directory is in one for temporary files, where another user may have created it first. It is used only if
+   * this user owns it and other users have no access to it.
    */
   isTemporary: boolean;
 };
 
 /**
- * Whether the path is a directory of this user whose mode has none of the `forbidden` permissions. On Windows, the
- * parent directories control access.
+ * Whether the path is a directory of this user whose mode has none of the `forbidden` permissions. On Windows, any
+ * directory is accepted, because its parent directories control access.
  */
 export function isOwnDirectory(path: string, forbidden: number): boolean {
   try {
@@ -31,7 +31,7 @@ export function isOwnDirectory(path: string, forbidden: number): boolean {
 export const isTrusted = ({ path, isTemporary }: StateDirectory): boolean =>
   !isTemporary || isOwnDirectory(path, 0o077);
 
-/** Whether this process can create files in the directory. Creates the directory if it is missing. */
+/** Creates the directory if it is missing. Returns whether it is trusted and this process can create files in it. */
 export function prepareStateDirectory(directory: StateDirectory): boolean {
   const { path, isTemporary } = directory;
   try {

@@ -58,7 +58,10 @@ export class IdempotencyIndex {
     this.#entries.add();
   }
 
-  /** The response to the first request with this key; `mismatch` if that request had another body. `now` is in ms. */
+  /**
+   * Finds the response to the first request with this key. Returns `in_flight` if that response is not durable yet,
+   * `mismatch` if that request had another body, and undefined if the key is new or has expired.
+   */
   find(words: number[], now: number): TextRef | 'mismatch' | 'in_flight' | undefined {
     this.#evictExpired(now);
     this.#link();
@@ -93,7 +96,7 @@ export class IdempotencyIndex {
     block[row + TIME_LOW] = time;
   }
 
-  /** Forgets the keys reserved since `entry`, because none of them was stored. */
+  /** Forgets `entry` and all keys that were reserved later, because none of them was stored. */
   release(entry: number): void {
     for (let last = this.#entries.size - 1; last >= entry; last--) {
       if (last >= this.#firstUnlinked) continue;

@@ -65,7 +65,7 @@ async function readSettled(directory: string, clock: Clock): Promise<Journal> {
   return journal;
 }
 
-/** Fills a new directory, which then gets its name: so there is never a part of a copy under this name. */
+/** Fills a temporary directory, and renames it to `target` at the end. So `target` is never an incomplete copy. */
 async function copyStore(source: string, target: string, clock: Clock): Promise<StoreReport> {
   const { size } = await readSettled(source, clock);
   const temporary = join(dirname(target), temporaryName(basename(target)));
@@ -92,7 +92,7 @@ async function copyStore(source: string, target: string, clock: Clock): Promise<
   }
 }
 
-/** @throws StoreError if the directory is not empty */
+/** @throws StoreError if the directory is not empty, or is a file */
 async function removeEmpty(directory: string): Promise<void> {
   try {
     await fs.rmdir(directory);
@@ -103,10 +103,10 @@ async function removeEmpty(directory: string): Promise<void> {
   }
 }
 
-/** A server only appends to its journal, so that the first `size` bytes are consistent. */
+/** Copies the first `size` bytes, which were valid. A server that uses the journal only adds bytes after them. */
 async function copyJournal(file: OpenFile, size: number, target: string): Promise<void> {
   await createFile(realFileSystem, target, readParts(file, 0, size));
-  // The server removes a line that it could not sync.
+  // The first `size` bytes can end with a line that the server could not sync and has removed.
   if ((await file.stat()).size < size) throw new StoreError('the journal has become shorter', 'try again');
 }
 

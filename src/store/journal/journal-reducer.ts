@@ -12,9 +12,12 @@ export type Contents = {
   orders: OrderJson[];
   /** The sequence number of the last record. */
   seq: number;
-  /** The last id that was issued, also if its animal was lost in a damaged line; -Infinity if there is none. */
+  /**
+   * The last issued id when the journal was read, also if its animal was lost in a damaged line; -Infinity if there is
+   * none.
+   */
   lastId: number | bigint;
-  /** The id of the first animal in the last record that has animals. */
+  /** The id of the first animal in the last record with animals; Infinity if there is none. Writes do not update it. */
   lastBatchId: number | bigint;
 };
 

@@ -120,7 +120,7 @@ export class JournalWriter {
     });
   }
 
-  /** Makes the ids and idempotency keys of all animals that are waiting available again. */
+  /** Makes the ids and idempotency keys of animals that were not written available again. */
   #release(failed: readonly Batch[]): void {
     const firstId = failed[0]?.entries[0]?.id;
     if (firstId !== undefined) this.#journal.nextId = BigInt(firstId);

@@ -104,7 +104,7 @@ const hasBytes = (fileSystem: FileSystem, path: string, parts: AsyncIterable<Buf
     return true;
   });
 
-/** Calls `use` with a file. Undefined if it does not exist. */
+/** Opens a file and passes it to `use`. Returns undefined if the file does not exist. */
 async function ifExists<T>(
   fileSystem: FileSystem,
   path: string,

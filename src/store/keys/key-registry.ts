@@ -42,7 +42,7 @@ export class KeyRegistry {
   #readAt = Number.NEGATIVE_INFINITY;
   #readForUnknownAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
-  /** The numbers of the latest reading of the files that has started, and of the latest that is complete. */
+  /** How many readings of the files have started, and the number of the latest complete one, counted from 1. */
   #started = 0;
   #completed = 0;
   #warned = new Set<string>();
@@ -62,7 +62,7 @@ export class KeyRegistry {
 
   /** Reads the key files, to report damaged ones before the first request. */
   async load(now: number): Promise<void> {
-    // A directory that cannot be read is an error of the first request that needs it.
+    // If the directory cannot be read, the first request that needs it fails.
     await this.#read(now).catch(() => {});
   }
 
@@ -149,5 +149,5 @@ export class KeyRegistry {
   }
 }
 
-/** Whether `time` is at least `ms` before `now`, or the clock was set back. A key must not stay valid too long. */
+/** Whether `time` is at least `ms` before `now`. If the clock was set back, true: a revoked key must not stay valid. */
 const isOlder = (time: number, now: number, ms: number) => now < time || now - time >= ms;
