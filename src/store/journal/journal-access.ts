@@ -21,12 +21,12 @@ const PROBE_BYTES = 2 ** 17;
 const CHECK_MS = 1_000;
 
 /**
- * A journal that this process can read, and can also write while that is possible. `journal` and `writer` are replaced when
- * a process that could only read the journal becomes able to write it.
+ * A journal that this process can read, and can write if it has locked the directory and the disk accepts writes.
+ * `journal` and `writer` can be replaced when writing becomes possible, and by `replace`.
  */
 export class JournalAccess {
   journal: Journal;
-  /** Undefined while the journal could only be read so far. With a writer, all that was read is on the disk. */
+  /** Undefined until the journal can be written. With a writer, everything that was read is on the disk. */
   writer: JournalWriter | undefined;
   readonly status: WriteStatus;
   #lock: DirectoryLock | undefined;
@@ -123,8 +123,8 @@ export class JournalAccess {
   }
 
   /**
-   * Checks the journal, then writes a new file in the directory and deletes it again. Does not sync the file, so that
-   * frequent checks stay cheap.
+   * Checks that the journal is unchanged and that there is space: writes a new file in the directory, and deletes it
+   * again. Does not sync this file, so that frequent checks stay cheap.
    */
   async #probe({ file }: JournalWriter): Promise<void> {
     const { files, directory } = this.#settings;
@@ -139,7 +139,10 @@ export class JournalAccess {
     }
   }
 
-  /** Locks the directory, reads the journal again if it was not locked before, and removes a torn write. */
+  /**
+   * Locks the directory, reads the journal again if another process or a failed repair may have changed it, and removes
+   * a torn write.
+   */
   async #startWriter(): Promise<void> {
     if (!this.#lock) await this.#lockAgain();
     else if (this.journal.isStale) this.journal = await readJournal(this.#settings);

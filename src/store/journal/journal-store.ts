@@ -103,7 +103,7 @@ export class JournalStore implements Store {
   }
 
   async isEmpty(): Promise<boolean> {
-    // While the first animal is being written, its id is taken already.
+    // `seq` counts only complete writes. `nextId` shows whether the first animal is being written.
     return this.#contents().seq === 0 && this.#access.journal.nextId === 1n;
   }
 
@@ -136,7 +136,7 @@ export class JournalStore implements Store {
     return this.#closed;
   }
 
-  /** Whether a response is on the disk. Until a journal that was read is writable, its last record may not be. */
+  /** Whether a response is on the disk. The last record may not be synced until the journal is opened for writing. */
   #isDurable(response: PetJson): boolean {
     const id = /^\{"id":(-?\d+),/.exec(response)?.[1];
     const { writer, journal } = this.#access;

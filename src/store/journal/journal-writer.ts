@@ -49,7 +49,7 @@ export class JournalWriter {
   #queue: Batch[] = [];
   #running: Promise<void> | undefined;
 
-  /** `status` learns the result of each write. `writeFailed` returns the error with which all waiting animals are rejected. */
+  /** `status` is called with the result of each write. All waiting animals are rejected with the error it returns. */
   constructor(
     journal: Journal,
     file: AppendFile,

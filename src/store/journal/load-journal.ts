@@ -44,11 +44,11 @@ export type Journal = {
   replayed: Replayed;
   /** The length of the file when it was read. */
   size: number;
-  /** Set when a repair of the file begins. If the repair fails, the journal must be read again. */
+  /** True from the start of a repair until it succeeds. If the repair failed, the journal must be read again. */
   isStale?: boolean;
 };
 
-/** Locks the directory, creates a journal if there is none, and reads it. A failure leaves nothing locked. */
+/** Locks the directory, creates a journal if there is none, and reads it. After an error, nothing stays locked. */
 export async function lockAndRead(
   settings: JournalSettings,
 ): Promise<{ lock: DirectoryLock; journal: Journal }> {
@@ -109,9 +109,9 @@ export async function readJournal({ files, directory, clock }: ReadSettings): Pr
 const idAfter = (lastId: number | bigint): bigint => (lastId < 0 ? 1n : BigInt(lastId) + 1n);
 
 /**
- * Opens a journal that was just read for appending. Bytes after its last valid record are saved in another file and
- * removed, with a warning. All that was read is on the disk then. Only a process that has locked the directory may call
- * this.
+ * Opens a journal for appending after it was read. Saves the bytes after its last valid record in another file, removes
+ * them and warns. Afterwards, everything that was read is on the disk. Only a process that has locked the directory may
+ * call this.
  */
 export async function openForAppending(
   { files, directory, clock, onWarning }: Omit<JournalSettings, 'lock' | 'onFailure'>,

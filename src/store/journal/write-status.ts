@@ -9,7 +9,7 @@ import { JOURNAL, type JournalSettings } from './load-journal.ts';
  *
  * - `writable`: it can do both.
  * - `refused`: the disk refuses writes for now, or another server uses the store. Each write is tried again.
- * - `failed`: it cannot write until a restart, because a write failed and may have damaged the journal's end.
+ * - `failed`: it can only read until a restart, because a write failed and may have damaged the end of the journal.
  * - `stopped`: it cannot even read, because the journal was deleted or changed, or seeding failed.
  */
 export class WriteStatus {
@@ -24,12 +24,12 @@ export class WriteStatus {
     this.#path = join(settings.directory, JOURNAL);
   }
 
-  /** @throws StoreFailedError after `stopped` */
+  /** @throws StoreFailedError in the state `stopped` */
   throwIfStopped(): void {
     if (this.#state === 'stopped') throw this.#failure;
   }
 
-  /** @throws StoreFailedError if a write failed in a way that only a restart can clear up */
+  /** @throws StoreFailedError in the states `failed` and `stopped` */
   throwIfFailed(): void {
     if (this.#failure) throw this.#failure;
   }
