@@ -13,6 +13,12 @@ const MIN_UNIX_MILLISECONDS = 1e11;
 /** The end of a window is a Unix time in seconds from this number on. A smaller number is a delay in seconds. */
 const MIN_UNIX_SECONDS = 1e9;
 
+/**
+ * If the clocks differ by at most this many milliseconds, the local clock shows when a window ends. The Date header has
+ * whole seconds, and the response takes time to arrive, so the end would otherwise differ between responses.
+ */
+const CLOCK_TOLERANCE = 3_000;
+
 /** A rate-limit window as a response reports it. `delay` is the time until its end, in milliseconds from now. */
 type ReportedWindow = Record<'limit' | 'remaining' | 'delay', number | undefined>;
 
@@ -52,8 +58,14 @@ export type RateLimit = { limit: number | undefined; remaining: number; reset: n
 
 /** The rate-limit window with the fewest requests left; undefined if the response does not report one. */
 export function readRateLimit(headers: HttpHeaders, now: number): RateLimit | undefined {
-  const [tightest] = readWindows(headers, now)
-    .map(({ limit, remaining, delay }) => ({ limit, remaining, reset: delay && now + delay }))
+  const time = serverTime(headers, now);
+  const isSynchronized = Math.abs(time - now) <= CLOCK_TOLERANCE;
+  const [tightest] = readWindows(headers, isSynchronized ? now : time)
+    .map(({ limit, remaining, delay }) => ({
+      limit,
+      remaining,
+      reset: delay === undefined ? undefined : now + delay,
+    }))
     .filter((window): window is RateLimit => window.remaining !== undefined && window.reset !== undefined)
     .sort((one, other) => one.remaining - other.remaining || other.reset - one.reset);
   return tightest;

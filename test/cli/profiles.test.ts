@@ -8,7 +8,12 @@ import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts
 const RESET = String(Date.parse('2026-11-20T12:00:42Z') / 1_000);
 
 async function profiles(args: readonly string[], columns?: number) {
-  const quota = { 'X-RateLimit-Limit': '300', 'X-RateLimit-Remaining': '297', 'X-RateLimit-Reset': RESET };
+  const quota = {
+    Date: 'Fri, 20 Nov 2026 12:00:00 GMT',
+    'X-RateLimit-Limit': '300',
+    'X-RateLimit-Remaining': '297',
+    'X-RateLimit-Reset': RESET,
+  };
   const server = await scriptedServer((_request, response) => reply(response, 200, [], quota));
   const down = `http://127.0.0.1:${await closedPort()}/v1`;
   const ran = await runInTerminal(['profiles', ...args, '--color', 'never'], {
@@ -59,6 +64,29 @@ test.each([
   expect(server.requests).toHaveLength(1);
   const json = await runInTerminal([...check, '--json'], { files });
   expect(JSON.parse(json.stdout)[0].check).toMatchObject({ ok: false, code });
+});
+
+test.each([
+  [
+    'a service whose clock is a day fast',
+    '2026-11-21T12:00:00Z',
+    '2026-11-21T12:00:05Z',
+    '2026-11-20T12:00:05.000Z',
+  ],
+  ['a window that has ended', '2026-11-20T12:00:00Z', '2026-11-20T11:00:00Z', '2026-11-20T12:00:00.000Z'],
+  ['a window that ends in 300 years', '2026-11-20T12:00:00Z', '2326-11-20T12:00:00Z', undefined],
+])('--check shows when the rate limit ends on the local clock: %s', async (_name, date, reset, expected) => {
+  const quota = {
+    Date: new Date(date).toUTCString(),
+    'X-RateLimit-Remaining': '0',
+    'X-RateLimit-Reset': String(Date.parse(reset) / 1_000),
+  };
+  const server = await scriptedServer((_request, response) => reply(response, 200, [], quota));
+  const files = { 'prod.json': JSON.stringify({ baseUrl: server.url, key: 'pets_prod_k2mX' }) };
+  const { stdout } = await runInTerminal(['profiles', '--check', '--json'], { files });
+  const { message, remaining, reset: shown } = JSON.parse(stdout)[0].check;
+  expect([remaining, shown]).toEqual([0, expected]);
+  expect(message.includes('until')).toBe(expected !== undefined);
 });
 
 test('--check on a narrow terminal omits base URLs and keys', async () => {

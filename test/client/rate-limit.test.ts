@@ -225,6 +225,21 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimit>]>([
     rateLimit('"day";r=70;t=3600, "minute";r=3;t=30'),
     { limit: undefined, remaining: 3, reset: NOW + 30_000 },
   ],
+  [
+    'a reset time on a clock that is an hour fast',
+    { date: HOUR_FAST, 'x-ratelimit-remaining': '0', ...reset(seconds('2026-11-20T13:00:05Z')) },
+    { limit: undefined, remaining: 0, reset: NOW + 5_000 },
+  ],
+  [
+    'a reset time with a Date of the last second',
+    { date: dateAt('11:59:59'), 'x-ratelimit-remaining': '0', ...RESET_45 },
+    { limit: undefined, remaining: 0, reset: NOW + 45_000 },
+  ],
+  [
+    'a window that has just ended',
+    { 'x-ratelimit-remaining': '0', ...reset('0') },
+    { limit: undefined, remaining: 0, reset: NOW },
+  ],
   ['nothing if a header is missing', { 'x-ratelimit-remaining': '59' }, undefined],
 ])('readRateLimit reads %s', (_name, headers, expected) => {
   expect(readRateLimit(headers, NOW)).toEqual(expected);

@@ -7,7 +7,7 @@ import { writableStateDirectory } from '../connection/state.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { CallError } from '../errors/errors.ts';
 import { type Check, type ProfileRow, showProfiles } from '../output/profiles.ts';
-import { formatDeadline, formatIso } from '../output/time.ts';
+import { formatDeadline } from '../output/time.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
 import {
   type Connection,
@@ -114,13 +114,13 @@ function checkOf(headers: HttpHeaders, now: number): Check {
   const quota = readRateLimit(headers, now);
   if (quota === undefined) return { ok: true, message: 'valid' };
   const { limit, remaining, reset } = quota;
-  const until = formatIso(reset);
+  const deadline = formatDeadline(reset, now);
   const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left`;
   return {
     ok: true,
-    message: `valid, ${left}${until ? ` ${formatDeadline(reset, now)}` : ''}`,
+    message: `valid, ${left}${deadline ? ` ${deadline}` : ''}`,
     ...(limit !== undefined && { limit }),
     remaining,
-    ...(until && { reset: until }),
+    ...(deadline && { reset: new Date(reset).toISOString() }),
   };
 }

@@ -85,13 +85,14 @@ const JITTER_ALLOWANCE = 4 * SECOND;
 
 function describeRateLimit(error: RateLimitError, server: string, now: number): UserError {
   const { until, code, fromResponse, neededMaxWait = Number.POSITIVE_INFINITY } = error;
-  const deadline = until === undefined ? '' : ` ${formatDeadline(until, now)}`;
+  const deadline = until === undefined ? undefined : formatDeadline(until, now);
+  const when = deadline === undefined ? '' : ` ${deadline}`;
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
   // The message has the deadline already, so remove the waiting time from the text of our service.
   const reason = error.message.replace(/\.? Retry in \d+ s\b/, '');
   const message = fromResponse
-    ? `${server} ${state}${deadline}: ${reason}`
-    : `no request is sent to ${server}${deadline}, because an earlier response reported the rate limit`;
+    ? `${server} ${state}${when}: ${reason}`
+    : `no request is sent to ${server}${when}, because an earlier response reported the rate limit`;
   const maxWait = neededMaxWait + JITTER_ALLOWANCE;
   const wait = maxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${Math.ceil(maxWait / SECOND)}` : '';
   const check = fromResponse ? '' : '. To check the limit now: pets profiles --check';
@@ -99,8 +100,8 @@ function describeRateLimit(error: RateLimitError, server: string, now: number): 
     ...userError('rate_limited', message),
     ...(code !== undefined && { code }),
     status: 429,
-    until: until === undefined ? undefined : formatIso(until),
-    hint: `try again ${until === undefined ? 'later' : 'after this time'}${wait}${check}`,
+    until: until === undefined || deadline === undefined ? undefined : formatIso(until),
+    hint: `try again ${deadline === undefined ? 'later' : 'after this time'}${wait}${check}`,
   };
 }
 

@@ -40,9 +40,12 @@ export function formatIso(instant: number): string | undefined {
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }
 
-/** Formats a deadline, for example as `until 14:03:00 UTC (in 42 s)`. */
-export function formatDeadline(instant: number, now: number): string {
+/** A rate limit that ends later than this is a mistake of the service. */
+const MAX_DEADLINE = 1_000 * DAY;
+
+/** Formats a deadline, for example as `until 14:03:00 UTC (in 42 s)`. Undefined if it is too late to be true. */
+export function formatDeadline(instant: number, now: number): string | undefined {
   const left = instant - now;
-  const isShown = left > 0 && left < 1_000 * DAY;
-  return `until ${formatTime(instant, now)}${isShown ? ` (in ${formatDuration(left)})` : ''}`;
+  if (left > MAX_DEADLINE) return undefined;
+  return `until ${formatTime(instant, now)}${left > 0 ? ` (in ${formatDuration(left)})` : ''}`;
 }
