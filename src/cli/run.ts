@@ -55,7 +55,7 @@ function findHome(): string {
   }
 }
 
-/** The longest delay of setTimeout in milliseconds; longer ones fire immediately. */
+/** The longest delay of setTimeout, in milliseconds. A timer with a longer delay fires immediately. */
 const MAX_TIMER = 2 ** 31 - 1;
 
 async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {

@@ -165,7 +165,7 @@ export function runAttempt(
   });
 }
 
-/** Whether a JSON body without a length and without chunks has lost its end. Only the text of such a body shows it. */
+/** Whether a JSON body has lost its end. If the body has no length and no chunks, only its text can show this. */
 function isTruncated({ status, headers, body, unreadable }: HttpResponse): boolean {
   // A 204 ends with its headers (RFC 9112, 6.3).
   const isFramed =

@@ -112,7 +112,7 @@ export class RateLimitError extends ClientError {
   readonly code: string | undefined;
   /** True if the last attempt got a 429. False if a cool-down that an earlier response started prevented an attempt. */
   readonly fromResponse: boolean;
-  /** With a `maxWait` of this many milliseconds, the call would have waited; undefined if it would have failed as well. */
+  /** With a `maxWait` of this many milliseconds, the call would have waited; undefined if it would have failed anyway. */
   readonly neededMaxWait: number | undefined;
 
   constructor(

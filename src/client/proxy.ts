@@ -4,7 +4,7 @@ import Pool from 'undici/lib/dispatcher/pool.js';
 import { ProxyError } from './errors.ts';
 
 /**
- * A dispatcher that sends every request through a proxy. It opens a tunnel (CONNECT) for https, and otherwise sends the
+ * A dispatcher that sends every request through a proxy. For https, it opens a tunnel (CONNECT). For http, it sends the
  * absolute URL to the proxy. `address` is the URL of the proxy, which may contain a user and password.
  */
 export async function createProxyDispatcher(address: string, options: Agent.Options): Promise<Dispatcher> {

@@ -7,10 +7,10 @@ const SECOND = 1_000;
 /** About 3,000 years, in milliseconds. Longer delays are shortened, so that the time after a delay is a valid Date. */
 const MAX_DELAY = 1e14;
 
-/** The end of a window is a Unix time in milliseconds from this number on. In seconds, it would be the year 5138. */
+/** A window's end that is at least this number is a Unix time in milliseconds. In seconds, it would be the year 5138. */
 const MIN_UNIX_MILLISECONDS = 1e11;
 
-/** The end of a window is a Unix time in seconds from this number on. A smaller number is a delay in seconds. */
+/** A window's end that is at least this number is a Unix time in seconds. A smaller number is a delay in seconds. */
 const MIN_UNIX_SECONDS = 1e9;
 
 /**
@@ -79,8 +79,8 @@ function parseDelay(text: string, headers: HttpHeaders, now: number): number | u
 }
 
 /**
- * Reads the headers of our service, or else those of draft-ietf-httpapi-ratelimit-headers. `now` is the present time on
- * the clock to which Unix times in the headers refer.
+ * Reads the headers of our service, or else those of draft-ietf-httpapi-ratelimit-headers. `now` is the time with which
+ * Unix times in the headers are compared, in milliseconds since the epoch.
  */
 function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
   const own = readWindow(OUR_HEADERS, headers, now);
@@ -142,7 +142,7 @@ function delayUntil(end: number, now: number): number {
   return Math.min(Math.max(0, time - now), MAX_DELAY);
 }
 
-/** The values of a header that was repeated, or whose values a proxy has joined. */
+/** The values of a header, which the service may have repeated, or a proxy may have joined with commas. */
 const readList = (headers: HttpHeaders, name: string): string[] =>
   // Do not split at the comma of an HTTP-date.
   readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));

@@ -45,7 +45,7 @@ export type RequestOptions = {
   timeoutMilliseconds: number;
   /** The limit for the sum of all waits of one call; undefined if calls must not be retried. */
   maxWaitMilliseconds: number | undefined;
-  /** Do not retry a refused connection. Set if the service is on this machine and a user is waiting at a terminal. */
+  /** Give up early after refused connections: the service is on this machine, and a user is waiting at a terminal. */
   failsFastIfRefused: boolean;
   onWait?: ((wait: WaitEvent) => void) | undefined;
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;

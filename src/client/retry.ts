@@ -19,7 +19,7 @@ export type RetryState = {
   maxWait: number;
   /** True if the call is one of many. Then, rate-limit waits of up to about a minute do not count against `maxWait`. */
   background: boolean;
-  /** True if a refused connection means that a service on this machine is not running, and a user waits for the error. */
+  /** Give up early after refused connections: the service is on this machine, and a user is waiting at a terminal. */
   failsFastIfRefused: boolean;
   now: number;
   /** A random number, uniform in [0, 1). */
@@ -105,7 +105,7 @@ function afterRateLimit({ headers }: HttpResponse, state: RetryState): RetryDeci
   const isFrequent = state.attempt >= retryRules.rateLimit.attempts;
   // Checked here because `budgetCost` allows a background call to wait even if retries are off.
   if (!isSafe(state) || state.maxWait < 0 || (isFrequent && !state.background)) return STOP;
-  // A background call ends only if its waits exceed `maxWait`, so frequent waits must count.
+  // A background call has no maximum number of attempts after a 429. Instead, its later waits count against `maxWait`.
   return retryWithinBudget({ ...state, background: state.background && !isFrequent }, wait, 'rate limit');
 }
 
@@ -137,7 +137,7 @@ function isRetryable(outcome: AttemptOutcome): boolean {
   return (error instanceof NetworkError || error instanceof TimeoutError) && !isPermanent(error);
 }
 
-/** Whether a failure rarely ends within seconds. An attempt that ended with a timeout has waited already. */
+/** Whether a failure rarely ends within seconds. This includes a timeout, because the attempt has already waited. */
 function isPersistent(outcome: AttemptOutcome, { failsFastIfRefused }: RetryState): boolean {
   if ('response' in outcome) return false;
   const { error } = outcome;

@@ -33,7 +33,7 @@ export const tsvLine = (cells: readonly string[]): string => `${cells.map(tsvFie
 /** Puts a text in quotes if it is empty or only spaces. */
 export const quoteIfBlank = (text: string): string => (/^[\p{Zs}\u2800]*$/u.test(text) ? `"${text}"` : text);
 
-// C0 and C1 controls, DEL, the bidirectional controls, line and paragraph separators, lone surrogates.
+// Matches C0 and C1 controls, DEL, bidirectional controls, line and paragraph separators, and lone surrogates.
 const CONTROL = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
 
 /** Matches a text of visible ASCII and Latin characters, which needs no escapes. Most texts match. */

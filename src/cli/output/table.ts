@@ -59,8 +59,8 @@ type Cell = { text: string; width: number };
 const EMPTY: Cell = { text: '', width: 0 };
 
 /**
- * No text needs more UTF-16 units for one terminal column, even with combining marks. Cells are cut to this many units
- * per terminal column before they are measured.
+ * The most UTF-16 units that a text needs for one terminal column, even with combining marks. Cells are cut to this many
+ * units per terminal column before they are measured.
  */
 const UNITS_PER_COLUMN = 32;
 

@@ -2,7 +2,7 @@ import { type CompletionSpec, complete, formatCandidates } from '../completion/c
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
 export type Prerendered = {
-  /** `text` is the output of every command line in `arguments`. `argvKey` makes a string of each command line. */
+  /** `text` is the output of each command line in `arguments`. A command line is stored as `argvKey` returns it. */
   pages: readonly { arguments: readonly string[]; text: string }[];
   completion: CompletionSpec;
 };

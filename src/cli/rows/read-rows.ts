@@ -10,7 +10,7 @@ const READERS: Record<RowFormat, (text: Buffer) => Iterable<RawRow>> = {
 
 /**
  * Parses the rows of a UTF-8 text one by one. Continues after a row with an error, unless the start of the next row is
- * unknown. It is unknown after a row over 1 MiB, and after a syntax error in CSV or in a JSON array.
+ * unknown, as after a row over 1 MiB, or after a syntax error in CSV or in a JSON array.
  */
 export const readRows = (text: Buffer, format: RowFormat | undefined): Iterable<RawRow> =>
   READERS[format ?? detectFormat(text)](text);

@@ -12,7 +12,7 @@ const MAX_VALUE_WIDTH = 40;
 
 /** The beginning of a text from a file, safe to print. */
 export function excerpt(text: string): string {
-  // A text may have a megabyte, so cut it before the slower steps.
+  // The text may be a megabyte long, so cut it before the slower steps.
   return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * MAX_VALUE_WIDTH)), MAX_VALUE_WIDTH);
 }
 

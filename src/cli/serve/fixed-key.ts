@@ -11,8 +11,8 @@ const MAX_BYTES = 2 ** 16;
 export type FixedKey = { key: string; source: string };
 
 /**
- * Reads the API key in the file of `--key-file`, or else in PETS_SERVE_KEY. It is no option itself, because other users
- * can see the arguments of a process.
+ * Reads the API key in the file of `--key-file`, or else in PETS_SERVE_KEY. There is no option for the key itself, because
+ * other users can see the arguments of a process.
  *
  * @returns undefined if there is neither
  * @throws CliError if the file cannot be read or the key is invalid

@@ -29,7 +29,10 @@ export async function saveLocalProfile(
   return undefined;
 }
 
-/** The base URL for a new key of profile `local`: `--base-url`, or else that of the profile, or else that of `pets serve`. */
+/**
+ * The base URL for a new key of profile `local`: `--base-url`, or else the profile's base URL if it is on this machine, or
+ * else the default of `pets serve`.
+ */
 export function readLocalBaseUrl(context: CommandContext): string {
   const given = context.globals.baseUrl;
   if (given !== undefined) return checkUrl(given, '--base-url');

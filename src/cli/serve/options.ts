@@ -13,7 +13,6 @@ export type ServeOptions = {
   ephemeral?: boolean;
   /** A file, or true for the sample data. */
   seed?: string | true;
-  /** Undefined if the option is not given. */
   plan?: PlanName;
   keyFile?: string;
   profile: boolean;

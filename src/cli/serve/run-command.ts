@@ -8,7 +8,7 @@ const KILL_DELAY = 5_000;
 
 /**
  * Runs a command with this process's streams and waits for its exit.
- * - SIGTERM and SIGHUP are forwarded. The second of these signals kills the command.
+ * - SIGTERM and SIGHUP are forwarded. If the command has already received one of them, the next one kills the command.
  * - On a terminal, SIGINT is not forwarded, because Ctrl-C already reaches the whole process group.
  * - Elsewhere, every SIGINT is forwarded, because programs may treat a second SIGINT differently.
  * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.

@@ -52,7 +52,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   };
   const log = isLogging ? createAccessLog(context) : undefined;
   let isLimitReported = options.plan === 'enterprise' || command.length === 0;
-  /** Tests often run into the rate limit without noticing it. */
+  /** Prints one hint about the rate limit, because tests often run into the limit without noticing it. */
   const reportLimit = ({ code, keyName }: AccessLogEntry) => {
     if (isLimitReported || code !== 'rate_limited' || keyName === undefined) return;
     isLimitReported = true;
@@ -128,7 +128,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       const { message } = describeError(error, context);
       console.event({ error: { code: 'internal_error', message } }, `error: ${sanitizeForTerminal(message)}`);
     },
-    /** Receives each response; undefined if nothing is to be printed about any. */
+    /** Called for each response. Undefined if nothing is printed about responses. */
     request:
       log === undefined && isLimitReported
         ? undefined
