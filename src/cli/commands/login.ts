@@ -104,7 +104,7 @@ async function checkAddress(context: CommandContext, connection: Connection): Pr
   try {
     await withClient(context, connection, listOne, { once: true });
   } catch (error) {
-    if (!(error instanceof CallError) || isAddressError(error, context.clock.now())) throw error;
+    if (!(error instanceof CallError) || isAddressError(error)) throw error;
   }
 }
 

@@ -1,14 +1,20 @@
 import {
   ApiFailure,
   ContractError,
-  NetworkError,
+  type NetworkError,
   NoResponseError,
-  ProxyError,
   RedirectError,
 } from '../../client/errors.ts';
 import { formatIso } from '../output/time.ts';
-import { isLoopbackUrl } from '../profiles/profile.ts';
-import { type CallError, NOT_HTTPS, OTHER_TLS_VERSION, systemReason, TLS_REFUSED } from './errors.ts';
+import { DEFAULT_PORT, isLoopbackUrl, portOf, proxyLabel } from '../profiles/profile.ts';
+import {
+  type CallError,
+  NOT_HTTPS,
+  OTHER_TLS_VERSION,
+  systemReason,
+  TLS_REFUSED,
+  UNKNOWN_ISSUER,
+} from './errors.ts';
 
 /** What nginx, Go and Apache respond to a request without https at a port for https. */
 const PLAIN_HTTP =
@@ -24,12 +30,8 @@ const CERTIFICATE_MAYBE_REQUIRED = `the service may require a client certificate
 /** The error codes of a connection that the peer closed. */
 const CLOSED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 
-/**
- * The hint for an error that shows what is wrong with the base URL, with TLS, or with the clock of this machine;
- * undefined for any other error. `now` is in milliseconds since the epoch.
- */
-export function addressHint(error: unknown, call: CallError, now: number): string | undefined {
-  const { baseUrl } = call.connection;
+/** The hint for a response that shows what is wrong with the base URL; undefined for any other error. */
+export function addressHint(error: unknown, { connection: { baseUrl } }: CallError): string | undefined {
   if (error instanceof RedirectError) {
     const address = httpsAddress(baseUrl, error.location);
     return address && useBaseUrl(address);
@@ -38,24 +40,28 @@ export function addressHint(error: unknown, call: CallError, now: number): strin
     if (PLAIN_HTTP.test(error.message)) return useBaseUrl(withScheme('https', baseUrl));
     return NO_CERTIFICATE.test(error.message) ? CERTIFICATE_REQUIRED : undefined;
   }
-  if (error instanceof NetworkError && !(error instanceof ProxyError)) return networkHint(error, call, now);
   return undefined;
 }
 
 /** Whether a failed call shows that no request to the base URL can succeed, with any key. */
-export function isAddressError(call: CallError, now: number): boolean {
+export function isAddressError(call: CallError): boolean {
   const { cause } = call;
   const isMissing = cause instanceof ContractError && cause.status >= 300;
-  return cause instanceof NoResponseError || isMissing || addressHint(cause, call, now) !== undefined;
+  return cause instanceof NoResponseError || isMissing || addressHint(cause, call) !== undefined;
 }
 
-function networkHint(
+/**
+ * The hint for a failed connection, which may show what is wrong with the base URL, with TLS, or with the clock of this
+ * machine. `now` is in milliseconds since the epoch.
+ */
+export function networkHint(
   error: NetworkError,
   { connection: { baseUrl, keySource }, proxy }: CallError,
   now: number,
-): string | undefined {
+): string {
   const { code = '', sent } = error;
   const url = new URL(baseUrl);
+  const isNew = keySource === 'this login';
   if (code === 'CERT_NOT_YET_VALID') return `check the clock of this machine, which shows ${formatIso(now)}`;
   const reason = systemReason(error);
   if (reason === OTHER_TLS_VERSION)
@@ -64,10 +70,19 @@ function networkHint(
   if (reason === NOT_HTTPS && isLoopbackUrl(url)) return useBaseUrl(withScheme('http', baseUrl));
   // A closed connection has many causes. Suggest https or a client certificate only during login, when the base URL is
   // new.
-  if (keySource !== 'this login' || proxy !== undefined || !sent || !CLOSED.includes(code)) return undefined;
-  return url.protocol === 'http:'
-    ? `if the service uses https, ${useBaseUrl(withScheme('https', baseUrl))}`
-    : CERTIFICATE_MAYBE_REQUIRED;
+  if (isNew && proxy === undefined && sent && CLOSED.includes(code)) {
+    return url.protocol === 'http:'
+      ? `if the service uses https, ${useBaseUrl(withScheme('https', baseUrl))}`
+      : CERTIFICATE_MAYBE_REQUIRED;
+  }
+  if (url.protocol === 'http:' && isLoopbackUrl(url) && code === 'ECONNREFUSED') {
+    const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
+    return `is the local service running? Start it: pets serve${option}`;
+  }
+  if (reason === UNKNOWN_ISSUER)
+    return 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate';
+  const via = proxy === undefined ? '' : `, the proxy ${proxyLabel(proxy)}`;
+  return `check the network${via} and the base URL ${baseUrl}${isNew ? '; nothing was saved' : ''}`;
 }
 
 const useBaseUrl = (address: string): string => `use the base URL ${address}`;

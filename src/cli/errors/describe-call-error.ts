@@ -14,17 +14,14 @@ import { shellQuote } from '../output/shell-words.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import {
   type Connection,
-  DEFAULT_PORT,
-  isLoopbackUrl,
   listAllCommand,
   maskKey,
   type ProxySetting,
-  portOf,
   proxyLabel,
 } from '../profiles/profile.ts';
-import { addressHint } from './address-hint.ts';
+import { addressHint, networkHint } from './address-hint.ts';
 import { exitCodes, type UserError, userError } from './codes.ts';
-import { type CallError, systemReason, UNKNOWN_ISSUER } from './errors.ts';
+import { type CallError, systemReason } from './errors.ts';
 
 /** The time for deadlines, and the platform whose shell must understand the commands in hints. */
 export type ErrorContext = { clock: Clock; platform: NodeJS.Platform };
@@ -36,7 +33,7 @@ export function describeCallError(
   context: ErrorContext,
 ): UserError | undefined {
   const described = describeClientError(error, call, context);
-  return described && { ...described, hint: addressHint(error, call, context.clock.now()) ?? described.hint };
+  return described && { ...described, hint: addressHint(error, call) ?? described.hint };
 }
 
 function describeClientError(
@@ -65,7 +62,7 @@ function describeClientError(
     });
   }
   if (error instanceof NetworkError) {
-    const hint = networkHint(error, call);
+    const hint = networkHint(error, call, clock.now());
     return userError('network_error', `cannot reach ${server}: ${systemReason(error)}`, { hint });
   }
   if (error instanceof ContractError) {
@@ -199,17 +196,4 @@ function describeProxyError(error: ProxyError, proxy: ProxySetting, server: stri
   return userError('network_error', message, {
     hint: `check ${variable}; to connect to ${server} without a proxy, add it to NO_PROXY`,
   });
-}
-
-function networkHint(error: NetworkError, { connection: { baseUrl, keySource }, proxy }: CallError): string {
-  const url = new URL(baseUrl);
-  if (url.protocol === 'http:' && isLoopbackUrl(url) && error.code === 'ECONNREFUSED') {
-    const option = url.port === String(DEFAULT_PORT) ? '' : ` --port ${portOf(url)}`;
-    return `is the local service running? Start it: pets serve${option}`;
-  }
-  if (systemReason(error) === UNKNOWN_ISSUER)
-    return 'if you trust that authority, set NODE_EXTRA_CA_CERTS to the file with its certificate';
-  const via = proxy === undefined ? '' : `, the proxy ${proxyLabel(proxy)}`;
-  const saved = keySource === 'this login' ? '; nothing was saved' : '';
-  return `check the network${via} and the base URL ${baseUrl}${saved}`;
 }
