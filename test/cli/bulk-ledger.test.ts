@@ -187,7 +187,7 @@ describe('a record', () => {
       client,
       apiKey: 'key',
       clock: { now: () => Date.parse('2026-11-20T13:00:00Z') },
-      onSettled() {},
+      onResult() {},
       keepGoing: false,
     };
     expect(await refusalOf(sendRows(plan.rows, file, options))).toMatchObject({ code: 'file_error' });
@@ -256,7 +256,7 @@ describe('the highest id before a row was sent', () => {
     };
     const client = { call, supportsIdempotency: () => false } as unknown as Client;
     const clock = { now: () => Date.parse('2026-11-20T13:00:00Z') };
-    await sendRows(plan.rows, file, { client, apiKey: 'key', clock, onSettled() {}, keepGoing: false });
+    await sendRows(plan.rows, file, { client, apiKey: 'key', clock, onResult() {}, keepGoing: false });
     await close();
     const ledger = await readLedger(realFileSystem, dirname((await find('ledger.ndjson'))[0] ?? ''));
     const entries = [...(ledger?.entries.values() ?? [])];

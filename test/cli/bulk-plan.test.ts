@@ -25,7 +25,7 @@ import { cases } from '../helpers/cases.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.parse('2026-11-20T13:00:00Z');
-const circumstances = { now: NOW, apiKeyHash: API_KEY_HASH, honoursKeys: true };
+const circumstances = { now: NOW, apiKeyHash: API_KEY_HASH, supportsIdempotency: true };
 
 function ledgerOf(...entries: LedgerEntry[]): Ledger {
   const header = {
@@ -60,7 +60,12 @@ describe('a row is', () => {
     ['unknown after more than 23 hours', [intent(row)], { now: NOW + 22 * HOUR + 1 }, 'unknown'],
     ['unknown if the clock was set back', [intent(row)], { now: NOW - HOUR - 1 }, 'unknown'],
     ['unknown for another API key', [intent(row)], { apiKeyHash: sha256('other') }, 'unknown'],
-    ['unknown if the service does not support keys', [intent(row)], { honoursKeys: false }, 'unknown'],
+    [
+      'unknown if the service does not support keys',
+      [intent(row)],
+      { supportsIdempotency: false },
+      'unknown',
+    ],
   ])('%s', (_, entries, more, status) => {
     const planned = plan(rowsOf([rex]), ledgerOf(...entries).entries.values(), { ...circumstances, ...more });
     expect(planned.rows).toMatchObject([{ n: 1, status, line: 2, pet: rex }]);

@@ -129,7 +129,7 @@ async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, r
     client,
     apiKey,
     clock: { now: () => now },
-    onSettled: () => {},
+    onResult: () => {},
     keepGoing: true,
   };
   await sendRows(pendingOf(opened), opened.file, settings);

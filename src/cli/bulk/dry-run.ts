@@ -1,12 +1,13 @@
 import { exitCodes } from '../errors/codes.ts';
 import { CliError } from '../errors/errors.ts';
 import type { Console } from '../output/console.ts';
+import { formatCount } from '../output/format-count.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
 import type { PetFile, PetRow } from '../rows/read-pet-file.ts';
 import { type Outlook, previewRun, type RunOptions } from './open-run.ts';
 import { countToSend } from './plan.ts';
-import { addedText, formatInstant, formatRows, writeJsonArray } from './report.ts';
+import { addedText, formatInstant, writeJsonArray } from './report.ts';
 import { costText } from './settle-rows.ts';
 
 /** The number of rows that a terminal shows as a preview, so that the user can check the columns. */
@@ -44,13 +45,13 @@ function outlookText(
 ): string {
   const { added, unknown } = plan.counts;
   const left = countToSend(plan);
-  const uncertain = `${formatRows(unknown)} that may have been added`;
+  const uncertain = `${formatCount(unknown, 'row')} that may have been added`;
   const action = settle
     ? `would first compare ${uncertain} with the inventory (${costText(plan.rows)}), and add those that were not added`
     : `would skip ${uncertain} already`;
   const doubtful = unknown === 0 ? '' : `; ${action}`;
   if (known && left === 0) return `nothing to add; ${addedText(plan.rows)}${doubtful}`;
-  const which = `${left === rows.length ? '' : `${left} of `}${formatRows(rows.length)}`;
+  const which = `${left === rows.length ? '' : `${left} of `}${formatCount(rows.length, 'row')}`;
   const run = known && ` (run of ${formatInstant(known.header.startedAt)})`;
   const already = added === 0 ? '' : `; ${added} already added${run}`;
   const again = known || sent === 0 ? '' : `, including ${sent} that may already have been added`;
@@ -69,6 +70,6 @@ async function writeFirst(console: Console, rows: readonly PetRow[]): Promise<vo
     .slice(0, ROWS_SHOWN)
     .map(({ line, pet }) => [`${line}`, quoteIfBlank(pet.name), `${pet.categoryId}`, pet.status ?? '']);
   const more = rows.length - cells.length;
-  const rest = more === 0 ? '' : `${console.colours.dim(`… and ${formatRows(more)} more`)}\n`;
+  const rest = more === 0 ? '' : `${console.colours.dim(`… and ${formatCount(more, 'row')} more`)}\n`;
   await console.write(renderRows(console, columns, cells) + rest);
 }

@@ -108,7 +108,7 @@ export const LedgerLine = z.discriminatedUnion('kind', [
 
 export type LedgerLine = z.infer<typeof LedgerLine>;
 
-const kinds: unknown[] = ['intent', 'notSent', 'added', 'failed', 'unknown', 'finished', 'group'];
+const kinds: unknown[] = LedgerLine.def.options.flatMap(({ shape }) => shape.kind.def.values);
 
 /** Whether only a newer version of pets can have written a line. `value` is the parsed line. */
 export function isNewerVersion(value: unknown): boolean {

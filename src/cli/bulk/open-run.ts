@@ -125,7 +125,7 @@ async function planRun(
   let other = otherId === id ? undefined : await load(otherId);
   if (!before && other) [id, before, other] = [otherId, other, undefined];
   // Assume that the service supports idempotency keys. `sendRows` finds out, and checks each ambiguous row again.
-  const circumstances = { ...options, honoursKeys: true };
+  const circumstances = { ...options, supportsIdempotency: true };
   const planned = plan(input.rows, before?.entries.values() ?? [], circumstances);
   const found = { ids, id, before, sent: countSent(planned) };
   if (restart) return { ...found, plan: plan(input.rows, [], circumstances), known: undefined };

@@ -28,8 +28,8 @@ export const countToSend = ({ counts }: Plan): number => counts.new + counts.fai
 /** How many rows were sent before and may have been added. */
 export const countSent = ({ counts }: Plan): number => counts.added + counts.ambiguous + counts.unknown;
 
-/** `now` is in milliseconds since the epoch. `honoursKeys` means that the service supports idempotency keys. */
-export type Circumstances = { now: number; apiKeyHash: string; honoursKeys: boolean };
+/** `now` is in milliseconds since the epoch. `supportsIdempotency` means that the service supports idempotency keys. */
+export type Circumstances = { now: number; apiKeyHash: string; supportsIdempotency: boolean };
 
 const RANKS: Record<RowStatus, number> = { added: 0, ambiguous: 1, unknown: 2, failed: 3, new: 4 };
 
@@ -98,7 +98,7 @@ export function whyNotRepeatable(
   circumstances: Circumstances,
 ): string | undefined {
   const age = circumstances.now - Date.parse(at);
-  if (!circumstances.honoursKeys) return 'the service may not support idempotency keys';
+  if (!circumstances.supportsIdempotency) return 'the service may not support idempotency keys';
   if (apiKeyHash !== circumstances.apiKeyHash) return 'it was sent with another API key';
   if (age < 0) return 'the clock has been set back since then';
   if (age > IDEMPOTENT_RETRY_MS) return 'it was sent more than 23 hours ago';

@@ -1,7 +1,8 @@
 import { CliError, usageError } from '../errors/errors.ts';
+import { formatCount } from '../output/format-count.ts';
 import type { Ledger } from './ledger.ts';
 import { countSent, countToSend, type Plan } from './plan.ts';
-import { formatInstant, formatRows } from './report.ts';
+import { formatInstant } from './report.ts';
 
 /** `name` is the name of the input in messages. `skipCommand` is the command line of this run with `--skip-added`. */
 type Request = { name: string; sha256: string; baseUrl: string; skipAdded: boolean; skipCommand: string };
@@ -29,13 +30,13 @@ export function refusalOf(
     const runOf = ({ header }: Ledger) => `${header.source} (${formatInstant(header.startedAt)})`;
     return changedError(
       `${name} matches two earlier runs: ${runOf(known)} by its path, and ${runOf(other)} by its content`,
-      `--skip-added continues the first run and would add ${formatRows(toSend)}; --restart would add all ${formatRows(plan.rows.length)}`,
+      `--skip-added continues the first run and would add ${formatCount(toSend, 'row')}; --restart would add all ${formatCount(plan.rows.length, 'row')}`,
     );
   }
   const change = known.header.sha256 === sha256 ? undefined : describeChange(plan, known);
   if (change === undefined) return undefined;
   const sent = countSent(plan);
-  const restart = sent === 0 ? '' : ` (--restart would add ${formatRows(sent)} a second time)`;
+  const restart = sent === 0 ? '' : ` (--restart would add ${formatCount(sent, 'row')} a second time)`;
   return changedError(
     `${name} has changed${change}`,
     `to add only the rows that were not added yet: ${skipCommand}${restart}`,
@@ -54,7 +55,7 @@ function describeChange(plan: Plan, { header, entries, finishedAt }: Ledger): st
   const wereSent = sent > 0 || plan.gone.some(({ kind }) => kind !== 'failed' && kind !== 'notSent');
   if (finishedAt === undefined && wereSent) {
     const done = [...entries.values()].filter(({ kind }) => kind !== 'intent' && kind !== 'notSent').length;
-    return ` since the run of ${date}, which stopped after ${done} of ${formatRows(header.rows)}`;
+    return ` since the run of ${date}, which stopped after ${done} of ${formatCount(header.rows, 'row')}`;
   }
   if (sent === 0) return undefined;
   const which = sent === 1 ? 'one of its rows was' : `${sent} of its rows were`;

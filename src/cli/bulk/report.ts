@@ -2,6 +2,7 @@ import { stringifyJson } from '../../contract/json.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { CliError } from '../errors/errors.ts';
 import { type Console, OutputError } from '../output/console.ts';
+import { formatCount } from '../output/format-count.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
 import { idempotencyKeyOf, type LedgerEntry, type LedgerHeader } from './ledger.ts';
@@ -18,8 +19,6 @@ const ROWS_PER_WRITE = 100;
 
 /** Formats an ISO 8601 time as `2026-11-20 12:00 UTC`. */
 export const formatInstant = (instant: string): string => `${instant.slice(0, 16).replace('T', ' ')} UTC`;
-
-export const formatRows = (count: number): string => `${count} ${count === 1 ? 'row' : 'rows'}`;
 
 /**
  * Writes the result of each row that has one. All rows have one unless the run has stopped. If nothing was sent
@@ -147,7 +146,7 @@ export function summarize(
   const unknown = countKind(rows, 'unknown');
   let message = isRerun
     ? `nothing to do: ${addedText(rows)}`
-    : `added ${countKind(rows, 'added')} of ${formatRows(rows.length)}`;
+    : `added ${countKind(rows, 'added')} of ${formatCount(rows.length, 'row')}`;
   const hints: string[] = [];
   if (failed > 0) {
     message += `; ${failed} failed`;
@@ -170,5 +169,5 @@ export function addedText(rows: readonly PlannedRow[]): string {
   const on = `on ${formatInstant(last)}`;
   if (rows.length === 1) return `the row was added ${on}`;
   const count = added.length === rows.length ? 'all' : `${added.length} of`;
-  return `${count} ${formatRows(rows.length)} were added ${on}`;
+  return `${count} ${formatCount(rows.length, 'row')} were added ${on}`;
 }

@@ -7,19 +7,20 @@ import { connectionFor, reportTarget, targetLabel, withClient } from '../connect
 import type { Context } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { CallError, CliError, usageError } from '../errors/errors.ts';
+import { formatCount } from '../output/format-count.ts';
 import { shellQuote } from '../output/shell-words.ts';
-import { type Connection, listAllCommand } from '../profiles/profile.ts';
+import { listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { type InputOptions, readPetFile } from '../rows/read-pet-file.ts';
+import { type InputOptions, type PetFile, readPetFile } from '../rows/read-pet-file.ts';
 import { chooseBulkDirectory } from './choose-directory.ts';
 import { dryRun } from './dry-run.ts';
-import { type BulkRun, openRun } from './open-run.ts';
+import { type BulkRun, openRun, type RunOptions } from './open-run.ts';
 import { countKind, type PlannedRow } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
-import { formatInstant, formatRows, reportGone, summarize, writeResults } from './report.ts';
+import { formatInstant, reportGone, summarize, writeResults } from './report.ts';
 import { type Stop, toStopError } from './schedule.ts';
 import { pendingRows, type SendOptions, sendRows } from './send.ts';
-import { type Settled, settleRows } from './settle-rows.ts';
+import { settleRows, type Target } from './settle-rows.ts';
 
 export type BulkRequest = InputOptions & {
   dryRun?: boolean;
@@ -34,20 +35,8 @@ const MAX_ROWS = 1_000_000;
 
 /** `pets add --from`: checks every row, adds the rows that may be sent, and reports the result of each row. */
 export async function addFrom(request: BulkRequest, context: CommandContext): Promise<number> {
-  const { console, clock } = context;
-  const { restart = false, skipAdded = false, keepGoing = false, settle = false } = request;
-  if (restart && skipAdded) {
-    throw usageError(
-      '--restart and --skip-added cannot be combined',
-      '--skip-added adds the rows that were not added before; --restart adds every row',
-    );
-  }
-  if (restart && settle) {
-    throw usageError(
-      '--restart and --settle cannot be combined',
-      '--settle compares the rows of earlier runs; --restart ignores earlier runs',
-    );
-  }
+  const { console } = context;
+  const { restart = false, skipAdded = false, settle = false } = request;
   const connection = connectionFor(context);
   const input = await readPetFile(request, context, MAX_ROWS);
   if (skipAdded && input.path === undefined) {
@@ -61,14 +50,14 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     console.notice(`nothing to do: ${input.name} has no rows`);
     return exitCodes.ok;
   }
-  const options = {
+  const options: RunOptions = {
     directory: chooseBulkDirectory(context, {
       baseUrl: connection.baseUrl,
       input,
       dryRun: request.dryRun === true,
     }),
     files: realFileSystem,
-    now: clock.now(),
+    now: context.clock.now(),
     random: randomBytes,
     baseUrl: connection.baseUrl,
     apiKeyHash: hashKey(connection.key),
@@ -77,28 +66,37 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     skipCommand: commandWith(context, '--skip-added'),
   };
   if (request.dryRun) return dryRun(console, input, { ...options, settle }, targetLabel(connection));
+  return addRows(input, request, options, { connection, context });
+}
+
+/** Settles and sends the rows of an input, and reports the result of each. */
+async function addRows(
+  input: PetFile,
+  { skipAdded = false, keepGoing = false, settle = false }: BulkRequest,
+  options: RunOptions,
+  target: Target,
+): Promise<number> {
+  const { connection, context } = target;
+  const { console, clock } = context;
   const run = await openRun(input, options);
+  const { plan, file, newlyGone } = run;
   try {
-    const settled: Settled = settle
-      ? await settleRows(run, options, { connection, context })
-      : { rows: [], highestId: undefined };
-    const pending = pendingRows(run.plan.rows);
+    /** The rows that this run settles or sends. */
+    const own = settle ? plan.rows.filter(({ entry }) => entry?.kind !== 'added') : pendingRows(plan.rows);
+    const highestId = settle ? await settleRows(run, options, target) : undefined;
+    const pending = pendingRows(own);
     const isRerun = pending.length === 0;
-    const stop = isRerun
-      ? undefined
-      : await sendPending(run, pending, { connection, context, keepGoing, highestId: settled.highestId });
-    if (!stop) await run.file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
+    const stop = isRerun ? undefined : await sendPending(run, pending, { ...target, keepGoing, highestId });
+    if (!stop) await file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
     // With --skip-added, print only rows of this run. If this run has no rows, JSON output is an empty array.
-    const own = new Set([...settled.rows, ...pending]);
-    const shown = skipAdded ? run.plan.rows.filter((row) => own.has(row)) : run.plan.rows;
-    if (shown.length > 0 || console.json)
-      await writeResults(console, run.file.header, { rows: shown, isRerun });
-    reportGone(console, input.name, run.newlyGone);
+    const shown = skipAdded ? own : plan.rows;
+    if (shown.length > 0 || console.json) await writeResults(console, file.header, { rows: shown, isRerun });
+    reportGone(console, input.name, newlyGone);
     if (stop) throw toStopError(stop, (option) => commandWith(context, option));
     const unknownHint = settle
       ? `check the rows that may have been added: ${listAllCommand(connection, context.platform)}`
       : `to compare the rows that may have been added with the inventory: ${commandWith(context, '--settle')}`;
-    return summarize(console, run.plan.rows, { isRerun, unknownHint });
+    return summarize(console, plan.rows, { isRerun, unknownHint });
   } finally {
     await run.close();
   }
@@ -110,61 +108,57 @@ function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...
   return shellQuote(['pets', ...argv.filter((word) => !dropped.includes(word)), ...more], platform);
 }
 
+/** Sends rows, shows the progress, and reports how to resume the run if it ends early. */
 async function sendPending(
   { plan, known, file }: BulkRun,
   pending: readonly PlannedRow[],
-  {
-    connection,
-    context,
-    ...options
-  }: { connection: Connection; context: CommandContext } & Pick<SendOptions, 'keepGoing' | 'highestId'>,
+  { connection, context, ...options }: Target & Pick<SendOptions, 'keepGoing' | 'highestId'>,
 ): Promise<Stop | undefined> {
   const { console, clock } = context;
   const total = plan.rows.length;
   const { sha256, startedAt } = file.header;
-  const added = countKind(plan.rows, 'added');
-  const before = `${added} of ${formatRows(total)} already added`;
+  const added = () => countKind(plan.rows, 'added');
+  const before = `${added()} of ${formatCount(total, 'row')} already added`;
   if (known?.header.sha256 === sha256)
     console.notice(`resuming the run of ${formatInstant(startedAt)}: ${before}`);
-  else if (added > 0) console.notice(`${before}; skipping them`);
-  reportTarget(context, connection, `adding ${formatRows(pending.length)} at`);
+  else if (added() > 0) console.notice(`${before}; skipping them`);
+  reportTarget(context, connection, `adding ${formatCount(pending.length, 'row')} at`);
   const bar = createProgressBar(context, { rows: total, done: total - pending.length });
-  const settings = { apiKey: connection.key, clock, onSettled: bar.advance, ...options };
+  const settings = { apiKey: connection.key, clock, onResult: bar.advance, ...options };
   const resume = `to resume: ${commandWith(context)}`;
-  const reportStopped = () =>
-    console.notice(`added ${countKind(plan.rows, 'added')} of ${formatRows(total)}; ${resume}`);
+  const reportStopped = () => {
+    bar.end();
+    console.notice(`added ${added()} of ${formatCount(total, 'row')}; ${resume}`);
+  };
   try {
     const send = (client: Client) => sendRows(pending, file, { client, ...settings });
     const stop = await withClient(context, connection, send, { showWait: bar.pause });
-    bar.end();
     if (stop) reportStopped();
+    else bar.end();
     return stop;
   } catch (error) {
-    bar.end();
     reportStopped();
-    const open = countKind(plan.rows, 'intent');
-    throw error instanceof CallError ? toRunError(error, resume, open) : error;
+    throw toRunError(error, resume, countKind(plan.rows, 'intent'));
   }
 }
 
 /**
- * Converts the error of a request to an error of the run. `resume` is the hint that shows how to resume the run. `open`
- * is the number of rows that were being sent, so their outcome is ambiguous.
+ * Replaces the hint of an error after which rows may have been added. `resume` is the hint that shows how to resume the
+ * run. `open` is the number of rows that were being sent, so their outcome is ambiguous. Returns any other error
+ * unchanged.
  */
-function toRunError(error: CallError, resume: string, open: number): unknown {
+function toRunError(error: unknown, resume: string, open: number): unknown {
+  if (!(error instanceof CallError && error.cause instanceof OutcomeUnknownError)) return error;
   const { cause, connection } = error;
-  if (cause instanceof OutcomeUnknownError) {
-    // Replace the hint about --idempotency-key, because a rerun derives the idempotency key from the ledger.
-    if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
-    const [rows, it, row] =
-      open === 1 ? ['one row was', 'it', 'row is'] : [`${open} rows were`, 'they', 'rows are'];
-    return new CliError(`interrupted; ${rows} being sent; ${it} may or may not have been added`, {
-      code: 'interrupted',
-      mayHaveBeenAdded: true,
-      hint: cause.supportsIdempotency
-        ? `rerun the command to resume; the ${row} not added twice`
-        : `rerun the command to resume; the ${row} not sent again but reported as unknown, because this service does not support idempotency keys`,
-    });
-  }
-  return error;
+  // The usual hint is about --idempotency-key, but a rerun derives the idempotency key from the ledger.
+  if (!(cause.cause instanceof InterruptedError)) return new CallError(cause, connection, { hint: resume });
+  const [rows, it, row] =
+    open === 1 ? ['one row was', 'it', 'row is'] : [`${open} rows were`, 'they', 'rows are'];
+  return new CliError(`interrupted; ${rows} being sent; ${it} may or may not have been added`, {
+    code: 'interrupted',
+    mayHaveBeenAdded: true,
+    hint: cause.supportsIdempotency
+      ? `rerun the command to resume; the ${row} not added twice`
+      : `rerun the command to resume; the ${row} not sent again but reported as unknown, because this service does not support idempotency keys`,
+  });
 }

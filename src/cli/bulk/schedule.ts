@@ -3,9 +3,13 @@ import { CliError } from '../errors/errors.ts';
 
 /**
  * What the result of a row means for the rows after it. `lost` means that no response shows the outcome. `text` is the
- * error of a row that was rejected or lost.
+ * error of a row that was rejected or lost. `quota` is the rate limit in the response with which a row was added.
  */
-export type RowResult = { kind: 'added' | 'rejected' | 'lost' | 'other'; text?: string };
+export type RowResult = {
+  kind: 'added' | 'rejected' | 'lost' | 'other';
+  text?: string;
+  quota?: RateLimit | undefined;
+};
 
 /** Why a run stops before its last row although it could send more rows. `text` is the error of the last row sent. */
 export type Stop = { reason: 'rejected' | 'lost'; text: string };
@@ -63,22 +67,20 @@ export function latestQuota(
 }
 
 /**
- * Decides after the result of each row whether to stop the run, which has `total` rows. `results` are the results so far,
- * in the order of the rows.
+ * Decides whether to stop after the first `done` of the `total` rows of a run. `results` are in the order of the rows.
+ * Later results do not count.
  */
 export function findStop(
   results: readonly RowResult[],
-  total: number,
-  { keepGoing }: { keepGoing: boolean },
+  { done, total, keepGoing }: { done: number; total: number; keepGoing: boolean },
 ): Stop | undefined {
-  const last = results.at(-1);
-  if (last?.text === undefined || results.length === total) return undefined;
-  const { text } = last;
+  const text = results[done - 1]?.text;
+  if (text === undefined || done === total) return undefined;
   const isRejected = (each: RowResult) => each.kind === 'rejected' && each.text === text;
-  if (!keepGoing && results.length === SAME_REJECTIONS && results.every(isRejected))
+  if (!keepGoing && done === SAME_REJECTIONS && results.slice(0, done).every(isRejected))
     return { reason: 'rejected', text };
   const isLost =
-    results.length >= LOST_IN_A_ROW && results.slice(-LOST_IN_A_ROW).every(({ kind }) => kind === 'lost');
+    done >= LOST_IN_A_ROW && results.slice(done - LOST_IN_A_ROW, done).every(({ kind }) => kind === 'lost');
   return isLost ? { reason: 'lost', text } : undefined;
 }
 

@@ -1,7 +1,8 @@
 import type { Client } from '../../client/client.ts';
 import { ApiFailure, InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
-import { type RateLimit, readRateLimit } from '../../client/rate-limit.ts';
+import { readRateLimit } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { redactKey } from '../profiles/profile.ts';
 import type { HighestId } from './highest-id.ts';
@@ -23,19 +24,60 @@ export type RowContext = {
   onRefused(): void;
 };
 
-/** `received` is the rate limit in the response. */
-export type SentRow = { result: RowResult; received?: RateLimit | undefined };
-
 /**
  * Sends one row, and records the attempt and its outcome in the ledger.
  *
  * @throws ClientError if a failure does not concern this row alone, and CliError if the ledger cannot be written
  */
-export async function sendRow(row: PlannedRow, context: RowContext): Promise<SentRow> {
+export async function sendRow(row: PlannedRow, context: RowContext): Promise<RowResult> {
   const { client, apiKey, clock, file, highestId } = context;
+  const log = createRowLog(row, context);
+  const { open } = log;
+  const why =
+    open &&
+    whyNotRepeatable(open, {
+      now: clock.now(),
+      apiKeyHash: hashKey(apiKey),
+      supportsIdempotency: client.supportsIdempotency(),
+    });
+  if (why !== undefined) {
+    log.unknown(`sent at ${open?.at} without a response; not sent again because ${why}`);
+    return { kind: 'other' };
+  }
+  try {
+    const idempotencyKey = idempotencyKeyOf(file.header, row, row.entry);
+    const options = { idempotencyKey, background: true, sendLog: log };
+    const { value, headers } = await client.call('createPet', { body: row.pet }, options);
+    highestId.add(value.id);
+    log.added(value);
+    return { kind: 'added', quota: readRateLimit(headers, clock.now()) };
+  } catch (error) {
+    const rejection = rejectionIn(error);
+    if (rejection && (open || error instanceof OutcomeUnknownError)) {
+      const attempts = open
+        ? `sent at ${open.at} without a response; sent again and`
+        : 'no response shows whether the animal was added; the last attempt was';
+      log.unknown(`${attempts} rejected: ${rejection.message}`);
+      return { kind: 'other' };
+    }
+    if (rejection) {
+      log.failed(rejection);
+      return {
+        kind: 'rejected',
+        text: `${redactKey(rejection.message, apiKey)} (HTTP status ${rejection.status})`,
+      };
+    }
+    const text = whyLost(error);
+    if (text === undefined) throw error;
+    log.unknown(`outcome unknown: ${text}`);
+    return { kind: 'lost', text: redactKey(text, apiKey) };
+  }
+}
+
+/** Records the attempts of a row, and then its outcome: `added`, `failed` or `unknown`. */
+function createRowLog(row: PlannedRow, { clock, file, highestId, apiKey, onRefused }: RowContext) {
   const { hash, n, line, entry: before } = row;
-  const { failures, idempotencyKey: storedKey } = before ?? {};
-  // Set if an earlier run sent the row and the service may have added it.
+  const { failures, idempotencyKey } = before ?? {};
   const open = before?.kind === 'intent' ? before : undefined;
   let knownId = open?.highestId;
   const base = () => ({
@@ -52,66 +94,43 @@ export async function sendRow(row: PlannedRow, context: RowContext): Promise<Sen
   };
   // Does not wait for the disk. The ledger writes this record before the intents of later rows, so the number of rows
   // with an open outcome stays limited. `sendRows` waits for the last record and reports an error.
-  const recordResult = (entry: LedgerEntry) => {
+  const recordOutcome = (entry: LedgerEntry) => {
     row.entry = entry;
     file.append(entry).catch(() => {});
   };
-  const settleAsUnknown = (text: string) =>
-    recordResult({ kind: 'unknown', ...base(), idempotencyKey: storedKey, message: redactKey(text, apiKey) });
-  const apiKeyHash = hashKey(apiKey);
-  const why =
-    open &&
-    whyNotRepeatable(open, { now: clock.now(), apiKeyHash, honoursKeys: client.supportsIdempotency() });
-  if (open && why !== undefined) {
-    settleAsUnknown(`sent at ${open.at} without a response; not sent again because ${why}`);
-    return { result: { kind: 'other' } };
-  }
-  const sendLog = {
-    intent: async () => {
+  return {
+    /** The record of an attempt of an earlier run, after which the row may have been added. */
+    open,
+    async intent() {
       // While the outcome of an attempt is open, the row keeps the record of that attempt.
       if (row.entry?.kind === 'intent') return record(row.entry);
       knownId = highestId.current();
-      await record({ kind: 'intent', ...base(), apiKeyHash });
+      await record({ kind: 'intent', ...base(), apiKeyHash: hashKey(apiKey) });
     },
-    notSent: async () => {
-      context.onRefused();
+    async notSent() {
+      onRefused();
       if (!open) await record({ kind: 'notSent', ...base() });
     },
+    added: (pet: ReceivedPet) => recordOutcome({ kind: 'added', ...base(), pet }),
+    failed({ status, code = `http_${status}`, message }: ApiFailure) {
+      const error = { code: redactKey(code, apiKey), message: redactKey(message, apiKey), status };
+      recordOutcome({ kind: 'failed', ...base(), failures: (failures ?? 0) + 1, error });
+    },
+    unknown: (message: string) =>
+      recordOutcome({ kind: 'unknown', ...base(), idempotencyKey, message: redactKey(message, apiKey) }),
   };
-  try {
-    const idempotencyKey = idempotencyKeyOf(file.header, row, before);
-    const options = { idempotencyKey, background: true, sendLog };
-    const { value, headers } = await client.call('createPet', { body: row.pet }, options);
-    highestId.add(value.id);
-    recordResult({ kind: 'added', ...base(), pet: value });
-    return { result: { kind: 'added' }, received: readRateLimit(headers, clock.now()) };
-  } catch (error) {
-    const rejection = rejectionIn(error);
-    if (rejection) {
-      const { status, code = `http_${status}`, message } = rejection;
-      if (error instanceof OutcomeUnknownError || open) {
-        settleAsUnknown(
-          open
-            ? `sent at ${open.at} without a response; sent again and rejected: ${message}`
-            : `no response shows whether the animal was added; the last attempt was rejected: ${message}`,
-        );
-        return { result: { kind: 'other' } };
-      }
-      const failure = { code: redactKey(code, apiKey), message: redactKey(message, apiKey), status };
-      recordResult({ kind: 'failed', ...base(), failures: (failures ?? 0) + 1, error: failure });
-      return { result: { kind: 'rejected', text: `${failure.message} (HTTP status ${status})` } };
-    }
-    // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
-    const isLost = error instanceof OutcomeUnknownError && !error.supportsIdempotency;
-    if (!isLost || error.cause instanceof InterruptedError) throw error;
-    const text = error.cause instanceof Error ? error.cause.message : String(error.cause);
-    settleAsUnknown(`outcome unknown: ${text}`);
-    return { result: { kind: 'lost', text: redactKey(text, apiKey) } };
-  }
 }
 
 /** The response with which the service rejected the row of a request; undefined if the request failed otherwise. */
 function rejectionIn(error: unknown): ApiFailure | undefined {
   const cause = error instanceof OutcomeUnknownError ? error.cause : error;
   return cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status) ? cause : undefined;
+}
+
+/** Why the outcome of a row stays unknown although the run can continue; undefined after any other failure. */
+function whyLost(error: unknown): string | undefined {
+  // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
+  const isLost = error instanceof OutcomeUnknownError && !error.supportsIdempotency;
+  if (!isLost || error.cause instanceof InterruptedError) return undefined;
+  return error.cause instanceof Error ? error.cause.message : String(error.cause);
 }

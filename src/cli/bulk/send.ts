@@ -6,9 +6,9 @@ import type { PlannedRow } from './plan.ts';
 import { findStop, latestQuota, maxInFlight, type RowResult, type Stop } from './schedule.ts';
 import { type RowContext, sendRow } from './send-row.ts';
 
-export type SendOptions = Omit<RowContext, 'file' | 'highestId' | 'onRefused'> & {
+export type SendOptions = Pick<RowContext, 'client' | 'apiKey' | 'clock'> & {
   /** Called after each row, with the latest rate limit that the service has reported, if any. */
-  onSettled(quota?: RateLimit): void;
+  onResult(quota?: RateLimit): void;
   /** The highest id of all animals, if this run has listed them. */
   highestId?: HighestId | undefined;
   /** Does not stop the run if its first rows are all rejected with the same error. */
@@ -31,7 +31,7 @@ export async function sendRows(
   file: LedgerFile,
   options: SendOptions,
 ): Promise<Stop | undefined> {
-  const { client, clock, onSettled, highestId = createHighestId() } = options;
+  const { client, clock, keepGoing, onResult, highestId = createHighestId() } = options;
   // Before the first row, check the API key and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } }, { background: true });
   if (first.value.length === 0) highestId.add(BEFORE_FIRST_ID);
@@ -42,20 +42,19 @@ export async function sendRows(
   const context: RowContext = { ...options, file, highestId, onRefused: () => (wasRefused = true) };
   const inFlight = new Set<Promise<void>>();
   const failures: { index: number; error: unknown }[] = [];
-  /** The results of the first rows, without a gap. */
+  /** The results by the index of the row. The first `done` rows have one, and some of the rows after them. */
   const results: RowResult[] = [];
-  /** Results that arrived before the result of an earlier row, by row index. */
-  const later = new Map<number, RowResult>();
+  let done = 0;
   let stop: Stop | undefined;
 
   async function send(row: PlannedRow, index: number): Promise<void> {
     try {
-      const { result, received } = await sendRow(row, context);
+      const { quota: received, ...result } = await sendRow(row, context);
       quota = latestQuota(quota, received);
       supportsIdempotency = client.supportsIdempotency();
       hasAdded ||= result.kind === 'added';
-      later.set(index, result);
-      onSettled(quota);
+      results[index] = result;
+      onResult(quota);
     } catch (error) {
       failures.push({ index, error });
     }
@@ -73,10 +72,9 @@ export async function sendRows(
     }
     if (inFlight.size === 0) break;
     await Promise.race(inFlight);
-    for (let result = later.get(results.length); result; result = later.get(results.length)) {
-      later.delete(results.length);
-      results.push(result);
-      stop ??= findStop(results, rows.length, options);
+    while (results[done]) {
+      done++;
+      stop ??= findStop(results, { done, total: rows.length, keepGoing });
     }
   }
   await file.flush();

@@ -1,5 +1,6 @@
 import { pageSize } from '../../contract/operations.ts';
 import { withClient } from '../connection/connect.ts';
+import { formatCount } from '../output/format-count.ts';
 import { createWaitReporter } from '../output/reporting.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -9,56 +10,45 @@ import type { LedgerEntry } from './ledger.ts';
 import { readAdded } from './ledger-directory.ts';
 import type { BulkRun, RunOptions } from './open-run.ts';
 import { classify, type PlannedRow } from './plan.ts';
-import { formatRows } from './report.ts';
 import { idKey, idsAscend, settle, type Verdict } from './settle.ts';
 
-export type Settled = {
-  /** The rows whose outcome was unknown before the comparison. */
-  rows: PlannedRow[];
-  /** The highest id of all animals; undefined if there is no complete list. */
-  highestId: HighestId | undefined;
-};
+/** The service that a run uses, and the context of the command. */
+export type Target = { connection: Connection; context: CommandContext };
 
 /**
  * Compares the unknown rows of a run with all animals of the service, and records the results in the ledger. A row that
  * was certainly not added becomes a row that was never sent.
  *
+ * @returns the highest id of all animals; undefined if there is no complete list
  * @throws CallError if the animals cannot be listed, and CliError if the ledger cannot be written
  */
 export async function settleRows(
   { plan: { rows }, file }: BulkRun,
   options: RunOptions,
-  { connection, context }: { connection: Connection; context: CommandContext },
-): Promise<Settled> {
-  const { console, clock, globals } = context;
+  { connection, context }: Target,
+): Promise<HighestId | undefined> {
+  const { console, clock } = context;
   const open = rows.filter(({ entry }) => entry?.kind === 'unknown' || entry?.kind === 'intent');
-  const nothing = () => {
+  const reportNone = (): undefined => {
     console.notice('nothing to settle: the outcome of every row is known');
-    return { rows: [], highestId: undefined };
   };
-  if (open.length === 0) return nothing();
+  if (open.length === 0) return reportNone();
   return withClient(context, connection, async (client, signal) => {
     // Find out whether the service supports idempotency keys, because rows without a recorded outcome can then be sent
     // again.
     if (open.some(({ entry }) => entry?.kind === 'intent'))
       await client.call('listPets', { query: { limit: 1 } }, { background: true });
-    const circumstances = { ...options, honoursKeys: client.supportsIdempotency() };
+    const circumstances = { ...options, supportsIdempotency: client.supportsIdempotency() };
     const unknown = open.filter(({ entry }) => classify(entry, circumstances) === 'unknown');
-    if (unknown.length === 0) return nothing();
+    if (unknown.length === 0) return reportNone();
 
-    console.notice(
-      `comparing ${formatRows(unknown.length)} with the inventory; listing all animals takes ${costText(rows)}`,
-    );
-    const wait = waitBeforeListing(unknown, { now: clock.now(), timeout: globals.timeout * 1_000 });
-    if (wait > 0) {
-      const reporter = createWaitReporter(context, console.status);
-      reporter.onWait({ reason: 'earlier requests', milliseconds: wait, until: clock.now() + wait });
-      await reporter.sleep(wait, signal);
-    }
+    const compared = formatCount(unknown.length, 'row');
+    console.notice(`comparing ${compared} with the inventory; listing all animals takes ${costText(rows)}`);
+    await waitForOpenRequests(unknown, context, signal);
     const { pets, count, highestId, whyIncomplete } = await listInventory(client, rows, unknown);
     if (whyIncomplete !== undefined) {
       console.notice(`no row was settled, because the list of animals may be incomplete: ${whyIncomplete}`);
-      return { rows: unknown, highestId: undefined };
+      return undefined;
     }
     const added = await readAdded(options, connection.baseUrl);
     const knownIds = new Set(added.map(({ pet }) => idKey(pet)));
@@ -70,11 +60,9 @@ export async function settleRows(
       row.entry = entry;
     });
     await Promise.all(records);
-    const results = [...verdicts.values()].map(({ result }) => result);
-    console.notice(
-      `compared ${formatRows(unknown.length)} with ${count} ${count === 1 ? 'animal' : 'animals'}: ${countText(results)}`,
-    );
-    return { rows: unknown, highestId };
+    const result = countText([...verdicts.values()]);
+    console.notice(`compared ${compared} with ${formatCount(count, 'animal')}: ${result}`);
+    return highestId;
   });
 }
 
@@ -84,8 +72,7 @@ export function costText(rows: readonly PlannedRow[]): string {
   const ids = entries.map(({ pet }) => Number(pet.id));
   if (!idsAscend(entries)) return `one request per ${pageSize.max} animals`;
   const highest = ids.reduce((a, b) => Math.max(a, b), 0);
-  const requests = Math.ceil(highest / pageSize.max);
-  return `about ${requests} ${requests === 1 ? 'request' : 'requests'}`;
+  return `about ${formatCount(Math.ceil(highest / pageSize.max), 'request')}`;
 }
 
 /**
@@ -105,6 +92,20 @@ export function waitBeforeListing(
   return waits.reduce((a, b) => Math.max(a, b), 0);
 }
 
+/** Waits until the service can no longer add an animal for an earlier request of a row. */
+async function waitForOpenRequests(
+  rows: readonly PlannedRow[],
+  context: CommandContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { console, clock, globals } = context;
+  const wait = waitBeforeListing(rows, { now: clock.now(), timeout: globals.timeout * 1_000 });
+  if (wait === 0) return;
+  const reporter = createWaitReporter(context, console.status);
+  reporter.onWait({ reason: 'earlier requests', milliseconds: wait, until: clock.now() + wait });
+  await reporter.sleep(wait, signal);
+}
+
 /** The record for the result of a comparison. An unknown row keeps the time at which it became unknown. */
 function entryOf({ hash, n, line, entry }: PlannedRow, verdict: Verdict, at: string): LedgerEntry {
   const { failures, idempotencyKey, highestId } = entry ?? {};
@@ -122,14 +123,17 @@ function entryOf({ hash, n, line, entry }: PlannedRow, verdict: Verdict, at: str
   };
 }
 
-function countText(results: readonly Verdict['result'][]): string {
-  const count = (result: Verdict['result']) => results.filter((each) => each === result).length;
-  const [added, notAdded, unknown] = [count('added'), count('notAdded'), count('unknown')];
-  return [
-    added > 0 && `${added} added`,
-    notAdded > 0 && `${notAdded} not added`,
-    unknown > 0 && `${unknown} may have been added`,
-  ]
-    .filter(Boolean)
-    .join(', ');
+const RESULT_TEXTS: Record<Verdict['result'], string> = {
+  added: 'added',
+  notAdded: 'not added',
+  unknown: 'may have been added',
+};
+
+/** How many rows got each result, for example `1 added, 2 may have been added`. */
+function countText(verdicts: readonly Verdict[]): string {
+  const texts = Object.entries(RESULT_TEXTS).map(([result, text]) => {
+    const count = verdicts.filter((verdict) => verdict.result === result).length;
+    return count > 0 && `${count} ${text}`;
+  });
+  return texts.filter(Boolean).join(', ');
 }

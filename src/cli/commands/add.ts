@@ -126,7 +126,7 @@ function checkOne({
 const firstGiven = (values: Record<string, unknown>): string | undefined =>
   Object.keys(values).find((name) => values[name] !== undefined);
 
-function checkMany({ name, category, status, idempotencyKey }: Options): void {
+function checkMany({ name, category, status, idempotencyKey, restart, skipAdded, settle }: Options): void {
   const given = {
     'a name': name,
     '--category': category,
@@ -140,6 +140,18 @@ function checkMany({ name, category, status, idempotencyKey }: Options): void {
       name === undefined
         ? 'put names, categories and statuses into the file'
         : 'put quotes around a file name with spaces',
+    );
+  }
+  if (restart && skipAdded) {
+    throw usageError(
+      '--restart and --skip-added cannot be combined',
+      '--skip-added adds the rows that were not added before; --restart adds every row',
+    );
+  }
+  if (restart && settle) {
+    throw usageError(
+      '--restart and --settle cannot be combined',
+      '--settle compares the rows of earlier runs; --restart ignores earlier runs',
     );
   }
 }

@@ -3,6 +3,7 @@ import { operations, pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { connectionFor, followUpCommand, targetLabel, withClient } from '../connection/connect.ts';
 import { usageError } from '../errors/errors.ts';
+import { formatCount } from '../output/format-count.ts';
 import { createPetWriter, type PetFormat } from '../output/pet-writer.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
@@ -75,7 +76,7 @@ function noticeBelow(
     return `no ${status} animals at ${target}. See all: ${followUpCommand(context, 'list')}`;
   if (isEmpty)
     return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
-  const animals = `${count} ${count === 1 ? 'animal' : 'animals'}`;
+  const animals = formatCount(count, 'animal');
   const unknown = 'There may be more animals; the service sends no link to a next page';
   if (!isTerminal || format !== 'rows') {
     if (more === 'no') return undefined;

@@ -1,6 +1,7 @@
 import { isLosslessNumber } from 'lossless-json';
 import { stringifyJson } from '../../contract/json.ts';
 import type { Console } from './console.ts';
+import { formatCount } from './format-count.ts';
 import { quoteIfBlank, sanitizeForTerminal, tsvLine } from './sanitize.ts';
 import type { Column } from './table.ts';
 import { cutToWidth } from './width.ts';
@@ -58,7 +59,7 @@ const MAX_FIELDS_NAMED = 8;
 const MAX_NAME_WIDTH = 24;
 
 function printCount(console: Console, count: number, hidden: readonly string[]): void {
-  const total = count === 1 ? '1 order' : `${count} orders`;
+  const total = formatCount(count, 'order');
   const names = hidden
     .slice(0, MAX_FIELDS_NAMED)
     .map((field) => cutToWidth(sanitizeForTerminal(field), MAX_NAME_WIDTH));

@@ -3,6 +3,7 @@ import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { usageError } from '../errors/errors.ts';
 import type { Console } from '../output/console.ts';
+import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { cutToWidth } from '../output/width.ts';
 import type { RowError, RowValue } from './row.ts';
@@ -122,8 +123,7 @@ export class RowErrorReporter {
     if (this.#count === 0) return;
     const more = this.#more.describe();
     if (more !== undefined) this.#console.event({ notice: more }, sanitizeForTerminal(`… ${more}`));
-    const count = this.#count === 1 ? '1 error' : `${this.#count} errors`;
     const hint = more === undefined ? 'fix the lines above' : 'fix these errors; --json lists all of them';
-    throw usageError(`${count} in ${this.#source}; nothing was sent`, hint);
+    throw usageError(`${formatCount(this.#count, 'error')} in ${this.#source}; nothing was sent`, hint);
   }
 }

@@ -4,6 +4,7 @@ import type { FaultOptions } from '../../server/faults/random-fault.ts';
 import type { Service } from '../../server/service.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { OutputError } from '../output/console.ts';
+import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { withEnvironment } from '../output/shell-words.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -89,7 +90,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         : withEnvironment(variables, 'pets list', context.platform);
       const lines = [
         `${bold('pets serve')} ${cyan(url)}`,
-        `  ${animals} ${animals === 1 ? 'animal' : 'animals'} in ${path}${options.ephemeral ? ' (deleted on exit)' : ''}`,
+        `  ${formatCount(animals, 'animal')} in ${path}${options.ephemeral ? ' (deleted on exit)' : ''}`,
         devKey?.key === undefined
           ? `  no API key of this store is saved; create one: pets keys add <name> --save --data ${path}`
           : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
