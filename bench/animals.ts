@@ -15,7 +15,7 @@ import {
 const CHUNK_BYTES = 2 ** 20;
 const statuses: readonly PetStatus[] = ['available', 'pending', 'sold'];
 
-/** How a store got its animals. A journal line has 1,000 if `seeded`, or one with an idempotency key if `added`. */
+/** How a store got its animals. A `seeded` journal has 1,000 per line, an `added` one has one with an idempotency key. */
 export type Origin = 'seeded' | 'added';
 
 /** The nth animal; every third one is available. */

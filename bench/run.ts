@@ -87,7 +87,7 @@ async function measure(lab: Lab, { names, rounds, peers }: Options): Promise<und
   }
 }
 
-/** Returns the function `onCore`. Without taskset, or with one core, it returns nothing to put before a command. */
+/** Returns the function `onCore`. Without taskset, or with only one core, `onCore` returns an empty prefix. */
 function createOnCore(): Bench['onCore'] {
   const isSupported = availableParallelism() > 1 && spawnSync('taskset', ['-c', '0,1', 'true']).status === 0;
   return (core) => (isSupported ? ['taskset', '-c', String(core)] : []);

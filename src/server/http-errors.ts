@@ -62,8 +62,8 @@ export function tooManyRequests(
 const STORAGE_RETRY_SECONDS = 5;
 
 /**
- * Converts the error of a store that cannot write to an error response (D11). Other errors stay as they are. The reason
- * is not included, because it can contain paths of the server.
+ * Converts the error of a store that cannot write to an error response (D11). The response does not contain the message
+ * of the error, because the message can contain paths of the server. Returns other errors unchanged.
  */
 export function storageError(error: unknown): unknown {
   if (error instanceof StoreUnavailableError) {

@@ -10,8 +10,8 @@ export type ResponseHeaders = Readonly<Record<string, string>>;
 export type ResponseContent = { body: string; contentType?: string };
 
 /**
- * A response, without the headers that every response gets. With `latin1`, each character of
- * `body` is one byte of the UTF-8 text.
+ * A response, without the headers that every response gets. With `latin1`, each character of `body` is one byte of the
+ * UTF-8 text.
  */
 export type ServiceResponse = ResponseContent & {
   status: number;

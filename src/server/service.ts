@@ -37,7 +37,7 @@ export type ServiceOptions = {
   allowHosts: readonly string[];
   /** Whether `GET /metrics` exists; the default is the result of `isOnlyLocal`. */
   metrics?: boolean | undefined;
-  /** Whether requests may ask for an error with `Prefer`. */
+  /** Whether requests may choose the status of their responses with `Prefer`. */
   allowPrefer: boolean;
   cors: readonly string[];
   faults?: FaultOptions | undefined;

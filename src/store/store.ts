@@ -84,7 +84,7 @@ export type StoreReport = {
   keys: number;
   /** The last id that was issued; undefined if there is none. */
   lastId: bigint | undefined;
-  /** The number of changes that the store has recorded. */
+  /** The number of recorded changes. Animals that were written together count as one change. */
   sequence: number;
   /** The length of a damaged last line, which the next server will remove; 0 if there is none. */
   damagedBytes: number;

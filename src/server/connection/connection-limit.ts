@@ -27,8 +27,8 @@ export function limitConnections(
 ): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   const refused = new Set<Socket>();
-  // Node's own limit closes connections without a response. Replace Node's listener, so that Node does not
-  // handle requests of refused connections.
+  // Node's own limit closes connections without a response. Replace Node's listener, so that Node does not handle
+  // requests of refused connections.
   const [serve] = server.listeners('connection');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {

@@ -27,7 +27,7 @@ export function toServiceError(error: ParserError): ServiceError {
   return PARSER_ERRORS[error.code ?? ''] ?? NOT_HTTP;
 }
 
-/** The received text from the method that the parser rejected, including word characters directly before the method. */
+/** The received text, from the rejected method on. Letters and digits directly before the method are included. */
 function rejectedText({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParserError): string {
   let start = Math.min(bytesParsed, rawPacket.length);
   while (start > 0 && /[\w-]/.test(String.fromCharCode(rawPacket[start - 1] ?? 0))) start--;

@@ -49,8 +49,8 @@ export function createBanTracker(
   stored: ReadonlyMap<string, number> = new Map(),
   save: (bans: ReadonlyMap<string, number>) => Promise<void> = async () => {},
 ) {
-  // No ban lasts longer than `milliseconds` from now. A longer one was stored with another rule, or by a clock that was
-  // ahead.
+  // No ban lasts longer than `milliseconds` from now. A longer one was stored with another rule, or while the clock
+  // was ahead.
   const latestEnd = clock.now() + milliseconds;
   const banned = new Map(
     after === 0 ? [] : [...stored].map(([caller, until]) => [caller, Math.min(until, latestEnd)]),

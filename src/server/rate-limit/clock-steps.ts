@@ -1,8 +1,8 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 
 /**
- * In milliseconds. Smaller differences between the two clocks are not a step, because the clocks are read one after the
- * other and have different resolutions.
+ * How many milliseconds the two clocks may differ without a step of the system time. They are read one after the other,
+ * and have different resolutions.
  */
 const TOLERANCE = 100;
 

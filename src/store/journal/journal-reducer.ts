@@ -12,10 +12,7 @@ export type Contents = {
   orders: OrderJson[];
   /** The sequence number of the last record. */
   seq: number;
-  /**
-   * The last issued id when the journal was read, also if its animal was lost in a damaged line; -Infinity if there is
-   * none.
-   */
+  /** The last issued id when the journal was read, even if its animal was lost; -Infinity if there is none. */
   lastId: number | bigint;
   /** The id of the first animal in the last record with animals; Infinity if there is none. Writes do not update it. */
   lastBatchId: number | bigint;

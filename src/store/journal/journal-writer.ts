@@ -49,7 +49,10 @@ export class JournalWriter {
   #queue: Batch[] = [];
   #running: Promise<void> | undefined;
 
-  /** `status` is called with the result of each write. All waiting animals are rejected with the error it returns. */
+  /**
+   * Reports the result of each write to `status`. After a failed write, all waiting animals are rejected with the error
+   * that `writeFailed` returns.
+   */
   constructor(
     journal: Journal,
     file: AppendFile,

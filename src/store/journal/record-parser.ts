@@ -61,8 +61,8 @@ export class RecordParser {
   }
 
   /**
-   * Parses the record from `start` to `end`. Returns false, and leaves the buffer unchanged, if this version writes records
-   * in another form. Otherwise returns true, and may overwrite the bytes of the records parsed since the last `reset`.
+   * Parses the record from `start` to `end`. Returns false, and leaves the buffer unchanged, if the record has any other
+   * form. Otherwise returns true, and may overwrite the bytes of the records parsed since the last `reset`.
    */
   parse(bytes: Buffer, start: number, end: number): boolean {
     if (this.#bytes !== bytes) {

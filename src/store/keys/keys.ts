@@ -79,7 +79,7 @@ export function quotaOf(key: Pick<StoredKey, 'plan' | 'perMinute' | 'perDay'>): 
  * Creates an API key of the store in `directory`.
  *
  * @throws StoreRequestError if the request is not valid
- * @throws StoreError if the name is taken or the file cannot be written; no key is created then
+ * @throws StoreError if the name is taken or the file cannot be written
  */
 export async function createKey(
   directory: string,

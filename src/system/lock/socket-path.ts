@@ -8,8 +8,8 @@ const MAX_SOCKET_PATH = 103;
 const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
 
 /**
- * Returns a path of the directory that is short enough for sockets in the directory. If its own path is too long, this
- * is a symbolic link in the directory `temporary`, which `remove` deletes.
+ * Returns a path of the directory that is short enough for sockets in the directory. If the directory's own path is too
+ * long, creates a symbolic link in the directory `temporary`. `remove` deletes the link.
  *
  * @throws LockError if the path of the link is too long as well
  */
