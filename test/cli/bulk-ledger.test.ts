@@ -47,7 +47,7 @@ async function kindsIn(bytes: Buffer): Promise<(string | undefined)[] | undefine
 }
 
 describe('a ledger', () => {
-  it('is lines that a person can read', async () => {
+  it('consists of lines that a person can read', async () => {
     const path = await eventful(await bulk());
     const [header = '', ...records] = (await readFile(path, 'utf8')).trimEnd().split('\n');
     expect(JSON.parse(header)).toMatchObject({
@@ -77,7 +77,7 @@ describe('a ledger', () => {
     }
   });
 
-  it('of whose last line a part did not reach the disk is read without it', async () => {
+  it('is read without its last line if a part of that line did not reach the disk', async () => {
     const whole = await readFile(await eventful(await bulk()));
     const last = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
     whole.fill(0, last + 5, whole.length - 10);

@@ -147,7 +147,7 @@ describe('a run with several rows in flight', () => {
     expect(service.names().sort()).toEqual([...NAMES, 'animal 3'].sort());
   });
 
-  test('says how many rows Ctrl-C has interrupted, and the next run repeats them with their keys', async () => {
+  test('reports how many rows Ctrl-C has interrupted, and the next run repeats them with their keys', async () => {
     const { service, run } = await many();
     let held = 0;
     service.beforeReply = async (name) => {

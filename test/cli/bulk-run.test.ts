@@ -231,7 +231,7 @@ describe('a lock', () => {
     expect((await open(inputOf(animals(5), more))).plan.counts.new).toBe(5);
   });
 
-  it('lets one of several begin that start at once', async () => {
+  it('lets one run begin if several start at once', async () => {
     const { open } = await bulk();
     const all = await Promise.allSettled(Array.from({ length: 8 }, () => open(animals(3))));
     expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);

@@ -102,7 +102,7 @@ const resets: Case[] = [
 
 const rateLimit = (...texts: string[]): HttpHeaders => ({ ratelimit: texts.length === 1 ? texts[0] : texts });
 
-/** The drafts of draft-ietf-httpapi-ratelimit-headers. */
+/** Headers of the versions of draft-ietf-httpapi-ratelimit-headers. */
 const drafts: Case[] = [
   ['version 6', { 'ratelimit-limit': '2', 'ratelimit-remaining': '0', 'ratelimit-reset': '600' }, 600_000],
   ['version 6, only the end of the window', { 'ratelimit-reset': '50' }, 50_000],

@@ -6,7 +6,7 @@ import { closedPort } from '../helpers/listen.ts';
 import { freshMachine, type Machine } from '../helpers/pets.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
-// Tests of damaged profiles, invalid keys, and of the rule which key may be sent to which server.
+// Tests of damaged profiles, of invalid keys, and of the rule about which key may be sent to which server.
 
 const writeConfig = (machine: Machine, name: string, text: string): Promise<string> =>
   machine.file(join('.config', 'pets', name), text);

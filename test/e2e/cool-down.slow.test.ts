@@ -13,7 +13,7 @@ const MINUTE = 60_000;
 type Arrival = { time: number; status: number };
 
 test(
-  `${PROCESSES} processes with one key: none sends after the first 429, and the key is not banned`,
+  `${PROCESSES} processes with one key: none sends a second or more after the first 429, and the key is not banned`,
   async () => {
     const arrivals: Arrival[] = [];
     const service = await startReal({

@@ -23,7 +23,7 @@ function configurationOf(language: string, replacements: Record<string, string>)
   return text;
 }
 
-/** Returns the configuration for the service at `upstream` (host:port). */
+/** The configuration of each proxy for the service at `upstream` (host:port). */
 const CONFIGURE: Record<'nginx' | 'haproxy', (upstream: string) => Configure> = {
   nginx: (upstream) =>
     nginxServer((port) =>
@@ -47,7 +47,7 @@ describe.each(['nginx', 'haproxy'] as const)('the configuration of %s', (name) =
     const service = await serve(machine, args, { clock: manualClock(new Date().toISOString()) });
     const port = await startProxy(name, CONFIGURE[name](new URL(service.url).host));
 
-    // All pages are read, so the links have the prefix.
+    // All pages are read, which shows that the links to next pages have the prefix `/inventory`.
     await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/inventory/v1`, key: service.key });
     const listed = await machine.pets(['list', '--all', '--limit', '10', '--json']);
     expect(listed).toMatchObject({ code: 0, stderr: '' });

@@ -93,7 +93,7 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     disk.empty();
     await expect.poll(() => healthOf(service)).toEqual([200, 200]);
     const addedWhileFull = added.size;
-    // Refused creations can be repeated with the same keys.
+    // Refused creations can be repeated with the same idempotency keys.
     for (const name of refused.splice(0, 100)) {
       const { status, id = 0 } = await create(service, name);
       expect(status).toBe(201);
@@ -135,7 +135,7 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     expect(filesIn(join(data, 'keys'))).toEqual(['two.json']);
   });
 
-  test('starts with a damaged last line serve reads, and leave no files behind', async () => {
+  test('with a damaged last line, each start serves reads and leaves no files behind', async () => {
     const machine = await freshMachine();
     const disk = await mountSmallDisk();
     const data = join(disk.directory, 'store');

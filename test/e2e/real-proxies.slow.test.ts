@@ -31,7 +31,7 @@ const THROUGH: Record<ProxyName, (host: string) => Promise<{ host: string; env: 
 
 const reverse = (port: number) => ({ host: `127.0.0.1:${port}`, env: {} });
 const forward = (host: string, port: number) => ({
-  // The command connects to loopback addresses directly, but not to this address, which is the same machine.
+  // The command never uses a proxy for loopback addresses. 0.0.0.0 is not one of them, but also reaches this machine.
   host: host.replace('127.0.0.1', ANY_ADDRESS),
   env: { http_proxy: `http://127.0.0.1:${port}`, PETS_ALLOW_HTTP: '1' },
 });
@@ -156,7 +156,7 @@ describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {
   };
 
   test.skipIf(!hasProxy(name))(
-    'is asked once without one, and the error explains where to put it',
+    'gets one request if no password is set, and the error explains where to set it',
     async () => {
       const { proxy, endAndReadLog } = await start();
       const machine = await freshMachine();
@@ -182,7 +182,7 @@ describe.each(['squid', 'tinyproxy'] as const)('%s with a password', (name) => {
     expect(await endAndReadLog()).toContain(`GET http://${host}/v1/pets`);
   });
 
-  test.skipIf(!hasProxy(name))('is asked once with a wrong password', async () => {
+  test.skipIf(!hasProxy(name))('gets one request if the password is wrong', async () => {
     const { proxy, endAndReadLog } = await start();
     const machine = await freshMachine();
     await machine.saveProfile('prod', { baseUrl: 'https://shop.invalid/v1', key: 'pets_k' });

@@ -81,7 +81,7 @@ describe('a fixed key', () => {
 });
 
 describe('a notice', () => {
-  test('says that --plan does not change the key of a store', async () => {
+  test('reports that --plan does not change the key of a store', async () => {
     const machine = await freshMachine();
     const data = ['--data', join(machine.home, 'store')];
     expect(await noticesOf(machine, [...data, '--plan', 'free'])).toEqual([]);

@@ -1,4 +1,4 @@
-/** The samples of a metric by their labels. Samples of a histogram that are not buckets have their suffix as the name. */
+/** A metric with its samples, by their labels. The sum and count of a histogram are under `_sum` and `_count`. */
 type Family = { type: string; samples: Record<string, number> };
 
 const SAMPLE = /^([a-z_]+?)(_bucket|_sum|_count)?(?:\{([^{}]*)\})? (\S+)$/;

@@ -77,7 +77,7 @@ class Simulation {
   #refused = new Set<string>();
   /** The errors of calls that failed in the current process. */
   #faults = new Set<'EIO' | 'ENOSPC'>();
-  /** False while the current process has not synced the last record that it read, so that it may be lost. */
+  /** False while the current process has not synced the last record that it read, so that the record may be lost. */
   #isSynced = true;
   #seeds: string[][] = [];
   #nextName = 0;
@@ -159,7 +159,7 @@ class Simulation {
         onWarning: (message) => {
           if (message.includes(' bytes saved in ')) this.counts.torn++;
           if (message.endsWith('can be written again')) this.#isSynced = true;
-          // Before the store is open, this warning means that it can only be read.
+          // Before the store is open, this warning means that the store opens only for reading.
           if (message.includes('can only be read until') && !isOpen) {
             this.#isSynced = false;
             this.counts.readOnly++;

@@ -97,12 +97,12 @@ describe('a connection above the limit', () => {
     expect(await store.size()).toBe(0);
   });
 
-  test('gets it too if the client sends nothing, and then closes', async () => {
+  test('gets 503, too, if the client sends nothing and then closes', async () => {
     const { listening } = await startFull({ refusalTimeout: 10 });
     expect((await sendRaw(listening.port, '')).map(({ status }) => status)).toEqual([503]);
   });
 
-  test('gets it even if the client is still sending a large body', async () => {
+  test('gets 503 even if the client is still sending a large body', async () => {
     const { listening } = await startFull();
     const body = Buffer.alloc(50_000_000, ' ');
     const request = { method: 'POST', body, headers: { Authorization: `Bearer ${KEY}` } };

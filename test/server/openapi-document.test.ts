@@ -81,7 +81,7 @@ describe('the document', () => {
     expect(content?.['application/json']).toMatchObject({ example: orders.slice(0, 2) });
   });
 
-  test('says of each header whether it is optional', () => {
+  test('states for each header whether it is optional', () => {
     const headers = [
       document.components.headers,
       ...described.flatMap(({ responses }) => Object.values(responses).map((response) => response.headers)),

@@ -8,7 +8,7 @@ import { noLock } from '../helpers/store-fixtures.ts';
 const BODY = '{"name":"Rex","categoryId":1}';
 const KEYED = create(BODY, { 'Idempotency-Key': '"k"' });
 
-/** A service with one animal. After that, the calls of its disk that `fails` accepts fail with `errno`. */
+/** Starts a service and adds one animal. From then on, the calls of its disk that match `fails` fail with `errno`. */
 async function startWithOne(errno: 'ENOSPC' | 'EIO', fails: RegExp) {
   const disk = new SimulatedDisk(() => 0);
   const clock = manualClock();

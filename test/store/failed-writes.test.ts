@@ -15,7 +15,7 @@ const journalIn = (directory: string) => readFile(join(directory, 'journal.ndjso
 const namesIn = async (directory: string) =>
   (await readdir(directory)).filter((name) => !name.startsWith('lock-')).sort();
 
-/** A store whose calls of the file system fail with `faults.on`, by the name of the call. */
+/** Opens a store. `faults.on` has the errors with which calls of the file system fail, by the name of the call. */
 async function openFaulty(directory: string, on: Record<string, string> = {}) {
   const faults: { on: Record<string, string>; onCall?: Intercept } = { on };
   const files = interceptFiles(async (name, path) => {
@@ -79,7 +79,7 @@ describe('while the disk refuses writes', () => {
 
     faults.on = {};
     delete faults.onCall;
-    // The keys of refused creations are free again, and so are the ids.
+    // The idempotency keys and the ids of refused creations can be used again.
     const again = { pet: animal('n7'), idempotency: idempotency('k7') };
     expect(await store.add(again)).toMatchObject({ kind: 'added', ...withId(2) });
     expect((await store.add(again)).kind).toBe('replayed');
