@@ -21,8 +21,8 @@ export type ServiceOptions = {
   directory: string;
   host: string;
   port: number;
-  /** How many connections are served at a time; 256 if undefined. Further ones get 503. */
-  maxConnections?: number | undefined;
+  /** How many connections are served at a time. Further ones get 503. */
+  maxConnections: number;
   clock: SteadyClock;
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -82,7 +82,7 @@ export async function startService(options: ServiceOptions) {
       await saveBans(directory, all).catch((error: Error) => onWarning(error.message));
     });
     await bans.saved();
-    const isLocal = isOnlyLocal({ isLoopback, publicUrl, trustProxy: trustedProxies, allowHosts });
+    const isLocal = isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
     if (options.metrics ?? isLocal) metrics = createMetrics(bans.count, onError);
     const app = createApp({
       store,
@@ -106,7 +106,7 @@ export async function startService(options: ServiceOptions) {
     const listening = await listen(app, {
       host,
       port,
-      limits: options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections },
+      limits: { maxConnections: options.maxConnections },
       onRefused: metrics?.countRefusedConnection,
     });
     const url = listening.origin + API_PREFIX;

@@ -18,17 +18,18 @@ export function createAddressMatcher(blocks: readonly string[]): (address: strin
     if (block === undefined) throw new TypeError(`${text} is not an IP address or a CIDR block`);
     list.addSubnet(block.network, block.bits, block.family);
   }
-  return (address) => isIP(address) !== 0 && list.check(address, familyOf(address));
+  return (address) => isIP(address) !== 0 && list.check(address, ipVersionOf(address));
 }
 
 function parseBlock(text: string) {
   const [, network = '', bitText] = BLOCK.exec(text) ?? [];
   // A zone, as in fe80::1%eth0, has a meaning only on one machine, and BlockList does not accept zones.
   if (isIP(network) === 0 || network.includes('%')) return undefined;
-  const family = familyOf(network);
+  const family = ipVersionOf(network);
   const maxBits = family === 'ipv4' ? 32 : 128;
   const bits = Number(bitText ?? maxBits);
   return bits > maxBits ? undefined : { network, bits, family };
 }
 
-const familyOf = (address: string): IPVersion => (address.includes(':') ? 'ipv6' : 'ipv4');
+/** The version of a text that is an IP address. */
+export const ipVersionOf = (address: string): IPVersion => (address.includes(':') ? 'ipv6' : 'ipv4');

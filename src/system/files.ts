@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 import { type FileSystem, isMissing, type OpenFile } from './file-system.ts';
 
+const PART_BYTES = 2 ** 16;
+
 /** Writes all of `buffer` at `position`, repeating short writes. */
 export async function writeFully(file: OpenFile, buffer: Uint8Array, position: number): Promise<void> {
   for (let done = 0; done < buffer.length; ) {
@@ -31,21 +33,41 @@ export async function withFile<T>(file: OpenFile, use: (file: OpenFile) => Promi
   }
 }
 
+/** Opens a file and passes it to `use`. Returns undefined if the file does not exist. */
+export async function withFileIfExists<T>(
+  fileSystem: FileSystem,
+  path: string,
+  use: (file: OpenFile) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await withFile(await fileSystem.open(path, 'read'), use);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Reads the bytes from `start` to `end`. Each part is valid until the next one is read. */
+export async function* readParts(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
+  const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
+  for (let position = start; position < end; ) {
+    const read = await readFully(file, buffer.subarray(0, Math.min(PART_BYTES, end - position)), position);
+    if (read === 0) return;
+    yield buffer.subarray(0, read);
+    position += read;
+  }
+}
+
 /** Reads a file, or only its first `maxBytes` bytes. Undefined if the file does not exist. */
 export async function readBytes(
   fileSystem: FileSystem,
   path: string,
   maxBytes = Number.POSITIVE_INFINITY,
 ): Promise<Buffer | undefined> {
-  try {
-    return await withFile(await fileSystem.open(path, 'read'), async (file) => {
-      const buffer = Buffer.alloc(Math.min((await file.stat()).size, maxBytes));
-      return buffer.subarray(0, await readFully(file, buffer, 0));
-    });
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
+  return withFileIfExists(fileSystem, path, async (file) => {
+    const buffer = Buffer.alloc(Math.min((await file.stat()).size, maxBytes));
+    return buffer.subarray(0, await readFully(file, buffer, 0));
+  });
 }
 
 /** Like `readBytes`, for UTF-8 text. */
@@ -88,7 +110,7 @@ export async function replaceFile(
   await fileSystem.syncDirectory(dirname(path));
 }
 
-/** A unique name for a temporary file that will become `name`. */
+/** A unique name for a temporary file that will become `name`, which can be a path. */
 export const temporaryName = (name: string): string => `${name}.new-${randomBytes(8).toString('hex')}`;
 
 /** Whether the name was made by `temporaryName`. */

@@ -13,6 +13,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     directory: await temporaryDirectory(),
     host: '127.0.0.1',
     port: 0,
+    maxConnections: 256,
     clock,
     sleep: () => Promise.reject(new Error('nothing is to be held back')),
     bans: { after: 10, milliseconds: 300_000 },

@@ -121,8 +121,8 @@ test.each([
   [{}, true],
   [{ isLoopback: false }, false],
   [{ publicUrl: 'https://shop.test' }, false],
-  [{ trustProxy: ['127.0.0.1'] }, false],
+  [{ trustedProxies: ['127.0.0.1'] }, false],
   [{ allowHosts: ['shop.test'] }, false],
 ])('a service with %j is only for this machine: %s', (options, expected) => {
-  expect(isOnlyLocal({ isLoopback: true, trustProxy: [], allowHosts: [], ...options })).toBe(expected);
+  expect(isOnlyLocal({ isLoopback: true, trustedProxies: [], allowHosts: [], ...options })).toBe(expected);
 });

@@ -10,12 +10,12 @@ import type { Counts } from './prometheus.ts';
 export const isOnlyLocal = (options: {
   isLoopback: boolean;
   publicUrl?: string | undefined;
-  trustProxy?: readonly string[] | undefined;
+  trustedProxies?: readonly string[] | undefined;
   allowHosts: readonly string[];
 }): boolean =>
   options.isLoopback &&
   options.publicUrl === undefined &&
-  (options.trustProxy ?? []).length === 0 &&
+  (options.trustedProxies ?? []).length === 0 &&
   options.allowHosts.length === 0;
 
 export type Metrics = ReturnType<typeof createMetrics>;

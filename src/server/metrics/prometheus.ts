@@ -18,41 +18,40 @@ const SYNC_BUCKETS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 ];
 
+/** The labels of a value of a metric, and the value. */
+type LabelledValue = [labels: Record<string, string | number>, value: number];
+
 /** Writes counts in the text format of Prometheus (docs/service.md 12). */
 export function createPrometheus(counts: () => Counts) {
   const registry = new Registry();
   const registers = [registry];
-  new Counter({
-    name: 'pets_http_requests_total',
-    help: 'Requests by operation and HTTP status.',
-    labelNames: ['operation', 'status'],
-    registers,
-    collect() {
-      this.reset();
-      for (const [operation, byStatus] of counts().responses) {
-        for (const [status, count] of byStatus) this.inc({ operation, status }, count);
-      }
-    },
-  });
-  new Counter({
-    name: 'pets_too_many_requests_total',
-    help: 'Requests that got 429, by error code.',
-    labelNames: ['code'],
-    registers,
-    collect() {
-      this.reset();
-      for (const [code, count] of counts().tooManyRequests) this.inc({ code }, count);
-    },
-  });
-  new Counter({
-    name: 'pets_key_bans_total',
-    help: 'Bans of API keys since the start.',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(counts().bans.begun);
-    },
-  });
+  /** Adds a counter whose current values `read` returns. */
+  const addCounter = (name: string, help: string, labelNames: string[], read: () => LabelledValue[]) =>
+    new Counter({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset();
+        for (const [labels, value] of read()) this.inc(labels, value);
+      },
+    });
+  addCounter(
+    'pets_http_requests_total',
+    'Requests by operation and HTTP status.',
+    ['operation', 'status'],
+    () =>
+      [...counts().responses].flatMap(([operation, byStatus]) =>
+        [...byStatus].map(([status, count]): LabelledValue => [{ operation, status }, count]),
+      ),
+  );
+  addCounter('pets_too_many_requests_total', 'Requests that got 429, by error code.', ['code'], () =>
+    [...counts().tooManyRequests].map(([code, count]) => [{ code }, count]),
+  );
+  addCounter('pets_key_bans_total', 'Bans of API keys since the start.', [], () => [
+    [{}, counts().bans.begun],
+  ]);
   new Gauge({
     name: 'pets_banned_keys',
     help: 'API keys that are banned now.',
@@ -61,15 +60,12 @@ export function createPrometheus(counts: () => Counts) {
       this.set(counts().bans.active);
     },
   });
-  new Counter({
-    name: 'pets_refused_connections_total',
-    help: 'Connections that were refused because too many were open.',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(counts().refusedConnections);
-    },
-  });
+  addCounter(
+    'pets_refused_connections_total',
+    'Connections that were refused because too many were open.',
+    [],
+    () => [[{}, counts().refusedConnections]],
+  );
   const syncs = new Histogram({
     name: 'pets_fsync_duration_seconds',
     help: 'Duration of each fsync of the journal, in seconds.',

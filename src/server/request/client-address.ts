@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket, SocketAddress } from 'node:net';
+import { ipVersionOf } from '../../system/address-blocks.ts';
 
 /** Whether an IP address is the address of a reverse proxy whose X-Forwarded-For is used (`--trust-proxy`). */
 export type IsTrustedProxy = (address: string) => boolean;
@@ -29,7 +30,7 @@ export const peerAddress = ({ remoteAddress }: Pick<Socket, 'remoteAddress'>): s
 
 /** Returns one notation for all notations of an address, so that they do not count as different clients. */
 const canonical = (address: string): string =>
-  withoutMapping(new SocketAddress({ address, family: isIP(address) === 6 ? 'ipv6' : 'ipv4' }).address);
+  withoutMapping(new SocketAddress({ address, family: ipVersionOf(address) }).address);
 
 /** On an IPv6 socket, an IPv4 address such as 10.0.0.1 is written ::ffff:10.0.0.1. */
 const withoutMapping = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');

@@ -1,15 +1,14 @@
 import * as fs from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { errnoOf, isMissing, type OpenFile, realFileSystem } from '../../system/file-system.ts';
-import { createFile, readBytes, temporaryName, withFile } from '../../system/files.ts';
+import { createFile, readBytes, readParts, temporaryName, withFile } from '../../system/files.ts';
 import { BANS, loadBans } from '../ban-file.ts';
 import { StoreError, toStoreError } from '../errors.ts';
 import { keyDirectory, keyNames, keyPath, listKeys } from '../keys/keys.ts';
 import type { StoreMaintenance, StoreReport } from '../store.ts';
 import { JOURNAL, type Journal, readJournal } from './load-journal.ts';
-import { readParts } from './repair.ts';
 
 /** The maximum number of times that the journal is read, if a server may be writing its last line. */
 const ATTEMPTS = 3;
@@ -17,28 +16,24 @@ const ATTEMPTS = 3;
 /** Checks and copies the store in a directory. Does not lock the directory and changes nothing in it. */
 export function journalMaintenance(directory: string, clock: Clock): StoreMaintenance {
   const source = resolve(directory);
+  const convertError = (error: unknown, action: string): StoreError =>
+    isMissing(error)
+      ? new StoreError(
+          `there is no store in ${source}`,
+          'name the directory of a store (--data of pets serve)',
+        )
+      : toStoreError(error, action);
   return {
-    async check() {
-      try {
-        return await checkStore(source, clock);
-      } catch (error) {
-        if (isMissing(error)) throw noStore(source);
-        throw toStoreError(error, `check the store in ${source}`);
-      }
-    },
-    async copyTo(target) {
-      try {
-        return await copyStore(source, resolve(target), clock);
-      } catch (error) {
-        if (isMissing(error)) throw noStore(source);
-        throw toStoreError(error, `copy the store in ${source} to ${resolve(target)}`);
-      }
-    },
+    check: () =>
+      checkStore(source, clock).catch((error) => {
+        throw convertError(error, `check the store in ${source}`);
+      }),
+    copyTo: (target) =>
+      copyStore(source, resolve(target), clock).catch((error) => {
+        throw convertError(error, `copy the store in ${source} to ${resolve(target)}`);
+      }),
   };
 }
-
-const noStore = (directory: string): StoreError =>
-  new StoreError(`there is no store in ${directory}`, 'name the directory of a store (--data of pets serve)');
 
 async function checkStore(directory: string, clock: Clock): Promise<StoreReport> {
   const journal = await readSettled(directory, clock);
@@ -68,7 +63,7 @@ async function readSettled(directory: string, clock: Clock): Promise<Journal> {
 /** Fills a temporary directory, and renames it to `target` at the end. So `target` is never an incomplete copy. */
 async function copyStore(source: string, target: string, clock: Clock): Promise<StoreReport> {
   const { size } = await readSettled(source, clock);
-  const temporary = join(dirname(target), temporaryName(basename(target)));
+  const temporary = temporaryName(target);
   await removeEmpty(target);
   await makeDirectory(realFileSystem, temporary);
   try {

@@ -1,11 +1,9 @@
 import { basename, dirname, join } from 'node:path';
 import { INT64_MAX } from '../../contract/int64.ts';
-import { type FileSystem, isMissing, type OpenFile } from '../../system/file-system.ts';
-import { readFully, replaceFile, withFile, writeFully } from '../../system/files.ts';
+import type { FileSystem, OpenFile } from '../../system/file-system.ts';
+import { readFully, readParts, replaceFile, withFileIfExists, writeFully } from '../../system/files.ts';
 import { NEWLINE } from './record-format.ts';
 import type { Replayed } from './replay-journal.ts';
-
-const COPY_BYTES = 2 ** 16;
 
 const ID = /\{"id":(-?\d{1,19}),/g;
 /** An animal's text up to its id, as `ID` matches it, is shorter than this. */
@@ -52,27 +50,31 @@ export async function lastSavedId(
 ): Promise<bigint | undefined> {
   let lastId: bigint | undefined;
   for (const backup of backupNames(path, start)) {
-    const found = await ifExists(fileSystem, backup, async (file) => ({
-      id: await findLastId(readParts(file, 0, Number.POSITIVE_INFINITY)),
-    }));
-    if (!found) break;
-    if (found.id !== undefined && (lastId === undefined || found.id > lastId)) lastId = found.id;
+    const exists = await withFileIfExists(fileSystem, backup, async (file) => {
+      lastId = await findLastId(readParts(file, 0, Number.POSITIVE_INFINITY), lastId);
+      return true;
+    });
+    if (!exists) break;
   }
   return lastId;
 }
 
-async function findLastId(parts: AsyncIterable<Buffer>): Promise<bigint | undefined> {
-  let lastId: bigint | undefined;
+/** The largest of `lastId` and the ids in the bytes. */
+async function findLastId(
+  parts: AsyncIterable<Buffer>,
+  lastId: bigint | undefined,
+): Promise<bigint | undefined> {
+  let largest = lastId;
   let rest = '';
   for await (const part of parts) {
     const text = rest + part.toString('latin1');
     for (const [, digits = ''] of text.matchAll(ID)) {
       const id = BigInt(digits);
-      if (id <= INT64_MAX && (lastId === undefined || id > lastId)) lastId = id;
+      if (id <= INT64_MAX && (largest === undefined || id > largest)) largest = id;
     }
     rest = text.slice(-MAX_ID_BYTES);
   }
-  return lastId;
+  return largest;
 }
 
 /**
@@ -92,7 +94,7 @@ export async function resyncLast(file: OpenFile, { last, end, lacksNewline }: Re
 
 /** Whether a file consists of these bytes. Undefined if there is no such file. */
 const hasBytes = (fileSystem: FileSystem, path: string, parts: AsyncIterable<Buffer>, size: number) =>
-  ifExists(fileSystem, path, async (file) => {
+  withFileIfExists(fileSystem, path, async (file) => {
     if ((await file.stat()).size !== size) return false;
     let position = 0;
     for await (const part of parts) {
@@ -103,28 +105,3 @@ const hasBytes = (fileSystem: FileSystem, path: string, parts: AsyncIterable<Buf
     }
     return true;
   });
-
-/** Opens a file and passes it to `use`. Returns undefined if the file does not exist. */
-async function ifExists<T>(
-  fileSystem: FileSystem,
-  path: string,
-  use: (file: OpenFile) => Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await withFile(await fileSystem.open(path, 'read'), use);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
-}
-
-/** Reads the bytes from `start` to `end`. Each part is valid until the next one is read. */
-export async function* readParts(file: OpenFile, start: number, end: number): AsyncGenerator<Buffer> {
-  const buffer = Buffer.allocUnsafeSlow(COPY_BYTES);
-  for (let position = start; position < end; ) {
-    const read = await readFully(file, buffer.subarray(0, Math.min(COPY_BYTES, end - position)), position);
-    if (read === 0) return;
-    yield buffer.subarray(0, read);
-    position += read;
-  }
-}
