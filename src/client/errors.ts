@@ -13,15 +13,23 @@ export class ApiFailure extends ClientError {
   readonly code: string | undefined;
   /** Why the request failed, in the words of the service; undefined if the body is empty or a web page. */
   readonly reason: string | undefined;
+  /** The reason, or else the start of the text of a web page. */
+  readonly text: string | undefined;
 
   constructor(
     status: number,
-    { code, reason, message = reason ?? `HTTP status ${status}` }: Refusal & { message?: string } = {},
+    {
+      code,
+      reason,
+      text = reason,
+      message = reason ?? `HTTP status ${status}`,
+    }: Refusal & { text?: string | undefined; message?: string } = {},
   ) {
     super(message);
     this.status = status;
     this.code = code;
     this.reason = reason;
+    this.text = text;
   }
 }
 

@@ -72,7 +72,8 @@ export function toClientError(
   // The operation itself never responds with 404, so the base URL is wrong.
   if (status === 404 && !operation.errors.includes(404))
     return new ContractError(404, reason === undefined ? message : `not found (404: ${reason})`);
-  if (status >= 400) return new ApiFailure(status, { code, reason, message });
+  const text = reason ?? textOf(body, redact);
+  if (status >= 400) return new ApiFailure(status, { code, reason, text, message });
   return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response, redact)}`);
 }
 

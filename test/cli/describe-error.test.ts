@@ -51,6 +51,8 @@ test.each([
   [failure(403), 1, 'a_code', 'api.example.com: why', 'use a key that is allowed to do this'],
   [new ApiFailure(403), 4, 'http_403', 'rejected key …k2mX', '--profile staging'],
   [new ApiFailure(403, { reason: 'Forbidden' }), 4, 'http_403', 'rejected key …k2mX', '--profile staging'],
+  [new ApiFailure(403, { text: '403 Forbidden nginx/1.24.0' }), 4, 'http_403', 'rejected key', 'pets login'],
+  [new ApiFailure(403, { text: 'Your IP is blocked' }), 1, 'http_403', 'HTTP status 403', 'use a key that'],
   [new ApiFailure(400, { reason: 'why' }), 7, 'http_400', 'api.example.com: why', '--debug'],
   [failure(405), 1, 'a_code', 'why', connection.baseUrl],
   [failure(408), 1, 'a_code', 'why', 'try again later'],

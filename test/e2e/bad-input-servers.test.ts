@@ -73,7 +73,16 @@ const oddAnimals: typeof contractErrors = [
 const otherErrors: Row[] = [
   ['HTML with 400', html(400), 7, undefined, 'HTTP status 400', 'text/html'],
   ['HTML with 401', html(401), 4, undefined, 'rejected key …K2mX from profile prod'],
-  ['HTML with 403', html(403), 4, undefined, 'rejected key …K2mX', 'pets login'],
+  [
+    'HTML with 403',
+    html(403),
+    1,
+    'http_403',
+    'HTTP status 403',
+    'hello',
+    'use a key that is allowed to do this',
+  ],
+  ['an empty body with 403', [403, ''], 4, undefined, 'rejected key …K2mX', 'pets login'],
   ['HTML with 502', html(502), 7, 'http_502', 'HTTP status 502', 'try again'],
   ['an empty body with 500', [500, ''], 7, undefined, 'HTTP status 500'],
   ['an empty body with 429', [429, ''], 5, 'rate_limited', 'is rate-limited: ', 'try again later'],
@@ -91,7 +100,13 @@ const otherErrors: Row[] = [
     'has banned this key until',
     'banned',
   ],
-  ['a Retry-After of 400 digits', [429, '', { 'Retry-After': '9'.repeat(400) }], 5, undefined, 'until'],
+  [
+    'a Retry-After of 400 digits',
+    [429, '', { 'Retry-After': '9'.repeat(400) }],
+    5,
+    undefined,
+    'is rate-limited: ',
+  ],
 ];
 
 const asRows = (errors: typeof contractErrors): Row[] =>

@@ -123,13 +123,16 @@ function describeUnknownOutcome(
   );
 }
 
+/** What a 403 without a reason says. The page of nginx and similar servers ends with the name of the server. */
+const NO_REASON = /^(403\s+)?(forbidden\.?(\s+\S+)?)?$/i;
+
 function describeApiFailure(error: ApiFailure, connection: Connection, server: string): UserError {
-  const { status, code, reason, message } = error;
+  const { status, code, text = '', message } = error;
   const base = { status, code: code ?? `http_${status}`, message: `${server}: ${message}` };
   const { key, keySource } = connection;
   const source = keySource === 'this login' ? '' : ` from ${keySource}`;
   // A 403 without a reason is how some services reject a key.
-  const isKeyRejected = status === 401 || (status === 403 && /^(forbidden\.?)?$/i.test(reason ?? ''));
+  const isKeyRejected = status === 401 || (status === 403 && NO_REASON.test(text));
   if (isKeyRejected) {
     const rejected = `${server} rejected key ${maskKey(key)}${source}: ${message}`;
     return { ...base, exitCode: exitCodes.noKey, message: rejected, hint: keyHint(connection) };
