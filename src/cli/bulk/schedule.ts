@@ -96,7 +96,7 @@ export function toStopError({ reason, text }: Stop, commandWith: (option: string
     );
   }
   return new CliError(
-    `stopped, because the outcome of ${LOST_IN_A_ROW} rows in a row is unknown; they may or may not have been added: ${text}`,
+    `stopped, because the outcome of the last ${LOST_IN_A_ROW} rows is unknown; they may or may not have been added: ${text}`,
     {
       code: 'outcome_unknown',
       mayHaveBeenAdded: true,

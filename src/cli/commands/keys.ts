@@ -32,7 +32,7 @@ const add: Command<AddOptions> = {
   options: [
     {
       flags: '--plan <plan>',
-      description: 'plan, which sets the rate limits; required without --save, with it pro by default',
+      description: 'plan, which sets the rate limits; required, unless --save is given (then pro by default)',
       choices: planNames,
     },
     {

@@ -14,7 +14,7 @@ const check: Command<{ directory?: string }> = {
     if (report.damagedBytes > 0) {
       const { animals, lastId, sequence } = report;
       throw new CliError(
-        `${describeDamage(path, report)}; before it are ${animals} animals, last id ${lastId ?? '-'}, sequence number ${sequence}`,
+        `${describeDamage(path, report)}; without that line: ${animals} animals, last id ${lastId ?? '-'}, sequence number ${sequence}`,
         { code: 'store_error', hint: NEXT_SERVE },
       );
     }
@@ -29,7 +29,7 @@ const copy: Command<{ from: string; to: string }> = {
   examples: ['pets store copy ./store ./backup'],
   arguments: [
     { name: '<from>', description: 'directory of the store' },
-    { name: '<to>', description: 'directory for the copy; it must not exist or be empty' },
+    { name: '<to>', description: 'directory for the copy; it must be empty, or not exist yet' },
   ],
   async run({ from, to }, context) {
     const report = await (await maintenance(from, context)).copyTo(to);
@@ -51,7 +51,7 @@ async function maintenance(directory: string, { clock }: CommandContext) {
   return journalMaintenance(directory, clock);
 }
 
-const NEXT_SERVE = 'the next pets serve on it saves that line in a file and removes it';
+const NEXT_SERVE = 'the next pets serve with this store moves that line to a backup file';
 
 const describeDamage = (directory: string, { damagedBytes }: StoreReport): string =>
   `the last line of the store in ${directory} (${damagedBytes} bytes) is not valid because of a torn write or a later change`;

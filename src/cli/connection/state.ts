@@ -29,7 +29,7 @@ export function openSharedFlags(context: CommandContext): SharedFlags {
   const directories = stateDirectories(context);
   const warn = () =>
     context.console.noticeOnce(
-      `pets commands cannot wait for rate limits together, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
+      `pets commands cannot share their rate-limit waits, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
     );
   if (writableStateDirectory(context) === undefined) warn();
   return createSharedFlags(directories, context.clock, warn);

@@ -112,7 +112,7 @@ const idempotencyKey = {
   in: 'header',
   required: false,
   description:
-    'Makes the creation safe to repeat for 24 hours: a quoted string of 1 to 255 ASCII characters, or a bare token.',
+    'Makes the creation safe to repeat for 24 hours: 1 to 255 printable ASCII characters, as a quoted string or a bare token.',
   schema: { type: 'string', minLength: 1 },
   example: encodeIdempotencyKey('0b7c1f4e-5a53-4d7e-9c55-5f6f5a3b1c2d'),
 } as const;
