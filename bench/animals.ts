@@ -15,7 +15,7 @@ import {
 const CHUNK_BYTES = 2 ** 20;
 const statuses: readonly PetStatus[] = ['available', 'pending', 'sold'];
 
-/** How a store got its animals. A `seeded` journal has 1,000 per line, an `added` one has one with an idempotency key. */
+/** How a store got its animals. A line of the journal has 1,000 animals if `seeded`; one, and its key, if `added`. */
 export type Origin = 'seeded' | 'added';
 
 /** The nth animal; every third one is available. */

@@ -9,7 +9,7 @@ export type RateLimitWindow = { limit: number; remaining: number; resetAt: numbe
 /** `retryAt` (milliseconds since the epoch) is set if the request is rejected; `banned` if the caller is banned. */
 export type RateLimitDecision = { window: RateLimitWindow; retryAt?: number; banned?: true };
 
-/** Counts requests per caller. The methods are asynchronous, so that another limiter could share counts between processes. */
+/** Counts requests per caller. The methods are asynchronous, so that other limiters could use a shared database. */
 export type RateLimiter = ReturnType<typeof createMemoryRateLimiter>;
 
 const MINUTE = 60_000;
