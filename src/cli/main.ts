@@ -5,7 +5,7 @@ import { exitCodes } from './errors/codes.ts';
 import { describeError } from './errors/describe-error.ts';
 import { CallError } from './errors/errors.ts';
 import { colourModes } from './output/colour.ts';
-import { type Console, createConsole, OutputError } from './output/console.ts';
+import { type Console, createConsole, isClosedPipe } from './output/console.ts';
 import { printError, printStack } from './output/reporting.ts';
 import type { Command, GlobalOptions } from './program/command.ts';
 import { version } from './program/compile-cache.ts';
@@ -26,7 +26,7 @@ export async function main(context: Context): Promise<number> {
     return await runProgram(context, console);
   } catch (error) {
     const cause = error instanceof CallError ? error.cause : error;
-    if (cause instanceof OutputError && cause.code === 'EPIPE') return exitCodes.ok;
+    if (isClosedPipe(cause)) return exitCodes.ok;
     const userError = describeError(error, context);
     if (flags.debug) printStack(console, error);
     printError(console, userError);

@@ -1,19 +1,7 @@
 import { join } from 'node:path';
-import * as z from 'zod/mini';
-import { parseJson } from '../../contract/json.ts';
-import type { NewPet } from '../../contract/schemas.ts';
 import { isMissing } from '../../system/file-system.ts';
-import { readBytes, removeFile } from '../../system/files.ts';
-import { CliError } from '../errors/errors.ts';
-import {
-  animalHash,
-  applyRecord,
-  isForgotten,
-  type Ledger,
-  type LedgerEntry,
-  LedgerHeader,
-  LedgerRecord,
-} from './ledger.ts';
+import { removeFile } from '../../system/files.ts';
+import { applyRecord, isForgotten, type Ledger, type LedgerEntry } from './ledger.ts';
 import {
   createLocks,
   idOf,
@@ -23,45 +11,17 @@ import {
   resolvePointer,
   writePointer,
 } from './ledger-directory.ts';
-import { completeLines, readLedger, replaceLedger } from './ledger-file.ts';
+import { readLedger, replaceLedger } from './ledger-file.ts';
+import { type Job, readJob, readPathIndex } from './old-format.ts';
 
 /*
- * Converts the files of version 0.1 to ledgers, once. Version 0.1 had a job for each content instead of a ledger for
- * each file. The files of a job, and the lists of jobs, were:
- *
- *   <job>/progress.ndjson   a header, then the events of the rows. An event identifies its row by number.
- *   <job>/rows.ndjson       the rows of the content, one per line
- *   paths/<id>              {path, jobs}: the ids of the jobs of a path, the latest last. If `path` is `job <id>`, the
- *                           list has the jobs that are linked with that job: each may have sent rows of the others.
- *
- * The jobs of a path, and the jobs that are linked with them, become the ledger of the path. Each job of piped input
- * becomes a ledger, too. All ledgers are written before anything is removed, and existing ledgers are not replaced.
- * Therefore, the next run can complete the migration after a crash.
+ * Converts the files of version 0.1 (see `old-format.ts`) to ledgers, once. The jobs of a path, and the jobs that are
+ * linked with them, become the ledger of the path. Each job of piped input becomes a ledger, too. All ledgers are
+ * written before anything is removed, and existing ledgers are not replaced. Therefore, the next run can complete the
+ * migration after a crash.
  */
 
 const ID = /^[0-9a-f]{32}$/;
-
-type PathIndex = { path: string; jobs: string[] };
-
-type Job = {
-  id: string;
-  header: LedgerHeader;
-  /** Only in a job of `--restart`: how many rows each other job (by nonce) had sent. The job ignores these rows. */
-  disregards?: Record<string, number>;
-  finishedAt: string | undefined;
-  /** The entries of the rows that were sent, by origin: `<nonce>:<row>` of the job that first sent the row. */
-  sends: Map<string, LedgerEntry>;
-};
-
-type OldEvent = {
-  status: 'sending' | 'withdrawn' | 'added' | 'failed' | 'unknown' | 'finished';
-  row: number;
-  sentAt?: string;
-  /** When the job was finished. */
-  at?: string;
-  /** The origin of the row, as in `sends`. Only an event that was copied from another job has it. */
-  origin?: string;
-};
 
 /** Converts the jobs of version 0.1, if there are any. @throws CliError if a file is damaged, or a job is running */
 export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
@@ -77,19 +37,14 @@ export async function migrateOldFormat(place: LedgerPlace): Promise<void> {
     for (const name of ['.', 'paths', ...ids]) await locks.acquire(join(directory, name));
     const jobs = new Map<string, Job>();
     for (const id of ids) {
-      const path = join(directory, id, 'progress.ndjson');
-      const progress = await readBytes(files, path);
-      const rows = await readBytes(files, join(directory, id, 'rows.ndjson'));
-      const job = unlessDamaged(path, () => toJob(id, progress, rows));
+      const job = await readJob(place, id);
       if (job && !isForgotten(job.finishedAt, now)) jobs.set(id, job);
     }
     // A list and not a Map, because a path occurs once for each service to which its rows were sent.
     const paths: [path: string, own: Job[]][] = [];
     const links = new Map<string, Job[]>();
     for (const name of (await files.readdir(join(directory, 'paths'))).filter((each) => ID.test(each))) {
-      const file = join(directory, 'paths', name);
-      const bytes = await readBytes(files, file);
-      const index = unlessDamaged(file, () => parseJson(`${bytes}`) as PathIndex);
+      const index = await readPathIndex(place, name);
       const listed = index.jobs.flatMap((each) => jobs.get(each) ?? []);
       if (index.path.startsWith('job ')) links.set(index.path, listed);
       else paths.push([index.path, listed]);
@@ -171,42 +126,5 @@ function* mergeSends(
     numbers.set(entry.hash, n);
     const isOwn = own.some((job) => job.sends.has(origin));
     yield { ...entry, n, goneSince: isOwn ? undefined : goneSince };
-  }
-}
-
-/** Parses the files of a job. Returns undefined if the header is missing or torn. @throws if a file is damaged */
-function toJob(id: string, progress: Buffer | undefined, rowLines: Buffer | undefined): Job | undefined {
-  const [first, ...lines] = completeLines(progress);
-  if (first === undefined) return undefined;
-  const old = parseJson(first) as LedgerHeader & Pick<Job, 'disregards'>;
-  const header = z.parse(LedgerHeader, { ...old, kind: 'ledger', version: 1, epoch: 0 });
-  const rows = [...completeLines(rowLines)];
-  const job: Job = { ...old, id, header, finishedAt: undefined, sends: new Map() };
-  const origins = new Map<number, string>();
-  for (const text of lines) {
-    const event = parseJson(text) as OldEvent;
-    const { status, row } = event;
-    job.finishedAt = status === 'finished' ? event.at : undefined;
-    if (status === 'finished') continue;
-    const origin = event.origin ?? origins.get(row) ?? `${header.nonce}:${row}`;
-    origins.set(row, origin);
-    const { line, pet } = parseJson(rows[row - 1] ?? '') as { line: number; pet: NewPet };
-    const at = event.sentAt ?? job.sends.get(origin)?.at ?? header.startedAt;
-    job.sends.delete(origin);
-    if (status === 'withdrawn') continue;
-    const known = { kind: status === 'sending' ? 'intent' : status, hash: animalHash(pet), n: 1, line, at };
-    job.sends.set(origin, z.parse(LedgerRecord, { ...event, ...known }) as LedgerEntry);
-  }
-  return job;
-}
-
-function unlessDamaged<Value>(path: string, parse: () => Value): Value {
-  try {
-    return parse();
-  } catch {
-    throw new CliError(`${path}, written by an earlier version of pets, is damaged`, {
-      code: 'damaged_file',
-      hint: 'move the directory of this file away; pets then no longer knows which rows were already added',
-    });
   }
 }

@@ -1,7 +1,7 @@
 import { stringifyJson } from '../../contract/json.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { CliError } from '../errors/errors.ts';
-import { type Console, OutputError } from '../output/console.ts';
+import { type Console, isClosedPipe } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
@@ -36,7 +36,7 @@ export async function writeResults(
     else await writeTexts(console, rows, (row) => tsvLine(cellsOf(row)));
   } catch (error) {
     // A closed output pipe does not change the result of the run.
-    if (!(error instanceof OutputError) || error.code !== 'EPIPE') throw error;
+    if (!isClosedPipe(error)) throw error;
   }
 }
 

@@ -18,6 +18,10 @@ export class OutputError extends Error {
   }
 }
 
+/** Whether the reader of stdout has closed the pipe. */
+export const isClosedPipe = (error: unknown): boolean =>
+  error instanceof OutputError && error.code === 'EPIPE';
+
 const DEFAULT_COLUMNS = 80;
 const ERASE_LINE = '\x1b[K';
 

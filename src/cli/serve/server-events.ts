@@ -3,7 +3,7 @@ import type { AccessLogEntry } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/random-fault.ts';
 import type { Service } from '../../server/service.ts';
 import { describeError } from '../errors/describe-error.ts';
-import { OutputError } from '../output/console.ts';
+import { isClosedPipe } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { withEnvironment } from '../output/shell-words.ts';
@@ -40,7 +40,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       else if (!quiet) await console.write(`${text}\n`);
     } catch (error) {
       // The reader may close the pipe after the first line. The server keeps running.
-      if (!(error instanceof OutputError) || error.code !== 'EPIPE') throw error;
+      if (!isClosedPipe(error)) throw error;
     }
   };
   const warn = ({ seeded, isLoopback }: Service) => {
