@@ -7,7 +7,7 @@ import { findLink, type HttpHeaders } from './response.ts';
 /** `more` shows whether more animals follow. It is `unknown` after a full page if the service sends no links. */
 export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
-/** The limit of empty pages in a row. A filter may produce some, but a service must not keep the client busy forever. */
+/** The maximum number of successive empty pages. Filters may cause some, but the client must not follow links forever. */
 const MAX_EMPTY_PAGES = 10;
 
 /**

@@ -92,8 +92,9 @@ export type LedgerFile = {
 };
 
 /**
- * Opens the ledger of a directory for appending records. `header` is the header that the file already has. A record
- * before `earliest` (ISO 8601) gets that time: a ledger whose times went back would be forgotten too early.
+ * Opens the ledger of a directory for appending records. `header` is the header that the file already has. A record with
+ * a time before `earliest` (ISO 8601) gets the time `earliest`, because a ledger whose times went back would be forgotten
+ * too early.
  */
 export async function openLedger(
   files: FileSystem,

@@ -35,7 +35,7 @@ export const profiles: Command<{ check?: boolean }> = {
     for (const profile of globals.profile === undefined ? profileNames : [globals.profile]) {
       rows.push(await profileRow(context, { profile, isDefault: profile === usual, checkKey }));
     }
-    // List the key in PETS_API_KEY too, because every command without --profile uses it.
+    // List the key in PETS_API_KEY too, because commands without --profile send it.
     if (context.env['PETS_API_KEY'] && globals.profile === undefined) {
       const connection = connectionFor(context);
       const { baseUrl, key } = connection;

@@ -5,7 +5,7 @@ export type ColumnSize = {
   head: number;
   /** A flexible column shrinks before the other columns. */
   flexible: boolean;
-  /** The column does not become narrower than this. Instead, the last columns of the table are dropped. */
+  /** Cells are not cut to less than this. Instead, the last columns of the table are dropped. */
   minWidth: number;
 };
 

@@ -40,10 +40,10 @@ export function formatIso(instant: number): string | undefined {
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }
 
-/** A rate limit that ends later than this is a mistake of the service. */
+/** A rate limit that ends more than this many milliseconds from now is a mistake of the service. */
 const MAX_DEADLINE = 1_000 * DAY;
 
-/** Formats a deadline, for example as `until 14:03:00 UTC (in 42 s)`. Undefined if it is too late to be true. */
+/** Formats a deadline, for example as `until 14:03:00 UTC (in 42 s)`. Undefined after `MAX_DEADLINE`. */
 export function formatDeadline(instant: number, now: number): string | undefined {
   const left = instant - now;
   if (left > MAX_DEADLINE) return undefined;

@@ -21,8 +21,8 @@ export function enableCompileCache(context: HomeContext): void {
  * The compile-cache directory for this version of the program. Creating the directory deletes those of other
  * versions.
  *
- * @returns undefined if other users could write to the directory, because Node executes cached code, or if no command
- *   has created the state directory yet
+ * @returns undefined if other users could write to the directory, because Node executes cached code; also if the directory
+ *   cannot be created, or no command has created the state directory yet
  */
 export function compileCacheDirectory(context: HomeContext): string | undefined {
   const state = stateDirectory(context);

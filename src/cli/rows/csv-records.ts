@@ -7,7 +7,7 @@ export type CsvRecord = { line: number; cells: string[]; delimiter: string };
 /** Matches the line with which Excel declares the delimiter, such as `sep=;`. */
 const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
 
-/** Matches blank lines and leading spaces. A leading tab may follow an empty column name, so the tab is kept. */
+/** Matches blank lines and leading spaces, but not a leading tab, because the column name before the tab may be empty. */
 const BLANK = /^(?:\s*[\r\n])?[^\S\t]*/;
 
 /** Spreadsheets write semicolons in locales with a decimal comma. */

@@ -1,4 +1,5 @@
 import type { AccessLogEntry } from '../../server/app.ts';
+import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import type { CommandContext } from '../program/command.ts';
 
@@ -18,7 +19,8 @@ export function createAccessLog({ console, stderr }: CommandContext): (entry: Ac
       dropped++;
       return;
     }
-    if (dropped > 0) console.notice(`${dropped} requests missing from the log: output was blocked`);
+    if (dropped > 0)
+      console.notice(`${formatCount(dropped, 'request')} not logged, because nothing read the output`);
     dropped = 0;
     const request = {
       time: new Date(time).toISOString(),
