@@ -106,6 +106,7 @@ const otherErrors: Row[] = [
     5,
     undefined,
     'is rate-limited: ',
+    'try again later',
   ],
 ];
 
