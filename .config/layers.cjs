@@ -50,7 +50,7 @@ module.exports = {
     {
       name: 'resolvable',
       severity: 'error',
-      // Only `npm run bench` installs the packages that the first file imports. Dredd provides the module `hooks` to the second.
+      // `npm run bench` installs what the first file imports. Dredd provides the module `hooks` that the second imports.
       from: { pathNot: '^(bench/peers/hono[.]mjs|test/fixtures/dredd-hooks[.]cjs)$' },
       to: { couldNotResolve: true },
     },

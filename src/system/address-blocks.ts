@@ -31,5 +31,5 @@ function parseBlock(text: string) {
   return bits > maxBits ? undefined : { network, bits, family };
 }
 
-/** The version of a text that is an IP address. */
+/** The IP version of an address, whose text must be valid. */
 export const ipVersionOf = (address: string): IPVersion => (address.includes(':') ? 'ipv6' : 'ipv4');

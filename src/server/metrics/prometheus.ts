@@ -18,7 +18,7 @@ const SYNC_BUCKETS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 ];
 
-/** The labels of a value of a metric, and the value. */
+/** A value of a metric, and its labels. */
 type LabelledValue = [labels: Record<string, string | number>, value: number];
 
 /** Writes counts in the text format of Prometheus (docs/service.md 12). */

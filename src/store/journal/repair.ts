@@ -59,7 +59,7 @@ export async function lastSavedId(
   return lastId;
 }
 
-/** The largest of `lastId` and the ids in the bytes. */
+/** Returns the largest of `lastId` and the ids of animals in the bytes. */
 async function findLastId(
   parts: AsyncIterable<Buffer>,
   lastId: bigint | undefined,
