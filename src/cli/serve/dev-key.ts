@@ -4,11 +4,12 @@ import type { Service } from '../../server/service.ts';
 import { createKey, generateKey, hashKey, keyNames, readKey } from '../../store/keys/keys.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
 import { realFileSystem } from '../../system/file-system.ts';
-import { readTextFile, replaceFile } from '../../system/files.ts';
+import { replaceFile } from '../../system/files.ts';
 import type { Context } from '../context.ts';
 import { fileError } from '../errors/errors.ts';
 import { readProfile } from '../profiles/files.ts';
 import { CONFIG_HINT, configDirectory } from '../profiles/paths.ts';
+import { readKeyFile } from './fixed-key.ts';
 
 const DEV = 'dev';
 
@@ -35,7 +36,7 @@ export async function ensureDevKey(
   { plan, profile }: { plan: PlanName; profile: boolean },
 ): Promise<DevKey | undefined> {
   const path = join(configDirectory(context), 'stores', `${store.id}.key`);
-  const saved = await readSavedKey(path);
+  const saved = (await readKeyFile(path))?.trim();
   // The key in the profile comes first, because the user may have saved it there with `pets keys add --save`.
   for (const key of [profile ? readProfile(context, 'local')?.key : undefined, saved]) {
     const known = key && (await keys.find(hashKey(key), context.clock.now()));
@@ -52,13 +53,6 @@ export async function ensureDevKey(
   await saveKey(context, path, key);
   await createKey(directory, { name: DEV, plan, key }, context.clock);
   return { plan, key };
-}
-
-async function readSavedKey(path: string): Promise<string | undefined> {
-  const text = await readTextFile(realFileSystem, path).catch((error) => {
-    throw fileError('read', path, error);
-  });
-  return text?.trim();
 }
 
 async function saveKey(context: Context, path: string, key: string): Promise<void> {

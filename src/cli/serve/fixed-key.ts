@@ -23,6 +23,7 @@ export async function readFixedKey(
 ): Promise<FixedKey | undefined> {
   const source = keyFile ?? VARIABLE;
   const text = keyFile === undefined ? env[VARIABLE] : await readKeyFile(keyFile);
+  if (keyFile !== undefined && text === undefined) throw usageError(`the key file ${keyFile} does not exist`);
   if (text === undefined) return undefined;
   // Files and secrets of CI systems often end with a line break.
   const key = text.trim();
@@ -35,10 +36,8 @@ export async function readFixedKey(
   return { key, source };
 }
 
-async function readKeyFile(path: string): Promise<string> {
-  const text = await readTextFile(realFileSystem, path, MAX_BYTES).catch((error) => {
+/** Reads a file that contains an API key. Undefined if the file does not exist. @throws CliError */
+export const readKeyFile = (path: string): Promise<string | undefined> =>
+  readTextFile(realFileSystem, path, MAX_BYTES).catch((error) => {
     throw fileError('read', path, error);
   });
-  if (text === undefined) throw usageError(`the key file ${path} does not exist`);
-  return text;
-}
