@@ -59,6 +59,10 @@ await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licences(modules
 function bundle(options: BuildOptions) {
   return build({
     ...options,
+    // For example, a package that is not installed is only a warning.
+    onLog(_level, { message }) {
+      throw new Error(message);
+    },
     platform: 'node',
     transform: { target: 'node20.19' },
     output: {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { clientAddress } from '../../src/server/request/client-address.ts';
+import { clientAddress, networkOf } from '../../src/server/request/client-address.ts';
 import { createAddressMatcher } from '../../src/system/address-blocks.ts';
 import { start } from '../helpers/service.ts';
 
@@ -53,9 +53,27 @@ describe('requests without a valid key', () => {
     expect(await remaining(call, '203.0.113.1, 198.51.100.7')).toBe(58);
   });
 
+  test('are counted per /64 block of IPv6 addresses', async () => {
+    const { call } = await start({ isTrustedProxy });
+    expect(await remaining(call, '2001:db8:1:2::7')).toBe(59);
+    expect(await remaining(call, '2001:db8:1:2:3::8')).toBe(58);
+    expect(await remaining(call, '2001:db8:1:3::7')).toBe(59);
+  });
+
   test('are counted per peer if it is not trusted, whatever they claim', async () => {
     const { call } = await start({ isTrustedProxy: createAddressMatcher(['10.0.0.0/8']) });
     expect(await remaining(call, '198.51.100.7')).toBe(59);
     expect(await remaining(call, '198.51.100.8')).toBe(58);
   });
+});
+
+test.each([
+  ['10.0.0.1', '10.0.0.1'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8:1:2::7', '2001:db8:1:2::/64'],
+  ['2001:db8::7', '2001:db8:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['unknown', 'unknown'],
+])('the network of %s is %s', (address, network) => {
+  expect(networkOf(address)).toBe(network);
 });

@@ -1,5 +1,6 @@
 import type { StoreReport } from '../../store/store.ts';
 import { CliError } from '../errors/errors.ts';
+import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { dataDirectory } from '../profiles/paths.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 
@@ -66,7 +67,6 @@ async function printReport(
     await console.writeJson({ directory, ...report, lastId });
     return;
   }
-  const { sanitizeForTerminal } = await import('../output/sanitize.ts');
   const rows: [string, unknown][] = [
     ['animals', report.animals],
     ['last id', lastId ?? '-'],

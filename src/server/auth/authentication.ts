@@ -6,6 +6,7 @@ import type { Quota } from '../../contract/plans.ts';
 import { hashKey } from '../../store/keys/keys.ts';
 import { invalidRequest, tooManyRequests, unauthorized } from '../http-errors.ts';
 import type { RateLimiter, RateLimitWindow } from '../rate-limit/limiter.ts';
+import { networkOf } from '../request/client-address.ts';
 import type { RequestContext } from '../request/context.ts';
 import { countHeader } from '../request/http-checks.ts';
 
@@ -63,7 +64,7 @@ export function createAuthentication(options: AuthenticationOptions) {
 
   /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 if `limitFailedKeys` */
   async function countAnonymous(context: RequestContext): Promise<void> {
-    const decision = await anonymousLimiter.consume(context.client, ANONYMOUS_QUOTA);
+    const decision = await anonymousLimiter.consume(networkOf(context.client), ANONYMOUS_QUOTA);
     context.window = decision.window;
     if (limitFailedKeys && decision.retryAt !== undefined) throw tooManyRequests(decision, clock.now());
   }
@@ -100,7 +101,7 @@ export function createAuthentication(options: AuthenticationOptions) {
     /** The rate-limit window of a client's address, for responses to anonymous callers. */
     async anonymousWindow(client: string): Promise<RateLimitWindow> {
       try {
-        return (await anonymousLimiter.peek(client, ANONYMOUS_QUOTA)).window;
+        return (await anonymousLimiter.peek(networkOf(client), ANONYMOUS_QUOTA)).window;
       } catch (error) {
         // The response is sent even if the limiter fails.
         onError(error);

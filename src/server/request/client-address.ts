@@ -34,3 +34,17 @@ const canonical = (address: string): string =>
 
 /** On an IPv6 socket, an IPv4 address such as 10.0.0.1 is written ::ffff:10.0.0.1. */
 const withoutMapping = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
+
+const IPV6_GROUPS = 8;
+const NETWORK_GROUPS = 4;
+
+/**
+ * The network whose clients share the limit for requests without a valid key: an IPv4 address, or the /64 block of an IPv6
+ * address, because a single client usually has all addresses of such a block.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [head = [], tail = []] = address.split('::').map((part) => part.split(':').filter(Boolean));
+  const zeros = Array(Math.max(0, IPV6_GROUPS - head.length - tail.length)).fill('0');
+  return `${[...head, ...zeros, ...tail].slice(0, NETWORK_GROUPS).join(':')}::/64`;
+}
