@@ -60,8 +60,16 @@ const OPTIONS: Readonly<Record<string, string>> = {
 export function suggestForOption(command: string, option: string): string | undefined {
   if (/^--(?:api-?)?(?:key|token)$/.test(option)) return KEY_IN_ARGUMENTS;
   const value = option.startsWith('--') ? suggestForValue(command, option.slice(2)) : undefined;
-  return value ?? OPTIONS[`${command} ${option}`] ?? OPTIONS[option];
+  const known = value ?? OPTIONS[`${command} ${option}`] ?? OPTIONS[option];
+  if (known === undefined && command === 'add' && /^-\w/.test(option)) return NAME_WITH_HYPHEN;
+  return known;
 }
+
+const NAME_WITH_HYPHEN =
+  'see: pets help add. Put a name that starts with a hyphen after --: pets add --category 3 -- -x';
+
+const OPTIONS_FIRST =
+  'put options before --, and quotes around a name with spaces: pets add --category 3 -- "-x y"';
 
 /** A hint for a status or the name of a profile that was given without its option. */
 function suggestForValue(command: string, word: string): string | undefined {
@@ -86,14 +94,19 @@ export function suggestForExtraArguments(
   return suggestForValue(command, first) ?? KEY_IN_ARGUMENTS;
 }
 
+const QUOTE_NAME = 'put straight quotes around a name with spaces';
+
 function suggestForNames(words: readonly string[], options: readonly string[]): string {
+  // Without a word before the first hyphen, the command line has `--`, because the hyphen would be an unknown option.
+  if (words.length === 0) return OPTIONS_FIRST;
+  if (words.length === 1) return `${QUOTE_NAME}: pets add "Lady Bella" --category 3`;
   const [name = '', category = ''] = words;
-  const hasCategory = options.includes('--category');
+  const hasCategory = options.some((option) => /^--category(=|$)/.test(option));
   const number = words.at(-1) ?? '';
   const isPair = words.length === 2 || (words.length === 3 && category.toLowerCase() === 'category');
   if (isPair && !hasCategory && /^\d+$/.test(number))
     return `did you mean pets add ${/\s/.test(name) ? `"${name}"` : name} --category ${number}?`;
   const whole = words.join(' ').replace(/[“”„«»"]/g, '');
   const rest = hasCategory ? options.join(' ') : '--category <id>';
-  return `put straight quotes around a name with spaces: pets add "${whole}" ${rest}`;
+  return `${QUOTE_NAME}: pets add "${whole}" ${rest}`;
 }
