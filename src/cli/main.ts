@@ -3,7 +3,7 @@ import { commands } from './commands/index.ts';
 import type { Context } from './context.ts';
 import { exitCodes } from './errors/codes.ts';
 import { describeError } from './errors/describe-error.ts';
-import { CallError } from './errors/errors.ts';
+import { CallError, usageError } from './errors/errors.ts';
 import { colourModes } from './output/colour.ts';
 import { type Console, createConsole, isClosedPipe } from './output/console.ts';
 import { printError, printStack } from './output/reporting.ts';
@@ -52,6 +52,7 @@ export function preParseFlags(argv: readonly string[]): Pick<GlobalOptions, 'jso
  * @throws CliError for wrong usage, and every error of the command
  */
 async function runProgram(context: Context, helpConsole: Console): Promise<number> {
+  checkEncoding(context.argv);
   let exitCode: number = exitCodes.ok;
   let help = '';
   const addHelp = (text: string) => {
@@ -110,6 +111,16 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
   }
   if (help !== '') await helpConsole.write(help);
   return exitCode;
+}
+
+/** Node replaces bytes that are not UTF-8, so an argument would mean another name or file. @throws CliError */
+function checkEncoding(argv: readonly string[]): void {
+  const invalid = argv.find((word) => word.includes('\ufffd'));
+  if (invalid === undefined) return;
+  throw usageError(
+    `the argument ${invalid} is not UTF-8 text`,
+    'set the encoding of the terminal or script to UTF-8; rename a file whose name is not UTF-8',
+  );
 }
 
 /** The values of the global options. PETS_MAX_WAIT replaces the default of --max-wait, and PETS_STRICT=1 sets --strict. */

@@ -72,9 +72,16 @@ test.each([
   expect(preParseFlags(argv)).toMatchObject(expected);
 });
 
-test('a name that is not UTF-8 is refused, because Node cannot pass it on unchanged', async () => {
-  const machine = await freshMachine();
-  const { code, stdout, stderr } = await machine.shell(`pets add "$(printf 'Zo\\353')" --category 3`);
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toContain('error: the name is not UTF-8 text');
-});
+test.each([
+  [`pets add "$(printf 'Zo\\353')" --category 3`, 'Zo\ufffd'],
+  [`pets add --from "$(printf 'g\\374.csv')"`, 'g\ufffd.csv'],
+  [`pets serve --ephemeral -- echo "$(printf 'g\\374')"`, 'g\ufffd'],
+])(
+  'an argument that is not UTF-8 is refused, because Node cannot pass it on unchanged: %s',
+  async (line, shown) => {
+    const machine = await freshMachine();
+    const { code, stdout, stderr } = await machine.shell(line);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`error: the argument ${shown} is not UTF-8 text`);
+  },
+);

@@ -113,9 +113,6 @@ function checkOne({
   if (name === undefined) throw usageError('missing name of the animal', EXAMPLE);
   // An empty name usually comes from an unset variable in a script. An animal cannot be removed again.
   if (EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
-  // Node replaces bytes of an argument that are not UTF-8, so the animal would get another name.
-  if (name.includes('\ufffd'))
-    throw usageError('the name is not UTF-8 text', 'set the encoding of the terminal or script to UTF-8');
   if (category === undefined) {
     const fromFile = `to add all animals from a file: pets add --from ${name}`;
     throw usageError('missing --category', FILE_NAME.test(name) ? fromFile : EXAMPLE);
