@@ -96,7 +96,7 @@ export type OperationName = keyof Operations;
 type Part<Op, Name extends string> =
   Op extends Record<Name, z.ZodMiniType> ? Record<Name, z.output<Op[Name]>> : unknown;
 
-/** The parsed input of an operation: those of `params`, `query` and `body` that the operation has. */
+/** The parsed input of an operation. It has `params`, `query` and `body` if the operation declares them. */
 export type OperationInput<Name extends OperationName> = Part<Operations[Name], 'params'> &
   Part<Operations[Name], 'query'> &
   Part<Operations[Name], 'body'>;

@@ -8,9 +8,9 @@ import { Instant, Sha256 } from '../../store/stored-json.ts';
  * Bulk add keeps a ledger for each service and file. A ledger is a file of JSON lines (records) with everything that is
  * known about the rows that were sent. Which rows a run sends is decided in `plan.ts`.
  *
- * Entries. A row is identified by its content and not by its line number: by the hash of its animal, and by a number
- * `n` that counts equal animals from 1. The last record of a row is its entry. A row without an entry was never sent.
- * The kinds of records are:
+ * Entries. A row is identified by the hash of its animal, and by a number `n` that counts equal animals from 1. Its line
+ * number may change. The last record of a row is its entry. A row without an entry was never sent. The kinds of records
+ * are:
  *
  *   intent    written and synced before a request is sent. If this is the last record, the row may have been added. The
  *             row is sent again only with the same idempotency key (see `whyNotRepeatable` in plan.ts). Several rows can
@@ -139,7 +139,7 @@ export function applyRecord(ledger: Ledger, record: LedgerRecord): void {
   if (record.kind !== 'finished') ledger.entries.set(`${record.hash}:${record.n}`, record);
 }
 
-/** The latest time in a ledger (ISO 8601). It is later than the present time if the clock was set back. */
+/** The latest time in a ledger (ISO 8601). If the clock was set back, this time may be in the future. */
 export function latestTime({ header, entries, finishedAt }: Ledger): string {
   let latest = header.startedAt;
   for (const at of [finishedAt, ...[...entries.values()].map((entry) => entry.at)])

@@ -15,7 +15,7 @@ import { completeLines } from './ledger-file.ts';
  *   <job>/progress.ndjson   a header, then the events of the rows. An event identifies its row by number.
  *   <job>/rows.ndjson       the rows of the content, one per line
  *   paths/<id>              {path, jobs}: the ids of the jobs of a path, the latest last. If `path` is `job <id>`, the
- *                           list has the jobs that are linked with that job: each may have sent rows of the others.
+ *                           list has the jobs that are linked with that job. Linked jobs may have sent the same rows.
  */
 
 type PathIndex = { path: string; jobs: string[] };

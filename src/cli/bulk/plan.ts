@@ -3,8 +3,8 @@ import type { PetRow } from '../rows/read-pet-file.ts';
 import { animalHash, type EntryOf, type LedgerEntry, type RowId } from './ledger.ts';
 
 /**
- * What a run does with a row. It sends rows that are `new` or `failed`, repeats `ambiguous` rows with the same
- * idempotency key, and does not send rows that are `added` or `unknown`.
+ * The status of a row decides what a run does with the row. A run sends rows that are `new` or `failed`, repeats
+ * `ambiguous` rows with the same idempotency key, and does not send rows that are `added` or `unknown`.
  */
 export type RowStatus = 'new' | 'added' | 'failed' | 'ambiguous' | 'unknown';
 

@@ -110,8 +110,8 @@ function messageOf({ entry }: PlannedRow): string {
 }
 
 /**
- * Reports animals that still exist although their rows are no longer in the file: all of them with `--json`, otherwise
- * the first ones.
+ * Reports animals that still exist although their rows are no longer in the file. With `--json`, reports all of them,
+ * otherwise at most `GONE_SHOWN`.
  */
 export function reportGone(console: Console, name: string, gone: readonly LedgerEntry[]): void {
   const rows = gone

@@ -11,7 +11,7 @@ export type SendOptions = Pick<RowContext, 'client' | 'apiKey' | 'clock'> & {
   onResult(quota?: RateLimit): void;
   /** The highest id of all animals, if this run has listed them. */
   highestId?: HighestId | undefined;
-  /** Does not stop the run if its first rows are all rejected with the same error. */
+  /** Whether the run continues even if its first rows are all rejected with the same error. */
   keepGoing: boolean;
 };
 

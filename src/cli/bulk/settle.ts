@@ -147,7 +147,7 @@ const isEqual = (row: NewPet, { name, categoryId, status }: ReceivedPet): boolea
   categoryId === row.categoryId &&
   (status ?? 'available') === (row.status ?? 'available');
 
-/** Whether an animal may be that of a row. */
+/** Whether an animal may be the one that was added for a row. */
 export const isSimilar = (row: NewPet, { name, categoryId }: ReceivedPet): boolean =>
   nameKey({ name }) === nameKey(row) && (typeof categoryId !== 'bigint' || categoryId === row.categoryId);
 

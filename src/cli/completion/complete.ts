@@ -128,7 +128,7 @@ const matching = (words: readonly Word[], current: string): Candidates => ({
 
 /**
  * Formats candidates for the scripts. Each line has a word, and after a tab the description of the word, if there is
- * one. The last line is a colon and what the shell completes itself, or `nothing`.
+ * one. The last line is a colon and the kind of words that the shell completes itself, or `:nothing`.
  */
 export function formatCandidates({ words, shell }: Candidates): string {
   const lines = words.map(({ value, description }) => (description ? `${value}\t${description}` : value));

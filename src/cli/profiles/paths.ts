@@ -36,8 +36,8 @@ export const stateDirectory = (context: HomeContext): string =>
   context.env['PETS_STATE_DIR'] || directory(context, 'state');
 
 /**
- * The state directory, and the directories to use if it is not writable, in this order. The compile cache is only ever
- * in the first. PETS_STATE_DIR replaces all of them.
+ * The state directory, and the directories to use if it is not writable, in this order. The compile cache is stored only
+ * in the first of them. PETS_STATE_DIR replaces all of them.
  */
 export function stateDirectories(
   context: HomeContext & Pick<Context, 'temporaryDirectory'>,

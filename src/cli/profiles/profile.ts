@@ -42,7 +42,7 @@ export type Connection = {
   needsBaseUrl?: boolean;
 };
 
-/** The command that lists all animals of the same service, even if another profile is the default by then. */
+/** The command that lists all animals of the same service, even if the default profile changes before the user runs it. */
 export function listAllCommand(
   { profile, baseUrl, keySource, needsBaseUrl }: Connection,
   platform: NodeJS.Platform,

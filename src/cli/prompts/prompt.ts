@@ -35,7 +35,7 @@ const PASTE_PAUSE = 50;
 /** The maximum number of pauses to wait for the end of a paste. */
 const MAX_DISCARDS = 10;
 
-/** Drops the rest of a paste. Otherwise the shell would read it, and run its lines as commands. */
+/** Drops the rest of a paste. Otherwise the shell would read the rest, and run its lines as commands. */
 async function discardPaste({ stdin, sleep }: Context): Promise<void> {
   let hasMore = true;
   const drop = () => {
