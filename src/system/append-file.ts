@@ -29,8 +29,8 @@ export class AppendFile {
   #isTemporary: (error: unknown) => boolean;
 
   /**
-   * `end` is the current file size in bytes. Without `recovers`, the first failed append is final: every later call throws
-   * its error.
+   * `end` is the current file size in bytes. Without `recovers`, nothing is appended after the first failed append: every
+   * later call throws the error of that append.
    */
   constructor(file: OpenFile, end: number, { recovers = false } = {}) {
     this.#file = file;
