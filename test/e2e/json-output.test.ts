@@ -174,7 +174,7 @@ async function withWaits({ run }: Samples): Promise<void> {
   ]);
 }
 
-/** Collects the progress of a bulk run that takes minutes, because its clock jumps. */
+/** Collects the progress of a bulk run. Its clock advances by a minute with each reading, so that it reports progress. */
 async function withProgress({ run }: Samples): Promise<void> {
   const machine = await shopWith((request, response) => {
     if (request.method === 'GET') reply(response, 200, [], HONOURED);

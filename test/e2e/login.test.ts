@@ -16,7 +16,7 @@ const ENTER = '\r';
 const KEY_PROMPT = 'API key for profile prod';
 const URL_PROMPT = 'Base URL';
 
-/** Starts `pets login` at a terminal and waits for its first prompt, which is for the base URL if there is none. */
+/** Starts `pets login` at a terminal and waits for the first prompt: for the key, or without `baseUrl` for the base URL. */
 async function startLogin(baseUrl?: string) {
   const machine = await freshMachine();
   const terminal = onTerminal(machine, ['login', ...(baseUrl ? ['--base-url', baseUrl] : [])]);

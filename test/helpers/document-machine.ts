@@ -21,7 +21,7 @@ export type ReaderMachine = {
   normalize(text: string): string;
 };
 
-/** Creates a machine for the commands in `text`. Sets PETS_API_KEY and PETS_BASE_URL if `text` only reads them. */
+/** Creates a machine for the commands in `text`. Sets PETS_API_KEY and PETS_BASE_URL if `text` reads one and sets neither. */
 export async function readerMachine(directives: readonly string[], text: string): Promise<ReaderMachine> {
   const machine = await freshMachine();
   const { url, key } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);

@@ -62,7 +62,7 @@ async function runScript(block: Block, machine: ReaderMachine): Promise<string[]
   return [`${locationOf(block, line)}: the ${language} block ended with ${end}\n${output}`];
 }
 
-/** How many lines of a script sh had read when it stopped. With `-v`, sh prints each line before it runs. */
+/** How many lines of a script `sh -v` had read when it stopped. With `-v`, sh prints each line before running the line. */
 function linesRead(script: string, output: string): number {
   const lines = script.split('\n');
   let count = 0;

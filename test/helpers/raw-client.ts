@@ -61,7 +61,7 @@ export async function sendToService(bytes: string | Buffer, options: ServiceOpti
 export function parseResponses(bytes: Buffer): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let rest = bytes; rest.length > 0; ) {
-    // If no JSON follows the headers, the response is to HEAD, and has no body despite its Content-Length.
+    // A response that no JSON follows is a response to HEAD, which has no body despite its Content-Length.
     const taken = takeResponse(rest, (next) => !/^[{[]/.test(next.toString('latin1', 0, 1)));
     if (!taken) throw new Error(`incomplete response: ${rest.toString('latin1', 0, 1_000)}`);
     responses.push(taken.response);

@@ -107,7 +107,7 @@ function possibleStatuses(parts: Parts): number[] {
   return operation === 'getPet' ? [success.status, 404, 410] : [success.status];
 }
 
-/** The status of the error in the Host header. An absolute target overrides its name, and HTTP/1.0 does not require it. */
+/** The status of the error in the Host header. An absolute target replaces the name, and HTTP/1.0 needs no such header. */
 function hostRefused({ place, host, version }: Parts): number | undefined {
   if (place.text.startsWith('http') && host.refused === 421) return undefined;
   if (version === '1.0' && host.text === '') return undefined;
