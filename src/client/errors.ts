@@ -13,7 +13,7 @@ export class ApiFailure extends ClientError {
   readonly code: string | undefined;
   /** Why the request failed, in the words of the service; undefined if the body is empty or a web page. */
   readonly reason: string | undefined;
-  /** The reason, or else the start of the text of a web page. */
+  /** `reason`, or else the start of the text of a web page. */
   readonly text: string | undefined;
 
   constructor(

@@ -30,7 +30,7 @@ export function createServiceState(
   const caller = sha256(`${origin}\n${key}`);
   const coolDown = createCoolDown(flags, `cool-down-${caller}`, clock);
   const probes = createCoolDown(flags, `probes-${caller}`, clock);
-  /** The day on which this process last recorded the support, to avoid reading the directory after each page of a list. */
+  /** The day on which this process last recorded support for Idempotency-Key, so that it does so once a day. */
   let recordedOn: string | undefined;
   return {
     coolDown,

@@ -50,7 +50,7 @@ export function createProgressBar(
   }
 
   return {
-    /** Counts one more row as done. `latest` is the rate limit in the last response, if it had one. */
+    /** Counts one more row as done. `latest` is the latest rate limit that the service has reported, if any. */
     advance(latest?: RateLimit): void {
       done++;
       if (latest) {

@@ -42,7 +42,7 @@ export async function sendRows(
   const context: RowContext = { ...options, file, highestId, onRefused: () => (wasRefused = true) };
   const inFlight = new Set<Promise<void>>();
   const failures: { index: number; error: unknown }[] = [];
-  /** The results by the index of the row. The first `done` rows have one, and some of the rows after them. */
+  /** The results, by the index of the row. The first `done` rows have a result. Some later rows may have one too. */
   const results: RowResult[] = [];
   let done = 0;
   let stop: Stop | undefined;

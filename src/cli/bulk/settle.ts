@@ -151,5 +151,5 @@ const isEqual = (row: NewPet, { name, categoryId, status }: ReceivedPet): boolea
 export const isSimilar = (row: NewPet, { name, categoryId }: ReceivedPet): boolean =>
   nameKey({ name }) === nameKey(row) && (typeof categoryId !== 'bigint' || categoryId === row.categoryId);
 
-/** Names with equal keys differ only in ways in which a service may change how a name is written. */
+/** Two names with the same `nameKey` differ only in ways in which a service may change how a name is written. */
 export const nameKey = ({ name }: { name: string }): string => name.normalize().trim().toLowerCase();

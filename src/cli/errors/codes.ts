@@ -69,7 +69,7 @@ export type UserError = {
   exitCode: ExitCode;
   code: string;
   message: string;
-  /** The HTTP status, if the service responded. */
+  /** The HTTP status, if the service responded. Also 429 if the rate limit in an earlier response prevented the request. */
   status?: number | undefined;
   /** When the rate limit allows the next request, in ISO 8601. */
   until?: string | undefined;

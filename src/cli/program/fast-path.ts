@@ -10,7 +10,7 @@ export type Prerendered = {
 /** Joins arguments with a character that no argument can contain. */
 export const argvKey = (argv: readonly string[]): string => argv.map((argument) => `${argument}\0`).join('');
 
-/** The width of the pages in terminal columns. The program has to render pages for a narrower terminal. */
+/** The width of the pages in terminal columns. For a narrower terminal, the program is loaded to render the page. */
 const PAGE_COLUMNS = 80;
 
 /** Milliseconds before writing again to a full non-blocking pipe. */
