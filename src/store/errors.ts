@@ -60,7 +60,11 @@ export function toStoreError(error: unknown, action: string): StoreError {
   return new StoreError(`cannot ${action}: ${message}`, fileSystemHint(errnoOf(error)), options);
 }
 
-function fileSystemHint(errno: string | undefined): string {
+/** A next step after a system error. `alternative` says how to choose another directory. */
+export function fileSystemHint(
+  errno: string | undefined,
+  alternative = 'choose another directory with --data',
+): string {
   switch (errno) {
     case 'ENOSPC':
     case 'EDQUOT':
@@ -68,14 +72,14 @@ function fileSystemHint(errno: string | undefined): string {
     case 'EFBIG':
       return 'raise the limit of the file size (ulimit -f), then try again';
     case 'EROFS':
-      return 'make the file system writable, or choose another directory with --data';
+      return `make the file system writable, or ${alternative}`;
     case 'EACCES':
     case 'EPERM':
-      return 'make the directory writable for this user, or choose another with --data';
+      return `give this user access to the directory, or ${alternative}`;
     case 'ENOENT':
     case 'ENOTDIR':
     case 'EEXIST':
-      return 'choose another directory with --data';
+      return alternative;
     case 'EMFILE':
       return 'raise the limit of open files (ulimit -n), then start again';
     case 'ENFILE':

@@ -97,8 +97,9 @@ export interface StoreMaintenance {
   /**
    * Makes a consistent copy and verifies the copy.
    *
-   * @param target a directory that does not exist or is empty. After an error, it contains no copy
-   * @throws StoreError
+   * @param target a directory that does not exist or is empty. After an error, it is as before
+   * @param signal if aborted, the copy stops
+   * @throws StoreError, or the reason of `signal`
    */
-  copyTo(target: string): Promise<StoreReport>;
+  copyTo(target: string, signal?: AbortSignal): Promise<StoreReport>;
 }

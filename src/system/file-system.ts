@@ -75,6 +75,24 @@ export const realFileSystem: FileSystem = {
   },
 };
 
+/** Returns a file system whose reads and opens throw the reason of `signal` after it was aborted. */
+export function abortable(fileSystem: FileSystem, signal: AbortSignal | undefined): FileSystem {
+  return {
+    ...fileSystem,
+    async open(path, mode) {
+      signal?.throwIfAborted();
+      const file = await fileSystem.open(path, mode);
+      return {
+        ...file,
+        async read(...args) {
+          signal?.throwIfAborted();
+          return file.read(...args);
+        },
+      };
+    },
+  };
+}
+
 /** The errno name (such as `ENOSPC`) of a system error; undefined for any other error. */
 export function errnoOf(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
@@ -89,4 +107,4 @@ export const isUnwritable = (error: unknown): boolean =>
   ['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS'].includes(errnoOf(error) ?? '');
 
 /** Whether the error means that the file or directory does not exist. */
-export const isMissing = (error: unknown): boolean => errnoOf(error) === 'ENOENT';
+export const isMissing = (error: unknown): error is Error => errnoOf(error) === 'ENOENT';

@@ -121,7 +121,7 @@ describe('pets store copy', () => {
     await restored.end('SIGTERM');
   });
 
-  test('replaces an empty directory, and refuses any other', async () => {
+  test('copies to an empty directory, and refuses any other', async () => {
     const { machine, directory, service } = await machineWithStore();
     await service.end('SIGTERM');
     const copy = join(machine.home, 'copy');
@@ -129,7 +129,7 @@ describe('pets store copy', () => {
     expect((await machine.pets(['store', 'copy', directory, copy])).code).toBe(0);
     for (const target of [copy, directory, join(directory, 'journal.ndjson')]) {
       const { code, stderr } = await machine.pets(['store', 'copy', directory, target]);
-      expect([code, stderr]).toEqual([1, expect.stringMatching(/is not empty|ENOTDIR/)]);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/is not empty|is not a directory/)]);
     }
     expect((await check(machine, copy)).report).toMatchObject(REPORT);
   });
@@ -143,6 +143,18 @@ describe('pets store copy', () => {
     expect(await readdir(machine.home)).toEqual(names);
   });
 
+  test('leaves nothing behind if it is interrupted: exit code 130', async () => {
+    const { machine, directory, service } = await machineWithStore();
+    await service.end('SIGTERM');
+    const copy = join(machine.home, 'copy');
+    await mkdir(copy);
+    const program = machine.startProgram(['store', 'copy', directory, copy]);
+    await expect.poll(() => program.handlersLeft(), { interval: 0 }).toBe(1);
+    program.raise('SIGTERM');
+    expect([await program.ended, program.stdout()]).toEqual([130, '']);
+    expect([await readdir(copy), program.handlersLeft()]).toEqual([[], 0]);
+  });
+
   test('copies a damaged last line too, with a notice', async () => {
     const { machine, directory, service, journal } = await machineWithStore();
     await service.end('SIGTERM');
@@ -152,4 +164,34 @@ describe('pets store copy', () => {
     expect([code, stderr]).toEqual([0, expect.stringMatching(/last line .* torn write or a later change/)]);
     expect(await readFile(join(copy, 'journal.ndjson'))).toEqual(await readFile(journal));
   });
+});
+
+test.each([
+  ['store check', ['store', 'check', ''], '[directory]'],
+  ['store copy', ['store', 'copy', '', 'copy'], '<from>'],
+  ['store copy', ['store', 'copy', '.', ''], '<to>'],
+])('pets %s refuses an empty argument: %j', async (_, args, name) => {
+  const machine = await freshMachine();
+  const { code, stderr } = await machine.pets([...args, '--json']);
+  expect([code, JSON.parse(stderr).error]).toEqual([
+    2,
+    expect.objectContaining({
+      code: 'usage',
+      message: expect.stringContaining('must be the name of a directory'),
+    }),
+  ]);
+  expect(stderr).toContain(name.replace(/[^a-z]/g, ''));
+});
+
+test('hints of pets store name no option that it does not have', async () => {
+  const machine = await freshMachine();
+  await (await serve(machine, ['--data', join(machine.home, 'store')])).end('SIGTERM');
+  const file = await machine.file('file', '');
+  for (const args of [
+    ['store', 'check', file],
+    ['store', 'copy', join(machine.home, 'store'), join(file, 'copy')],
+  ]) {
+    const { code, stderr } = await machine.pets(args);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/ENOTDIR.*\n.*choose another directory\n/)]);
+  }
 });

@@ -1,16 +1,24 @@
+import { InterruptedError } from '../../client/errors.ts';
 import type { StoreReport } from '../../store/store.ts';
 import { CliError } from '../errors/errors.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { dataDirectory } from '../profiles/paths.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
+import { parseDirectory } from '../program/parsers.ts';
 
 const check: Command<{ directory?: string }> = {
   name: 'check',
   summary: 'verify a store and print its animals, last id and sequence number',
   examples: ['pets store check', 'pets store check ./backup --json'],
-  arguments: [{ name: '[directory]', description: 'directory of the store (default: that of pets serve)' }],
-  async run({ directory = '' }, context) {
-    const path = directory || dataDirectory(context);
+  arguments: [
+    {
+      name: '[directory]',
+      description: 'directory of the store (default: that of pets serve)',
+      parse: parseDirectory,
+    },
+  ],
+  async run({ directory }, context) {
+    const path = directory ?? dataDirectory(context);
     const report = await (await maintenance(path, context)).check();
     if (report.damagedBytes > 0) {
       const { animals, lastId, sequence } = report;
@@ -29,11 +37,20 @@ const copy: Command<{ from: string; to: string }> = {
   summary: 'make a consistent copy of a store, also while a server uses it',
   examples: ['pets store copy ./store ./backup'],
   arguments: [
-    { name: '<from>', description: 'directory of the store' },
-    { name: '<to>', description: 'directory for the copy; it must be empty, or not exist yet' },
+    { name: '<from>', description: 'directory of the store', parse: parseDirectory },
+    {
+      name: '<to>',
+      description: 'directory for the copy; it must be empty, or not exist yet',
+      parse: parseDirectory,
+    },
   ],
   async run({ from, to }, context) {
-    const report = await (await maintenance(from, context)).copyTo(to);
+    const interrupt = new AbortController();
+    const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
+      interrupt.abort(new InterruptedError()),
+    );
+    const copying = (await maintenance(from, context)).copyTo(to, interrupt.signal);
+    const report = await copying.finally(unsubscribe);
     await printReport(to, report, context);
     if (report.damagedBytes > 0) context.console.notice(`${describeDamage(to, report)}; ${NEXT_SERVE}`);
     return undefined;

@@ -17,6 +17,12 @@ export function parseWith<Schema extends z.ZodMiniType>(schema: Schema): (text: 
 export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
   parseWith(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
 
+/** An empty argument is usually an unset shell variable. It must not mean the current or the default directory. */
+export function parseDirectory(text: string): string {
+  if (text === '') throw new ArgumentError('must be the name of a directory');
+  return text;
+}
+
 /** Parses a signed 64-bit integer. The error mentions the range only if the text is an integer. */
 export function parseInt64Argument(text: string): bigint {
   if (!/^-?\d+$/.test(text)) throw new ArgumentError('must be a whole number');

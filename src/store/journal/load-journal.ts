@@ -5,7 +5,7 @@ import { fsyncAncestors } from '../../system/directories.ts';
 import type { FileSystem, OpenFile } from '../../system/file-system.ts';
 import { isTemporaryName, replaceFile, withFile } from '../../system/files.ts';
 import type { DirectoryLock } from '../../system/lock/directory-lock.ts';
-import { newerVersionError, type StoreFailedError } from '../errors.ts';
+import { newerVersionError, StoreError, type StoreFailedError } from '../errors.ts';
 import { type Contents, JournalReducer } from './journal-reducer.ts';
 import {
   damagedAt,
@@ -21,6 +21,15 @@ import { findRecord, type Replayed, replayJournal } from './replay-journal.ts';
 /** The name of the journal in the store's directory. */
 export const JOURNAL = 'journal.ndjson';
 
+/** The name of the journal in a copy of a store until the copy is complete. */
+export const JOURNAL_OF_COPY = 'journal.ndjson.incomplete';
+
+export const incompleteCopyError = (directory: string): StoreError =>
+  new StoreError(
+    `${directory} contains an incomplete copy of a store: another command is copying, or was stopped`,
+    'if no other command is copying, delete everything in that directory, then copy again',
+  );
+
 export type JournalSettings = {
   /** Created if it does not exist. */
   directory: string;
@@ -33,7 +42,10 @@ export type JournalSettings = {
   onFailure: (error: StoreFailedError) => void;
 };
 
-type ReadSettings = Pick<JournalSettings, 'files' | 'directory' | 'clock'>;
+export type ReadSettings = Pick<JournalSettings, 'files' | 'directory' | 'clock'> & {
+  /** The name of the journal's file, by default `JOURNAL`. */
+  journal?: string;
+};
 
 /** A journal that was read. */
 export type Journal = {
@@ -61,6 +73,7 @@ export async function lockAndRead(
       if (/^(journal|bans)[.]/.test(name) && isTemporaryName(name)) await files.unlink(join(directory, name));
     }
     if (!names.includes(JOURNAL)) {
+      if (names.includes(JOURNAL_OF_COPY)) throw incompleteCopyError(directory);
       const header = encodeJournalHeader(newHeader(clock.now()));
       await replaceFile(files, join(directory, JOURNAL), [header]);
     }
@@ -77,8 +90,13 @@ export async function lockAndRead(
  *
  * @throws StoreDamagedError, StoreVersionError
  */
-export async function readJournal({ files, directory, clock }: ReadSettings): Promise<Journal> {
-  const path = join(directory, JOURNAL);
+export async function readJournal({
+  files,
+  directory,
+  clock,
+  journal = JOURNAL,
+}: ReadSettings): Promise<Journal> {
+  const path = join(directory, journal);
   return withFile(await files.open(path, 'read'), async (opened) => {
     const { size } = await opened.stat();
     const file = limitSize(opened, size);
