@@ -123,6 +123,8 @@ describe('orders in a pipe', () => {
     ['a single object', '{"id":7}', '{"id":7}\n'],
     ['a mixed array', '[1,{"a":2}]', '[1,{"a":2}]\n'],
     ['null', 'null', 'null\n'],
+    ['control characters in rows', '[{"a":"\u202e\u009b"}]', '\\u202e\\x9b\n'],
+    ['control characters in a mixed array', '[{"a\u202e":"\u009b"},5]', '[{"a\\u202e":"\\u009b"},5]\n'],
   ])('%s: objects as tab-separated values, anything else as JSON', async (_, body, text) => {
     const { code, stdout, stderr } = await orders(body);
     expect([code, stdout, stderr]).toEqual([0, text, '']);

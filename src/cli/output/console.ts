@@ -98,8 +98,10 @@ export function createConsole(context: Context, { json, color }: { json: boolean
     errorColours,
     write,
     /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
-    writeJson: (value: unknown) =>
-      write(`${isTerminal ? sanitizeJson(stringifyJson(value, { indent: 2 })) : stringifyJson(value)}\n`),
+    writeJson(value: unknown) {
+      const text = stringifyJson(value, { indent: isTerminal ? 2 : undefined });
+      return write(`${isTerminal || !json ? sanitizeJson(text) : text}\n`);
+    },
     /** Waits until stderr can take more output. */
     async drain(): Promise<void> {
       if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));
