@@ -33,7 +33,7 @@ export type Attempt = {
 
 /**
  * The result of an attempt. `error` is a NetworkError, a TimeoutError, an InterruptedError, a DeferredError, or a
- * ContractError if the response is too large.
+ * ContractError if a successful response is too large.
  */
 export type AttemptOutcome = { response: HttpResponse } | { error: ClientError };
 
@@ -144,8 +144,11 @@ export function runAttempt(
       },
       onResponseData(_, chunk) {
         size += chunk.length;
-        if (size <= MAX_RESPONSE_BYTES) chunks.push(chunk);
-        else fail(new ContractError(response.status, `unexpected response: ${TOO_LARGE}`));
+        if (size <= MAX_RESPONSE_BYTES) return void chunks.push(chunk);
+        const error = new ContractError(response.status, `unexpected response: ${TOO_LARGE}`);
+        // The status of an error response shows enough without the body.
+        if (!attempt.isSuccess(response.status)) end({ response: { ...response, unreadable: TOO_LARGE } });
+        fail(error);
       },
       onResponseEnd() {
         Object.assign(response, decodeBody(Buffer.concat(chunks), response.headers));
