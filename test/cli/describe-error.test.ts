@@ -176,6 +176,14 @@ test.each([
   },
 );
 
+test.each([
+  ['https://api.example.com/v1', 'check the base URL https://api.example.com/v1'],
+  ['https://api.example.com', 'check the base URL https://api.example.com; it usually ends in /v1'],
+])('the hint for an unexpected response of %s: %s', (baseUrl, hint) => {
+  const error = new CallError(new ContractError(200, 'not JSON'), { ...connection, baseUrl });
+  expect(describeError(error, CONTEXT).hint).toBe(hint);
+});
+
 test.each<[string, number | undefined, number | undefined, string]>([
   ['a wait that is too long', NOW + 30_000, 80_000, 'try again after this time, or wait with --max-wait 84'],
   ['a wait of an hour', NOW + 3_600_000, 3_600_000, 'try again after this time'],

@@ -30,7 +30,7 @@ test.each<[string, Handler]>([
 
 describe('the key is not sent', () => {
   test.each<[string, number, Handler, string]>([
-    ['404', 7, (_, response) => replyError(response, 404), 'it usually ends in /v1'],
+    ['404', 7, (_, response) => replyError(response, 404), 'check the base URL http://127.0.0.1:'],
     [
       'a redirect to https',
       7,
@@ -41,7 +41,7 @@ describe('the key is not sent', () => {
       'a redirect to another host',
       7,
       (request, response) => reply(response, 301, '', { Location: `https://evil.example${request.url}` }),
-      'it usually ends in /v1',
+      'check the base URL http://127.0.0.1:',
     ],
     ['a closed connection', 6, (request) => request.socket.destroy(), 'if the service uses https'],
   ])('after %s', async (_name, exitCode, handler, hint) => {

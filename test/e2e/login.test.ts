@@ -133,7 +133,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     const server = await scriptedServer((_, response) => replyError(response, 404));
     const terminal = onTerminal(machine, ['login', '--base-url', server.url]);
     expect(await terminal.exitCode()).toBe(7);
-    expect(terminal.output()).toContain('it usually ends in /v1');
+    expect(terminal.output()).toContain('check the base URL ');
     expect(terminal.output()).not.toContain(KEY_PROMPT);
   });
 

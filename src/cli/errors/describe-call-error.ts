@@ -174,7 +174,7 @@ function keyHint({ keySource, profile }: Connection): string {
 }
 
 const baseUrlHint = ({ baseUrl }: Connection): string =>
-  `check the base URL ${baseUrl}; it usually ends in /v1`;
+  `check the base URL ${baseUrl}${baseUrl.endsWith('/v1') ? '' : '; it usually ends in /v1'}`;
 
 /** Names the host and port of the proxy, but never its user or password. */
 function describeProxyError(error: ProxyError, proxy: ProxySetting, server: string): UserError {
