@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { configDirectory, dataDirectory, stateDirectories } from '../../src/cli/profiles/paths.ts';
+import {
+  configDirectory,
+  configHint,
+  dataDirectory,
+  stateDirectories,
+} from '../../src/cli/profiles/paths.ts';
 
 test.each([
   ['linux', {}, '/home/ada/.config/pets', '/home/ada/.local/share/pets/store'],
@@ -48,3 +53,10 @@ test.each([
     expect(stateDirectories(context)).toEqual(paths.map((path, i) => ({ path, isTemporary: i > 0 })));
   },
 );
+
+test.each([
+  ['ENOSPC', 'free some disk space, or set PETS_CONFIG_DIR to a directory on another disk'],
+  ['EACCES', 'make the directory writable, or set PETS_CONFIG_DIR to another one'],
+])('the hint after %s while writing to the configuration directory: %s', (code, hint) => {
+  expect(configHint(Object.assign(new Error(code), { code }))).toBe(hint);
+});

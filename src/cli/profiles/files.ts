@@ -6,7 +6,7 @@ import { describeIssues } from '../../contract/issues.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
 import { isMissing, realFileSystem } from '../../system/file-system.ts';
 import { CliError, fileError } from '../errors/errors.ts';
-import { CONFIG_HINT, configDirectory, type HomeContext } from './paths.ts';
+import { configDirectory, configHint, type HomeContext } from './paths.ts';
 import { Profile, type ProfileName, Settings } from './profile.ts';
 
 const FILE_MODE = 0o600;
@@ -82,7 +82,7 @@ async function writeFile(context: HomeContext, name: string, value: Record<strin
     conf.store = value;
     chmodSync(conf.path, FILE_MODE);
   } catch (error) {
-    throw fileError('write', join(directory, `${name}.json`), error, CONFIG_HINT);
+    throw fileError('write', join(directory, `${name}.json`), error, configHint(error));
   }
 }
 

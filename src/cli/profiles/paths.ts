@@ -1,4 +1,5 @@
 import { isAbsolute, join } from 'node:path';
+import { errnoOf } from '../../system/file-system.ts';
 import type { StateDirectory } from '../../system/state-directory.ts';
 import type { Context } from '../context.ts';
 
@@ -25,8 +26,12 @@ const DEFAULTS: Record<'linux' | 'darwin', Record<Kind, string>> = {
 export const configDirectory = (context: HomeContext): string =>
   context.env['PETS_CONFIG_DIR'] || directory(context, 'config');
 
-/** The hint of the error if the configuration directory is not writable. */
-export const CONFIG_HINT = 'make the directory writable, or set PETS_CONFIG_DIR to another one';
+/** The hint after an error of writing to the configuration directory. */
+export function configHint(error: unknown): string {
+  return errnoOf(error) === 'ENOSPC'
+    ? 'free some disk space, or set PETS_CONFIG_DIR to a directory on another disk'
+    : 'make the directory writable, or set PETS_CONFIG_DIR to another one';
+}
 
 /** The directory of the local service's store, unless `--data` is given. */
 export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');

@@ -8,7 +8,7 @@ import { replaceFile } from '../../system/files.ts';
 import type { Context } from '../context.ts';
 import { fileError } from '../errors/errors.ts';
 import { readProfile } from '../profiles/files.ts';
-import { CONFIG_HINT, configDirectory } from '../profiles/paths.ts';
+import { configDirectory, configHint } from '../profiles/paths.ts';
 import { readKeyFile } from './fixed-key.ts';
 
 const DEV = 'dev';
@@ -61,6 +61,6 @@ async function saveKey(context: Context, path: string, key: string): Promise<voi
     await makePrivateDirectory(realFileSystem, dirname(path));
     await replaceFile(realFileSystem, path, [Buffer.from(`${key}\n`)]);
   } catch (error) {
-    throw fileError('write', path, error, CONFIG_HINT);
+    throw fileError('write', path, error, configHint(error));
   }
 }
