@@ -115,3 +115,11 @@ test('without any saved key, suggests commands', async () => {
   expect(stderr).toContain('pets login');
   expect(stderr).toContain('pets serve --seed');
 });
+
+test('a key in PETS_API_KEY without a base URL is listed, and the problem is reported', async () => {
+  const ran = await runInTerminal(['profiles', '--json'], { env: { PETS_API_KEY: 'pets_env_key' } });
+  expect(ran.code).toBe(0);
+  const environment = { profile: 'environment', baseUrl: null, key: '…_key', default: false };
+  expect(JSON.parse(ran.stdout).at(-1)).toEqual(environment);
+  expect(ran.stderr).toContain('no base URL for the key in PETS_API_KEY; set PETS_BASE_URL');
+});

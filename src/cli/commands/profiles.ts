@@ -4,6 +4,7 @@ import type { HttpHeaders } from '../../client/response.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { proxyFor } from '../connection/proxy.ts';
 import { writableStateDirectory } from '../connection/state.ts';
+import type { UserError } from '../errors/codes.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { CallError } from '../errors/errors.ts';
 import { type Check, type ProfileRow, showProfiles } from '../output/profiles.ts';
@@ -37,11 +38,7 @@ export const profiles: Command<{ check?: boolean }> = {
     }
     // List the key in PETS_API_KEY too, because commands without --profile send it.
     if (context.env['PETS_API_KEY'] && globals.profile === undefined) {
-      const connection = connectionFor(context);
-      const { baseUrl, key } = connection;
-      const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
-      // Plain http is allowed here, because `connectionFor` has already checked the protocol.
-      rows.push(checkKey ? { ...row, check: await checkKey(connection, true) } : row);
+      rows.push(await environmentRow(context, context.env['PETS_API_KEY'], checkKey));
     }
     if (console.json) await console.writeJson(rows);
     else await showProfiles(console, rows, { withCheck: check, now: context.clock.now() });
@@ -49,6 +46,38 @@ export const profiles: Command<{ check?: boolean }> = {
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
   },
 };
+
+/** Reports a missing base URL, or another problem of the settings, instead of throwing. */
+async function environmentRow(
+  context: CommandContext,
+  envKey: string,
+  checkKey: KeyCheck | undefined,
+): Promise<ProfileRow> {
+  let connection: Connection;
+  try {
+    connection = connectionFor(context);
+  } catch (error) {
+    const { code, message } = reportProblem(context, error);
+    const row: ProfileRow = {
+      profile: 'environment',
+      baseUrl: null,
+      key: maskKey(envKey.trim()),
+      default: false,
+    };
+    return checkKey ? { ...row, check: { ok: false, message, code } } : row;
+  }
+  const { baseUrl, key } = connection;
+  const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
+  // Plain http is allowed here, because `connectionFor` has already checked the protocol.
+  return checkKey ? { ...row, check: await checkKey(connection, true) } : row;
+}
+
+function reportProblem(context: CommandContext, error: unknown): UserError {
+  const problem = describeError(error, context);
+  const { message, hint } = problem;
+  context.console.notice(hint === undefined ? message : `${message}; ${hint}`);
+  return problem;
+}
 
 /** Reports a damaged profile instead of throwing, so that the other profiles are still listed. */
 async function profileRow(
@@ -59,13 +88,11 @@ async function profileRow(
     checkKey,
   }: { profile: ProfileName; isDefault: boolean; checkKey?: KeyCheck | undefined },
 ): Promise<ProfileRow> {
-  const { console } = context;
   let stored: Profile | undefined;
   try {
     stored = readProfile(context, profile);
   } catch (error) {
-    const { message, hint } = describeError(error, context);
-    console.notice(hint === undefined ? message : `${message}; ${hint}`);
+    reportProblem(context, error);
     return { profile, baseUrl: null, key: null, default: isDefault, damaged: true };
   }
   const { baseUrl = null, key, allowHttp } = stored ?? {};
