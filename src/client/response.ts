@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { header } from '../contract/headers.ts';
 import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
-import { parseJson, tryParseJson } from '../contract/json.ts';
+import { NestingError, parseJson, tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ErrorBody } from '../contract/schemas.ts';
 import { ApiFailure, type ClientError, ContractError, RateLimitError, RedirectError } from './errors.ts';
@@ -33,11 +33,15 @@ export function parseBody(
 ): ParsedBody {
   const { status, body, unreadable } = response;
   if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
+  if (body === '')
+    throw new ContractError(status, `unexpected response: HTTP status ${status} with an empty body`);
   let value: unknown;
   try {
     value = parseJson(body);
   } catch (cause) {
-    throw new ContractError(status, `unexpected response: not JSON${bodyNote(response, redact)}`, { cause });
+    const problem =
+      cause instanceof NestingError ? `JSON ${cause.message}` : `not JSON${bodyNote(response, redact)}`;
+    throw new ContractError(status, `unexpected response: ${problem}`, { cause });
   }
   const exact = z.safeParse(success.body, value);
   if (exact.success) return { value: exact.data };

@@ -6,15 +6,18 @@ const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
 /** The default limit of nesting levels. The levels are checked before parsing, because lossless-json is recursive. */
 const MAX_DEPTH = 500;
 
+/** The text may be JSON, but has too many nesting levels to be parsed. */
+export class NestingError extends SyntaxError {}
+
 /**
  * Parses JSON without losing digits: a safe integer becomes a `number` and a larger one a `bigint`. Minus zero and
  * numbers with a fraction or an exponent become a `LosslessNumber`, which keeps its text. If an object has duplicate
  * names, the last one wins, as with JSON.parse.
  *
- * @throws SyntaxError if the text is not JSON or is nested deeper than `maxDepth`
+ * @throws SyntaxError if the text is not JSON, or NestingError if it is nested deeper than `maxDepth`
  */
 export function parseJson(text: string, maxDepth = MAX_DEPTH): unknown {
-  if (isDeeperThan(text, maxDepth)) throw new SyntaxError(`nested deeper than ${maxDepth} levels`);
+  if (isDeeperThan(text, maxDepth)) throw new NestingError(`nested deeper than ${maxDepth} levels`);
   if (!INEXACT.test(text) || !INEXACT.test(withoutStrings(text))) return JSON.parse(text);
   return parse(text, undefined, { parseNumber, onDuplicateKey: ({ newValue }) => newValue });
 }

@@ -54,7 +54,8 @@ const contractErrors: [name: string, reply: Reply, ...contains: string[]][] = [
   ['null for a list', toList('null'), 'unexpected response'],
   ['an animal without an id', toList('[{"name":"Rex","categoryId":1}]'), '0.id is required'],
   ['201 for a list', [201, '[]'], 'HTTP status 201'],
-  ['10 MB of [', toList('['.repeat(10_000_000)), 'not JSON'],
+  ['10 MB of [', toList('['.repeat(10_000_000)), 'JSON nested deeper than 500 levels'],
+  ['an empty body', toList(''), 'HTTP status 200 with an empty body'],
   ['the key as a content type', [200, 'x', { 'Content-Type': CANARY }], 'not JSON'],
 ];
 
@@ -156,6 +157,7 @@ describe('a creation and a single animal', () => {
   test.each([
     ['202', [202, pet], 'HTTP status 202'],
     ['HTML', [201, '<html>'], 'not JSON'],
+    ['204', [204, ''], 'HTTP status 204 with an empty body'],
     ['no id', [201, '{"name":"Rex","categoryId":1}'], 'id is required'],
   ] as [string, Reply, string][])('add: %s', async (_name, sent, contains) => {
     const { machine } = await withReply(sent);
