@@ -76,10 +76,20 @@ export async function startService(options: ServiceOptions) {
     // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
     const isLoopback = isLoopbackAddress(address);
-    // A ban that cannot be saved ends at the latest when the service stops.
+    let isWarned = false;
     const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {
-      if (!store.isLocked) return;
-      await saveBans(directory, all).catch((error: Error) => onWarning(error.message));
+      // The store locks the directory as soon as the disk accepts writes.
+      if (!store.isLocked) await store.checkWritable().catch(() => {});
+      if (!store.isLocked) return false;
+      try {
+        await saveBans(directory, all);
+        isWarned = false;
+        return true;
+      } catch (error) {
+        if (!isWarned) onWarning((error as Error).message);
+        isWarned = true;
+        return false;
+      }
     });
     await bans.saved();
     const isLocal = isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });

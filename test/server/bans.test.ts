@@ -1,4 +1,4 @@
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createBanTracker } from '../../src/server/rate-limit/bans.ts';
@@ -195,6 +195,31 @@ describe('D9 a key that continues after a 429', () => {
     expect(warnings).toEqual([expect.stringContaining(join(directory, 'bans.json'))]);
   });
 
+  test.each([
+    ['at the next request after saving is possible again', true],
+    ['when the service stops', false],
+  ])('is saved %s, if it could not be saved', async (_, sendsRequest) => {
+    const { clock, call, codes, directory, warnings, restart } = await overLimit();
+    const path = join(directory, 'bans.json');
+    await mkdir(path);
+    await codes(1);
+    clock.advance(1_000);
+    expect((await codes(10)).at(-1)).toBe('key_banned');
+    if (sendsRequest) {
+      clock.advance(1_000);
+      expect((await call('/pets')).status).toBe(200);
+      await rmdir(path);
+      clock.advance(1_000);
+      expect((await call('/pets')).status).toBe(200);
+      await expect
+        .poll(() => readFile(path, 'utf8'))
+        .toContain(new Date(clock.now() + 298_000).toISOString());
+    } else await rmdir(path);
+    await restart();
+    expect(await codes(1)).toEqual(['key_banned']);
+    expect(warnings).toHaveLength(1);
+  });
+
   test('is saved with all other bans that have not expired, however slow saving is', async () => {
     const clock = manualClock();
     const saved: string[][] = [];
@@ -203,6 +228,7 @@ describe('D9 a key that continues after a 429', () => {
     const bans = createBanTracker({ after: 1, milliseconds: 1_000 }, clock, stored, async (all) => {
       if (saved.length === 0 && all.size === 1) await first.opened;
       saved.push([...all.keys()]);
+      return true;
     });
     for (const caller of ['a', 'b']) await bans.recordRefusal(caller, 60_000);
     clock.advance(1_000);

@@ -40,14 +40,14 @@ export type BanTracker = ReturnType<typeof createBanTracker>;
 
 /**
  * Bans callers that continue to send requests after a 429. `stored` maps callers that were banned in an earlier run to
- * the ends of their bans, in milliseconds since the epoch. `save` stores all bans when a ban begins or its end changes,
- * and must not reject.
+ * the ends of their bans, in milliseconds since the epoch. `save` stores all bans when a ban begins or its end changes.
+ * It must not reject, and returns whether the bans were stored. If not, it is called again at later requests.
  */
 export function createBanTracker(
   { after, milliseconds }: BanRule,
   clock: Clock,
   stored: ReadonlyMap<string, number> = new Map(),
-  save: (bans: ReadonlyMap<string, number>) => Promise<void> = async () => {},
+  save: (bans: ReadonlyMap<string, number>) => Promise<boolean> = async () => true,
 ) {
   // No ban lasts longer than `milliseconds` from now. A longer one was stored with another rule, or while the clock
   // was ahead.
@@ -58,6 +58,8 @@ export function createBanTracker(
   const refused = new Map<string, RefusedRequests>();
   let begun = 0;
   let lastSave = Promise.resolve();
+  let lastSaveAt = 0;
+  let isSaved = true;
   // Save the earlier ends. Otherwise, every restart would extend these bans again.
   if ([...banned].some(([caller, until]) => until !== stored.get(caller))) saveActive();
 
@@ -68,14 +70,18 @@ export function createBanTracker(
 
   function saveActive(): Promise<void> {
     const active = activeBans();
+    lastSaveAt = clock.now();
     // One save at a time, so that an older list cannot overwrite a newer one.
-    lastSave = lastSave.then(() => save(active));
+    lastSave = lastSave.then(async () => {
+      isSaved = await save(active);
+    });
     return lastSave;
   }
 
   return {
     /** The end of the caller's ban; undefined if the caller is not banned. */
     bannedUntil(caller: string): number | undefined {
+      if (!isSaved && Math.abs(clock.now() - lastSaveAt) >= SECOND) saveActive();
       const until = banned.get(caller);
       if (until === undefined || until > clock.now()) return until;
       banned.delete(caller);
@@ -111,7 +117,10 @@ export function createBanTracker(
     },
     /** How many bans have begun since the start, and how many callers are banned now. */
     count: () => ({ begun, active: activeBans().size }),
-    /** Resolves when all changes of bans are saved. */
-    saved: () => lastSave,
+    /** Resolves when all changes of bans are saved, or cannot be saved even at another attempt. */
+    async saved(): Promise<void> {
+      await lastSave;
+      if (!isSaved) await saveActive();
+    },
   };
 }
