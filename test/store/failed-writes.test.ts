@@ -143,6 +143,27 @@ describe('checkWritable', () => {
   });
 });
 
+describe.each(['EMFILE', 'ENFILE', 'EACCES', 'EPERM'])(
+  'checkWritable, if creating a file fails: %s',
+  (code) => {
+    it('succeeds without a warning, because the journal can be written', async () => {
+      const { store, faults, warnings } = await openWithOne();
+      faults.on = { 'open create': code };
+      await store.checkWritable();
+      expect(await store.add({ pet: animal() })).toMatchObject({ kind: 'added' });
+      expect(warnings).toEqual([]);
+    });
+
+    it('does not report that a full disk can be written again', async () => {
+      const { store, faults, warnings } = await openWithOne();
+      faults.on = { 'open create': code, write: 'ENOSPC' };
+      await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnavailableError);
+      await store.checkWritable();
+      expect(warnings).toEqual([expect.stringContaining('ENOSPC')]);
+    });
+  },
+);
+
 describe('opening a store on a disk that refuses writes', () => {
   /** Creates a store with two animals and closes it. Returns its directory. */
   async function closedStore() {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { isMissing, isUnwritable } from '../../system/file-system.ts';
+import { errnoOf, isMissing, isUnwritable } from '../../system/file-system.ts';
 import { removeFile, replaceFile, temporaryName, withFile, writeFully } from '../../system/files.ts';
 import { type DirectoryLock, LockError } from '../../system/lock/directory-lock.ts';
 import { StoreError } from '../errors.ts';
@@ -113,29 +113,33 @@ export class JournalAccess {
   }
 
   async #tryToWrite(): Promise<void> {
+    let isKnown = true;
     try {
-      if (this.writer) await this.#probe(this.writer);
+      if (this.writer) isKnown = await this.#probe(this.writer);
       else await this.#startWriter();
     } catch (error) {
       throw this.status.checkFailed(error);
     }
-    this.status.succeeded();
+    if (isKnown) this.status.succeeded();
   }
 
   /**
    * Checks that the journal is unchanged and that there is space: writes a new file in the directory, and deletes it
-   * again. Does not sync this file, so that frequent checks stay cheap.
+   * again. Does not sync this file, so that frequent checks stay cheap. Returns false if this process cannot create
+   * files, because the journal is open and may be writable anyway.
    */
-  async #probe({ file }: JournalWriter): Promise<void> {
+  async #probe({ file }: JournalWriter): Promise<boolean> {
     const { files, directory } = this.#settings;
     await file.prepare();
     const path = join(directory, temporaryName(JOURNAL));
     try {
       await withFile(await files.open(path, 'create'), (probe) =>
         writeFully(probe, Buffer.alloc(PROBE_BYTES), 0),
-      );
-    } finally {
-      await removeFile(files, path);
+      ).finally(() => removeFile(files, path));
+      return true;
+    } catch (error) {
+      if (!['EMFILE', 'ENFILE', 'EACCES', 'EPERM'].includes(errnoOf(error) ?? '')) throw error;
+      return false;
     }
   }
 
