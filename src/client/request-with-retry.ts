@@ -63,8 +63,11 @@ export type RequestPolicy = Pick<RetryState, 'idempotent' | 'background'> & {
 export type SendLog = {
   /** Called right before each attempt, after any wait. */
   intent(): Promise<void>;
-  /** Called after an unsuccessful attempt if no attempt of this call can have been applied. */
-  notSent(): Promise<void>;
+  /**
+   * Called after an unsuccessful attempt if no attempt of this call can have been applied. `status` is the status of the
+   * response, if there was one.
+   */
+  notSent(status?: number): Promise<void>;
 };
 
 /**
@@ -114,7 +117,7 @@ export async function requestWithRetry(
         if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
       }
       ambiguous ||= mayHaveBeenApplied(outcome);
-      if (!ambiguous) await sendLog?.notSent();
+      if (!ambiguous) await sendLog?.notSent('response' in outcome ? outcome.response.status : undefined);
       const now = clock.now();
       const decision = decideRetry(outcome, {
         ...budget,

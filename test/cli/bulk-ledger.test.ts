@@ -1,10 +1,12 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import type { LedgerEntry } from '../../src/cli/bulk/ledger.ts';
 import { readLedger } from '../../src/cli/bulk/ledger-file.ts';
 import { sendRows } from '../../src/cli/bulk/send.ts';
 import type { Client } from '../../src/client/client.ts';
+import { ApiFailure } from '../../src/client/errors.ts';
 import type { SendLog } from '../../src/client/request-with-retry.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
 import { writeFully } from '../../src/system/files.ts';
@@ -264,4 +266,30 @@ describe('the highest id before a row was sent', () => {
       expected.map((id) => (id === undefined ? id : BigInt(id))),
     );
   });
+});
+
+it('sends several rows at once also after a row was rejected', async () => {
+  const { open } = await bulk();
+  const { plan, file, close } = await open(animals(40));
+  const headers = { 'x-ratelimit-limit': '1000', 'x-ratelimit-remaining': '1000', 'x-ratelimit-reset': '60' };
+  let inFlight = 0;
+  const inFlightAt: number[] = [];
+  const call = async (name: string, _input: object, { sendLog }: { sendLog?: SendLog }) => {
+    if (name === 'listPets') return { value: [], headers };
+    await sendLog?.intent();
+    const number = inFlightAt.push(++inFlight);
+    await nextTurn();
+    inFlight--;
+    if (number === 3) {
+      await sendLog?.notSent(422);
+      throw new ApiFailure(422, { code: 'no', reason: 'no' });
+    }
+    return { value: { id: BigInt(number), name: 'a' }, headers };
+  };
+  const client = { call, supportsIdempotency: () => true } as unknown as Client;
+  await sendRows(plan.rows, file, { client, apiKey: 'key', clock: Date, onResult() {}, keepGoing: false });
+  await close();
+  expect(plan.rows.filter(({ entry }) => entry?.kind === 'failed')).toHaveLength(1);
+  // Many rows were started after the rejection.
+  expect(Math.max(...inFlightAt.slice(20))).toBeGreaterThan(1);
 });

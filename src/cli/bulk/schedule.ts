@@ -27,7 +27,7 @@ export type Conditions = {
   quota: RateLimit | undefined;
   /** Whether this run has added a row. */
   hasAdded: boolean;
-  /** Whether an attempt of this run was refused or rejected, or could not be sent. */
+  /** Whether an attempt of this run was refused, for example because of the rate limit, or was not sent. */
   wasRefused: boolean;
 };
 

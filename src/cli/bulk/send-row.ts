@@ -20,7 +20,7 @@ export type RowContext = {
   clock: Clock;
   file: LedgerFile;
   highestId: HighestId;
-  /** Called after an attempt that certainly had no effect, because it was refused, rejected or not sent. */
+  /** Called after an attempt that was refused, for example because of the rate limit, or that was not sent. */
   onRefused(): void;
 };
 
@@ -107,7 +107,9 @@ function createRowLog(row: PlannedRow, { clock, file, highestId, apiKey, onRefus
       knownId = highestId.current();
       await record({ kind: 'intent', ...base(), apiKeyHash: hashKey(apiKey) });
     },
-    async notSent() {
+    async notSent(status?: number) {
+      // A rejection of the row is recorded as its outcome, and says nothing about other rows.
+      if (status !== undefined && ROW_STATUSES.includes(status)) return;
       onRefused();
       if (!open) await record({ kind: 'notSent', ...base() });
     },

@@ -109,8 +109,9 @@ async function waitForOpenRequests(
 /** The record for the result of a comparison. An unknown row keeps the time at which it became unknown. */
 function entryOf({ hash, n, line, entry }: PlannedRow, verdict: Verdict, at: string): LedgerEntry {
   const { failures, idempotencyKey, highestId } = entry ?? {};
+  // The row is sent with the derived key, so a key that an earlier version stored is not kept.
+  if (verdict.result === 'notAdded') return { kind: 'notSent', hash, n, line, at, failures };
   const base = { hash, n, line, at, failures, idempotencyKey };
-  if (verdict.result === 'notAdded') return { kind: 'notSent', ...base };
   if (verdict.result === 'added') return { kind: 'added', ...base, highestId, pet: verdict.pet };
   const candidates = verdict.candidates.map(({ id }) => id);
   return {
