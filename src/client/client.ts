@@ -170,7 +170,10 @@ function checkName(
 ): void {
   const [expected, name] = [sent, received].map((pet) => (pet as { name?: string } | undefined)?.name);
   if (method === 'POST' && status !== success.status && name !== expected)
-    throw new ContractError(status, `unexpected response: HTTP status ${status} with another animal`);
+    throw new ContractError(
+      status,
+      `unexpected response: HTTP status ${status} with an animal that has another name`,
+    );
 }
 
 function operationUrl(baseUrl: string, operation: Operation, input: unknown): URL {

@@ -83,7 +83,7 @@ const handlers: { [Name in OperationName]: Handler<Name> } = {
   },
 };
 
-/** The handler of an operation, typed for any operation: TypeScript cannot relate `name` to the type of the input. */
+/** Returns the handler of an operation. The cast is needed because TypeScript cannot infer the input type from `name`. */
 export const handlerOf = (name: OperationName) => handlers[name] as Handler<OperationName>;
 
 /** The Idempotency-Key of a creation with a hash of the new animal (D10). @throws ServiceError `invalid_request` */

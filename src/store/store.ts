@@ -86,7 +86,7 @@ export type StoreReport = {
   lastId: bigint | undefined;
   /** The number of recorded changes. Animals that were written together count as one change. */
   sequence: number;
-  /** The length of a damaged last line, which the next server will remove; 0 if there is none. */
+  /** The length of a damaged last line, which the next server will move to a backup file; 0 if there is none. */
   damagedBytes: number;
 };
 

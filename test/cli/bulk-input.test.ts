@@ -140,7 +140,7 @@ describe('empty names', () => {
 scenario(
   'a file of zero bytes is an error',
   { text: '' },
-  { code: 2, sends: '', stderr: / is empty\n {2}→ check what wrote it/ },
+  { code: 2, sends: '', stderr: / is empty\n {2}→ check the command that created it/ },
   { args: '--json', code: 2, stdout: '', error: { code: 'usage' } },
 );
 

@@ -57,7 +57,7 @@ test('a call is never sent too early, never waits longer than allowed, and never
     idempotent: fc.boolean(),
     supportsIdempotency: fc.boolean(),
     background: fc.boolean(),
-    // Wait at most a day, because a cool-down is limited to 25 hours.
+    // The client shortens cool-downs to 25 hours, so longer waits would end too early for the checks below.
     maxWait: fc.oneof(fc.constant(75_000), fc.integer({ min: 0, max: 86_400_000 })),
     random: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
   });

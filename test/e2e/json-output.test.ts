@@ -75,7 +75,8 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'store check', ['store', 'check', join(machine.home, 'empty')]);
   await service.end();
 
-  // Use a store whose key was created on another machine, then a store without a key, then one with unreadable keys.
+  // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one with
+  // unreadable keys.
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);

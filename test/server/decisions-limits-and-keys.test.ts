@@ -147,7 +147,7 @@ describe('D16 API keys', () => {
       );
     for (const [plan, { perMinute }] of Object.entries(plans)) {
       const key = await service.makeKey({ name: `of-${plan}`, plan: plan as keyof typeof plans });
-      // The server looks for new keys at most ten times per second.
+      // For 100 ms after it has looked for an unknown key, the server may not notice a new key file.
       service.clock.advance(100);
       expect(await limitOf(key)).toBe(String(perMinute));
     }

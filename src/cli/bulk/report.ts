@@ -12,7 +12,7 @@ import { countKind, type PlannedRow } from './plan.ts';
 const ROWS_SHOWN = 100;
 /** The maximum number of messages that a terminal shows in full. */
 const MESSAGES_SHOWN = 20;
-/** At most this many of the rows that are no longer in the file are listed. With `--json`, all are listed. */
+/** The maximum number of removed rows that are listed. With `--json`, all are listed. */
 const GONE_SHOWN = 10;
 /** Rows are written in parts, because few long writes take less time than many short ones. */
 const ROWS_PER_WRITE = 100;

@@ -129,7 +129,10 @@ function rejectionIn(error: unknown): ApiFailure | undefined {
   return cause instanceof ApiFailure && ROW_STATUSES.includes(cause.status) ? cause : undefined;
 }
 
-/** Why the outcome of a row stays unknown although the run can continue; undefined after any other failure. */
+/**
+ * Why the outcome of a row is unknown, if the service does not support idempotency keys and the run was not interrupted.
+ * Undefined after any other failure.
+ */
 function whyLost(error: unknown): string | undefined {
   // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
   const isLost = error instanceof OutcomeUnknownError && !error.supportsIdempotency;

@@ -8,7 +8,7 @@ import { parseDirectory } from '../program/parsers.ts';
 
 const check: Command<{ directory?: string }> = {
   name: 'check',
-  summary: 'verify a store and print its animals, last id and sequence number',
+  summary: 'verify a store and print its size, last id and sequence number',
   examples: ['pets store check', 'pets store check ./backup --json'],
   arguments: [
     {

@@ -63,7 +63,8 @@ function isVisible(char: string, before: readonly string[]): boolean {
   // A joiner or non-joiner is valid after a letter of a script without case (such as Arabic), a mark or an emoji.
   if (/[\u200c\u200d]/.test(char))
     return /^[\p{Lo}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}]/u.test(last);
-  // A variation selector is valid after a symbol, a keycap digit, an ideograph or a Mongolian letter.
+  // A variation selector is valid after a symbol, punctuation, a digit, or a letter without case. These letters include
+  // ideographs and Mongolian letters.
   if (/\p{Variation_Selector}/u.test(char)) return /^[\d#*\p{S}\p{P}\p{Lo}\u2139]/u.test(last);
   // All other candidates that are not marks are invisible. So are marks without a glyph, such as grapheme joiners.
   if (!/\p{M}/u.test(char) || /\p{Default_Ignorable_Code_Point}/u.test(char)) return false;

@@ -67,7 +67,7 @@ export async function readPetFile(
     if (bytes.length === 0)
       throw usageError(
         `${name} is empty`,
-        'check what wrote it; a CSV file without animals still has a header',
+        'check the command that created it; a CSV file without animals needs a header line',
       );
     for (const row of readRows(utf8Text(bytes, name, form), form)) {
       if (read++ === maxRows)

@@ -23,7 +23,7 @@ export function journalMaintenance(
     }
     const converted = toStoreError(error, action);
     if (converted.cause === undefined) return converted;
-    // `pets store` has no option --data.
+    // The usual hint suggests --data, which `pets store` does not have.
     const hint = fileSystemHint(errnoOf(converted.cause), 'choose another directory');
     return new StoreError(converted.message, hint, { cause: converted.cause });
   };
