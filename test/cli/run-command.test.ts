@@ -8,7 +8,7 @@ import { runCommand } from '../../src/cli/serve/run-command.ts';
 import { gate } from '../helpers/gate.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-// These tests call the function behind `pets serve -- <command>`, because tests of the built command would need delays
+// These tests call the function that implements `pets serve -- <command>`, because tests of the built command would need delays
 // or a terminal. More tests are in test/e2e/serve-command.test.ts.
 
 /** Runs a Node.js program that executes `lines` and then does not exit by itself. */

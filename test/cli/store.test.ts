@@ -134,7 +134,7 @@ describe('pets store copy', () => {
     expect((await check(machine, copy)).report).toMatchObject(REPORT);
   });
 
-  test('leaves nothing behind if the store is damaged', async () => {
+  test('writes nothing if the store is damaged', async () => {
     const { machine, directory, service } = await machineWithStore();
     await service.end('SIGTERM');
     await appendFile(join(directory, 'keys', 'till.json'), 'x');
@@ -143,7 +143,7 @@ describe('pets store copy', () => {
     expect(await readdir(machine.home)).toEqual(names);
   });
 
-  test('leaves nothing behind if it is interrupted: exit code 130', async () => {
+  test('removes what it has written if it is interrupted: exit code 130', async () => {
     const { machine, directory, service } = await machineWithStore();
     await service.end('SIGTERM');
     const copy = join(machine.home, 'copy');

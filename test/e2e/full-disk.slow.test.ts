@@ -135,7 +135,7 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     expect(filesIn(join(data, 'keys'))).toEqual(['two.json']);
   });
 
-  test('with a damaged last line, each start serves reads and leaves no files behind', async () => {
+  test('with a damaged last line, each start serves reads and leaves no files', async () => {
     const machine = await freshMachine();
     const disk = await mountSmallDisk();
     const data = join(disk.directory, 'store');

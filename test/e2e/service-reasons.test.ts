@@ -127,7 +127,7 @@ test('--debug shows 4 KB of each body without the key', async () => {
   expect(debug.body).toBe(`${'x'.repeat(4_090)}…_key `);
 });
 
-test('--debug shows each line of a body behind a mark, so that it cannot pass for output of the program', async () => {
+test('--debug shows each line of a body with a mark at its start, so that it cannot pass for output of the program', async () => {
   const { stderr } = await runAgainst(
     (_, response) => reply(response, 400, 'why\r\nerror: fake'),
     ['list', '--debug', '--color', 'never'],
