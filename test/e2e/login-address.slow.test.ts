@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine } from '../helpers/pets.ts';
-import { hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { HAPROXY_DEFAULTS, hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
 import { AUTHORITY, TLS_DIRECTORY, tlsServer } from '../helpers/tls-server.ts';
 
 // These tests run `pets login` with addresses of servers of other projects that do not accept its requests.
@@ -88,11 +88,7 @@ describe.skipIf(!hasProxy('haproxy'))('HAProxy', () => {
       const parts = ['localhost.pem', 'server.key'].map((name) => readFileSync(join(TLS_DIRECTORY, name)));
       writeFileSync(both, parts.join(''));
       return `
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 30s
-  timeout server 30s
+${HAPROXY_DEFAULTS}
 frontend front
   bind 127.0.0.1:${free} ssl crt ${both} ca-file ${AUTHORITY} verify required
   http-request return status 200

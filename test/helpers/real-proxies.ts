@@ -148,16 +148,19 @@ export const nginxInFront = (upstream: string, location = ''): Configure =>
     }`,
   );
 
+/** The section `defaults` of a configuration of HAProxy. */
+export const HAPROXY_DEFAULTS = `defaults
+  mode http
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s`;
+
 /** A reverse proxy for the service at `upstream` (host:port). `backend` has more directives for the section `backend`. */
 export const haproxyInFront =
   (upstream: string, backend = ''): Configure =>
   (port) =>
     `
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 30s
-  timeout server 30s
+${HAPROXY_DEFAULTS}
 frontend front
   bind 127.0.0.1:${port}
   default_backend back
