@@ -12,7 +12,7 @@ const libraries = {
   system: [],
   contract: ['zod', 'lossless-json'],
   client: ['undici', 'zod'],
-  store: ['zod'],
+  store: ['zod', 'pg'],
   server: ['zod', 'prom-client'],
 };
 
@@ -45,6 +45,12 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/contract/' },
       to: { dependencyTypes: ['core'] },
+    },
+    {
+      name: 'pg-only-in-postgres',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/store/postgres/' },
+      to: { path: 'node_modules/(@types/)?pg/' },
     },
     { name: 'no-circle', severity: 'error', from: {}, to: { circular: true } },
     {
