@@ -19,6 +19,7 @@ export const errorCodes = {
   injected_fault: 503,
   storage_full: 503,
   storage_failed: 503,
+  unavailable: 503,
   too_many_connections: 503,
 } as const;
 

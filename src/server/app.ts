@@ -2,10 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
+import { StoreUnavailableError } from '../store/errors.ts';
 import { type AuthenticationOptions, createAuthentication } from './auth/authentication.ts';
 import { corsHeaders } from './cors.ts';
 import { drawFault, type FaultOptions, type InjectedFault } from './faults/random-fault.ts';
-import { ServiceError } from './http-errors.ts';
+import { ServiceError, serviceUnavailable } from './http-errors.ts';
 import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import type { RequestContext } from './request/context.ts';
 import { createRequestIds } from './request/request-id.ts';
@@ -113,6 +114,7 @@ export function createApp(options: AppOptions) {
 
   function toErrorResponse(error: unknown): ServiceResponse {
     if (error instanceof ServiceError) return error;
+    if (error instanceof StoreUnavailableError) return serviceUnavailable();
     options.onError(error);
     return new ServiceError('internal_error', 'Internal error');
   }

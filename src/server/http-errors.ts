@@ -1,8 +1,8 @@
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
-import { StoreFailedError, StoreUnavailableError } from '../store/errors.ts';
-import type { RateLimitDecision } from './rate-limit/limiter.ts';
+import { StoreFailedError, StoreUnwritableError } from '../store/errors.ts';
+import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import { retryAfterSeconds } from './response.ts';
 
 /** An error response: `code` decides the status, and `headers` are sent in addition to the usual ones (docs/service.md 7). */
@@ -46,11 +46,13 @@ export const notFound = (): ServiceError =>
 export const methodNotAllowed = (path: string, allow: string): ServiceError =>
   new ServiceError('method_not_allowed', `${path} supports only ${allow}`, { [header.allow]: allow });
 
-/** The error of a request over the limit or with a banned key (D7, D9). `now` is in milliseconds since the epoch. */
-export function tooManyRequests(
-  { window, retryAt = window.resetAt, banned }: RateLimitDecision,
-  now: number,
-): ServiceError {
+/** The error of a request over the limit or with a banned key (D7, D9). */
+export function tooManyRequests({
+  window,
+  now,
+  retryAt = window.resetAt,
+  banned,
+}: RateLimitDecision): ServiceError {
   const seconds = retryAfterSeconds(retryAt - now);
   const [code, reason] = banned
     ? (['key_banned', 'The API key is banned because requests continued after a 429'] as const)
@@ -61,12 +63,23 @@ export function tooManyRequests(
 /** When to try again after `storage_full`. Space can become free at any time. */
 const STORAGE_RETRY_SECONDS = 5;
 
+/** When to try again after `unavailable`. A database is often back after a second. */
+const UNAVAILABLE_RETRY_SECONDS = 1;
+
+/** The database does not respond in time. The response does not say whether an animal was added, which may be unknown. */
+export const serviceUnavailable = (): ServiceError =>
+  new ServiceError(
+    'unavailable',
+    `The service cannot use its database for now. Retry in ${UNAVAILABLE_RETRY_SECONDS} s`,
+    { [header.retryAfter]: String(UNAVAILABLE_RETRY_SECONDS) },
+  );
+
 /**
  * Converts the error of a store that cannot write to an error response (D11). The response does not contain the message
  * of the error, because the message can contain paths of the server. Returns other errors unchanged.
  */
 export function storageError(error: unknown): unknown {
-  if (error instanceof StoreUnavailableError) {
+  if (error instanceof StoreUnwritableError) {
     return new ServiceError(
       'storage_full',
       `The service cannot store animals for now, and nothing was added. Retry in ${STORAGE_RETRY_SECONDS} s`,

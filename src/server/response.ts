@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { header } from '../contract/headers.ts';
-import type { RateLimitWindow } from './rate-limit/limiter.ts';
+import type { RateLimitWindow } from '../store/limits/limiter.ts';
 
 const SECOND = 1_000;
 

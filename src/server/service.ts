@@ -2,23 +2,20 @@ import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
 import type { SteadyClock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
-import { loadBans, saveBans } from '../store/ban-file.ts';
-import { openJournalStore } from '../store/journal/journal-store.ts';
-import { KeyRegistry } from '../store/keys/key-registry.ts';
-import type { Seed } from '../store/store.ts';
+import type { StoreLocation } from '../store/backend.ts';
+import { StoreNotEmptyError } from '../store/errors.ts';
+import type { BanRule } from '../store/limits/limiter.ts';
+import { createMemoryLimiter } from '../store/limits/memory-limiter.ts';
+import type { Seed, Store } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
-import { realFileSystem } from '../system/file-system.ts';
-import { timedSyncs } from '../system/timed-syncs.ts';
 import { type AccessLogEntry, createApp } from './app.ts';
 import { listen } from './connection/listen.ts';
 import type { FaultOptions } from './faults/random-fault.ts';
 import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
-import { type BanRule, createBanTracker } from './rate-limit/bans.ts';
-import { createMemoryRateLimiter } from './rate-limit/limiter.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 
 export type ServiceOptions = {
-  directory: string;
+  location: StoreLocation;
   host: string;
   port: number;
   /** How many connections are served at a time. Further ones get 503. */
@@ -53,52 +50,37 @@ export type ServiceOptions = {
 export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**
- * Opens the store of a directory and serves it.
+ * Opens a store and serves it.
  *
  * @throws StoreError, or the system's error if the address is not available. After an error, nothing stays open
  */
 export async function startService(options: ServiceOptions) {
-  const { directory, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, cors, faults } = options;
-  const { onWarning, onFailure, onError, onAccess } = options;
+  const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, cors, faults } = options;
+  const { bans, onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
   // Each request that waits for an injected latency adds a listener, so many listeners are not a leak.
   setMaxListeners(0, stopping.signal);
   let metrics: Metrics | undefined;
-  const files = timedSyncs(realFileSystem, clock.elapsed, (milliseconds) =>
-    metrics?.recordSync(milliseconds),
-  );
-  const store = await openJournalStore({ directory, clock, files, onWarning, onFailure });
+  const backend = await location.open({
+    clock,
+    bans,
+    onWarning,
+    onFailure,
+    onSync: (milliseconds) => metrics?.recordSync(milliseconds),
+  });
+  const { store, keys, limiter, banCounts } = backend;
   try {
-    const seeded = seed !== undefined && (await store.isEmpty());
-    if (seeded) await store.seed(await seed());
-    const keys = new KeyRegistry(directory, { onWarning });
-    await keys.load(clock.now());
+    const seeded = seed !== undefined && (await seedIfEmpty(store, seed));
     // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
     const isLoopback = isLoopbackAddress(address);
-    let isWarned = false;
-    const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {
-      // The store locks the directory as soon as the disk accepts writes.
-      if (!store.isLocked) await store.checkWritable().catch(() => {});
-      if (!store.isLocked) return false;
-      try {
-        await saveBans(directory, all);
-        isWarned = false;
-        return true;
-      } catch (error) {
-        if (!isWarned) onWarning((error as Error).message);
-        isWarned = true;
-        return false;
-      }
-    });
-    await bans.saved();
     const isLocal = isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
-    if (options.metrics ?? isLocal) metrics = createMetrics(bans.count, onError);
+    if (options.metrics ?? isLocal) metrics = createMetrics(banCounts, onError);
     const app = createApp({
       store,
       keys,
-      limiter: createMemoryRateLimiter(clock, bans),
-      anonymousLimiter: createMemoryRateLimiter(clock),
+      limiter,
+      anonymousLimiter: createMemoryLimiter(clock),
       limitFailedKeys: options.limitFailedKeys || publicUrl !== undefined || !isLoopback,
       hosts: allowedHosts({ host, address }, allowHosts, publicUrl),
       publicUrl,
@@ -120,7 +102,7 @@ export async function startService(options: ServiceOptions) {
       onRefused: metrics?.countRefusedConnection,
     });
     const url = listening.origin + API_PREFIX;
-    store.announce(url);
+    backend.announce(url);
     return {
       store,
       keys,
@@ -135,12 +117,23 @@ export async function startService(options: ServiceOptions) {
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
         await listening.stop(graceMilliseconds);
-        await bans.saved();
-        await store.close();
+        await backend.close();
       },
     };
   } catch (error) {
-    await store.close();
+    await backend.close();
+    throw error;
+  }
+}
+
+/** Returns whether the seed was added. Another server may seed a shared store at the same time. */
+async function seedIfEmpty(store: Store, seed: () => Promise<Seed>): Promise<boolean> {
+  if (!(await store.isEmpty())) return false;
+  try {
+    await store.seed(await seed());
+    return true;
+  } catch (error) {
+    if (error instanceof StoreNotEmptyError) return false;
     throw error;
   }
 }

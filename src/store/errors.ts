@@ -29,8 +29,25 @@ export class StoreDamagedError extends StoreError {}
 /** A file of the store was written by a newer version of the program. */
 export class StoreVersionError extends StoreError {}
 
+/**
+ * The database that keeps the store cannot be used for now. A retry can succeed. If `outcome` is `unknown`, the change may
+ * have been stored.
+ */
+export class StoreUnavailableError extends StoreError {
+  readonly outcome: 'not_done' | 'unknown';
+
+  constructor(
+    message: string,
+    hint: string,
+    { outcome, ...options }: ErrorOptions & { outcome: 'not_done' | 'unknown' },
+  ) {
+    super(message, hint, options);
+    this.outcome = outcome;
+  }
+}
+
 /** The store cannot write for now, for example because the disk is full. Nothing was stored. A retry can succeed. */
-export class StoreUnavailableError extends StoreError {}
+export class StoreUnwritableError extends StoreError {}
 
 /** It is not known whether the data was stored, because a write failed or another program changed the journal. */
 export class StoreFailedError extends StoreError {}

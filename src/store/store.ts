@@ -41,6 +41,7 @@ export type Seed = { pets: readonly (CreatePet['pet'] & Pick<Pet, 'id'>)[]; orde
  *
  * @throws StoreFailedError from every method except `close` if another program has deleted or changed the data, or if
  * seeding failed
+ * @throws StoreUnavailableError from every method except `close` if a database cannot be used for now
  */
 export interface Store {
   /** Unique to the store; never changes. */
@@ -48,8 +49,9 @@ export interface Store {
   /**
    * Adds an animal with the next id. The animal is durable when the promise resolves.
    *
-   * @throws StoreUnavailableError if the store cannot write for now, and the animal was not added
+   * @throws StoreUnwritableError if the store cannot write for now, and the animal was not added
    * @throws StoreFailedError if a write failed, so that the animal may have been added
+   * @throws StoreUnavailableError whose `outcome` says whether the animal may have been added
    */
   add(request: CreatePet): Promise<CreateResult>;
   list(query: PageQuery): Promise<Page>;
@@ -67,7 +69,7 @@ export interface Store {
   /**
    * Checks whether the store can also write, and makes it writable again if that is possible now.
    *
-   * @throws StoreUnavailableError, StoreFailedError
+   * @throws StoreUnwritableError, StoreFailedError
    */
   checkWritable(): Promise<void>;
   /** Completes pending writes. Later calls of all other methods are rejected. */
@@ -89,17 +91,3 @@ export type StoreReport = {
   /** The length of a damaged last line, which the next server will move to a backup file; 0 if there is none. */
   damagedBytes: number;
 };
-
-/** Tasks of an administrator. They need no server, and also work while a server uses the store. */
-export interface StoreMaintenance {
-  /** Reads and verifies everything in the store. @throws StoreError, for example StoreDamagedError */
-  check(): Promise<StoreReport>;
-  /**
-   * Makes a consistent copy and verifies the copy.
-   *
-   * @param target a directory that does not exist or is empty. After an error, it is as before
-   * @param signal if aborted, the copy stops
-   * @throws StoreError, or the reason of `signal`
-   */
-  copyTo(target: string, signal?: AbortSignal): Promise<StoreReport>;
-}

@@ -1,16 +1,18 @@
 import { onTestFinished } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.ts';
-import { createKey, type KeyRequest } from '../../src/store/keys/keys.ts';
+import { journalLocation } from '../../src/store/journal/journal-location.ts';
+import type { KeyRequest } from '../../src/store/keys/keys.ts';
 import { manualClock } from './clock.ts';
 import { temporaryDirectory } from './temp.ts';
 
 /** Starts the service with a store on disk, one API key and a manual clock. The test can restart the service. */
 export async function startReal({ time, ...changes }: Partial<ServiceOptions> & { time?: string } = {}) {
   const clock = manualClock(time);
+  const directory = await temporaryDirectory();
   const warnings: string[] = [];
   const options: ServiceOptions = {
-    directory: await temporaryDirectory(),
+    location: journalLocation(directory, clock),
     host: '127.0.0.1',
     port: 0,
     maxConnections: 256,
@@ -26,8 +28,8 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     onError: (error) => warnings.push(String(error)),
     ...changes,
   };
-  const makeKey = async (request: Partial<KeyRequest> & { name: string }) =>
-    (await createKey(options.directory, { plan: 'free', ...request }, clock)).key;
+  const makeKey = (request: Partial<KeyRequest> & { name: string }) =>
+    options.location.manageKeys(async (keys) => (await keys.create({ plan: 'free', ...request })).key);
   const key = await makeKey({ name: 'till' });
   let service: Service = await startService(options);
   onTestFinished(() => service.stop(0));
@@ -36,7 +38,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     key,
     warnings,
     port: () => service.port,
-    directory: options.directory,
+    directory,
     makeKey,
     plan: plans.free,
     /** Sends a request to a path below the base URL. */

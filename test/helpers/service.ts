@@ -2,8 +2,8 @@ import { onTestFinished } from 'vitest';
 import { plans, type Quota } from '../../src/contract/plans.ts';
 import { type AccessLogEntry, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
-import { createMemoryRateLimiter } from '../../src/server/rate-limit/limiter.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
+import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
 import { manualClock } from './clock.ts';
 import { memoryStore } from './store-fixtures.ts';
 
@@ -25,8 +25,8 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
   const accessLog: AccessLogEntry[] = [];
   const errors: unknown[] = [];
   const app = createApp({
-    limiter: createMemoryRateLimiter(clock),
-    anonymousLimiter: createMemoryRateLimiter(clock),
+    limiter: createMemoryLimiter(clock),
+    anonymousLimiter: createMemoryLimiter(clock),
     ...options,
     store,
     keys: {

@@ -3,7 +3,7 @@ import {
   StoreError,
   StoreFailedError,
   StoreNotEmptyError,
-  StoreUnavailableError,
+  StoreUnwritableError,
 } from '../../src/store/errors.ts';
 import { type JournalStore, openJournalStore } from '../../src/store/journal/journal-store.ts';
 import type { CreatePet } from '../../src/store/store.ts';
@@ -184,7 +184,7 @@ class Simulation {
     this.#names.add(name);
     const result = await store.add(request).catch((error: unknown) => {
       this.#checkAllowed(error);
-      if (!(error instanceof StoreUnavailableError)) return undefined;
+      if (!(error instanceof StoreUnwritableError)) return undefined;
       const first = key && this.#responses.get(key);
       if (first) throw new Error(`${first} was added with key ${key}, but the repetition was refused`);
       this.counts.refused++;
@@ -215,7 +215,7 @@ class Simulation {
       // The journal may have been read again, with animals of an earlier process.
       if (error instanceof StoreNotEmptyError && !(await store.isEmpty())) return true;
       this.#checkAllowed(error);
-      if (error instanceof StoreUnavailableError) return true;
+      if (error instanceof StoreUnwritableError) return true;
       await this.#checkStopped(store);
       return false;
     }
@@ -242,7 +242,7 @@ class Simulation {
 
   /** Throws an error that a store may not throw after the calls that have failed. */
   #checkAllowed(error: unknown): void {
-    const isAllowed = error instanceof StoreFailedError || error instanceof StoreUnavailableError;
+    const isAllowed = error instanceof StoreFailedError || error instanceof StoreUnwritableError;
     if (!isAllowed || this.#faults.size === 0) throw error;
     if (error instanceof StoreFailedError) this.counts.failed++;
   }

@@ -20,8 +20,9 @@ test('an invalid request is counted, and its response has the headers of its cal
 test('a failing rate limiter causes a 500 with every header, and the service keeps running', async () => {
   const { listening, errors } = await start({
     limiter: {
-      consume: () => Promise.reject(new Error('no limiter')),
+      take: () => Promise.reject(new Error('no limiter')),
       peek: () => Promise.reject(new Error('no limiter')),
+      lastWindow: () => undefined,
     },
   });
   for (let i = 0; i < 2; i++) {

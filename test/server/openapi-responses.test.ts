@@ -3,8 +3,9 @@ import type { ErrorCode } from '../../src/contract/error-codes.ts';
 import { encodeIdempotencyKey } from '../../src/contract/idempotency-key.ts';
 import { type OperationName, operations } from '../../src/contract/operations.ts';
 import { ServiceError } from '../../src/server/http-errors.ts';
-import { createMemoryRateLimiter } from '../../src/server/rate-limit/limiter.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
+import { StoreUnavailableError } from '../../src/store/errors.ts';
+import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { conformance, type Observed } from '../helpers/conformance.ts';
 import { described, describedAs, document, table } from '../helpers/description.ts';
@@ -57,21 +58,16 @@ async function observeRaw(port: number, bytes: string): Promise<Observed> {
   return { status: response.status, headers: new Headers(response.headers), text: response.body };
 }
 
-const fail = async () => {
-  throw new Error('the disk is gone');
-};
-const failing = async () => ({
-  store: Object.assign(await memoryStore(), { add: fail, list: fail, get: fail, orders: fail }),
-});
-/** A store that fails with an error of the service. */
-const refusing = (code: ErrorCode) => async () => {
-  const refuse = async () => {
-    throw new ServiceError(code, 'no');
+/** A store that cannot read or add anything. */
+const failingWith = (error: () => Error) => async () => {
+  const fail = async () => {
+    throw error();
   };
-  return {
-    store: Object.assign(await memoryStore(), { add: refuse, list: refuse, get: refuse, orders: refuse }),
-  };
+  return { store: Object.assign(await memoryStore(), { add: fail, list: fail, get: fail, orders: fail }) };
 };
+const failing = failingWith(() => new Error('the disk is gone'));
+const refusing = (code: ErrorCode) => failingWith(() => new ServiceError(code, 'no'));
+const unavailable = failingWith(() => new StoreUnavailableError('no', 'no', { outcome: 'unknown' }));
 const inFlight = async () => ({
   store: Object.assign(await memoryStore(), { add: async () => ({ kind: 'in_flight' }) as const }),
 });
@@ -85,7 +81,7 @@ const banned = () => {
     recordRefusal: async () => undefined,
     moveBack() {},
   };
-  return { limiter: createMemoryRateLimiter(clock, bans) };
+  return { limiter: createMemoryLimiter(clock, bans) };
 };
 const allRequestsFail = () => ({ faults: { failRate: 1, seed: 1 } });
 const onlyLoopback = () => ({ hosts: new Set<string>() });
@@ -117,6 +113,7 @@ const ofEveryOperation: [expected: Expected, about: string, Send][] = [
   ['headers_too_large', 'headers of 9 KiB', { raw: `${authorized}X: ${'x'.repeat(9_216)}\r\n\r\n` }],
   ['injected_fault', 'an injected fault', { service: allRequestsFail }],
   ['internal_error', 'a store that fails', { service: failing }],
+  ['unavailable', 'a store that is not available', { service: unavailable }],
   ['too_many_connections', 'the code', { service: refusing('too_many_connections') }],
 ];
 

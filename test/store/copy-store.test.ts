@@ -1,10 +1,11 @@
 import { chmod, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { saveBans } from '../../src/store/ban-file.ts';
-import { journalMaintenance } from '../../src/store/journal/journal-maintenance.ts';
+import { saveBans } from '../../src/store/journal/ban-file.ts';
+import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import { createKey, hashKey } from '../../src/store/keys/keys.ts';
+import { KeyFiles } from '../../src/store/journal/key-files.ts';
+import { hashKey } from '../../src/store/keys/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { animal, noLock } from '../helpers/store-fixtures.ts';
@@ -25,10 +26,10 @@ async function storeToCopy() {
   const store = await openJournalStore({ directory: source, clock });
   await store.add({ pet: animal() });
   await store.close();
-  await createKey(source, { name: 'till', plan: 'free' }, clock);
+  await new KeyFiles(source, { clock }).create({ name: 'till', plan: 'free' });
   await saveBans(source, new Map([[hashKey('key'), clock.now()]]));
   const copyTo = (target: string, intercept: Intercept = () => {}, signal?: AbortSignal) =>
-    journalMaintenance(source, clock, interceptFiles(intercept)).copyTo(target, signal);
+    journalLocation(source, clock, interceptFiles(intercept)).copyTo(target, signal);
   return { home, source, copyTo };
 }
 

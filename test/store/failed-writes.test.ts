@@ -1,7 +1,7 @@
 import { copyFile, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreFailedError, StoreNotEmptyError, StoreUnavailableError } from '../../src/store/errors.ts';
+import { StoreFailedError, StoreNotEmptyError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { acquireDirectoryLock, LockError } from '../../src/system/lock/directory-lock.ts';
 import { manualClock } from '../helpers/clock.ts';
@@ -70,7 +70,7 @@ describe('while the disk refuses writes', () => {
       store.add({ pet: animal(`n${i}`), idempotency: idempotency(`k${i}`) }),
     );
     for (const result of await Promise.allSettled(adding)) {
-      expect(result).toMatchObject({ reason: expect.any(StoreUnavailableError) });
+      expect(result).toMatchObject({ reason: expect.any(StoreUnwritableError) });
     }
     expect(await journalIn(directory)).toBe(before);
     expect(textsOf(await store.list({ limit: 10 }))).toHaveLength(1);
@@ -97,7 +97,7 @@ describe('while the disk refuses writes', () => {
     const calls: string[] = [];
     faults.onCall = (name) => void calls.push(name);
     faults.on = { truncate: 'ENOSPC' };
-    await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnavailableError);
+    await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
     expect(calls).not.toContain('write');
     faults.on = {};
     expect(await store.add({ pet: animal() })).toMatchObject(withId(2));
@@ -135,7 +135,7 @@ describe('checkWritable', () => {
     faults.on = { 'open create': 'ENOSPC' };
     await store.checkWritable();
     clock.advance(1_000);
-    await expect(store.checkWritable()).rejects.toThrow(StoreUnavailableError);
+    await expect(store.checkWritable()).rejects.toThrow(StoreUnwritableError);
     faults.on = {};
     clock.advance(1_000);
     await store.checkWritable();
@@ -157,7 +157,7 @@ describe.each(['EMFILE', 'ENFILE', 'EACCES', 'EPERM'])(
     it('does not report that a full disk can be written again', async () => {
       const { store, faults, warnings } = await openWithOne();
       faults.on = { 'open create': code, write: 'ENOSPC' };
-      await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnavailableError);
+      await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
       await store.checkWritable();
       expect(warnings).toEqual([expect.stringContaining('ENOSPC')]);
     });
@@ -183,7 +183,7 @@ describe('opening a store on a disk that refuses writes', () => {
     expect(warnings).toEqual([expect.stringContaining('the store can only be read until')]);
     expect(await allTexts(store)).toHaveLength(2);
     expect((await store.add(KEYED)).kind).toBe('replayed');
-    await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnavailableError);
+    await expect(store.add({ pet: animal() })).rejects.toThrow(StoreUnwritableError);
     expect(await namesIn(directory)).toEqual(['journal.ndjson']);
     faults.on = {};
     clock.advance(1_000);

@@ -3,13 +3,16 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreError } from '../../src/store/errors.ts';
-import { createKey, hashKey, type KeyRequest, listKeys, revokeKey } from '../../src/store/keys/keys.ts';
+import { KeyFiles } from '../../src/store/journal/key-files.ts';
+import { hashKey, type KeyRequest } from '../../src/store/keys/keys.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-const create = (directory: string, request: KeyRequest) => createKey(directory, request, manualClock());
+const keysOf = (directory: string, files?: FileSystem) =>
+  new KeyFiles(directory, { clock: manualClock(), ...(files && { files }) });
+const create = (directory: string, request: KeyRequest) => keysOf(directory).create(request);
 
 describe('an API key', () => {
   it('is returned once and stored as a hash, in a private file', async () => {
@@ -46,7 +49,7 @@ describe('an API key', () => {
       perMinute: 1e9,
       perDay: 1e12,
     });
-    expect(await listKeys(directory)).toMatchObject([{ name: 'a', ...quota }, { name: 'b' }]);
+    expect(await keysOf(directory).list()).toMatchObject([{ name: 'a', ...quota }, { name: 'b' }]);
   });
 
   const enterprise = (perMinute: number, perDay: number) => ({
@@ -88,7 +91,7 @@ describe('an API key', () => {
       if (attempt.status === 'rejected')
         expect(attempt.reason.message).toBe('a key named till already exists');
     }
-    expect((await listKeys(directory))[0]?.sha256).toBe(hashKey(created[0]?.value.key ?? ''));
+    expect((await keysOf(directory).list())[0]?.sha256).toBe(hashKey(created[0]?.value.key ?? ''));
     expect(await readdir(join(directory, 'keys'))).toEqual(['till.json']);
   });
 
@@ -96,9 +99,11 @@ describe('an API key', () => {
     const directory = await temporaryDirectory();
     await create(directory, { name: 'a', plan: 'pro' });
     await create(directory, { name: 'b', plan: 'pro' });
-    await revokeKey(directory, 'a');
-    expect((await listKeys(directory)).map(({ name }) => name)).toEqual(['b']);
-    const error = await revokeKey(directory, 'a').catch((reason) => reason);
+    await keysOf(directory).revoke('a');
+    expect((await keysOf(directory).list()).map(({ name }) => name)).toEqual(['b']);
+    const error = await keysOf(directory)
+      .revoke('a')
+      .catch((reason) => reason);
     expect(error).toBeInstanceOf(StoreError);
     expect(error.hint).toContain('b');
     await create(directory, { name: 'a', plan: 'pro' });
@@ -110,13 +115,13 @@ describe('an API key', () => {
       const directory = await temporaryDirectory();
       await writeFile(join(directory, 'journal.json'), '');
       await create(directory, { name: 'b', plan: 'pro' });
-      await expect(revokeKey(directory, name)).rejects.toThrow('no key named');
+      await expect(keysOf(directory).revoke(name)).rejects.toThrow('no key named');
       expect(await readdir(directory)).toContain('journal.json');
     },
   );
 
   it('is not listed in a new store', async () => {
-    expect(await listKeys(await temporaryDirectory())).toEqual([]);
+    expect(await keysOf(await temporaryDirectory()).list()).toEqual([]);
   });
 
   it.each([
@@ -132,7 +137,7 @@ describe('an API key', () => {
     await create(directory, { name: 'a', plan: 'pro' });
     const path = join(directory, 'keys', 'a.json');
     await writeFile(path, text);
-    await expect(listKeys(directory)).rejects.toThrow(`${path} is damaged`);
+    await expect(keysOf(directory).list()).rejects.toThrow(`${path} is damaged`);
   });
 });
 
@@ -149,7 +154,7 @@ describe('durability', () => {
 
   it('a key file is synced before it gets its name, and its name before the key is returned', async () => {
     const calls = await callsOf((directory, files) =>
-      createKey(directory, { name: 'a', plan: 'free' }, manualClock(), files),
+      keysOf(directory, files).create({ name: 'a', plan: 'free' }),
     );
     expect(calls).toEqual(['datasync a.new', 'link a.new', 'syncDirectory keys']);
   });
@@ -157,7 +162,7 @@ describe('durability', () => {
   it('the deletion of a key file is synced before the call returns', async () => {
     const calls = await callsOf(async (directory, files) => {
       await create(directory, { name: 'a', plan: 'free' });
-      await revokeKey(directory, 'a', files);
+      await keysOf(directory, files).revoke('a');
     });
     expect(calls).toEqual(['unlink a.json', 'syncDirectory keys']);
   });
@@ -167,9 +172,7 @@ describe('durability', () => {
     const files = interceptFiles((name, path) => {
       if (name === 'syncDirectory' && basename(path) === 'keys') throw errno('EIO');
     });
-    await expect(createKey(directory, { name: 'a', plan: 'free' }, manualClock(), files)).rejects.toThrow(
-      /EIO/,
-    );
+    await expect(keysOf(directory, files).create({ name: 'a', plan: 'free' })).rejects.toThrow(/EIO/);
     expect(await readdir(join(directory, 'keys'))).toEqual([]);
     expect((await create(directory, { name: 'a', plan: 'free' })).key).toMatch(/^pets_/);
   });

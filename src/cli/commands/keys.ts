@@ -1,7 +1,8 @@
 import { MAX_QUOTA, type PlanName, planNames } from '../../contract/plans.ts';
+import type { KeyManager } from '../../store/backend.ts';
 import { usageError } from '../errors/errors.ts';
 import { writeProfile } from '../profiles/files.ts';
-import { dataDirectory } from '../profiles/paths.ts';
+import { openLocation } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup, Option } from '../program/command.ts';
 import { integer } from '../program/parsers.ts';
 
@@ -18,7 +19,14 @@ const dataOption: Option = {
   flags: '--data <directory>',
   description: 'directory of the store (animals and API keys)',
 };
-const directoryOf = ({ data }: Data, context: CommandContext): string => data ?? dataDirectory(context);
+/** Runs a task with the keys of the store that `--data` names. */
+async function manageKeys<Result>(
+  { data }: Data,
+  context: CommandContext,
+  task: (keys: KeyManager) => Promise<Result>,
+): Promise<Result> {
+  return (await openLocation(data, context)).manageKeys(task);
+}
 
 const add: Command<AddOptions> = {
   name: 'add',
@@ -58,16 +66,12 @@ const add: Command<AddOptions> = {
     );
   },
   async run(options, context) {
-    const { createKey } = await import('../../store/keys/keys.ts');
     const { readLocalBaseUrl } = await import('../serve/local-profile.ts');
     const { console } = context;
     const { name, plan = 'pro', perMinute, perDay, save = false } = options;
     const baseUrl = save ? readLocalBaseUrl(context) : undefined;
-    const created = await createKey(
-      directoryOf(options, context),
-      { name, plan, quota: perMinute && perDay ? { perMinute, perDay } : undefined },
-      context.clock,
-    );
+    const quota = perMinute && perDay ? { perMinute, perDay } : undefined;
+    const created = await manageKeys(options, context, (keys) => keys.create({ name, plan, quota }));
     try {
       if (baseUrl !== undefined) await writeProfile(context, 'local', { baseUrl, key: created.key });
     } finally {
@@ -90,8 +94,8 @@ const list: Command<Data> = {
   options: [dataOption],
   async run(options, context) {
     const { console } = context;
-    const { listKeys } = await import('../../store/keys/keys.ts');
-    const keys = (await listKeys(directoryOf(options, context))).map(({ sha256: _, ...key }) => key);
+    const stored = await manageKeys(options, context, (manager) => manager.list());
+    const keys = stored.map(({ sha256: _, ...key }) => key);
     if (console.json) {
       await console.writeJson(keys);
       return;
@@ -114,8 +118,7 @@ const revoke: Command<Data & { name: string }> = {
   arguments: [{ name: '<name>', description: 'name of the key' }],
   options: [dataOption],
   async run(options, context) {
-    const { revokeKey } = await import('../../store/keys/keys.ts');
-    await revokeKey(directoryOf(options, context), options.name);
+    await manageKeys(options, context, (keys) => keys.revoke(options.name));
     context.console.notice(`revoked key ${options.name}`);
   },
 };

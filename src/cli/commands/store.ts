@@ -2,7 +2,7 @@ import { InterruptedError } from '../../client/errors.ts';
 import type { StoreReport } from '../../store/store.ts';
 import { CliError } from '../errors/errors.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { dataDirectory } from '../profiles/paths.ts';
+import { openLocation } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { parseDirectory } from '../program/parsers.ts';
 
@@ -18,8 +18,9 @@ const check: Command<{ directory?: string }> = {
     },
   ],
   async run({ directory }, context) {
-    const path = directory ?? dataDirectory(context);
-    const report = await (await maintenance(path, context)).check();
+    const location = await openLocation(directory, context);
+    const path = location.place;
+    const report = await location.check();
     if (report.damagedBytes > 0) {
       const { animals, lastId, sequence } = report;
       throw new CliError(
@@ -49,7 +50,7 @@ const copy: Command<{ from: string; to: string }> = {
     const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
       interrupt.abort(new InterruptedError()),
     );
-    const copying = (await maintenance(from, context)).copyTo(to, interrupt.signal);
+    const copying = (await openLocation(from, context)).copyTo(to, interrupt.signal);
     const report = await copying.finally(unsubscribe);
     await printReport(to, report, context);
     if (report.damagedBytes > 0) context.console.notice(`${describeDamage(to, report)}; ${NEXT_SERVE}`);
@@ -63,11 +64,6 @@ export const store: CommandGroup = {
   summary: 'verify or copy a local store',
   commands: [check, copy],
 };
-
-async function maintenance(directory: string, { clock }: CommandContext) {
-  const { journalMaintenance } = await import('../../store/journal/journal-maintenance.ts');
-  return journalMaintenance(directory, clock);
-}
 
 const NEXT_SERVE = 'the next pets serve with this store moves that line to a backup file';
 

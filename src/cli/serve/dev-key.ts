@@ -1,7 +1,8 @@
 import { dirname, join } from 'node:path';
 import type { PlanName } from '../../contract/plans.ts';
 import type { Service } from '../../server/service.ts';
-import { createKey, generateKey, hashKey, keyNames, readKey } from '../../store/keys/keys.ts';
+import type { StoreLocation } from '../../store/backend.ts';
+import { generateKey, hashKey } from '../../store/keys/keys.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
 import { realFileSystem } from '../../system/file-system.ts';
 import { replaceFile } from '../../system/files.ts';
@@ -24,7 +25,8 @@ export type DevKey = {
 
 /**
  * Returns a key of the store that is saved on this machine: in profile `local`, or in the configuration directory, in a
- * file named after the id of the store. If there is none, creates the key `dev`, unless the store has that key already.
+ * file named after the id of the store. If there is none, creates the key `dev`, unless the store has that key already or
+ * is shared with other servers.
  * With `--no-profile`, profile `local` is not read, and a store that has other keys gets no key.
  *
  * @returns undefined if the store has keys, but none that is saved and none named `dev`
@@ -32,27 +34,29 @@ export type DevKey = {
 export async function ensureDevKey(
   context: Context,
   { store, keys }: Pick<Service, 'store' | 'keys'>,
-  directory: string,
+  location: StoreLocation,
   { plan, profile }: { plan: PlanName; profile: boolean },
 ): Promise<DevKey | undefined> {
   const path = join(configDirectory(context), 'stores', `${store.id}.key`);
   const saved = (await readKeyFile(path))?.trim();
   // The key in the profile comes first, because the user may have saved it there with `pets keys add --save`.
   for (const key of [profile ? readProfile(context, 'local')?.key : undefined, saved]) {
-    const known = key && (await keys.find(hashKey(key), context.clock.now()));
+    const known = key && (await keys.find(hashKey(key)));
     if (!known) continue;
     if (key !== saved) await saveKey(context, path, key);
     return { plan: known.plan, key };
   }
-  const names = await keyNames(directory);
-  const existing = names.includes(DEV) && (await readKey(directory, DEV));
-  if (existing) return { plan: existing.plan, key: undefined };
-  if (names.length > 0 && !profile) return undefined;
-  const key = generateKey();
-  // Save the key first. Otherwise a crash could leave the store with a key that is saved nowhere.
-  await saveKey(context, path, key);
-  await createKey(directory, { name: DEV, plan, key }, context.clock);
-  return { plan, key };
+  if (location.isShared) return undefined;
+  return location.manageKeys(async (manager) => {
+    const existing = await manager.get(DEV);
+    if (existing) return { plan: existing.plan, key: undefined };
+    if (!profile && (await manager.names()).length > 0) return undefined;
+    const key = generateKey();
+    // Save the key first. Otherwise a crash could leave the store with a key that is saved nowhere.
+    await saveKey(context, path, key);
+    await manager.create({ name: DEV, plan, key });
+    return { plan, key };
+  });
 }
 
 async function saveKey(context: Context, path: string, key: string): Promise<void> {

@@ -4,12 +4,13 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sampleData } from '../../server/sample-data.ts';
 import { type Service, startService } from '../../server/service.ts';
+import type { StoreLocation } from '../../store/backend.ts';
 import { StoreError } from '../../store/errors.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
 import { CliError, systemReason } from '../errors/errors.ts';
-import { dataDirectory } from '../profiles/paths.ts';
+import { openLocation } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { ensureDevKey } from './dev-key.ts';
@@ -28,14 +29,15 @@ export const FLUSH_TIMEOUT = 1_000;
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
-  const directory = options.ephemeral
-    ? await mkdtemp(join(tmpdir(), 'pets-'))
-    : (options.data ?? dataDirectory(context));
+  const directory = options.ephemeral ? await mkdtemp(join(tmpdir(), 'pets-')) : undefined;
   let code: number;
   try {
-    code = await serveDirectory(directory, options, context);
+    const location = await openLocation(directory ?? options.data, context);
+    // The removal must be synchronous, because the process exits immediately afterwards.
+    const onForcedExit = () => directory && rmSync(directory, { recursive: true, force: true });
+    code = await serveLocation(location, options, context, onForcedExit);
   } finally {
-    if (options.ephemeral) await rm(directory, { recursive: true, force: true });
+    if (directory !== undefined) await rm(directory, { recursive: true, force: true });
   }
   await flushLog(context, code);
   return code;
@@ -48,19 +50,17 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
   if (stderr.writableLength > 0) exitNow(code);
 }
 
-async function serveDirectory(
-  directory: string,
+async function serveLocation(
+  location: StoreLocation,
   options: ServeOptions,
   context: CommandContext,
+  onForcedExit: () => void,
 ): Promise<number> {
   const fixedKey = await readFixedKey(options.keyFile, context);
   if (fixedKey) context.console.redact(fixedKey.key);
   const plan = options.plan ?? DEFAULT_PLAN;
   const events = createServerEvents(options, context);
-  const shutdown = createShutdown(context, () => {
-    // The removal must be synchronous, because the process exits immediately afterwards.
-    if (options.ephemeral) rmSync(directory, { recursive: true, force: true });
-  });
+  const shutdown = createShutdown(context, onForcedExit);
   // Listen for signals before anything is opened, so that a signal during the start stops the server too.
   shutdown.listen();
   let service: Service | undefined;
@@ -71,7 +71,7 @@ async function serveDirectory(
     return undefined;
   };
   try {
-    service = await start(directory, options, context, { events, shutdown });
+    service = await start(location, options, context, { events, shutdown });
     if (options.command.length > 0) {
       const key = service.keys.addTemporary('command', plan, fixedKey?.key);
       return await serveCommand(service, key, options, context, events, shutdown);
@@ -79,14 +79,14 @@ async function serveDirectory(
     const isTemporary = options.ephemeral || fixedKey !== undefined;
     const devKey = isTemporary
       ? { plan, key: service.keys.addTemporary('dev', plan, fixedKey?.key), source: fixedKey?.source }
-      : await ensureDevKey(context, service, directory, { plan, profile: options.profile }).catch(
+      : await ensureDevKey(context, service, location, { plan, profile: options.profile }).catch(
           warnIfUnwritable,
         );
     const otherService =
       options.profile && devKey?.key
         ? await saveLocalProfile(context, service, devKey.key).catch(warnIfUnwritable)
         : undefined;
-    await events.listening(service, { directory, devKey, otherService });
+    await events.listening(service, { location, devKey, otherService });
     await shutdown.stopped();
     return exitCodes.ok;
   } finally {
@@ -97,7 +97,7 @@ async function serveDirectory(
 }
 
 async function start(
-  directory: string,
+  location: StoreLocation,
   options: ServeOptions,
   context: CommandContext,
   { events, shutdown }: { events: ServerEvents; shutdown: Shutdown },
@@ -107,7 +107,7 @@ async function start(
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
   try {
     return await startService({
-      directory,
+      location,
       host,
       port,
       maxConnections: options.maxConnections,

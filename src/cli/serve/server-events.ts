@@ -2,6 +2,7 @@ import { plans } from '../../contract/plans.ts';
 import type { AccessLogEntry } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/random-fault.ts';
 import type { Service } from '../../server/service.ts';
+import type { StoreLocation } from '../../store/backend.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
@@ -15,7 +16,7 @@ import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 export type ServerEvents = ReturnType<typeof createServerEvents>;
 
 type Started = {
-  directory: string;
+  location: StoreLocation;
   devKey: DevKey | undefined;
   /** The URL of another store's running service, to which profile `local` still points. */
   otherService: string | undefined;
@@ -65,7 +66,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   };
 
   return {
-    async listening(service: Service, { directory, devKey, otherService }: Started) {
+    async listening(service: Service, { location, devKey, otherService }: Started) {
       const animals = await service.store.size();
       const { url, port, seeded, faults } = service;
       const key = devKey?.source === undefined ? devKey?.key : undefined;
@@ -75,14 +76,14 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         port,
         pid: context.pid,
         store: service.store.id,
-        directory,
+        directory: location.place,
         animals,
         seeded,
         ...(faults && { faults }),
         ...(key && { key }),
         ...(devKey && { plan: devKey.plan }),
       };
-      const path = sanitizeForTerminal(directory);
+      const path = sanitizeForTerminal(location.place);
       const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
       const isInProfile = options.profile && devKey?.key !== undefined && otherService === undefined;
       const next = isInProfile

@@ -3,9 +3,10 @@ import type { Socket } from 'node:net';
 import type { SteadyClock } from '../../contract/clock.ts';
 import { API_KEY_PATTERN, header } from '../../contract/headers.ts';
 import type { Quota } from '../../contract/plans.ts';
+import { StoreUnavailableError } from '../../store/errors.ts';
 import { hashKey } from '../../store/keys/keys.ts';
+import type { Limiter, RateLimitWindow } from '../../store/limits/limiter.ts';
 import { invalidRequest, tooManyRequests, unauthorized } from '../http-errors.ts';
-import type { RateLimiter, RateLimitWindow } from '../rate-limit/limiter.ts';
 import { networkOf } from '../request/client-address.ts';
 import type { RequestContext } from '../request/context.ts';
 import { countHeader } from '../request/http-checks.ts';
@@ -16,19 +17,19 @@ const BEARER = /^Bearer +(\S+) *$/i;
 export type Principal = { id: string; quota: Quota };
 
 /** What the service knows about an API key. `name` appears in logs. */
-export type ApiKey = { name: string; quota: Quota };
+type ApiKey = { name: string; quota: Quota };
 
-/** Finds API keys by their SHA-256 in hexadecimal. `now` is in milliseconds since the epoch. */
+/** Finds API keys by their SHA-256 in hexadecimal. */
 export interface ApiKeyLookup {
-  find(sha256: string, now: number): ApiKey | undefined | Promise<ApiKey | undefined>;
+  find(sha256: string): ApiKey | undefined | Promise<ApiKey | undefined>;
 }
 
 export type AuthenticationOptions = {
   keys: ApiKeyLookup;
   /** Counts the requests of each API key. */
-  limiter: RateLimiter;
+  limiter: Limiter;
   /** Counts the requests without a valid key, per client address (docs/service.md, D13). */
-  anonymousLimiter: RateLimiter;
+  anonymousLimiter: Limiter;
   /** Whether requests without a valid key get 429 above the anonymous limit. */
   limitFailedKeys?: boolean | undefined;
   clock: SteadyClock;
@@ -64,31 +65,43 @@ export function createAuthentication(options: AuthenticationOptions) {
 
   /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 if `limitFailedKeys` */
   async function countAnonymous(context: RequestContext): Promise<void> {
-    const decision = await anonymousLimiter.consume(networkOf(context.client), ANONYMOUS_QUOTA);
+    const decision = await anonymousLimiter.take(networkOf(context.client), ANONYMOUS_QUOTA);
     context.window = decision.window;
-    if (limitFailedKeys && decision.retryAt !== undefined) throw tooManyRequests(decision, clock.now());
+    if (limitFailedKeys && decision.retryAt !== undefined) throw tooManyRequests(decision);
+  }
+
+  /** Lets the response report the caller's last known window, because the current one is not available. */
+  function showLastWindow(id: string, context: RequestContext): void {
+    const window = limiter.lastWindow(id);
+    if (window) setQuota(context, window);
   }
 
   return {
     /** Returns the caller. Counts a failure as anonymous. @throws ServiceError 400, 401, or 429 if `limitFailedKeys` */
     async authenticate(request: IncomingMessage, context: RequestContext): Promise<Principal> {
+      let id: string | undefined;
       try {
-        const id = hashOfKey(request);
-        const key = id === undefined ? undefined : await keys.find(id, clock.now());
+        id = hashOfKey(request);
+        const key = id === undefined ? undefined : await keys.find(id);
         if (id === undefined || key === undefined) throw unauthorized();
         context.keyName = key.name;
         return { id, quota: key.quota };
       } catch (error) {
-        await countAnonymous(context);
+        // It is not known whether the key is valid, so the request is not counted as anonymous.
+        if (id !== undefined && error instanceof StoreUnavailableError) showLastWindow(id, context);
+        else await countAnonymous(context);
         throw error;
       }
     },
 
     /** Counts a request of an authenticated caller. @throws ServiceError 429 */
     async consumeQuota({ id, quota }: Principal, context: RequestContext): Promise<void> {
-      const decision = await limiter.consume(id, quota);
+      const decision = await limiter.take(id, quota).catch((error) => {
+        showLastWindow(id, context);
+        throw error;
+      });
       setQuota(context, decision.window);
-      if (decision.retryAt !== undefined) throw tooManyRequests(decision, clock.now());
+      if (decision.retryAt !== undefined) throw tooManyRequests(decision);
     },
 
     /** Returns the caller's rate-limit window, and puts it into `context`, without counting the request. */

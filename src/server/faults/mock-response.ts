@@ -3,6 +3,7 @@ import { header } from '../../contract/headers.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { type OperationName, operations } from '../../contract/operations.ts';
 import { petJson } from '../../contract/schemas.ts';
+import type { RateLimitWindow } from '../../store/limits/limiter.ts';
 import {
   invalidRequest,
   methodNotAllowed,
@@ -10,7 +11,6 @@ import {
   tooManyRequests,
   unauthorized,
 } from '../http-errors.ts';
-import type { RateLimitWindow } from '../rate-limit/limiter.ts';
 import type { ServiceResponse } from '../response.ts';
 import type { RouteMatch } from '../route-match.ts';
 import { sampleData } from '../sample-data.ts';
@@ -58,7 +58,7 @@ function buildMock(code: string, { operation, path, allow, window, now }: MockCo
     case 'method_not_allowed':
       return methodNotAllowed(path, allow);
     case 'rate_limited':
-      return tooManyRequests({ window }, now);
+      return tooManyRequests({ window, now });
     default:
       return new ServiceError(name, `Mocked response (${header.prefer}: code=${code})`);
   }

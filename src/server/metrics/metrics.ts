@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../contract/error-codes.ts';
-import type { BanTracker } from '../rate-limit/bans.ts';
+import type { BanCounts } from '../../store/limits/limiter.ts';
 import type { ResponseContent } from '../response.ts';
 import type { Counts } from './prometheus.ts';
 
@@ -24,15 +24,17 @@ export type Metrics = ReturnType<typeof createMetrics>;
  * Counts what `GET /metrics` reports (docs/service.md 12). The library that writes the text is loaded by the first fsync
  * or the first request for metrics, so that the service starts fast.
  */
-export function createMetrics(countBans: BanTracker['count'], onError: (error: unknown) => void) {
+export function createMetrics(banCounts: () => Promise<BanCounts>, onError: (error: unknown) => void) {
   const responses = new Map<string, Map<number, number>>();
   const tooManyRequests = new Map<string, number>();
   let refusedConnections = 0;
   let prometheus: Promise<ReturnType<typeof import('./prometheus.ts').createPrometheus>> | undefined;
 
-  const counts = (): Counts => ({ responses, tooManyRequests, refusedConnections, bans: countBans() });
+  const counts = (): Counts => ({ responses, tooManyRequests, refusedConnections });
   const load = () => {
-    prometheus ??= import('./prometheus.ts').then(({ createPrometheus }) => createPrometheus(counts));
+    prometheus ??= import('./prometheus.ts').then(({ createPrometheus }) =>
+      createPrometheus(counts, banCounts),
+    );
     return prometheus;
   };
 

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { BanTracker } from '../rate-limit/bans.ts';
+import type { BanCounts } from '../../store/limits/limiter.ts';
 import type { ResponseContent } from '../response.ts';
 
 /** What the service has counted since it started. */
@@ -9,8 +9,6 @@ export type Counts = {
   /** The number of requests that got 429, by error code. */
   tooManyRequests: ReadonlyMap<string, number>;
   refusedConnections: number;
-  /** The number of bans since the start, and of keys that are banned now. */
-  bans: ReturnType<BanTracker['count']>;
 };
 
 /** Upper limits of the durations of an fsync, in seconds: from a fast SSD to a busy disk. */
@@ -22,19 +20,25 @@ const SYNC_BUCKETS = [
 type LabelledValue = [labels: Record<string, string | number>, value: number];
 
 /** Writes counts in the text format of Prometheus (docs/service.md 12). */
-export function createPrometheus(counts: () => Counts) {
+export function createPrometheus(counts: () => Counts, banCounts: () => Promise<BanCounts>) {
   const registry = new Registry();
   const registers = [registry];
   /** Adds a counter whose current values `read` returns. */
-  const addCounter = (name: string, help: string, labelNames: string[], read: () => LabelledValue[]) =>
+  const addCounter = (
+    name: string,
+    help: string,
+    labelNames: string[],
+    read: () => LabelledValue[] | Promise<LabelledValue[]>,
+  ) =>
     new Counter({
       name,
       help,
       labelNames,
       registers,
-      collect() {
+      async collect() {
+        const values = await read();
         this.reset();
-        for (const [labels, value] of read()) this.inc(labels, value);
+        for (const [labels, value] of values) this.inc(labels, value);
       },
     });
   addCounter(
@@ -49,15 +53,15 @@ export function createPrometheus(counts: () => Counts) {
   addCounter('pets_too_many_requests_total', 'Requests that got 429, by error code.', ['code'], () =>
     [...counts().tooManyRequests].map(([code, count]) => [{ code }, count]),
   );
-  addCounter('pets_key_bans_total', 'Bans of API keys since the start.', [], () => [
-    [{}, counts().bans.begun],
+  addCounter('pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
+    [{}, (await banCounts()).begun],
   ]);
   new Gauge({
     name: 'pets_banned_keys',
     help: 'API keys that are banned now.',
     registers,
-    collect() {
-      this.set(counts().bans.active);
+    async collect() {
+      this.set((await banCounts()).active);
     },
   });
   addCounter(

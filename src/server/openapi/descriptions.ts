@@ -126,5 +126,6 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   storage_full:
     'The animal cannot be stored for now, because the disk is full or read-only. It was not added.',
   storage_failed: 'Storing the animal failed. It may have been added.',
+  unavailable: 'The service cannot use its database for now. A creation may have been carried out.',
   too_many_connections: 'Too many connections are open. The request was not carried out.',
 };

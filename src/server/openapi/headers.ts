@@ -113,8 +113,7 @@ export function headersOf(name: OperationName, status: number): Record<string, H
     ...requiredHeader(header.rateLimitReset),
     ...requiredHeader(header.requestId),
     ...(status === errorCodes.rate_limited && requiredHeader(header.retryAfter)),
-    ...(status === errorCodes.storage_full &&
-      operation.method !== 'GET' && { [header.retryAfter]: optionalRetryAfter }),
+    ...(status === errorCodes.unavailable && { [header.retryAfter]: optionalRetryAfter }),
     ...(status === errorCodes.unauthorized && requiredHeader(header.wwwAuthenticate)),
     ...(status === errorCodes.method_not_allowed && requiredHeader(header.allow)),
     ...(status !== errorCodes.unauthorized && {
@@ -127,7 +126,7 @@ export function headersOf(name: OperationName, status: number): Record<string, H
 }
 
 const optionalRetryAfter = optional(
-  'The seconds to wait before the next request, if the code is `storage_full`.',
+  'The seconds to wait before the next request, if the code is `unavailable` or `storage_full`.',
   { type: 'integer', minimum: 1 },
   5,
 );

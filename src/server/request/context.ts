@@ -1,4 +1,4 @@
-import type { RateLimitWindow } from '../rate-limit/limiter.ts';
+import type { RateLimitWindow } from '../../store/limits/limiter.ts';
 
 /** What the service knows about a request. Each step adds its results here, so that error responses have them too. */
 export type RequestContext = {

@@ -4,10 +4,10 @@ import type { Clock } from '../../contract/clock.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { errnoOf, type FileSystem, isMissing, type OpenFile } from '../../system/file-system.ts';
 import { createFile, readBytes, readParts, withFile, writeAndSync } from '../../system/files.ts';
-import { BANS } from '../ban-file.ts';
 import { StoreError } from '../errors.ts';
-import { keyDirectory, keyNames, keyPath } from '../keys/keys.ts';
 import type { StoreReport } from '../store.ts';
+import { BANS } from './ban-file.ts';
+import { KeyFiles } from './key-files.ts';
 import { incompleteCopyError, JOURNAL, JOURNAL_OF_COPY } from './load-journal.ts';
 import { readStore } from './read-store.ts';
 
@@ -30,11 +30,13 @@ export async function copyStore(
     const file = await claim(target, files);
     try {
       await withFile(file, () => copyJournal(join(source, JOURNAL), file, size, files));
-      await makeDirectory(files, keyDirectory(target));
-      for (const name of await keyNames(source, files)) {
-        await copyFile(keyPath(source, name), keyPath(target, name), files);
+      const sourceKeys = new KeyFiles(source, { files });
+      const targetKeys = new KeyFiles(target, { files });
+      await makeDirectory(files, targetKeys.path);
+      for (const name of await sourceKeys.names()) {
+        await copyFile(sourceKeys.pathOf(name), targetKeys.pathOf(name), files);
       }
-      await files.syncDirectory(keyDirectory(target));
+      await files.syncDirectory(targetKeys.path);
       await copyFile(join(source, BANS), join(target, BANS), files);
       await files.syncDirectory(target);
       const { report } = await readStore(target, { ...settings, journal: JOURNAL_OF_COPY });
@@ -115,7 +117,7 @@ async function copyFile(source: string, target: string, files: FileSystem): Prom
 async function removeCopy(target: string): Promise<void> {
   const journal = join(target, JOURNAL_OF_COPY);
   await fs.rename(join(target, JOURNAL), journal).catch(() => {});
-  await fs.rm(keyDirectory(target), { recursive: true, force: true });
+  await fs.rm(new KeyFiles(target).path, { recursive: true, force: true });
   await fs.rm(join(target, BANS), { force: true });
   await fs.rm(journal, { force: true });
 }

@@ -74,7 +74,7 @@ export class JournalAccess {
    * Checks whether the journal can be written, and makes it writable again if that is possible now. Runs at most once in
    * `CHECK_MS`.
    *
-   * @throws StoreUnavailableError, StoreFailedError
+   * @throws StoreUnwritableError, StoreFailedError
    */
   async checkWritable(): Promise<void> {
     this.status.throwIfFailed();

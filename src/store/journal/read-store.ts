@@ -1,6 +1,6 @@
-import { loadBans } from '../ban-file.ts';
-import { listKeys } from '../keys/keys.ts';
 import type { StoreReport } from '../store.ts';
+import { loadBans } from './ban-file.ts';
+import { KeyFiles } from './key-files.ts';
 import { type Journal, type ReadSettings, readJournal } from './load-journal.ts';
 
 /** The maximum number of times that the journal is read, if a server may be writing its last line. */
@@ -12,7 +12,7 @@ export async function readStore(
   settings: Omit<ReadSettings, 'directory'>,
 ): Promise<{ report: StoreReport; size: number }> {
   const { header, contents, replayed, size } = await readSettled({ ...settings, directory });
-  const keys = await listKeys(directory, settings.files);
+  const keys = await new KeyFiles(directory, { files: settings.files }).list();
   await loadBans(directory);
   const report = {
     id: header.id,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { FileChangedError, NotAppendedError } from '../../system/append-file.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
-import { StoreFailedError, StoreUnavailableError, toStoreError } from '../errors.ts';
+import { StoreFailedError, StoreUnwritableError, toStoreError } from '../errors.ts';
 import { JOURNAL, type JournalSettings } from './load-journal.ts';
 
 /**
@@ -35,17 +35,17 @@ export class WriteStatus {
   }
 
   /** Records that the store cannot write for now. Returns the error for requests whose data was not stored. */
-  refused(error: unknown): StoreUnavailableError {
+  refused(error: unknown): StoreUnwritableError {
     const { message, hint } = toStoreError(error, `write ${this.#path}`);
     if (this.#state === 'writable') {
       this.#state = 'refused';
       this.#settings.onWarning(`${message}; the store can only be read until writing is possible again`);
     }
-    return new StoreUnavailableError(message, hint, { cause: error });
+    return new StoreUnwritableError(message, hint, { cause: error });
   }
 
   /** Records a failed write, and returns the error for the requests that needed it. */
-  writeFailed(error: unknown): StoreUnavailableError | StoreFailedError {
+  writeFailed(error: unknown): StoreUnwritableError | StoreFailedError {
     if (error instanceof NotAppendedError) return this.refused(error.cause);
     if (this.#failure) return this.#failure;
     if (isUnwritable(error)) {
@@ -59,7 +59,7 @@ export class WriteStatus {
   }
 
   /** Records the error of a check whether the store can write. Most errors mean only that it cannot write for now. */
-  checkFailed(error: unknown): StoreUnavailableError | StoreFailedError {
+  checkFailed(error: unknown): StoreUnwritableError | StoreFailedError {
     const isDefect = error instanceof FileChangedError || errnoOf(error) === 'EIO';
     return isDefect ? this.writeFailed(error) : this.refused(error);
   }

@@ -3,9 +3,9 @@ import type { Quota } from '../../../src/contract/plans.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../../src/server/connection/listen.ts';
 import type { FaultOptions } from '../../../src/server/faults/random-fault.ts';
-import { createBanTracker } from '../../../src/server/rate-limit/bans.ts';
-import { createMemoryRateLimiter } from '../../../src/server/rate-limit/limiter.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
+import { createBanTracker } from '../../../src/store/limits/bans.ts';
+import { createMemoryLimiter } from '../../../src/store/limits/memory-limiter.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import { type IsBodiless, type RawResponse, takeResponse } from '../raw-client.ts';
@@ -43,8 +43,8 @@ export async function startFuzzed({
   const app = createApp({
     store,
     keys: { find: async (sha256) => known.get(sha256) },
-    limiter: createMemoryRateLimiter(clock, createBanTracker(ban, clock)),
-    anonymousLimiter: createMemoryRateLimiter(clock),
+    limiter: createMemoryLimiter(clock, createBanTracker(ban, clock)),
+    anonymousLimiter: createMemoryLimiter(clock),
     hosts: atLoopback.hosts,
     faults,
     clock,

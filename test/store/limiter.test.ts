@@ -1,24 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { plans } from '../../src/contract/plans.ts';
-import { createBanTracker } from '../../src/server/rate-limit/bans.ts';
-import { createMemoryRateLimiter } from '../../src/server/rate-limit/limiter.ts';
+import { createBanTracker } from '../../src/store/limits/bans.ts';
+import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
 import { cases } from '../helpers/cases.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { heap } from '../helpers/heap.ts';
 
 const consume = async (
-  limiter: ReturnType<typeof createMemoryRateLimiter>,
+  limiter: ReturnType<typeof createMemoryLimiter>,
   times: number,
   quota = plans.free,
 ) => {
-  const decisions = await Promise.all(Array.from({ length: times }, () => limiter.consume('key', quota)));
+  const decisions = await Promise.all(Array.from({ length: times }, () => limiter.take('key', quota)));
   return decisions.filter(({ retryAt }) => retryAt === undefined).length;
 };
 
 test('a clock that is set back does not reopen a window', async () => {
   const clock = manualClock('2026-11-20T12:01:00Z');
-  const limiter = createMemoryRateLimiter(clock);
+  const limiter = createMemoryLimiter(clock);
   expect(await consume(limiter, 60)).toBe(60);
   clock.set('2026-11-20T12:00:00Z');
   expect(await consume(limiter, 60)).toBe(0);
@@ -45,12 +45,12 @@ test('whatever the clock does, no key is refused for longer than its window or i
       async (all, { quota, windowLength }) => {
         const clock = manualClock();
         const bans = createBanTracker({ after: 3, milliseconds: ban }, clock);
-        const limiter = createMemoryRateLimiter(clock, bans);
+        const limiter = createMemoryLimiter(clock, bans);
         let state = { reason: 'none', since: 0 };
         for (const { pause, step } of all) {
           clock.advance(pause);
           clock.step(step);
-          const { retryAt, banned } = await limiter.consume('key', quota);
+          const { retryAt, banned } = await limiter.take('key', quota);
           const reason = banned ? 'ban' : retryAt === undefined ? 'none' : 'window';
           if (reason !== state.reason) state = { reason, since: clock.elapsed() };
           if (retryAt === undefined) continue;
@@ -65,10 +65,10 @@ test('whatever the clock does, no key is refused for longer than its window or i
 });
 
 test('if both windows are used up, the later reset is reported', async () => {
-  const limiter = createMemoryRateLimiter(manualClock());
+  const limiter = createMemoryLimiter(manualClock());
   const quota = { perMinute: 3, perDay: 3 };
   await consume(limiter, 3, quota);
-  expect((await limiter.consume('key', quota)).retryAt).toBe(Date.parse('2026-11-21T00:00:00Z'));
+  expect((await limiter.take('key', quota)).retryAt).toBe(Date.parse('2026-11-21T00:00:00Z'));
 });
 
 test('never more than n requests succeed in one window, also around its edges', async () => {
@@ -78,7 +78,7 @@ test('never more than n requests succeed in one window, also around its edges', 
   await fc.assert(
     fc.asyncProperty(steps, async (bursts) => {
       const clock = manualClock('2026-11-20T23:58:00Z');
-      const limiter = createMemoryRateLimiter(clock);
+      const limiter = createMemoryLimiter(clock);
       const perWindow = new Map<number, { asked: number; passed: number }>();
       for (const [pause, count] of bursts) {
         clock.advance(pause);
@@ -96,19 +96,19 @@ test('never more than n requests succeed in one window, also around its edges', 
 
 test('expired counters are dropped: 100,000 addresses leave no memory in use', async () => {
   const clock = manualClock();
-  const limiter = createMemoryRateLimiter(clock);
+  const limiter = createMemoryLimiter(clock);
   const quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
   const before = heap();
-  for (let i = 0; i < 100_000; i++) await limiter.consume(`address ${i}`, quota);
+  for (let i = 0; i < 100_000; i++) await limiter.take(`address ${i}`, quota);
   const held = heap() - before;
   expect(held).toBeGreaterThan(5_000_000);
   clock.advance(60_000);
-  await limiter.consume('another', quota);
+  await limiter.take('another', quota);
   expect(heap() - before).toBeLessThan(held / 4);
   // Counters of the current day are kept.
   await consume(limiter, 1, plans.free);
   clock.advance(120_000);
-  await limiter.consume('another', quota);
+  await limiter.take('another', quota);
   expect((await limiter.peek('key', { perMinute: 60, perDay: 10 })).window).toMatchObject({
     limit: 10,
     remaining: 9,

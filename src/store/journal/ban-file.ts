@@ -1,9 +1,9 @@
 import { join, resolve } from 'node:path';
 import * as z from 'zod/mini';
-import { realFileSystem } from '../system/file-system.ts';
-import { readTextFile, replaceFile } from '../system/files.ts';
-import { StoreDamagedError, toStoreError } from './errors.ts';
-import { Instant, readStored, Sha256 } from './stored-json.ts';
+import { realFileSystem } from '../../system/file-system.ts';
+import { readTextFile, replaceFile } from '../../system/files.ts';
+import { StoreDamagedError, toStoreError } from '../errors.ts';
+import { Instant, readStored, Sha256 } from '../stored-json.ts';
 
 const StoredBans = z.record(Sha256, Instant, {
   error: ({ code }) => (code === 'invalid_key' ? 'is not a SHA-256' : 'must be a JSON object'),

@@ -1,12 +1,5 @@
 import type { Clock } from '../../contract/clock.ts';
-
-/** When and for how long an API key is banned (docs/service.md 8.4, D9). */
-export type BanRule = {
-  /** How many requests after a 429, within a minute, ban a key; 0 turns bans off. */
-  after: number;
-  /** How long a ban lasts. */
-  milliseconds: number;
-};
+import type { BanCounts, BanRule } from './limiter.ts';
 
 /** The rejected requests of one caller; times are in milliseconds since the epoch. */
 type RefusedRequests = {
@@ -116,7 +109,7 @@ export function createBanTracker(
       if (banned.size > 0) saveActive();
     },
     /** How many bans have begun since the start, and how many callers are banned now. */
-    count: () => ({ begun, active: activeBans().size }),
+    count: (): BanCounts => ({ begun, active: activeBans().size }),
     /** Resolves when all changes of bans are saved, or cannot be saved even at another attempt. */
     async saved(): Promise<void> {
       await lastSave;

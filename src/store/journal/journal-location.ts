@@ -1,23 +1,25 @@
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
 import { abortable, errnoOf, type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
+import type { StoreLocation } from '../backend.ts';
 import { fileSystemHint, StoreError, toStoreError } from '../errors.ts';
-import type { StoreMaintenance } from '../store.ts';
 import { copyStore } from './copy-store.ts';
+import { openJournalBackend } from './journal-backend.ts';
+import { KeyFiles } from './key-files.ts';
 import { JOURNAL } from './load-journal.ts';
 import { readStore } from './read-store.ts';
 
-/** Checks and copies the store in a directory. Does not lock the directory and changes nothing in it. */
-export function journalMaintenance(
-  directory: string,
+/** A directory that contains a store, or can contain one. Only `open` locks it. */
+export function journalLocation(
+  place: string,
   clock: Clock,
   files: FileSystem = realFileSystem,
-): StoreMaintenance {
-  const source = resolve(directory);
+): StoreLocation {
+  const directory = resolve(place);
   const convertError = (error: unknown, action: string): StoreError => {
-    if (isMissing(error) && 'path' in error && error.path === join(source, JOURNAL)) {
+    if (isMissing(error) && 'path' in error && error.path === join(directory, JOURNAL)) {
       return new StoreError(
-        `there is no store in ${source}`,
+        `there is no store in ${directory}`,
         'name the directory of a store (--data of pets serve)',
       );
     }
@@ -28,17 +30,21 @@ export function journalMaintenance(
     return new StoreError(converted.message, hint, { cause: converted.cause });
   };
   return {
+    place,
+    isShared: false,
+    open: (options) => openJournalBackend(directory, options),
+    manageKeys: (task) => task(new KeyFiles(directory, { clock, files })),
     check: () =>
-      readStore(source, { clock, files }).then(
+      readStore(directory, { clock, files }).then(
         ({ report }) => report,
         (error) => {
-          throw convertError(error, `check the store in ${source}`);
+          throw convertError(error, `check the store in ${directory}`);
         },
       ),
     copyTo: (target, signal) =>
-      copyStore(source, resolve(target), { clock, files: abortable(files, signal) }).catch((error) => {
+      copyStore(directory, resolve(target), { clock, files: abortable(files, signal) }).catch((error) => {
         signal?.throwIfAborted();
-        throw convertError(error, `copy the store in ${source} to ${resolve(target)}`);
+        throw convertError(error, `copy the store in ${directory} to ${resolve(target)}`);
       }),
   };
 }

@@ -1,0 +1,88 @@
+import type { SteadyClock } from '../contract/clock.ts';
+import type { PlanName, Quota } from '../contract/plans.ts';
+import type { CreatedKey, KeyRequest, StoredKey } from './keys/keys.ts';
+import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
+import type { Store, StoreReport } from './store.ts';
+
+/**
+ * A place that can keep a store: a directory, or a database (docs/serve.md, docs/postgres.md). Nothing is opened until a
+ * method is called. Each method opens what it needs, and closes it before it resolves.
+ */
+export interface StoreLocation {
+  /** The directory, or the URL of the database without its password. */
+  readonly place: string;
+  /** Whether several servers can use the store at a time. Such a store gets no API key without a user's command. */
+  readonly isShared: boolean;
+  /**
+   * Opens the store for a server, or creates it.
+   *
+   * @throws StoreUnavailableError if the place cannot be reached for now
+   * @throws StoreError
+   */
+  open(options: BackendOptions): Promise<Backend>;
+  /** Changes the API keys, also while servers use the store. @throws StoreError */
+  manageKeys<Result>(task: (keys: KeyManager) => Promise<Result>): Promise<Result>;
+  /** Reads and verifies everything in the store. @throws StoreError, for example StoreDamagedError */
+  check(): Promise<StoreReport>;
+  /**
+   * Makes a consistent copy and verifies the copy.
+   *
+   * @param target a directory that does not exist or is empty. After an error, it is as before
+   * @param signal if aborted, the copy stops
+   * @throws StoreError, or the reason of `signal`
+   */
+  copyTo(target: string, signal?: AbortSignal): Promise<StoreReport>;
+}
+
+export type BackendOptions = {
+  clock: SteadyClock;
+  bans: BanRule;
+  onWarning(message: string): void;
+  /** Called once if the store can no longer be read: the server must be stopped. */
+  onFailure(error: Error): void;
+  /** Called after each fsync with its duration in milliseconds. */
+  onSync?: ((milliseconds: number) => void) | undefined;
+};
+
+/** A store that a server has opened. */
+export interface Backend {
+  readonly store: Store;
+  readonly keys: KeyDirectory;
+  /** Counts the requests of API keys. */
+  readonly limiter: Limiter;
+  /** How many bans there are, for metrics. */
+  banCounts(): Promise<BanCounts>;
+  /** Publishes the server's URL to other servers that try to open the same store. */
+  announce(url: string): void;
+  /** Completes pending writes. Later calls of all other methods are rejected. */
+  close(): Promise<void>;
+}
+
+/** The properties of an API key that a server needs. */
+export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
+
+/** The API keys that a server accepts. A new key is accepted at once, and a revoked key is refused within a second. */
+export interface KeyDirectory {
+  /**
+   * Finds a key by its SHA-256 in hexadecimal.
+   *
+   * @throws StoreUnavailableError if it is not known whether the key is valid
+   */
+  find(sha256: string): KnownKey | undefined | Promise<KnownKey | undefined>;
+  /** Adds a key that exists only in this process. By default, generates the key. Returns the key. */
+  addTemporary(name: string, plan: PlanName, key?: string): string;
+}
+
+/** Creates, lists and revokes API keys (docs/service.md, D16). */
+export interface KeyManager {
+  /** The names of all keys, sorted. */
+  names(): Promise<string[]>;
+  /** Finds a key by its name. @throws StoreDamagedError */
+  get(name: string): Promise<StoredKey | undefined>;
+  /** All keys, sorted by name. @throws StoreDamagedError */
+  list(): Promise<StoredKey[]>;
+  /** @throws StoreRequestError if the request is not valid, or StoreError if the name is taken */
+  create(request: KeyRequest): Promise<CreatedKey>;
+  /** @throws StoreNotFoundError */
+  revoke(name: string): Promise<void>;
+}

@@ -1,0 +1,173 @@
+import { join } from 'node:path';
+import { type Clock, systemClock } from '../../contract/clock.ts';
+import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
+import { errnoOf, type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
+import { createFile, readTextFile, temporaryName } from '../../system/files.ts';
+import type { KeyManager, KnownKey } from '../backend.ts';
+import { StoreDamagedError, StoreError, toStoreError } from '../errors.ts';
+import type { KeyReader } from '../keys/key-cache.ts';
+import {
+  type CreatedKey,
+  KeyName,
+  type KeyRequest,
+  keyExistsError,
+  keyNotFoundError,
+  makeKey,
+  quotaOf,
+  StoredKey,
+} from '../keys/keys.ts';
+import { readStored } from '../stored-json.ts';
+
+const MAX_FILE_BYTES = 2 ** 16;
+
+/** A key file that was read. `key` is undefined if the file is damaged. */
+type CachedFile = { version: string; key: StoredKey | undefined };
+
+export type KeyFilesOptions = {
+  clock?: Clock;
+  files?: FileSystem;
+  /** Called once for each file that is damaged or cannot be read. */
+  onWarning?: (message: string) => void;
+};
+
+/** The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). */
+export class KeyFiles implements KeyManager, KeyReader {
+  /** The directory of the key files. */
+  readonly path: string;
+  #clock: Clock;
+  #files: FileSystem;
+  #onWarning: (message: string) => void;
+  /** The key files by name, as `read` found them. A file is read again only if its version changes. */
+  #cache = new Map<string, CachedFile>();
+  #directoryVersion: string | undefined;
+  #warned = new Set<string>();
+
+  constructor(directory: string, options: KeyFilesOptions = {}) {
+    const { clock = systemClock, files = realFileSystem, onWarning = () => {} } = options;
+    this.path = join(directory, 'keys');
+    this.#clock = clock;
+    this.#files = files;
+    this.#onWarning = onWarning;
+  }
+
+  pathOf(name: string): string {
+    return join(this.path, `${name}.json`);
+  }
+
+  async names(): Promise<string[]> {
+    try {
+      const fileNames = await this.#files.readdir(this.path);
+      const names = fileNames.flatMap((fileName) => /^(.+)\.json$/.exec(fileName)?.[1] ?? []);
+      return names.filter((name) => KeyName.safeParse(name).success).sort();
+    } catch (error) {
+      if (isMissing(error)) return [];
+      throw toStoreError(error, `read the keys in ${this.path}`);
+    }
+  }
+
+  async get(name: string): Promise<StoredKey | undefined> {
+    const path = this.pathOf(name);
+    const text = await readTextFile(this.#files, path, MAX_FILE_BYTES).catch((error) => {
+      throw toStoreError(error, `read ${path}`);
+    });
+    if (text === undefined) return undefined;
+    const stored = readStored(StoredKey, text);
+    if ('data' in stored && stored.data.name === name) return stored.data;
+    const why = 'data' in stored ? `it contains the key named ${stored.data.name}` : stored.why;
+    throw new StoreDamagedError(
+      `${path} is damaged: ${why}`,
+      `run pets keys revoke ${name}, then create the key again`,
+    );
+  }
+
+  async list(): Promise<StoredKey[]> {
+    const names = await this.names();
+    const keys = await Promise.all(names.map((name) => this.get(name)));
+    return keys.filter((key) => key !== undefined);
+  }
+
+  async create(request: KeyRequest): Promise<CreatedKey> {
+    const { created, stored } = makeKey(request, this.#clock.now());
+    const { name } = stored;
+    const files = this.#files;
+    const path = this.pathOf(name);
+    const temporary = join(this.path, temporaryName(name));
+    try {
+      await makeDirectory(files, this.path);
+      await createFile(files, temporary, [Buffer.from(`${JSON.stringify(stored)}\n`)]);
+      // Unlike a rename, a link never replaces the file of another key.
+      await files.link(temporary, path);
+      await fsyncAncestors(files, this.path).catch(async (error) => {
+        // The caller gets an error instead of the key, so the file must not stay.
+        await files.unlink(path).catch(() => {});
+        throw error;
+      });
+    } catch (error) {
+      throw errnoOf(error) === 'EEXIST' ? keyExistsError(name) : toStoreError(error, `write ${path}`);
+    } finally {
+      await files.unlink(temporary).catch(() => {});
+    }
+    return created;
+  }
+
+  async revoke(name: string): Promise<void> {
+    const names = await this.names();
+    try {
+      // Do not build a path from a name that is not in the list, because the path may be in another directory.
+      if (!names.includes(name)) throw keyNotFoundError(name, names);
+      await this.#files.unlink(this.pathOf(name));
+      await this.#files.syncDirectory(this.path);
+    } catch (error) {
+      if (isMissing(error)) throw keyNotFoundError(name, names);
+      throw toStoreError(error, `delete ${this.pathOf(name)}`);
+    }
+  }
+
+  /** Reads the keys for a server. Leaves out keys whose files are damaged, after a warning. */
+  async read(): Promise<KnownKey[]> {
+    const directoryVersion = await this.#readDirectoryVersion();
+    const cache = new Map<string, CachedFile>();
+    await Promise.all(
+      (await this.names()).map(async (name) => {
+        const file = await this.#readIfChanged(name);
+        if (file) cache.set(name, file);
+      }),
+    );
+    this.#directoryVersion = directoryVersion;
+    this.#cache = cache;
+    return [...cache.values()].flatMap(({ key }) => (key ? [{ ...key, quota: quotaOf(key) }] : []));
+  }
+
+  /** Whether a key file was created or deleted since the last `read`. */
+  async mayHaveChanged(): Promise<boolean> {
+    return (await this.#readDirectoryVersion()) !== this.#directoryVersion;
+  }
+
+  async #readIfChanged(name: string): Promise<CachedFile | undefined> {
+    const cached = this.#cache.get(name);
+    let version = '';
+    try {
+      version = await this.#files.version(this.pathOf(name));
+      if (cached?.version === version) return cached;
+      const key = await this.get(name);
+      return key && { version, key };
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      this.#warnOnce(name, error);
+      // A temporary error, such as too many open files, does not disable the key.
+      return error instanceof StoreDamagedError ? { version, key: undefined } : cached;
+    }
+  }
+
+  /** The version of the key directory, which changes when a key file is created or deleted. */
+  #readDirectoryVersion(): Promise<string | undefined> {
+    return this.#files.version(this.path).catch(() => undefined);
+  }
+
+  #warnOnce(name: string, error: unknown): void {
+    if (this.#warned.has(name)) return;
+    this.#warned.add(name);
+    const hint = error instanceof StoreError && error.hint ? `; ${error.hint}` : '';
+    this.#onWarning(error instanceof Error ? error.message + hint : String(error));
+  }
+}

@@ -1,0 +1,64 @@
+import type { Quota } from '../../contract/plans.ts';
+
+/** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
+export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
+
+/**
+ * `now` is the time at which the limiter decided, by the limiter's own clock. `retryAt` is set if the request is rejected;
+ * `banned` if the caller is banned. All times are in milliseconds since the epoch.
+ */
+export type RateLimitDecision = { window: RateLimitWindow; now: number; retryAt?: number; banned?: true };
+
+/** When and for how long an API key is banned (docs/service.md 8.4, D9). */
+export type BanRule = {
+  /** How many requests after a 429, within a minute, ban a key; 0 turns bans off. */
+  after: number;
+  /** How long a ban lasts. */
+  milliseconds: number;
+};
+
+/** How many bans this process has begun, and how many callers are banned now. */
+export type BanCounts = { begun: number; active: number };
+
+/** Counts requests per caller, in fixed windows that are aligned to the UTC minute and day (D8). */
+export interface Limiter {
+  /**
+   * Counts one request, or rejects it. A rejected request is not counted (D8), but can cause a ban (D9).
+   *
+   * @throws StoreUnavailableError if the counts are not available for now
+   */
+  take(caller: string, quota: Quota): Promise<RateLimitDecision>;
+  /** The caller's current window and ban, without counting a request. @throws StoreUnavailableError */
+  peek(caller: string, quota: Quota): Promise<RateLimitDecision>;
+  /** The window of an earlier decision about the caller, for responses while the counts are not available. */
+  lastWindow(caller: string): RateLimitWindow | undefined;
+}
+
+/** The requests that a caller has made in the current windows. The ends are in milliseconds since the epoch. */
+export type WindowCounts = {
+  minute: { endsAt: number; used: number };
+  day: { endsAt: number; used: number };
+};
+
+/** The decision about the next request of a caller, before it is counted. */
+export function decide(
+  { minute, day }: WindowCounts,
+  { perMinute, perDay }: Quota,
+  bannedUntil: number | undefined,
+  now: number,
+): RateLimitDecision {
+  const leftThisMinute = Math.max(0, perMinute - minute.used);
+  const leftToday = Math.max(0, perDay - day.used);
+  // Report the window with fewer requests left. If equal, report the day, so that clients do not return too early.
+  const window =
+    leftToday <= leftThisMinute
+      ? { limit: perDay, remaining: leftToday, resetAt: day.endsAt }
+      : { limit: perMinute, remaining: leftThisMinute, resetAt: minute.endsAt };
+  if (bannedUntil !== undefined) return bannedDecision(window, bannedUntil, now);
+  return window.remaining === 0 ? { window, now, retryAt: window.resetAt } : { window, now };
+}
+
+/** A banned key has no requests left until the ban ends. */
+export function bannedDecision({ limit }: RateLimitWindow, until: number, now: number): RateLimitDecision {
+  return { window: { limit, remaining: 0, resetAt: until }, now, retryAt: until, banned: true };
+}
