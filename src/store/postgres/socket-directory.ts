@@ -1,0 +1,20 @@
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Where servers create their sockets: Debian and Red Hat, and PostgreSQL's own default. */
+export const DEFAULT_SOCKET_DIRECTORIES: readonly string[] = ['/var/run/postgresql', '/tmp'];
+
+/** The first of the directories with the socket of a server on this port; undefined if there is none. */
+export async function findSocketDirectory(
+  port: number,
+  directories = DEFAULT_SOCKET_DIRECTORIES,
+): Promise<string | undefined> {
+  for (const directory of directories) {
+    const exists = await access(join(directory, `.s.PGSQL.${port}`)).then(
+      () => true,
+      () => false,
+    );
+    if (exists) return directory;
+  }
+  return undefined;
+}
