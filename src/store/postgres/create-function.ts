@@ -1,0 +1,97 @@
+/**
+ * `create_v1` adds animals, and returns a row for each: its number in the arrays from 1, `added`, `replayed` or
+ * `mismatch`, and the JSON text of the response (null for `mismatch`).
+ *
+ * - `bodies` contains JSON texts without their beginning `{"id":…`, such as `,"name":"Rex"}`.
+ * - `fingerprints` and `hashes` contain the two halves of the fingerprints of idempotency keys, or null for animals
+ *   without a key. If no animal has a key, both arrays can be null. A fingerprint must not occur twice.
+ * - `at_ms` replaces the clock of the database in tests, in milliseconds since 1970.
+ */
+export const CREATE_FUNCTION = `
+-- Adds animals with ascending ids. Other transactions see animals in the order of their ids: each transaction that adds
+-- animals locks the row of pets.meta until it has committed, and reads the highest id only after it has the lock.
+-- Each statement of the function sees what was committed before the statement, if the isolation level is READ COMMITTED.
+create function pets.create_v1(
+  statuses smallint[],
+  bodies text[],
+  fingerprints bytea[],
+  hashes bytea[],
+  at_ms bigint default null
+) returns table (n int, kind text, response text)
+language plpgsql
+-- A session keeps its plans. Without this, it could keep a sequential scan that it chose while a table was small.
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  base bigint;
+  time_now timestamptz;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'pets.create_v1 needs the isolation level READ COMMITTED' using errcode = '0A000';
+  end if;
+  -- The response to a creation is sent when the transaction has committed, so the commit must be on the disk.
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+
+  perform from pets.meta where one for update;
+
+  time_now := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp());
+  select greatest(last_id, (select max(id) from pets.animals))
+    into strict base
+    from pets.meta where one;
+
+  if fingerprints is null then
+    return query
+      with added as (
+        insert into pets.animals (id, status, body)
+        select base + item.n, item.status, '{"id":' || base + item.n || item.body
+        from unnest(statuses, bodies) with ordinality as item (status, body, n)
+        returning id, body
+      )
+      select (id - base)::int, 'added', body from added;
+    return;
+  end if;
+
+  return query
+    with item as (
+      select u.n, u.status, u.body, u.fingerprint, u.hash, known.response,
+        case
+          when known.fingerprint is null then 'added'
+          when known.body = u.hash then 'replayed'
+          else 'mismatch'
+        end as kind
+      from unnest(statuses, bodies, fingerprints, hashes) with ordinality
+        as u (status, body, fingerprint, hash, n)
+      left join pets.idempotency known
+        on known.fingerprint = u.fingerprint and known.at > time_now - interval '24 hours'
+    ),
+    numbered as (
+      select n, status, body, fingerprint, hash, base + row_number() over (order by n) as id
+      from item
+      where kind = 'added'
+    ),
+    added as (
+      insert into pets.animals (id, status, body)
+      select id, status, '{"id":' || id || body from numbered
+      returning id, body
+    ),
+    recorded as (
+      insert into pets.idempotency (fingerprint, body, response, at)
+      select numbered.fingerprint, numbered.hash, added.body, time_now
+      from numbered
+      join added using (id)
+      where numbered.fingerprint is not null
+      -- The key was used more than 24 hours ago.
+      on conflict (fingerprint) do update
+        set body = excluded.body, response = excluded.response, at = excluded.at
+    )
+    select item.n::int, item.kind,
+      case item.kind when 'added' then added.body when 'replayed' then item.response end
+    from item
+    left join numbered using (n)
+    left join added on added.id = numbered.id;
+end
+$$;
+`;

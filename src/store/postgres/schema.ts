@@ -1,0 +1,97 @@
+import { CREATE_FUNCTION } from './create-function.ts';
+import { READ_FUNCTIONS } from './read-functions.ts';
+import { TAKE_FUNCTIONS } from './take-functions.ts';
+import { WRITE_FUNCTIONS } from './write-functions.ts';
+
+/**
+ * A change of the schema `pets`. The first step makes version 1, and so on. `oldest` is the lowest version that a server
+ * must know to use the schema after this step.
+ *
+ * Servers of several versions can use the schema at a time, so a step must keep what earlier servers use: tables with
+ * their columns, and functions. What changes gets a new name, such as `create_v2`. A later release removes the old one,
+ * in a step with a higher `oldest`.
+ */
+export type SchemaStep = { sql: string; oldest: number };
+
+const TABLES = `
+-- The steps that were applied. A server needs to know the step \`oldest\` of the last row.
+create table pets.schema_version (
+  version int primary key,
+  oldest int not null,
+  applied timestamptz not null default now()
+);
+
+-- The only row identifies the store. Every transaction that adds animals locks the row, but does not change it.
+create table pets.meta (
+  one boolean primary key default true check (one),
+  id uuid not null,
+  -- Salts the fingerprints of idempotency keys.
+  secret text not null check (secret ~ '^[0-9a-f]{64}$'),
+  -- Ids up to this one are not issued: a store from which this one was copied has issued them.
+  last_id bigint not null default 0,
+  created timestamptz not null default now()
+);
+insert into pets.meta (id, secret)
+values (
+  gen_random_uuid(),
+  encode(sha256(concat(gen_random_uuid(), gen_random_uuid(), gen_random_uuid())::bytea), 'hex')
+);
+
+-- \`status\`: 0 available, 1 pending, 2 sold. \`body\` is the JSON text of the animal, as responses contain it.
+create table pets.animals (
+  id bigint primary key,
+  status smallint not null check (status in (0, 1, 2)),
+  body text not null
+);
+-- With one index on (status, id), the planner reads all animals to find a few with a rare status.
+create index animals_available on pets.animals (id) where status = 0;
+create index animals_pending on pets.animals (id) where status = 1;
+create index animals_sold on pets.animals (id) where status = 2;
+
+create table pets.orders (
+  position bigint primary key,
+  body text not null
+);
+
+-- \`fingerprint\` identifies the API key and the idempotency key, \`body\` the animal in the first request.
+create table pets.idempotency (
+  fingerprint bytea primary key check (octet_length(fingerprint) = 16),
+  body bytea not null check (octet_length(body) = 16),
+  response text not null,
+  at timestamptz not null
+);
+create index idempotency_at on pets.idempotency (at);
+
+create table pets.keys (
+  sha256 bytea primary key check (octet_length(sha256) = 32),
+  name text not null unique,
+  plan text not null,
+  per_minute bigint,
+  per_day bigint,
+  created timestamptz not null default now(),
+  check ((per_minute is null) = (per_day is null))
+);
+
+-- The counted requests and the ban of each API key, by the SHA-256 of the key. All times are in milliseconds since 1970.
+-- Most of each page stays free, so that an update finds space on the page and needs no change of the index.
+create table pets.callers (
+  caller bytea primary key check (octet_length(caller) = 32),
+  -- The beginnings of the UTC minute and day in which the last request was counted.
+  minute bigint not null default 0,
+  minute_used bigint not null default 0,
+  day bigint not null default 0,
+  day_used bigint not null default 0,
+  -- The rejected requests: the end of the window of the last one, the first one of that window, and those that count
+  -- towards a ban. refuse_v1 adds 1 to \`version\` when it changes one of these columns or the ban.
+  refused_window bigint not null default 0,
+  first_refused bigint not null default 0,
+  counted bigint[] not null default '{}',
+  banned_until bigint not null default 0,
+  version bigint not null default 0
+) with (fillfactor = 20);
+`;
+
+/** All changes of the schema, in their order. Released steps must not be changed. */
+export const SCHEMA_STEPS: readonly SchemaStep[] = [
+  { sql: [TABLES, CREATE_FUNCTION, WRITE_FUNCTIONS, READ_FUNCTIONS, TAKE_FUNCTIONS].join(''), oldest: 1 },
+];

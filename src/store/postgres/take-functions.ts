@@ -1,0 +1,147 @@
+/**
+ * `take_v1` counts `counts[i]` requests of the API key with the SHA-256 `callers[i]`, or as many as its two quotas allow. A
+ * count of 0 only reads. A caller must not occur twice. It returns a row for each caller: its number in the arrays from
+ * 1, how many requests it counted, the caller's windows and refusals afterwards, and the time `now` of the decision.
+ *
+ * `refuse_v1` stores the refusals and the ban of a caller that result from another rejected request, if the caller's row
+ * still has the version `expected`. Otherwise it returns false, and the decision must be made again.
+ *
+ * `bans_v1` returns how many callers are banned.
+ *
+ * All times are in milliseconds since 1970. `at_ms` replaces the clock of the database in tests.
+ */
+export const TAKE_FUNCTIONS = `
+-- The beginning of the window of \`length\` milliseconds in which a request at \`time\` is counted. \`stored\` is the window of
+-- the last request. If the clock was set back by up to one window, requests are counted in that window until it ends.
+-- Otherwise, they would be counted in an earlier window, and again from zero in the later one.
+create function pets.window_v1(stored bigint, at bigint, length bigint) returns bigint
+language sql immutable
+as $$
+  select case when stored > at and stored <= at + length then stored else at - at % length end;
+$$;
+
+create function pets.take_v1(
+  callers bytea[],
+  counts int[],
+  per_minute bigint[],
+  per_day bigint[],
+  at_ms bigint default null
+) returns table (
+  n int,
+  granted int,
+  minute bigint,
+  minute_used bigint,
+  day bigint,
+  day_used bigint,
+  refused_window bigint,
+  first_refused bigint,
+  counted bigint[],
+  banned_until bigint,
+  version bigint,
+  now bigint
+)
+language plpgsql
+-- A session keeps its plans. Without this, it could keep a sequential scan that it chose while the table was small.
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  time_now bigint;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'pets.take_v1 needs the isolation level READ COMMITTED' using errcode = '0A000';
+  end if;
+  -- After a crash of the database, the last few requests may be missing in the counts. Requests that belong to a creation
+  -- are not, because the commit of the creation also writes all earlier commits to the disk.
+  perform set_config('synchronous_commit', 'off', true);
+
+  -- Locks the row of each caller, or adds the row. The order keeps two transactions from waiting for each other.
+  insert into pets.callers as existing (caller)
+    select item.caller
+    from unnest(callers, counts) as item (caller, count)
+    where item.count > 0
+    order by item.caller
+    on conflict (caller) do update set version = existing.version where false;
+
+  time_now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+
+  return query
+    with current as (
+      select item.n, item.caller, item.count, item.per_minute, item.per_day,
+        coalesce(c.minute, 0) as stored_minute,
+        coalesce(c.minute_used, 0) as stored_minute_used,
+        coalesce(c.day, 0) as stored_day,
+        coalesce(c.day_used, 0) as stored_day_used,
+        pets.window_v1(coalesce(c.minute, 0), time_now, 60000) as minute,
+        pets.window_v1(coalesce(c.day, 0), time_now, 86400000) as day,
+        coalesce(c.refused_window, 0) as refused_window,
+        coalesce(c.first_refused, 0) as first_refused,
+        coalesce(c.counted, '{}') as counted,
+        coalesce(c.banned_until, 0) as banned_until,
+        coalesce(c.version, 0) as version
+      from unnest(callers, counts, per_minute, per_day) with ordinality
+        as item (caller, count, per_minute, per_day, n)
+      left join pets.callers c on c.caller = item.caller
+    ),
+    used as (
+      select *,
+        case when minute = stored_minute then stored_minute_used else 0 end as minute_used,
+        case when day = stored_day then stored_day_used else 0 end as day_used
+      from current
+    ),
+    decided as (
+      select *,
+        case
+          when banned_until > time_now then 0
+          else greatest(0, least(count, per_minute - minute_used, per_day - day_used))
+        end as granted
+      from used
+    ),
+    counted_now as (
+      update pets.callers c
+      set minute = d.minute, minute_used = d.minute_used + d.granted,
+        day = d.day, day_used = d.day_used + d.granted
+      from decided d
+      where c.caller = d.caller and d.granted > 0
+    )
+    select n::int, granted::int, minute, minute_used + granted, day, day_used + granted,
+      refused_window, first_refused, counted, banned_until, version, time_now
+    from decided;
+end
+$$;
+
+create function pets.refuse_v1(
+  caller bytea,
+  expected bigint,
+  refused_window bigint,
+  first_refused bigint,
+  counted bigint[],
+  banned_until bigint
+) returns boolean
+language plpgsql
+set enable_seqscan = off
+as $$
+begin
+  -- A ban must be on the disk before the response that announces it.
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  update pets.callers c
+  set refused_window = refuse_v1.refused_window,
+    first_refused = refuse_v1.first_refused,
+    counted = refuse_v1.counted,
+    banned_until = refuse_v1.banned_until,
+    version = c.version + 1
+  where c.caller = refuse_v1.caller and c.version = refuse_v1.expected;
+  return found;
+end
+$$;
+
+create function pets.bans_v1(at_ms bigint default null) returns bigint
+language sql
+as $$
+  select count(*)
+  from pets.callers
+  where banned_until > coalesce(at_ms, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+$$;
+`;

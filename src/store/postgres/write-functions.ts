@@ -1,0 +1,66 @@
+/**
+ * `lock_empty_v1` locks the store for the rest of the transaction, and returns whether nothing was ever added.
+ * `seed_v1` adds animals with their ids and complete JSON texts, and orders. It returns false if the store is not empty.
+ * `expire_v1` removes some expired idempotency keys, and returns their number. If it is 2,000, there may be more.
+ */
+export const WRITE_FUNCTIONS = `
+create function pets.is_empty_v1() returns boolean
+language sql stable
+as $$
+  select last_id = 0
+    and not exists (select from pets.animals)
+    and not exists (select from pets.orders)
+  from pets.meta;
+$$;
+
+-- Every transaction that adds animals without create_v1 calls this function first.
+create function pets.lock_empty_v1() returns boolean
+language plpgsql
+as $$
+begin
+  perform from pets.meta where one for update;
+  return (select pets.is_empty_v1());
+end
+$$;
+
+create function pets.seed_v1(ids bigint[], statuses smallint[], bodies text[], orders text[])
+returns boolean
+language plpgsql
+as $$
+begin
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  if not pets.lock_empty_v1() then
+    return false;
+  end if;
+  insert into pets.animals (id, status, body)
+    select item.id, item.status, item.body from unnest(ids, statuses, bodies) as item (id, status, body);
+  insert into pets.orders (position, body)
+    select item.n, item.body from unnest(orders) with ordinality as item (body, n);
+  return true;
+end
+$$;
+
+-- Several servers can call the function at a time: each skips the rows that another one is removing.
+create function pets.expire_v1(at_ms bigint default null) returns int
+language plpgsql
+set enable_seqscan = off
+as $$
+declare
+  removed int;
+begin
+  delete from pets.idempotency
+  where fingerprint = any (array(
+    select fingerprint
+    from pets.idempotency
+    where at <= coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp()) - interval '24 hours'
+    order by at
+    limit 2000
+    for update skip locked
+  ));
+  get diagnostics removed = row_count;
+  return removed;
+end
+$$;
+`;
