@@ -3,5 +3,11 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import base from './vitest.config.ts';
 
 export default defineConfig({
-  test: { ...base.test, exclude: configDefaults.exclude, env: { PETS_ALL_CASES: '1' } },
+  test: {
+    ...base.test,
+    exclude: configDefaults.exclude,
+    env: { PETS_ALL_CASES: '1' },
+    globalSetup: '.config/postgres-server.ts',
+    setupFiles: '.config/postgres-tests.ts',
+  },
 });

@@ -1,0 +1,80 @@
+import { Client } from 'pg';
+import { inject, onTestFinished } from 'vitest';
+import { listenOnLoopback } from './listen.ts';
+import { createMovableRelay } from './postgres/address.ts';
+import { type Cluster, createCluster } from './postgres/cluster.ts';
+import { type ClusterOptions, replicaName } from './postgres/data-directory.ts';
+import { type Databases, databasesAt } from './postgres/databases.ts';
+import { createPgbouncer } from './postgres/pgbouncer.ts';
+
+// PostgreSQL for tests named *.postgres.test.ts. Everything that these functions start ends after the test.
+
+export type { Cluster } from './postgres/cluster.ts';
+export { PASSWORD, USER_WITH_PASSWORD } from './postgres/databases.ts';
+export { hasPgbouncer } from './postgres/programs.ts';
+
+/** The server that all tests of a run share. Its data is lost if it is killed. */
+export function sharedCluster(): Databases {
+  const port = inject('postgresPort');
+  if (port === undefined)
+    throw new Error('PostgreSQL is not installed, or the file is not *.postgres.test.ts');
+  return databasesAt(port);
+}
+
+/** Creates an empty database in the shared server. Returns its URL. */
+export async function freshDatabase(): Promise<string> {
+  const { createDatabase, dropDatabase } = sharedCluster();
+  const url = await createDatabase();
+  onTestFinished(() => dropDatabase(url));
+  return url;
+}
+
+/** Starts a server for this test, with fsync, so that committed data survives `kill9`. */
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const cluster = await createCluster(options);
+  onTestFinished(() => cluster.remove());
+  return cluster;
+}
+
+/** Starts a replica. The primary server waits for the replica at each commit. */
+export async function startSynchronousReplica(primary: Cluster): Promise<Cluster> {
+  const replica = await startCluster({ replicaOf: primary });
+  await primary.set('synchronous_standby_names', replicaName(replica.port));
+  for (;;) {
+    const [row] = await primary.sql('postgres', "select from pg_stat_replication where sync_state = 'sync'");
+    if (row) return replica;
+  }
+}
+
+/**
+ * An address that a test moves from one server to another, as DNS or a load balancer does after a failover.
+ *
+ * @returns the server behind the address
+ */
+export async function movableAddress(first: Databases) {
+  const { server, moveTo } = createMovableRelay(first.port);
+  const { url, port } = databasesAt(await listenOnLoopback(server));
+  return { port, url, moveTo: (next: Databases) => moveTo(next.port) };
+}
+
+/** Starts a pgbouncer in transaction mode. `settings` are those of its section `pgbouncer`. */
+export async function startPgbouncer(
+  upstream: Databases,
+  settings?: Record<string, string | number>,
+): Promise<{ port: number; url: Databases['url'] }> {
+  const { remove, ...pgbouncer } = await createPgbouncer(upstream, settings);
+  onTestFinished(remove);
+  return pgbouncer;
+}
+
+/** A connection that ends after the test. */
+export async function connectTo(connectionString: string, applicationName?: string): Promise<Client> {
+  const client = new Client({
+    connectionString,
+    ...(applicationName && { application_name: applicationName }),
+  });
+  client.on('error', () => {});
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}

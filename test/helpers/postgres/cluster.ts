@@ -1,0 +1,189 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, DatabaseError } from 'pg';
+import { type ClusterOptions, createDataDirectory } from './data-directory.ts';
+import { type Databases, databasesAt, PASSWORD, SUPERUSER, USER, USER_WITH_PASSWORD } from './databases.ts';
+import {
+  freeServerPort,
+  guardedDirectory,
+  hasEnded,
+  startProgram,
+  waitUntilReady,
+} from './guarded-directory.ts';
+import { findPostgres } from './programs.ts';
+
+/** The modes of `pg_ctl stop`. `fast` ends sessions, and `immediate` ends without a checkpoint. */
+export type StopMode = 'fast' | 'immediate';
+const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
+
+export type Cluster = Databases & {
+  /** The directory of the Unix socket. */
+  directory: string;
+  stop(mode?: StopMode): Promise<void>;
+  /** Starts the server on the same port, and waits until it accepts connections. */
+  start(): Promise<void>;
+  restart(mode?: StopMode): Promise<void>;
+  /** Kills all processes of the server at once, as a failure of the machine does. */
+  kill9(): Promise<void>;
+  /** Stops all processes of the server with SIGSTOP: connections stay open, and nothing responds. */
+  pause(): Promise<void>;
+  resume(): void;
+  /** Sends a signal to the processes of all connections with this application name. Returns the number of processes. */
+  killBackend(applicationName: string, signal?: 'SIGTERM' | 'SIGKILL'): Promise<number>;
+  /** Sets a parameter, and waits until new connections have it. Parameters that need a restart are set by the next one. */
+  set(name: string, value: string): Promise<void>;
+  /** Makes all transactions read-only by default, also those of open connections. */
+  setReadOnly(isReadOnly: boolean): Promise<void>;
+  /** Ends the recovery of a replica, which becomes a primary server. */
+  promote(): Promise<void>;
+  /** Ends the server and removes its directory. */
+  remove(): Promise<void>;
+};
+
+/** Starts a new PostgreSQL server. The caller removes it. */
+export async function createCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const installation = findPostgres();
+  if (!installation) throw new Error('PostgreSQL 15 or newer is not installed');
+  const { path: directory, remove: removeDirectory } = await guardedDirectory();
+  const port = await freeServerPort();
+  const { directory: programs } = installation;
+  const data = await createDataDirectory(programs, directory, port, options);
+  const databases = databasesAt(port);
+  const { sql } = databases;
+  const superuserUrl = databases.url('postgres', SUPERUSER);
+  let server: ChildProcess;
+  /** The processes that `pause` has stopped. */
+  let paused: number[] = [];
+
+  const untilReady = () => waitUntilReady(server, directory, () => acceptsConnections(superuserUrl));
+  await start();
+  if (!options.replicaOf) {
+    const withPassword = `create role ${USER_WITH_PASSWORD} login password '${PASSWORD}'`;
+    await sql('postgres', `create role ${USER} login; ${withPassword}`);
+  }
+
+  async function start(): Promise<void> {
+    server = startProgram(directory, join(programs, 'postgres'), ['-D', data]);
+    try {
+      await untilReady();
+    } catch (error) {
+      // The processes of a killed server may not have ended yet.
+      if (!String(error).includes('is still in use')) throw error;
+      await start();
+    }
+  }
+
+  async function stop(mode: StopMode = 'fast') {
+    resume();
+    await end(SIGNALS[mode]);
+  }
+
+  async function end(signal: NodeJS.Signals) {
+    if (hasEnded(server)) return;
+    const ended = once(server, 'exit');
+    server.kill(signal);
+    await ended;
+  }
+
+  async function pause() {
+    // After the end of a backend by SIGKILL, the server restarts.
+    await untilReady();
+    const client = new Client({ connectionString: superuserUrl });
+    client.on('error', () => {});
+    await client.connect();
+    // From here on, the server starts no process, so the list is complete.
+    server.kill('SIGSTOP');
+    const { rows } = await client.query('select pid from pg_stat_activity');
+    paused = rows.map(({ pid }) => pid);
+    signalAll(paused, 'SIGSTOP');
+    client.connection.stream.destroy();
+  }
+
+  function resume() {
+    signalAll(paused, 'SIGCONT');
+    paused = [];
+    server.kill('SIGCONT');
+  }
+
+  async function kill9() {
+    if (hasEnded(server)) return;
+    if (paused.length === 0) await pause();
+    const processes = paused;
+    paused = [];
+    const ended = end('SIGKILL');
+    signalAll(processes, 'SIGKILL');
+    await ended;
+  }
+
+  async function set(name: string, value: string) {
+    const loadTime = async () => {
+      const [row] = await sql('postgres', 'select pg_conf_load_time()::text as time');
+      return row?.['time'];
+    };
+    const before = await loadTime();
+    await sql('postgres', `alter system set ${name} = '${value.replaceAll("'", "''")}'`);
+    await sql('postgres', 'select pg_reload_conf()');
+    while ((await loadTime()) === before) await sleep(5);
+  }
+
+  return {
+    ...databases,
+    directory,
+    stop,
+    start,
+    async restart(mode) {
+      await stop(mode);
+      await start();
+    },
+    kill9,
+    pause,
+    resume,
+    async killBackend(applicationName, signal = 'SIGTERM') {
+      const name = applicationName.replaceAll("'", "''");
+      const rows = await sql(
+        'postgres',
+        `select pid from pg_stat_activity where application_name = '${name}'`,
+      );
+      return signalAll(
+        rows.map(({ pid }) => Number(pid)),
+        signal,
+      );
+    },
+    set,
+    setReadOnly: (isReadOnly) => set('default_transaction_read_only', isReadOnly ? 'on' : 'off'),
+    promote: async () => void (await sql('postgres', 'select pg_promote()')),
+    async remove() {
+      await stop('immediate');
+      await removeDirectory();
+    },
+  };
+}
+
+/** Whether the server accepts connections. It also does so if it responds with an error, such as too many connections. */
+async function acceptsConnections(connectionString: string): Promise<boolean> {
+  const client = new Client({ connectionString });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return true;
+  } catch (error) {
+    return error instanceof DatabaseError && error.code !== STARTING_UP;
+  } finally {
+    await client.end();
+  }
+}
+
+const STARTING_UP = '57P03';
+
+/** Sends a signal to those of the processes that exist. Returns their number. */
+function signalAll(processes: readonly number[], signal: NodeJS.Signals): number {
+  return processes.filter((pid) => {
+    try {
+      return process.kill(pid, signal);
+    } catch {
+      return false;
+    }
+  }).length;
+}

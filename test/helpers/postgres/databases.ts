@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import { Client, type QueryResult } from 'pg';
+
+/** The server that listens on a port of 127.0.0.1. */
+export type Databases = {
+  port: number;
+  /** The URL of a database, for a user who is not a superuser. */
+  url(database: string, user?: string): string;
+  /** Runs statements as a superuser, and returns the rows of the last one. They can write even if the server is read-only. */
+  sql(database: string, text: string): Promise<Record<string, unknown>[]>;
+  /** Creates a database in which every user may create schemas. Returns the URL. */
+  createDatabase(): Promise<string>;
+  /** Ends the connections to the database of this URL, and removes it. */
+  dropDatabase(url: string): Promise<void>;
+};
+
+/** The superuser that initdb creates. Three connections are reserved for superusers. */
+export const SUPERUSER = 'postgres';
+
+/** The user of tests, who needs no password. */
+export const USER = 'pets';
+
+/** A user who needs a password. */
+export const USER_WITH_PASSWORD = 'pets_with_password';
+export const PASSWORD = 'correct horse/battery:staple@';
+
+export function databasesAt(port: number): Databases {
+  const url = (database: string, user = USER) => `postgres://${user}@127.0.0.1:${port}/${database}`;
+  const sql = (database: string, text: string) => runSql(url(database, SUPERUSER), text);
+  return {
+    port,
+    url,
+    sql,
+    async createDatabase() {
+      const name = `test_${randomUUID().replaceAll('-', '')}`;
+      // CREATE DATABASE cannot run in one transaction with another statement.
+      await sql('postgres', `create database ${name}`);
+      await sql('postgres', `grant create on database ${name} to public`);
+      return url(name);
+    },
+    async dropDatabase(url) {
+      await sql('postgres', `drop database ${new URL(url).pathname.slice(1)} with (force)`);
+    },
+  };
+}
+
+async function runSql(connectionString: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString, options: '-c default_transaction_read_only=off' });
+  // If the server ends the connection, the query fails, too.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const results: QueryResult | QueryResult[] = await client.query(text);
+    return [results].flat().at(-1)?.rows ?? [];
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { makeTemporaryDirectory } from '../temp.ts';
+import { environment, unprivilegedIdentity } from './programs.ts';
+
+/**
+ * Waits until its stdin closes, which happens when the process of the test ends in any way. Then it ends the program whose
+ * process id is in the file `pid`, and removes the directory. A program that is stopped must be continued to end. The
+ * stopped children of PostgreSQL are killed by PostgreSQL after 5 s.
+ */
+const GUARD = `
+cat > /dev/null
+if pid=$(cat "$1/pid" 2> /dev/null); then
+  kill -CONT "$pid"
+  kill -QUIT "$pid"
+  for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$pid" 2> /dev/null && sleep 1; done
+fi
+rm -rf "$1"
+`;
+
+/**
+ * A temporary directory for a program that runs longer than one call. `remove` removes it. If this process ends without
+ * calling `remove`, for example by SIGKILL, another process ends the program and removes the directory.
+ */
+export async function guardedDirectory() {
+  const path = await makeTemporaryDirectory();
+  const { uid, gid } = unprivilegedIdentity();
+  if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid);
+  // A detached process does not get the SIGINT that Ctrl-C sends to the process of the test.
+  const guard = spawn('sh', ['-c', GUARD, 'sh', path], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  return {
+    path,
+    async remove() {
+      const ended = once(guard, 'exit');
+      guard.stdin.end();
+      await ended;
+    },
+  };
+}
+
+/** Starts a program, with its output in a new file `log` of the directory. */
+export function startProgram(directory: string, program: string, args: readonly string[]): ChildProcess {
+  const path = join(directory, 'log');
+  rmSync(path, { force: true });
+  const log = openSync(path, 'a');
+  try {
+    const child = spawn(program, args, {
+      cwd: directory,
+      env: environment(),
+      stdio: ['ignore', log, log],
+      detached: true,
+      ...unprivilegedIdentity(),
+    });
+    const pidFile = join(directory, 'pid');
+    writeFileSync(pidFile, `${child.pid}`);
+    child.once('exit', () => rmSync(pidFile, { force: true }));
+    return child;
+  } finally {
+    closeSync(log);
+  }
+}
+
+export const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean =>
+  exitCode !== null || signalCode !== null;
+
+/** Waits until the program accepts connections. @throws with its log if it ends */
+export async function waitUntilReady(
+  child: ChildProcess,
+  directory: string,
+  isReady: () => Promise<boolean>,
+) {
+  while (!(await isReady())) {
+    if (hasEnded(child)) throw new Error(`a program ended: ${readFileSync(join(directory, 'log'), 'utf8')}`);
+    await sleep(10);
+  }
+}
+
+const [FIRST_PORT, LAST_PORT] = [15_000, 32_000];
+
+/**
+ * A free port on 127.0.0.1. A server that stops keeps its port for the next start, so the port is not one that the
+ * operating system gives to outgoing connections (from 32,768).
+ */
+export async function freeServerPort(): Promise<number> {
+  for (;;) {
+    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT));
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+    });
+    await new Promise((resolve) => server.close(resolve));
+    if (isFree) return port;
+  }
+}
