@@ -75,6 +75,7 @@ export async function connectTo(connectionString: string, applicationName?: stri
   });
   client.on('error', () => {});
   await client.connect();
-  onTestFinished(() => client.end());
+  // A paused server would not respond to `end`.
+  onTestFinished(() => void client.connection.stream.destroy());
   return client;
 }

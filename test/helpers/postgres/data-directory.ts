@@ -49,6 +49,8 @@ export async function createDataDirectory(
     shared_buffers: '32MB',
     // The primary server keeps what a stopped replica has not received.
     wal_keep_size: '256MB',
+    // By default, a replica waits 5 s before it tries to connect again.
+    wal_retrieve_retry_interval: '100ms',
     synchronous_standby_names: '',
     ...settingsOfReplica,
     ...(certificate && (await copyCertificate(data, certificate))),

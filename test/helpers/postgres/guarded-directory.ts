@@ -17,7 +17,8 @@ cat > /dev/null
 if pid=$(cat "$1/pid" 2> /dev/null); then
   kill -CONT "$pid"
   kill -QUIT "$pid"
-  for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$pid" 2> /dev/null && sleep 1; done
+  i=0
+  while [ "$i" -lt 100 ] && kill -0 "$pid" 2> /dev/null; do sleep 0.1; i=$((i + 1)); done
 fi
 rm -rf "$1"
 `;

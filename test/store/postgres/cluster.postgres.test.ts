@@ -1,4 +1,9 @@
-import { expect, test } from 'vitest';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { databasesAt } from '../../helpers/postgres/databases.ts';
 import {
   type Cluster,
   connectTo,
@@ -137,4 +142,21 @@ test.skipIf(!hasPgbouncer())('pgbouncer gives each transaction a connection', as
     clients.map(async (client) => (await client.query('select pg_backend_pid()')).rows),
   );
   expect(pids[0]).toEqual(pids[1]);
+});
+
+test('a server ends and its directory is removed after the process that started it was killed', async () => {
+  const module = join(import.meta.dirname, '../../helpers/postgres/cluster.ts');
+  const script = `
+    import { createCluster } from ${JSON.stringify(module)};
+    const { directory, port } = await createCluster();
+    console.log(JSON.stringify({ directory, port }));
+  `;
+  const argv = ['--import', 'tsx', '--input-type=module', '--eval', script];
+  const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [line] = await once(child.stdout, 'data');
+  const { directory, port } = JSON.parse(line);
+  child.kill('SIGKILL');
+  await expect.poll(() => existsSync(directory)).toBe(false);
+  await expect(databasesAt(port).sql('postgres', 'select 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });
