@@ -7,21 +7,24 @@ import type { ConnectionSettings } from './connection-settings.ts';
  * sslmode permits it.
  *
  * @param overrides settings of the driver that replace those of the user, for example timeouts
- * @throws the error of the last attempt: a DatabaseError, a system error, a TLS error or a StoreError
+ * @throws a DatabaseError, a system error, a TLS error, another error of the driver, or a StoreError
  */
 export async function connectClient(
   { attempts, requiresChannelBinding }: ConnectionSettings,
   overrides: ClientConfig = {},
 ): Promise<Client> {
-  for (const [i, attempt] of attempts.entries()) {
+  let failure: unknown;
+  for (const attempt of attempts) {
     const config = { ...attempt, ...overrides };
     try {
       return await (requiresChannelBinding ? connectWithBinding(config) : connect(new Client(config)));
     } catch (error) {
-      if (i === attempts.length - 1 || !isRefusedBecauseOfTls(error)) throw error;
+      // If the server has no TLS, the error of the attempt without TLS is the useful one.
+      if (failure === undefined || !isWithoutTls(error)) failure = error;
+      if (!isRefusedBecauseOfTls(error)) break;
     }
   }
-  throw new Error('the list of attempts is empty');
+  throw failure;
 }
 
 /**
@@ -32,10 +35,13 @@ export function isRefusedBecauseOfTls(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreError) return false;
   const code = 'code' in error ? String(error.code) : '';
   if (error instanceof DatabaseError) return code.startsWith('28');
-  if (error.message === 'The server does not support SSL connections') return true;
+  if (isWithoutTls(error)) return true;
   // The codes of TLS errors consist of words, for example ERR_SSL_WRONG_VERSION_NUMBER or CERT_HAS_EXPIRED.
   return code === 'EPROTO' || (code.includes('_') && !code.startsWith('ERR_SOCKET'));
 }
+
+const isWithoutTls = (error: unknown): boolean =>
+  error instanceof Error && error.message === 'The server does not support SSL connections';
 
 async function connect(client: Client): Promise<Client> {
   // Without a listener, an error after the connection is made would end the process.
