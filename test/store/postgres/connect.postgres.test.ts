@@ -273,13 +273,26 @@ test('authenticates exactly when psql does', async () => {
     ...['open', 'md5', 'cleartext', 'scram'].map(
       (user): Case => [`postgres://${user}:${encoded}@${at}?channel_binding=require`, empty],
     ),
+    // A wrong password would have another result if it was sent.
+    [`postgres://cleartext:wrong@${at}?channel_binding=require`, empty],
     [`postgres://scram:${encoded}@${at}?channel_binding=disable`, empty],
     ['postgres://open@127.0.0.1:1/postgres', empty],
     [`postgres:///postgres?host=${empty}`, empty],
   ]);
   expect(differences(results)).toEqual([]);
   expect(new Set(results.map(({ pets }) => pets.replace(/^(TLS|plain) .*/, '$1')))).toEqual(
-    new Set(['TLS','plain','wrong password','no password','no peer','no database','refused','private key','no channel binding','no server']),
+    new Set([
+      'TLS',
+      'plain',
+      'wrong password',
+      'no password',
+      'no peer',
+      'no database',
+      'refused',
+      'private key',
+      'no channel binding',
+      'no server',
+    ]),
   );
 });
 
@@ -319,7 +332,17 @@ test('accepts the URLs that psql accepts', async () => {
   ];
   const results = await compare(urls.map((rest) => [`postgresql://${rest}`, empty]));
   expect(differences(results)).toEqual([]);
-  expect(new Set(results.map(({ pets }) => pets))).toEqual(new Set(['plain open postgres','plain scram postgres','no TLS','no database','not valid','other port','wrong password']));
+  expect(new Set(results.map(({ pets }) => pets))).toEqual(
+    new Set([
+      'plain open postgres',
+      'plain scram postgres',
+      'no TLS',
+      'no database',
+      'not valid',
+      'other port',
+      'wrong password',
+    ]),
+  );
 });
 
 test('differs from psql only if a setting would be ignored or a password shown', async () => {
@@ -349,6 +372,8 @@ test('differs from psql only if a setting would be ignored or a password shown',
   add('other port', 'not valid', `postgres://scram:p/s@${at}`, empty);
   const binding = 'channel_binding=require&sslmode=allow';
   add('no channel binding', 'TLS scram postgres', `postgres://scram:${encoded}@${at}?${binding}`, empty);
+  // If the system has no socket of the server, pets uses localhost.
+  add('no server', 'TLS open postgres', `postgres://open@:${port}/postgres`, empty);
   const readOnly = { PGOPTIONS: '-c default_transaction_read_only=on' };
   const attributes = 'target_session_attrs=read-write';
   add('read-only', 'TLS open postgres', `postgres://open@${at}?${attributes}`, empty, readOnly);
