@@ -1,0 +1,136 @@
+import { StoreError, StoreUnavailableError } from '../errors.ts';
+import { tooManyWaiting } from './connection.ts';
+import { BadItemError, ConflictError } from './failures.ts';
+import type { StartCallTimer } from './session.ts';
+import { CALL_TIMEOUT_MS } from './time-limits.ts';
+
+export type BatchQueueOptions<Item, Result> = {
+  /** Makes one call to the database for all items. Returns one result for each item, in the same order. */
+  run(items: Item[]): Promise<Result[]>;
+  /** The URL of the database without its password. */
+  place: string;
+  /** The largest number of items that wait for the next call. By default 1,000. */
+  maxWaiting?: number;
+  /** The largest number of items in one call. By default 1,000. */
+  maxBatch?: number;
+  /** `setTimeout` by default. */
+  startTimer?: StartCallTimer;
+};
+
+/** How often a call is made again after a conflict with another transaction. */
+const MAX_RETRIES = 3;
+
+type Entry<Item, Result> = {
+  item: Item;
+  /** Whether the database may have the item. */
+  isSent: boolean;
+  isSettled: boolean;
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+};
+
+/** Groups items into calls: the items that are added during a call form the next one. */
+export class BatchQueue<Item, Result> {
+  #options: Required<BatchQueueOptions<Item, Result>>;
+  #waiting: Entry<Item, Result>[] = [];
+  #running: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(options: BatchQueueOptions<Item, Result>) {
+    this.#options = { maxWaiting: 1_000, maxBatch: 1_000, startTimer: setTimeout, ...options };
+  }
+
+  /**
+   * Adds an item to the next call. Resolves or rejects within about two seconds.
+   *
+   * @throws StoreUnavailableError whose `outcome` says whether the item may have been stored
+   * @throws BadItemError, StoreUnwritableError if the item was not stored
+   */
+  add(item: Item): Promise<Result> {
+    const { place, maxWaiting } = this.#options;
+    if (this.#isClosed)
+      return Promise.reject(new StoreError(`${place} was closed`, 'start the server again'));
+    if (this.#waiting.length >= maxWaiting) return Promise.reject(tooManyWaiting(place));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push(this.#createEntry(item, resolve, reject));
+      this.#running ??= this.#runAll().finally(() => {
+        this.#running = undefined;
+      });
+    });
+  }
+
+  /** Completes the calls of all items that were added. Later items are rejected. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#running;
+  }
+
+  #createEntry(
+    item: Item,
+    resolve: (result: Result) => void,
+    reject: (error: unknown) => void,
+  ): Entry<Item, Result> {
+    const entry: Entry<Item, Result> = {
+      item,
+      isSent: false,
+      isSettled: false,
+      resolve(result) {
+        entry.isSettled = true;
+        clearTimeout(timer);
+        resolve(result);
+      },
+      reject(error) {
+        entry.isSettled = true;
+        clearTimeout(timer);
+        reject(error);
+      },
+    };
+    const { place, startTimer } = this.#options;
+    const expire = () => entry.reject(timedOut(place, entry.isSent ? 'unknown' : 'not_done'));
+    // If this process was stopped for a while, a response that has arrived meanwhile is read before `setImmediate`.
+    const timer = startTimer(() => setImmediate(expire), CALL_TIMEOUT_MS);
+    return entry;
+  }
+
+  async #runAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, this.#options.maxBatch);
+      const outage = await this.#run(batch);
+      if (outage === undefined) continue;
+      const error = notSent(outage);
+      for (const entry of [...batch, ...this.#waiting.splice(0)]) entry.reject(error);
+    }
+  }
+
+  /** Settles the entries, except if the database cannot be used; then returns the error, and entries that were not sent remain. */
+  async #run(entries: Entry<Item, Result>[], retries = 0): Promise<StoreUnavailableError | undefined> {
+    const open = entries.filter(({ isSettled }) => !isSettled);
+    if (open.length === 0) return undefined;
+    for (const entry of open) entry.isSent = true;
+    try {
+      const results = await this.#options.run(open.map(({ item }) => item));
+      for (const [i, entry] of open.entries()) entry.resolve(results[i] as Result);
+      return undefined;
+    } catch (error) {
+      for (const entry of open) entry.isSent = false;
+      if (error instanceof ConflictError && retries < MAX_RETRIES) return this.#run(open, retries + 1);
+      if (error instanceof BadItemError && open.length > 1) {
+        const half = Math.ceil(open.length / 2);
+        return (await this.#run(open.slice(0, half))) ?? this.#run(open.slice(half));
+      }
+      for (const entry of open) entry.reject(error);
+      return error instanceof StoreUnavailableError ? error : undefined;
+    }
+  }
+}
+
+const timedOut = (place: string, outcome: StoreUnavailableError['outcome']): StoreUnavailableError =>
+  new StoreUnavailableError(`${place} did not respond in time`, 'see the log of PostgreSQL', { outcome });
+
+/** The error of an item that was not sent, because the call before it failed. */
+function notSent(outage: StoreUnavailableError): StoreUnavailableError {
+  const { message, hint, outcome } = outage;
+  return outcome === 'not_done'
+    ? outage
+    : new StoreUnavailableError(message, hint, { cause: outage, outcome: 'not_done' });
+}

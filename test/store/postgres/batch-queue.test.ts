@@ -1,0 +1,205 @@
+import { expect, test } from 'vitest';
+import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
+import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/batch-queue.ts';
+import { BadItemError, ConflictError } from '../../../src/store/postgres/failures.ts';
+import { gate } from '../../helpers/gate.ts';
+
+const PLACE = 'postgres://shop@db.example/pets';
+
+const unavailable = (outcome: 'not_done' | 'unknown') =>
+  new StoreUnavailableError('the database is away', 'start it', { outcome });
+const conflict = () => new ConflictError('deadlock', 'try again', { outcome: 'not_done' });
+
+/** A queue whose calls `respond` handles. By default, each result is the item times ten. */
+function createQueue(
+  respond: (items: number[], call: number) => Promise<number[]> | number[] = timesTen,
+  options: Partial<BatchQueueOptions<number, number>> = {},
+) {
+  const calls: number[][] = [];
+  const queue = new BatchQueue<number, number>({
+    place: PLACE,
+    async run(items) {
+      calls.push(items);
+      return respond(items, calls.length);
+    },
+    ...options,
+  });
+  return { queue, calls };
+}
+
+const timesTen = (items: number[]) => items.map((item) => item * 10);
+
+/** What became of each item: its result, or the outcome or the class of its error. */
+async function outcomes(added: Promise<number>[]) {
+  const settled = await Promise.allSettled(added);
+  return settled.map((each) => {
+    if (each.status === 'fulfilled') return each.value;
+    return each.reason.outcome ?? each.reason.constructor;
+  });
+}
+
+/** Timers that a test lets expire. */
+function manualTimers() {
+  const callbacks = new Set<() => void>();
+  return {
+    startTimer(callback: () => void) {
+      callbacks.add(callback);
+      return undefined;
+    },
+    async expire() {
+      for (const callback of callbacks) callback();
+      callbacks.clear();
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+test('items that are added during a call form the next call, and each gets its result', async () => {
+  const first = gate();
+  const { queue, calls } = createQueue(async (items, call) => {
+    if (call === 1) await first.opened;
+    return timesTen(items);
+  });
+  const added = [queue.add(1)];
+  await expect.poll(() => calls.length).toBe(1);
+  added.push(queue.add(2), queue.add(3), queue.add(4));
+  first.open();
+  expect(await outcomes(added)).toEqual([10, 20, 30, 40]);
+  expect(calls).toEqual([[1], [2, 3, 4]]);
+});
+
+test('a call has at most maxBatch items', async () => {
+  const { queue, calls } = createQueue(timesTen, { maxBatch: 2 });
+  await Promise.all([1, 2, 3, 4, 5].map((item) => queue.add(item)));
+  expect(Math.max(...calls.map(({ length }) => length))).toBe(2);
+  expect(calls.flat()).toEqual([1, 2, 3, 4, 5]);
+});
+
+test('an item is rejected as not done if maxWaiting items wait already', async () => {
+  const first = gate();
+  const { queue } = createQueue(
+    async (items) => {
+      await first.opened;
+      return timesTen(items);
+    },
+    { maxWaiting: 2 },
+  );
+  const added = [queue.add(1)];
+  await new Promise((resolve) => setImmediate(resolve));
+  added.push(queue.add(2), queue.add(3), queue.add(4));
+  first.open();
+  expect(await outcomes(added)).toEqual([10, 20, 30, 'not_done']);
+});
+
+test.each(['not_done', 'unknown'] as const)(
+  'if a call fails with outcome %s, its items get the outcome, and the waiting items are not done',
+  async (outcome) => {
+    const first = gate();
+    const { queue, calls } = createQueue(async () => {
+      await first.opened;
+      throw unavailable(outcome);
+    });
+    const added = [queue.add(1)];
+    await expect.poll(() => calls.length).toBe(1);
+    added.push(queue.add(2), queue.add(3));
+    first.open();
+    expect(await outcomes(added)).toEqual([outcome, 'not_done', 'not_done']);
+    expect(calls).toEqual([[1]]);
+  },
+);
+
+test('after an outage, the next item is sent again', async () => {
+  const { queue } = createQueue((items, call) => {
+    if (call === 1) throw unavailable('unknown');
+    return timesTen(items);
+  });
+  expect(await outcomes([queue.add(1)])).toEqual(['unknown']);
+  expect(await outcomes([queue.add(2)])).toEqual([20]);
+});
+
+test.each([
+  ['three conflicts', 3, [10, 20], 4],
+  ['four conflicts', 4, ['not_done', 'not_done'], 4],
+] as const)('after %s, a call was made at most four times', async (_name, conflicts, expected, calls) => {
+  const made = createQueue((items, call) => {
+    if (call <= conflicts) throw conflict();
+    return timesTen(items);
+  });
+  expect(await outcomes([made.queue.add(1), made.queue.add(2)])).toEqual(expected);
+  expect(made.calls.filter((items) => items.includes(1))).toHaveLength(calls);
+});
+
+test.each([
+  ['one bad item', [5]],
+  ['the first and the last item', [1, 8]],
+  ['all items', [1, 2, 3, 4, 5, 6, 7, 8]],
+])('only bad items are rejected: %s', async (_name, bad) => {
+  const { queue } = createQueue((items) => {
+    if (items.some((item) => bad.includes(item))) throw new BadItemError('too large', 'send less');
+    return timesTen(items);
+  });
+  // The first item is sent alone.
+  const items = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+  const expected = items.map((item) => (bad.includes(item) ? BadItemError : item * 10));
+  expect(await outcomes(items.map((item) => queue.add(item)))).toEqual(expected);
+});
+
+test('if the database fails while a bad item is searched, the items that were not sent again are not done', async () => {
+  const { queue } = createQueue((items) => {
+    if (items.includes(0)) return timesTen(items);
+    if (items.length > 2) throw new BadItemError('too large', 'send less');
+    throw unavailable('unknown');
+  });
+  const added = [0, 1, 2, 3, 4].map((item) => queue.add(item));
+  expect(await outcomes(added)).toEqual([0, 'unknown', 'unknown', 'not_done', 'not_done']);
+});
+
+test('a full disk rejects only the items of the call', async () => {
+  const { queue } = createQueue(
+    (items) => {
+      if (items.includes(1)) throw new StoreUnwritableError('disk full', 'free some space');
+      return timesTen(items);
+    },
+    { maxBatch: 1 },
+  );
+  expect(await outcomes([queue.add(1), queue.add(2)])).toEqual([StoreUnwritableError, 20]);
+});
+
+test('when the time of an item is over, it is rejected as unknown if it was sent, and as not done otherwise', async () => {
+  const { startTimer, expire } = manualTimers();
+  const end = gate();
+  const { queue, calls } = createQueue(
+    async (items) => {
+      await end.opened;
+      return timesTen(items);
+    },
+    { startTimer },
+  );
+  const added = [queue.add(1)];
+  await expect.poll(() => calls.length).toBe(1);
+  added.push(queue.add(2));
+  const result = outcomes(added);
+  await expire();
+  expect(await result).toEqual(['unknown', 'not_done']);
+  end.open();
+  await queue.close();
+  expect(calls).toEqual([[1]]);
+});
+
+test('close completes the items that were added, and rejects later ones', async () => {
+  const first = gate();
+  const { queue } = createQueue(
+    async (items) => {
+      await first.opened;
+      return timesTen(items);
+    },
+    { maxBatch: 1 },
+  );
+  const added = [queue.add(1), queue.add(2)];
+  const closed = queue.close();
+  const late = outcomes([queue.add(3)]);
+  first.open();
+  await closed;
+  expect(await outcomes(added)).toEqual([10, 20]);
+  expect(await late).toEqual([StoreError]);
+});

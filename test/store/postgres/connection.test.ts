@@ -1,0 +1,120 @@
+import { EventEmitter } from 'node:events';
+import type { Client } from 'pg';
+import { expect, test } from 'vitest';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
+import { DatabaseConnection } from '../../../src/store/postgres/connection.ts';
+import { manualClock } from '../../helpers/clock.ts';
+
+const STATEMENT = { name: 'read', text: 'select 2' };
+
+/** A client of the driver that responds to each call at once. */
+function fakeClient() {
+  const client = new EventEmitter();
+  return Object.assign(client, {
+    connection: { stream: { destroy: () => client.emit('end') } },
+    query: (_config: unknown, callback: (error: null, result: unknown) => void) =>
+      callback(null, { rows: [{ n: 2 }] }),
+    end: async () => {},
+  });
+}
+
+/** A connection to a database that is up or down. `tick` runs the next retry, and returns its delay in milliseconds. */
+function createConnection({ random = 0 } = {}) {
+  const clock = manualClock();
+  const database = { isUp: true, attempts: 0, clients: [] as ReturnType<typeof fakeClient>[] };
+  const timers: { callback(): void; milliseconds: number }[] = [];
+  const connection = new DatabaseConnection({
+    place: 'postgres://db.example/pets',
+    prepare: true,
+    clock,
+    random: () => random,
+    async connect() {
+      database.attempts++;
+      if (!database.isUp) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+      const client = fakeClient();
+      database.clients.push(client);
+      return client as unknown as Client;
+    },
+    startTimer(callback, milliseconds) {
+      timers.push({ callback, milliseconds });
+      return undefined;
+    },
+  });
+  const tick = async () => {
+    const timer = timers.pop();
+    timers.length = 0;
+    clock.advance(timer?.milliseconds ?? 0);
+    timer?.callback();
+    await new Promise((resolve) => setImmediate(resolve));
+    return timer?.milliseconds;
+  };
+  return { connection, database, clock, tick };
+}
+
+test('a connection is made by the first call, and calls at the same time share it', async () => {
+  const { connection, database } = createConnection();
+  expect(database.attempts).toBe(0);
+  await Promise.all([connection.query(STATEMENT), connection.query(STATEMENT)]);
+  expect(database.attempts).toBe(1);
+});
+
+test.each([
+  [0, [100, 200, 400, 800, 800]],
+  [1, [112.5, 225, 450, 900, 900]],
+])('attempts to connect have growing delays with jitter: random = %s', async (random, delays) => {
+  const { connection, database, tick } = createConnection({ random });
+  database.isUp = false;
+  await expect(connection.query(STATEMENT)).rejects.toThrow(StoreUnavailableError);
+  const seen: unknown[] = [];
+  while (seen.length < delays.length) seen.push(await tick());
+  expect(seen).toEqual(delays);
+});
+
+test('calls between two attempts are rejected without another attempt', async () => {
+  const { connection, database } = createConnection();
+  database.isUp = false;
+  for (let i = 0; i < 3; i++)
+    await expect(connection.query(STATEMENT)).rejects.toMatchObject({ outcome: 'not_done' });
+  expect(database.attempts).toBe(1);
+  expect(connection.isFailing).toBe(true);
+});
+
+test('the connection is made in the background when the database is back', async () => {
+  const { connection, database, clock, tick } = createConnection();
+  database.isUp = false;
+  await expect(connection.query(STATEMENT)).rejects.toThrow(StoreUnavailableError);
+  database.isUp = true;
+  await tick();
+  expect(connection.isFailing).toBe(false);
+  expect(connection.lastSuccessAt).toBe(clock.elapsed());
+  expect(await connection.query(STATEMENT)).toEqual([{ n: 2 }]);
+});
+
+test('a lost connection is replaced at once', async () => {
+  const { connection, database, clock } = createConnection();
+  await connection.query(STATEMENT);
+  clock.advance(5_000);
+  database.clients[0]?.emit('error', new Error('terminated'));
+  expect(database.attempts).toBe(2);
+  expect(await connection.query(STATEMENT)).toEqual([{ n: 2 }]);
+});
+
+test('a connection that is lost again and again is replaced with growing delays', async () => {
+  const { connection, database, tick } = createConnection();
+  await connection.query(STATEMENT);
+  const delays: unknown[] = [];
+  for (let i = 0; i < 4; i++) {
+    database.clients.at(-1)?.emit('end');
+    await new Promise((resolve) => setImmediate(resolve));
+    if (connection.isFailing) delays.push(await tick());
+  }
+  expect(delays).toEqual([200, 400, 800]);
+});
+
+test('after close, a lost connection is not replaced', async () => {
+  const { connection, database } = createConnection();
+  await connection.query(STATEMENT);
+  await connection.close();
+  database.clients[0]?.emit('end');
+  expect(database.attempts).toBe(1);
+});

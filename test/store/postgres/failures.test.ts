@@ -1,0 +1,100 @@
+import { DatabaseError } from 'pg';
+import { expect, test } from 'vitest';
+import { StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
+import {
+  BadItemError,
+  type CallPhase,
+  ConflictError,
+  type FailureKind,
+  failureKind,
+  isConnectionOutdated,
+  sqlStateOf,
+  toCallError,
+} from '../../../src/store/postgres/failures.ts';
+
+const PLACE = 'postgres://shop@db.example/pets';
+
+const reported = (code: string, message = 'reported by the server') =>
+  Object.assign(new DatabaseError(message, message.length, 'error'), { code });
+
+const systemError = (code: string) => Object.assign(new Error(`connect ${code} 127.0.0.1:5432`), { code });
+
+const kinds: [name: string, error: unknown, phase: CallPhase, kind: FailureKind][] = [
+  ['a closed port', systemError('ECONNREFUSED'), 'connecting', 'not_done'],
+  ['a missing socket', systemError('ENOENT'), 'connecting', 'not_done'],
+  ['a timeout while connecting', new Error('timeout expired'), 'connecting', 'not_done'],
+  ['a connection that ends early', new Error('Connection terminated'), 'connecting', 'not_done'],
+  ['too many connections', reported('53300'), 'connecting', 'not_done'],
+  ['a server that starts', reported('57P03'), 'connecting', 'not_done'],
+  ['a wrong password', reported('28P01'), 'connecting', 'not_done'],
+  ['a user without permission to connect', reported('28000'), 'connecting', 'not_done'],
+  ['a missing database', reported('3D000'), 'connecting', 'not_done'],
+  ['a pgbouncer without a server', reported('08P01'), 'connecting', 'not_done'],
+  ['a connection that was lost after the call was sent', systemError('ECONNRESET'), 'sent', 'unknown'],
+  ['a connection that the server closed', new Error('Connection terminated unexpectedly'), 'sent', 'unknown'],
+  ['a timeout of the client', new Error('no response within 2000 ms'), 'sent', 'unknown'],
+  ['an ended connection', reported('57P01'), 'sent', 'unknown'],
+  ['a crashed server', reported('57P02'), 'sent', 'unknown'],
+  ['a broken protocol', reported('08P01'), 'sent', 'unknown'],
+  ['a connection failure', reported('08006'), 'sent', 'unknown'],
+  ['an unknown completion', reported('40003'), 'sent', 'unknown'],
+  ['a read-only server', reported('25006'), 'sent', 'not_done'],
+  ['a statement timeout', reported('57014'), 'sent', 'not_done'],
+  ['a lock timeout', reported('55P03'), 'sent', 'not_done'],
+  ['out of memory', reported('53200'), 'sent', 'not_done'],
+  ['a missing table', reported('42P01'), 'sent', 'not_done'],
+  ['a missing prepared statement', reported('26000'), 'sent', 'not_done'],
+  ['a full disk', reported('53100'), 'sent', 'store_full'],
+  ['a serialization failure', reported('40001'), 'sent', 'retry'],
+  ['a deadlock', reported('40P01'), 'sent', 'retry'],
+  ['a value that text cannot hold', reported('22021'), 'sent', 'bad_item'],
+  ['a number that is too large', reported('22003'), 'sent', 'bad_item'],
+  ['a value that is not unique', reported('23505'), 'sent', 'bad_item'],
+  ['a value that is too long for an index', reported('54000'), 'sent', 'bad_item'],
+];
+
+test.each(kinds)('%s is classified', (_name, error, phase, kind) => {
+  expect(failureKind(error, phase)).toBe(kind);
+});
+
+test.each([
+  ['not_done', StoreUnavailableError, 'not_done'],
+  ['unknown', StoreUnavailableError, 'unknown'],
+  ['retry', ConflictError, 'not_done'],
+  ['bad_item', BadItemError, undefined],
+  ['store_full', StoreUnwritableError, undefined],
+] as const)('a failure of kind %s becomes an error of the store', (kind, errorClass, outcome) => {
+  const cause = reported('57014');
+  const error = toCallError(cause, 'sent', PLACE, kind);
+  expect(error).toBeInstanceOf(errorClass);
+  expect('outcome' in error ? error.outcome : undefined).toBe(outcome);
+  expect(error.cause).toBe(cause);
+  expect(sqlStateOf(error)).toBe('57014');
+});
+
+test.each([
+  [reported('28P01', 'password authentication failed for user "shop"'), /password/],
+  [reported('3D000'), /create the database/],
+  [reported('53300'), /max_connections/],
+  [systemError('ENOTFOUND'), /host name/],
+  [systemError('ECONNREFUSED'), /is running/],
+])('the message of %s names the database, and the hint is a next step', (error, hint) => {
+  const { message, hint: shown } = toCallError(error, 'connecting', PLACE, 'not_done');
+  expect(message).toBe(`cannot connect to ${PLACE}: ${error.message}`);
+  expect(shown).toMatch(hint);
+});
+
+test('the message contains the errors of all addresses of a host', () => {
+  const both = new AggregateError([systemError('ECONNREFUSED'), systemError('ENETUNREACH')]);
+  const { message } = toCallError(both, 'connecting', PLACE, 'not_done');
+  expect(message).toContain('connect ECONNREFUSED 127.0.0.1:5432, connect ENETUNREACH');
+});
+
+test.each([
+  ['25006', true],
+  ['26000', true],
+  ['57014', false],
+  ['23505', false],
+])('whether the connection is replaced after %s', (code, isOutdated) => {
+  expect(isConnectionOutdated(reported(code))).toBe(isOutdated);
+});
