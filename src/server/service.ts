@@ -61,9 +61,11 @@ export async function startService(options: ServiceOptions) {
   // Each request that waits for an injected latency adds a listener, so many listeners are not a leak.
   setMaxListeners(0, stopping.signal);
   let metrics: Metrics | undefined;
+  const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
   const backend = await location.open({
     clock,
     bans,
+    sleep,
     onWarning,
     onFailure,
     onSync: (milliseconds) => metrics?.recordSync(milliseconds),
@@ -88,7 +90,7 @@ export async function startService(options: ServiceOptions) {
       allowPrefer: options.allowPrefer,
       cors,
       faults,
-      sleep: (milliseconds) => options.sleep(milliseconds, stopping.signal).catch(() => {}),
+      sleep,
       clock,
       metrics: metrics?.response,
       onError,

@@ -1,4 +1,4 @@
-import type { SteadyClock } from '../contract/clock.ts';
+import type { Clock, SteadyClock } from '../contract/clock.ts';
 import type { PlanName, Quota } from '../contract/plans.ts';
 import type { CreatedKey, KeyRequest, StoredKey } from './keys/keys.ts';
 import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
@@ -34,12 +34,26 @@ export interface StoreLocation {
   copyTo(target: string, signal?: AbortSignal): Promise<StoreReport>;
 }
 
+/** What the meaning of a place depends on. */
+export type LocationContext = {
+  clock: Clock;
+  env: Readonly<Record<string, string | undefined>>;
+  homeDirectory: string;
+  /** The name of the user of the operating system; undefined if the user has none, as in some containers. */
+  userName: string | undefined;
+  random(): number;
+  /** Replaces the clock of a database in tests. */
+  testTime?: () => number;
+};
+
 export type BackendOptions = {
   clock: SteadyClock;
   bans: BanRule;
   onWarning(message: string): void;
   /** Called once if the store can no longer be read: the server must be stopped. */
   onFailure(error: Error): void;
+  /** Resolves after this time, or earlier if the server stops. */
+  sleep(milliseconds: number): Promise<void>;
   /** Called after each fsync with its duration in milliseconds. */
   onSync?: ((milliseconds: number) => void) | undefined;
 };
@@ -54,7 +68,7 @@ export interface Backend {
   banCounts(): Promise<BanCounts>;
   /** Publishes the server's URL to other servers that try to open the same store. */
   announce(url: string): void;
-  /** Completes pending writes, and closes the store. */
+  /** Completes pending writes. Later calls of all other methods are rejected. */
   close(): Promise<void>;
 }
 

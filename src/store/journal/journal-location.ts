@@ -32,7 +32,7 @@ export function journalLocation(
   return {
     place,
     isShared: false,
-    open: (options) => openJournalBackend(directory, options, files),
+    open: (options) => openJournalBackend(directory, options),
     manageKeys: (task) => task(new KeyFiles(directory, { clock, files })),
     check: () =>
       readStore(directory, { clock, files }).then(

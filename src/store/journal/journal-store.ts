@@ -4,8 +4,9 @@ import { petJson } from '../../contract/schemas.ts';
 import { makeDirectory } from '../../system/directories.ts';
 import { realFileSystem } from '../../system/file-system.ts';
 import { acquireDirectoryLock } from '../../system/lock/directory-lock.ts';
-import { StoreError, StoreFailedError, StoreNotEmptyError, toStoreError } from '../errors.ts';
+import { StoreError, StoreFailedError, toStoreError } from '../errors.ts';
 import { type Fingerprint, fingerprintOf } from '../index/idempotency-index.ts';
+import { notEmptyError } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
 import { JournalAccess } from './journal-access.ts';
 import type { Contents } from './journal-reducer.ts';
@@ -103,22 +104,16 @@ export class JournalStore implements Store {
   }
 
   async isEmpty(): Promise<boolean> {
-    return this.#isEmpty();
+    // `seq` counts only complete writes. `nextId` shows whether the first animal is being written.
+    return this.#contents().seq === 0 && this.#access.journal.nextId === 1n;
   }
 
   async seed(seed: Seed): Promise<void> {
     while (this.#seeding) await this.#seeding;
-    if (!this.#isEmpty()) {
-      throw new StoreNotEmptyError(
-        `the store in ${this.#settings.directory} is not empty`,
-        'seed another directory with --data, or omit --seed',
-      );
+    if (!(await this.isEmpty())) {
+      throw notEmptyError(this.#settings.directory);
     }
-    if (!this.#access.writer) {
-      await this.checkWritable();
-      // Check again, because the journal may have been read again.
-      return this.seed(seed);
-    }
+    if (!this.#access.writer) await this.checkWritable();
     const lines = seedJournal(this.#access.journal.header, seed, this.#settings.clock.now());
     const seeding = this.#access.replace(lines);
     this.#seeding = seeding.catch(() => {});
@@ -137,11 +132,6 @@ export class JournalStore implements Store {
   close(): Promise<void> {
     this.#closed ??= Promise.resolve(this.#seeding).then(() => this.#access.close());
     return this.#closed;
-  }
-
-  #isEmpty(): boolean {
-    // `seq` counts only complete writes. `nextId` shows whether the first animal is being written.
-    return this.#contents().seq === 0 && this.#access.journal.nextId === 1n;
   }
 
   /** Whether a response is on the disk. The last record may not be synced until the journal is opened for writing. */

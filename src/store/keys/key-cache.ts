@@ -67,7 +67,8 @@ export class KeyCache implements KeyDirectory {
     }
     this.#readForUnknownAt = this.#clock.elapsed();
     await this.#reading;
-    await this.#read();
+    // While this call waited, another call may have read the keys.
+    if (this.#completed <= started) await this.#read();
     return this.#byHash.get(sha256);
   }
 

@@ -1,8 +1,8 @@
 import type { Clock } from '../../contract/clock.ts';
 import type { BanCounts, BanRule } from './limiter.ts';
 
-/** The rejected requests of one caller; times are in milliseconds since the epoch. */
-type RefusedRequests = {
+/** The rejected requests of one caller. Times are in milliseconds since the epoch. */
+export type RefusedRequests = {
   /** The end of the rate-limit window in which the latest request was rejected. */
   resetAt: number;
   /** The time of the first rejected request in that window. */
@@ -16,17 +16,16 @@ const MINUTE = 60_000;
 
 /**
  * Adds a rejected request. Requests within a second after the first rejected one of a window do not count towards a
- * ban, because the client may have sent them before it received the 429.
+ * ban, because the client may have sent them before it received the 429. Then, the result is `before`.
  */
-function addRefusedRequest(
+export function addRefusedRequest(
   before: RefusedRequests | undefined,
   resetAt: number,
   now: number,
 ): RefusedRequests {
   const recent = (before?.counted ?? []).filter((at) => now - at < MINUTE);
   if (before?.resetAt !== resetAt) return { resetAt, firstAt: now, counted: recent };
-  const counts = now - before.firstAt >= SECOND;
-  return { ...before, counted: counts ? [...recent, now] : recent };
+  return now - before.firstAt < SECOND ? before : { ...before, counted: [...recent, now] };
 }
 
 export type BanTracker = ReturnType<typeof createBanTracker>;

@@ -1,0 +1,106 @@
+import type { QueryResultRow } from 'pg';
+import type { Quota } from '../../contract/plans.ts';
+import type { RefusedRequests } from '../limits/bans.ts';
+import type { WindowCounts } from '../limits/limiter.ts';
+import type { Statement } from './session.ts';
+
+/** What the database knows about a caller after it has counted requests. All times are in milliseconds since 1970. */
+export type CallerState = WindowCounts & {
+  /** How many of the requests were counted. */
+  granted: number;
+  refusals: RefusedRequests;
+  /** The end of the last ban; 0 if there was none. */
+  bannedUntil: number;
+  /** Changes with `refusals` and `bannedUntil`. */
+  version: number;
+  /** When the database decided. */
+  now: number;
+};
+
+export type LimitCalls = {
+  /** Counts requests, or as many as the quotas allow. Returns the state of each caller. A caller must not occur twice. */
+  take(groups: readonly { caller: string; quota: Quota; count: number }[]): Promise<Map<string, CallerState>>;
+  /** Stores refusals and a ban, if the caller still has this version. Resolves with whether they were stored. */
+  storeRefusal(
+    caller: string,
+    version: number,
+    next: Pick<CallerState, 'refusals' | 'bannedUntil'>,
+  ): Promise<boolean>;
+  /** How many callers are banned now. */
+  countBans(): Promise<number>;
+};
+
+/** Sends a statement and returns its rows. */
+export type Query = <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+
+const TAKE: Statement = { name: 'take', text: 'select * from pets.take_v1($1, $2, $3, $4, $5)' };
+const REFUSE: Statement = {
+  name: 'refuse',
+  text: 'select pets.refuse_v1($1, $2, $3, $4, $5, $6) as stored',
+};
+const BANS: Statement = { name: 'bans', text: 'select pets.bans_v1($1) as count' };
+
+/** The columns of type `bigint` arrive as text. */
+type TakeRow = {
+  n: number;
+  granted: number;
+  minute: string;
+  minute_used: string;
+  day: string;
+  day_used: string;
+  refused_window: string;
+  first_refused: string;
+  counted: string[];
+  banned_until: string;
+  version: string;
+  now: string;
+};
+
+/**
+ * Calls the SQL functions of the limits.
+ *
+ * @param takeQuery sends statements on a connection for requests to count
+ * @param query sends all other statements
+ * @param testTime replaces the clock of the database in tests
+ */
+export function limitCalls(takeQuery: Query, query: Query, testTime: () => number | null): LimitCalls {
+  return {
+    async take(groups) {
+      const rows = await takeQuery<TakeRow>(TAKE, [
+        groups.map(({ caller }) => Buffer.from(caller, 'hex')),
+        groups.map(({ count }) => count),
+        groups.map(({ quota }) => quota.perMinute),
+        groups.map(({ quota }) => quota.perDay),
+        testTime(),
+      ]);
+      return new Map(rows.map((row) => [groups[row.n - 1]?.caller ?? '', toState(row)]));
+    },
+    async storeRefusal(caller, version, { refusals: { resetAt, firstAt, counted }, bannedUntil }) {
+      const id = Buffer.from(caller, 'hex');
+      const values = [id, version, resetAt, firstAt, counted, bannedUntil];
+      const [row] = await query<{ stored: boolean }>(REFUSE, values);
+      return row?.stored ?? false;
+    },
+    async countBans() {
+      const [row] = await query<{ count: string }>(BANS, [testTime()]);
+      return Number(row?.count);
+    },
+  };
+}
+
+const toState = (row: TakeRow): CallerState => ({
+  granted: row.granted,
+  minute: { endsAt: Number(row.minute) + MINUTE, used: Number(row.minute_used) },
+  day: { endsAt: Number(row.day) + DAY, used: Number(row.day_used) },
+  refusals: {
+    resetAt: Number(row.refused_window),
+    firstAt: Number(row.first_refused),
+    counted: row.counted.map(Number),
+  },
+  bannedUntil: Number(row.banned_until),
+  version: Number(row.version),
+  now: Number(row.now),
+});

@@ -1,0 +1,67 @@
+import type { Backend, BackendOptions } from '../backend.ts';
+import { KeyCache } from '../keys/key-cache.ts';
+import { DatabaseConnection } from './connection.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import type { Database } from './database.ts';
+import { limitCalls } from './limit-calls.ts';
+import { migrate } from './migrate.ts';
+import { PostgresKeyReader } from './postgres-keys.ts';
+import { PostgresLimiter } from './postgres-limiter.ts';
+import { PostgresStore } from './postgres-store.ts';
+import { addSeed } from './seed.ts';
+
+/** Opens the store in a database for a server. Creates the store, or migrates it, if needed. */
+export async function openPostgresBackend(database: Database, options: BackendOptions): Promise<Backend> {
+  const { clock, bans, onWarning, sleep } = options;
+  const { place, testTime } = database;
+  const identity = await database.run(async (client, warnings) => {
+    for (const warning of warnings) onWarning(`${place}: ${warning}`);
+    return migrate(client);
+  });
+  const connect = () => new DatabaseConnection({ ...database, connect: database.connect, clock });
+  // Requests are counted and animals are added on connections of their own, where nothing else delays them. Reads do not
+  // wait for one another's results.
+  const takes = connect();
+  const creations = connect();
+  const reads = new ConnectionPool([connect(), connect()]);
+  const others = connect();
+  const calls = limitCalls(
+    (statement, values) => takes.query(statement, values),
+    (statement, values) => others.query(statement, values),
+    testTime,
+  );
+  const limiter = new PostgresLimiter({ rule: bans, clock, place, calls });
+  const store = new PostgresStore({
+    identity,
+    place,
+    clock,
+    createQuery: (statement, values) => creations.query(statement, values),
+    query: (statement, values) => reads.query(statement, values),
+    addSeed: (seed) => database.run((client) => addSeed(client, seed)),
+    testTime,
+  });
+  const reader = new PostgresKeyReader(
+    (statement, values) => others.query(statement, values),
+    sleep,
+    onWarning,
+  );
+  const keys = new KeyCache(reader, clock);
+  await keys.load();
+  let active = 0;
+  return {
+    store,
+    keys,
+    limiter,
+    async banCounts() {
+      // Metrics must not fail while the database is down.
+      active = await calls.countBans().catch(() => active);
+      return { begun: limiter.begun, active };
+    },
+    // Several servers use the store, so none of them is the one that others should use.
+    announce() {},
+    async close() {
+      await Promise.all([store.close(), limiter.close()]);
+      await Promise.all([takes, creations, reads, others].map((each) => each.close()));
+    },
+  };
+}

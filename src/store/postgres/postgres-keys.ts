@@ -1,0 +1,144 @@
+import * as z from 'zod/mini';
+import { describeIssues } from '../../contract/issues.ts';
+import type { KeyManager, KnownKey } from '../backend.ts';
+import { StoreDamagedError } from '../errors.ts';
+import { type KeyReader, UNKNOWN_KEY_MS } from '../keys/key-cache.ts';
+import {
+  type CreatedKey,
+  type KeyRequest,
+  keyExistsError,
+  keyNotFoundError,
+  makeKey,
+  quotaOf,
+  StoredKey,
+} from '../keys/keys.ts';
+import { sqlStateOf } from './failures.ts';
+import type { Query } from './limit-calls.ts';
+import type { Statement } from './session.ts';
+
+const LIST: Statement = {
+  name: 'keys',
+  text: `select name, plan, per_minute::text as "perMinute", per_day::text as "perDay",
+  encode(sha256, 'hex') as sha256, created
+  from pets.keys order by name collate "C"`,
+};
+const ADD: Statement = {
+  name: 'add_key',
+  text: `insert into pets.keys (sha256, name, plan, per_minute, per_day)
+  values ($1, $2, $3, $4, $5) returning created`,
+};
+const REVOKE: Statement = {
+  name: 'revoke_key',
+  text: 'delete from pets.keys where name = $1 returning name',
+};
+
+const UNIQUE_VIOLATION = '23505';
+
+type KeyRow = {
+  name: string;
+  plan: string;
+  perMinute: string | null;
+  perDay: string | null;
+  sha256: string;
+  created: Date;
+};
+
+/** The API keys in the table `pets.keys`. */
+export class PostgresKeys implements KeyManager {
+  #query: Query;
+
+  constructor(query: Query) {
+    this.#query = query;
+  }
+
+  async names(): Promise<string[]> {
+    return (await this.#rows()).map(({ name }) => name);
+  }
+
+  async get(name: string): Promise<StoredKey | undefined> {
+    const row = (await this.#rows()).find((each) => each.name === name);
+    return row && parseKey(row);
+  }
+
+  async list(): Promise<StoredKey[]> {
+    return (await this.#rows()).map(parseKey);
+  }
+
+  async create(request: KeyRequest): Promise<CreatedKey> {
+    // The database sets the time.
+    const { created, stored } = makeKey(request, 0);
+    const { name, plan, sha256, perMinute = null, perDay = null } = stored;
+    try {
+      await this.#query(ADD, [Buffer.from(sha256, 'hex'), name, plan, perMinute, perDay]);
+    } catch (error) {
+      throw sqlStateOf(error) === UNIQUE_VIOLATION ? keyExistsError(name) : error;
+    }
+    return created;
+  }
+
+  async revoke(name: string): Promise<void> {
+    const deleted = await this.#query(REVOKE, [name.replaceAll('\0', '')]);
+    if (deleted.length === 0) throw keyNotFoundError(name, await this.names());
+  }
+
+  #rows(): Promise<KeyRow[]> {
+    return this.#query<KeyRow>(LIST, []);
+  }
+}
+
+/** Reads the keys for a server. Leaves out keys that this version does not understand, after a warning. */
+export class PostgresKeyReader implements KeyReader {
+  #query: Query;
+  #sleep: (milliseconds: number) => Promise<void>;
+  #onWarning: (message: string) => void;
+  #waiting: Promise<boolean> | undefined;
+  #warned = new Set<string>();
+
+  constructor(
+    query: Query,
+    sleep: (milliseconds: number) => Promise<void>,
+    onWarning: (message: string) => void,
+  ) {
+    this.#query = query;
+    this.#sleep = sleep;
+    this.#onWarning = onWarning;
+  }
+
+  async read(): Promise<KnownKey[]> {
+    const rows = await this.#query<KeyRow>(LIST, []);
+    return rows.flatMap((row) => {
+      try {
+        const key = parseKey(row);
+        return [{ ...key, quota: quotaOf(key) }];
+      } catch (error) {
+        if (!this.#warned.has(row.name)) this.#onWarning((error as Error).message);
+        this.#warned.add(row.name);
+        return [];
+      }
+    });
+  }
+
+  /** All unknown keys of a tenth of a second wait for one read. */
+  mayHaveChanged(): Promise<boolean> {
+    this.#waiting ??= this.#sleep(UNKNOWN_KEY_MS).then(() => {
+      this.#waiting = undefined;
+      return true;
+    });
+    return this.#waiting;
+  }
+}
+
+/** @throws StoreDamagedError */
+function parseKey({ perMinute, perDay, created, ...row }: KeyRow): StoredKey {
+  const parsed = z.safeParse(StoredKey, {
+    ...row,
+    ...(perMinute !== null && { perMinute: Number(perMinute) }),
+    ...(perDay !== null && { perDay: Number(perDay) }),
+    created: created.toISOString(),
+  });
+  if (parsed.success) return parsed.data;
+  throw new StoreDamagedError(
+    `the key ${JSON.stringify(row.name)} in the table pets.keys is not valid: ${describeIssues(parsed.error)}`,
+    'revoke the key, then create it again',
+  );
+}

@@ -1,0 +1,198 @@
+import type { SteadyClock } from '../../contract/clock.ts';
+import type { Quota } from '../../contract/plans.ts';
+import { addRefusedRequest } from '../limits/bans.ts';
+import {
+  type BanRule,
+  bannedDecision,
+  decide,
+  type Limiter,
+  type RateLimitDecision,
+  type RateLimitWindow,
+} from '../limits/limiter.ts';
+import { BatchQueue } from './batch-queue.ts';
+import type { CallerState, LimitCalls } from './limit-calls.ts';
+
+export type PostgresLimiterOptions = {
+  rule: BanRule;
+  clock: SteadyClock;
+  /** The URL of the database without its password. */
+  place: string;
+  calls: LimitCalls;
+};
+
+/** A request to count; with `count` 0, the counts are only read. */
+type Take = { caller: string; quota: Quota; count: 0 | 1 };
+
+/** What the database reported about a caller. `askedAt` is when it was asked, as `clock.elapsed()`. */
+type Known = { state: CallerState; window: RateLimitWindow; askedAt: number };
+
+/** For calls that only read. */
+const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
+
+/**
+ * How often a change of a caller's refusals is tried, if other servers change them at the same time. One of the servers
+ * succeeds each time, so this is enough for as many servers.
+ */
+const MAX_ATTEMPTS = 20;
+
+/**
+ * Counts requests in the database, in groups: requests that arrive during a call form the next one. While a caller has no
+ * requests left or is banned, it answers from memory, except for refused requests that count towards a ban.
+ */
+export class PostgresLimiter implements Limiter {
+  #options: PostgresLimiterOptions;
+  #queue: BatchQueue<Take, RateLimitDecision>;
+  #known = new Map<string, Known>();
+  /** The last change of each caller's refusals. Changes of one caller are made one after the other. */
+  #refusing = new Map<string, Promise<unknown>>();
+  #begun = 0;
+
+  constructor(options: PostgresLimiterOptions) {
+    this.#options = options;
+    this.#queue = new BatchQueue({ run: (takes) => this.#run(takes), place: options.place });
+  }
+
+  /** How many bans this server has begun. */
+  get begun(): number {
+    return this.#begun;
+  }
+
+  async take(caller: string, quota: Quota): Promise<RateLimitDecision> {
+    const decision = this.#decideFromMemory(caller) ?? (await this.#queue.add({ caller, quota, count: 1 }));
+    if (decision.retryAt === undefined) return decision;
+    if (!decision.banned) return this.#recordRefusal(caller, decision);
+    if (decision.retryAt <= this.#latestEnd(decision.now)) return decision;
+    await this.#shortenBan(caller, decision.now);
+    return this.#queue.add({ caller, quota, count: 1 });
+  }
+
+  peek(caller: string, quota: Quota): Promise<RateLimitDecision> {
+    return this.#queue.add({ caller, quota, count: 0 });
+  }
+
+  lastWindow(caller: string): RateLimitWindow | undefined {
+    return this.#known.get(caller)?.window;
+  }
+
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+
+  /** The decision about a caller that has no requests left or is banned; undefined if the database must decide. */
+  #decideFromMemory(caller: string): RateLimitDecision | undefined {
+    const known = this.#known.get(caller);
+    if (!known) return undefined;
+    const { state, window } = known;
+    const now = this.#timeOf(known);
+    if (state.bannedUntil > now) return bannedDecision(window, state.bannedUntil, now);
+    return window.remaining === 0 && window.resetAt > now
+      ? { window, now, retryAt: window.resetAt }
+      : undefined;
+  }
+
+  /**
+   * The time of the database. It may be ahead by the time that the last call took, so that nobody is refused from memory
+   * after a window or ban has ended.
+   */
+  #timeOf({ state, askedAt }: Known): number {
+    return state.now + this.#options.clock.elapsed() - askedAt;
+  }
+
+  async #run(takes: Take[]): Promise<RateLimitDecision[]> {
+    const groups = new Map<string, { quota: Quota; count: number }>();
+    for (const { caller, quota, count } of takes) {
+      const group = groups.get(caller);
+      if (group) group.count += count;
+      else groups.set(caller, { quota, count });
+    }
+    const askedAt = this.#options.clock.elapsed();
+    const states = await this.#options.calls.take(
+      [...groups].map(([caller, group]) => ({ caller, ...group })),
+    );
+    const decided = new Map<string, number>();
+    return takes.map(({ caller, quota, count }) => {
+      const state = states.get(caller);
+      if (!state) throw new Error('the database returned no counts for a caller');
+      const earlier = decided.get(caller) ?? 0;
+      decided.set(caller, earlier + count);
+      const decision = this.#decide(state, quota, earlier, count);
+      this.#known.set(caller, { state, window: decision.window, askedAt });
+      return decision;
+    });
+  }
+
+  /** The decision about a request, after `earlier` requests of the same caller in the same call. */
+  #decide(state: CallerState, quota: Quota, earlier: number, count: 0 | 1): RateLimitDecision {
+    const { minute, day, granted, bannedUntil, now } = state;
+    const later = Math.max(0, granted - earlier);
+    const counts = {
+      minute: { ...minute, used: minute.used - later },
+      day: { ...day, used: day.used - later },
+    };
+    const decision = decide(counts, quota, bannedUntil > now ? bannedUntil : undefined, now);
+    if (decision.retryAt === undefined) decision.window.remaining -= count;
+    return decision;
+  }
+
+  /** No ban ends later. A later one was stored with another rule, or while the clock was ahead. */
+  #latestEnd(now: number): number {
+    const { after, milliseconds } = this.#options.rule;
+    return after === 0 ? now : now + milliseconds;
+  }
+
+  async #shortenBan(caller: string, now: number): Promise<void> {
+    const known = this.#known.get(caller);
+    if (!known) return;
+    const { state } = known;
+    const next = { refusals: state.refusals, bannedUntil: this.#latestEnd(now) };
+    // If this fails, another server has just changed the ban.
+    await this.#options.calls.storeRefusal(caller, state.version, next);
+    this.#known.delete(caller);
+  }
+
+  /** Records a refused request if it counts towards a ban (D9). Returns the decision, which may be a ban. */
+  #recordRefusal(caller: string, decision: RateLimitDecision): Promise<RateLimitDecision> {
+    if (this.#options.rule.after === 0) return Promise.resolve(decision);
+    const recording = (this.#refusing.get(caller) ?? Promise.resolve()).then(() =>
+      this.#storeRefusal(caller, decision),
+    );
+    const ended = recording.then(
+      () => {},
+      () => {},
+    );
+    this.#refusing.set(caller, ended);
+    ended.then(() => {
+      if (this.#refusing.get(caller) === ended) this.#refusing.delete(caller);
+    });
+    return recording;
+  }
+
+  async #storeRefusal(caller: string, decision: RateLimitDecision): Promise<RateLimitDecision> {
+    const { rule, clock, calls } = this.#options;
+    const { window, now } = decision;
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const known = this.#known.get(caller);
+      if (!known) return decision;
+      const { state } = known;
+      if (state.bannedUntil > now) return bannedDecision(window, state.bannedUntil, now);
+      const refusals = addRefusedRequest(state.refusals, window.resetAt, now);
+      if (refusals === state.refusals) return decision;
+      const bans = refusals.counted.length >= rule.after;
+      const bannedUntil = bans ? now + rule.milliseconds : state.bannedUntil;
+      // Keep `firstAt`, so that requests after the ban count immediately if their window is still the same.
+      const next = { refusals: bans ? { ...refusals, counted: [] } : refusals, bannedUntil };
+      if (await calls.storeRefusal(caller, state.version, next)) {
+        known.state = { ...state, ...next, version: state.version + 1 };
+        if (!bans) return decision;
+        this.#begun += 1;
+        return bannedDecision(window, bannedUntil, now);
+      }
+      // Another server has recorded a refusal of the caller, or a ban.
+      const askedAt = clock.elapsed();
+      const states = await calls.take([{ caller, quota: NO_QUOTA, count: 0 }]);
+      const current = states.get(caller);
+      if (current) this.#known.set(caller, { ...known, state: current, askedAt });
+    }
+    return decision;
+  }
+}

@@ -1,0 +1,183 @@
+import type { SteadyClock } from '../../contract/clock.ts';
+import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
+import { type PetStatus, petJson } from '../../contract/schemas.ts';
+import { StoreError } from '../errors.ts';
+import { fingerprintOf } from '../index/idempotency-index.ts';
+import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
+import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
+import { BatchQueue } from './batch-queue.ts';
+import type { Query } from './limit-calls.ts';
+import type { StoreIdentity } from './migrate.ts';
+import type { Statement } from './session.ts';
+
+export type PostgresStoreOptions = {
+  identity: StoreIdentity;
+  /** The URL of the database without its password. */
+  place: string;
+  clock: SteadyClock;
+  /** Sends creations on a connection of their own. */
+  createQuery: Query;
+  /** Sends all other statements. */
+  query: Query;
+  /** Adds the seed in one transaction, which may take longer than other calls. Resolves with false if the store is not empty. */
+  addSeed(seed: SeedTexts): Promise<boolean>;
+  /** Replaces the clock of the database in tests. */
+  testTime(): number | null;
+};
+
+/** A creation that waits for the next call. `key` and `body` are the halves of the fingerprint of its idempotency key. */
+type NewAnimal = { status: number; rest: string; key?: Buffer | undefined; body?: Buffer | undefined };
+
+/** The numbers by which the database stores statuses. */
+export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 0, pending: 1, sold: 2 };
+
+const CREATE: Statement = { name: 'create', text: 'select * from pets.create_v1($1, $2, $3, $4, $5)' };
+const PAGE: Statement = { name: 'page', text: 'select animals, next from pets.page_v1($1, $2, $3)' };
+const GET: Statement = { name: 'get', text: 'select pets.get_v1($1) as body' };
+const ORDERS: Statement = { name: 'orders', text: 'select * from pets.orders_v1() as body' };
+const SIZE: Statement = { name: 'size', text: 'select pets.size_v1() as count' };
+const IS_EMPTY: Statement = { name: 'is_empty', text: 'select pets.is_empty_v1() as empty' };
+const EXPIRE: Statement = { name: 'expire', text: 'select pets.expire_v1($1) as removed' };
+/** Locks the row that every creation locks. Fails if the database is read-only. */
+const CHECK: Statement = { name: 'check', text: 'select from pets.meta where one for update' };
+
+/** After a check whether the database can be written, later checks within this time get the same result. */
+const CHECK_MS = 1_000;
+/** How often expired idempotency keys are removed, and how many at most in one statement. */
+const EXPIRE_MS = 60_000;
+const EXPIRE_SLICE = 2_000;
+
+const EMPTY = Buffer.alloc(0);
+const ID_START = '{"id":0';
+
+/** The inventory in a database, which several servers can use at a time. */
+export class PostgresStore implements Store {
+  readonly id: string;
+  #options: PostgresStoreOptions;
+  #creations: BatchQueue<NewAnimal, CreateResult>;
+  /** The idempotency keys of creations that this server has not completed, by their halves of the fingerprint. */
+  #inFlight = new Set<string>();
+  #check: { at: number; result: Promise<unknown> } | undefined;
+  #expiredAt = Number.NEGATIVE_INFINITY;
+  #expiring = Promise.resolve();
+  #isClosed = false;
+
+  constructor(options: PostgresStoreOptions) {
+    this.id = options.identity.id;
+    this.#options = options;
+    this.#creations = new BatchQueue({ run: (animals) => this.#create(animals), place: options.place });
+  }
+
+  async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
+    const rest = petJson({ id: 0n, ...pet }).slice(ID_START.length);
+    const animal = { status: STATUS_NUMBERS[pet.status], rest };
+    this.#expireLater();
+    if (!idempotency) return this.#creations.add(animal);
+    const { hex } = fingerprintOf(idempotency, this.#options.identity.secret);
+    const key = hex.slice(0, 32);
+    if (this.#inFlight.has(key)) return { kind: 'in_flight' };
+    this.#inFlight.add(key);
+    try {
+      const body = Buffer.from(hex.slice(32), 'hex');
+      return await this.#creations.add({ ...animal, key: Buffer.from(key, 'hex'), body });
+    } finally {
+      this.#inFlight.delete(key);
+    }
+  }
+
+  async list({ limit, status, after }: PageQuery): Promise<Page> {
+    if (after === INT64_MAX) return { pets: EMPTY };
+    const first = after === undefined ? INT64_MIN : after + 1n;
+    const values = [status === undefined ? null : STATUS_NUMBERS[status], first, limit];
+    const [row] = await this.#query<{ animals: string; next: string | null }>(PAGE, values);
+    const pets = Buffer.from(row?.animals ?? '');
+    return row?.next ? { pets, next: BigInt(row.next) } : { pets };
+  }
+
+  async get(id: bigint): Promise<PetJson | undefined> {
+    const [row] = await this.#query<{ body: string | null }>(GET, [id]);
+    return row?.body ?? undefined;
+  }
+
+  async orders(): Promise<readonly OrderJson[]> {
+    const rows = await this.#query<{ body: string }>(ORDERS, []);
+    return rows.map(({ body }) => body);
+  }
+
+  async size(): Promise<number> {
+    const [row] = await this.#query<{ count: string }>(SIZE, []);
+    return Number(row?.count);
+  }
+
+  async isEmpty(): Promise<boolean> {
+    const [row] = await this.#query<{ empty: boolean }>(IS_EMPTY, []);
+    return row?.empty ?? true;
+  }
+
+  async seed(seed: Seed): Promise<void> {
+    this.#throwIfClosed();
+    const { addSeed, place } = this.#options;
+    if (!(await this.isEmpty()) || !(await addSeed(seedTexts(seed)))) throw notEmptyError(place);
+  }
+
+  async checkWritable(): Promise<void> {
+    this.#throwIfClosed();
+    const now = this.#options.clock.elapsed();
+    if (!this.#check || now - this.#check.at >= CHECK_MS) {
+      this.#check = { at: now, result: this.#query(CHECK, []) };
+    }
+    await this.#check.result;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#creations.close();
+    await this.#expiring;
+  }
+
+  async #create(animals: NewAnimal[]): Promise<CreateResult[]> {
+    const { createQuery, testTime } = this.#options;
+    const hasKeys = animals.some(({ key }) => key !== undefined);
+    const rows = await createQuery<{ n: number; kind: 'added' | 'replayed' | 'mismatch'; response: string }>(
+      CREATE,
+      [
+        animals.map(({ status }) => status),
+        animals.map(({ rest }) => rest),
+        hasKeys ? animals.map(({ key }) => key ?? null) : null,
+        hasKeys ? animals.map(({ body }) => body ?? null) : null,
+        testTime(),
+      ],
+    );
+    const results: CreateResult[] = [];
+    for (const { n, kind, response } of rows) {
+      results[n - 1] = kind === 'mismatch' ? { kind } : { kind, pet: response };
+    }
+    return results;
+  }
+
+  #query: Query = (statement, values) => {
+    this.#throwIfClosed();
+    return this.#options.query(statement, values);
+  };
+
+  /** Removes expired idempotency keys once a minute, while animals are added. */
+  #expireLater(): void {
+    const now = this.#options.clock.elapsed();
+    if (now - this.#expiredAt < EXPIRE_MS) return;
+    this.#expiredAt = now;
+    // An error is no problem: expired keys are not used, and the next attempt removes them.
+    this.#expiring = this.#expire().catch(() => {});
+  }
+
+  async #expire(): Promise<void> {
+    let removed = EXPIRE_SLICE;
+    while (removed === EXPIRE_SLICE && !this.#isClosed) {
+      const [row] = await this.#options.query<{ removed: number }>(EXPIRE, [this.#options.testTime()]);
+      removed = row?.removed ?? 0;
+    }
+  }
+
+  #throwIfClosed(): void {
+    if (this.#isClosed) throw new StoreError('the store is closed', 'open it again');
+  }
+}
