@@ -1,5 +1,6 @@
 import type { Clock, SteadyClock } from '../contract/clock.ts';
 import type { PlanName, Quota } from '../contract/plans.ts';
+import type { StoreContents } from './contents.ts';
 import type { CreatedKey, KeyRequest, StoredKey } from './keys/keys.ts';
 import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
 import type { Store, StoreReport } from './store.ts';
@@ -25,13 +26,22 @@ export interface StoreLocation {
   /** Reads and verifies everything in the store. @throws StoreError, for example StoreDamagedError */
   check(): Promise<StoreReport>;
   /**
-   * Makes a consistent copy and verifies the copy.
+   * Reads everything at one point in time, also while servers use the store. The contents can be used until the task ends.
    *
-   * @param target a directory that does not exist or is empty. After an error, it is as before
-   * @param signal if aborted, the copy stops
    * @throws StoreError, or the reason of `signal`
    */
-  copyTo(target: string, signal?: AbortSignal): Promise<StoreReport>;
+  read<Result>(task: (contents: StoreContents) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
+  /**
+   * Makes a store with these contents. The place must be empty. After an error, it is as before.
+   *
+   * @param verify receives what was written, before it becomes a store. If it rejects, there will be no store
+   * @throws StoreError, or the reason of `signal`
+   */
+  write(
+    contents: StoreContents,
+    verify: (written: StoreContents) => Promise<void>,
+    signal?: AbortSignal,
+  ): Promise<void>;
 }
 
 /** What the meaning of a place depends on. */

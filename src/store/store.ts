@@ -86,8 +86,10 @@ export type StoreReport = {
   keys: number;
   /** The last id that was issued; undefined if there is none. */
   lastId: bigint | undefined;
-  /** The number of recorded changes. Animals that were written together count as one change. */
-  sequence: number;
-  /** The length of a damaged last line, which the next server will move to a backup file; 0 if there is none. */
+  /** The number of records in a journal; undefined for a database. */
+  sequence: number | undefined;
+  /**
+   * The length of a damaged last line of a journal, which the next server will move to a backup file; 0 if there is none.
+   */
   damagedBytes: number;
 };

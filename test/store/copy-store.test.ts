@@ -1,6 +1,7 @@
 import { chmod, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { copyStore } from '../../src/store/copy-store.ts';
 import { saveBans } from '../../src/store/journal/ban-file.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
@@ -28,8 +29,12 @@ async function storeToCopy() {
   await store.close();
   await new KeyFiles(source, { clock }).create({ name: 'till', plan: 'free' });
   await saveBans(source, new Map([[hashKey('key'), clock.now()]]));
-  const copyTo = (target: string, intercept: Intercept = () => {}, signal?: AbortSignal) =>
-    journalLocation(source, clock, interceptFiles(intercept)).copyTo(target, signal);
+  const copyTo = (target: string, intercept: Intercept = () => {}, signal?: AbortSignal) => {
+    const files = interceptFiles(intercept);
+    return copyStore(journalLocation(source, clock, files), journalLocation(target, clock, files), {
+      signal,
+    });
+  };
   return { home, source, copyTo };
 }
 
@@ -60,7 +65,7 @@ describe('the target of a copy', () => {
     ['file', 'is not a directory'],
     ['dangling', 'is a symbolic link to a path that does not exist'],
     ['full', 'is not empty'],
-    ['store', 'is not empty'],
+    ['store/', 'is not empty'],
   ])('is refused and unchanged: %s %s', async (name, message) => {
     const { home, copyTo } = await storeToCopy();
     await writeFile(join(home, 'file'), '');
@@ -70,10 +75,17 @@ describe('the target of a copy', () => {
     const before = await namesIn(home);
     const target = join(home, name);
     await expect(copyTo(target)).rejects.toMatchObject({
-      message: `${target} ${message}`,
+      message: `${resolve(target)} ${message}`,
       hint: 'copy to an empty directory, or to one that does not exist yet',
     });
     expect(await namesIn(home)).toEqual(before);
+  });
+
+  test('cannot be the source', async () => {
+    const { source, copyTo } = await storeToCopy();
+    const message = `${source} is both the source and the target`;
+    await expect(copyTo(source)).rejects.toMatchObject({ message, hint: 'name another target' });
+    expect(await namesIn(source)).toEqual(FILES);
   });
 });
 

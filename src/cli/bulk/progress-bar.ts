@@ -1,11 +1,11 @@
 import type { RateLimit } from '../../client/rate-limit.ts';
+import { drawBar } from '../output/bar.ts';
 import type { StatusLine } from '../output/console.ts';
 import { formatDuration } from '../output/time.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /** The minimum time between two progress lines, which are written if there is no bar. */
 const LINE_EVERY_MS = 15_000;
-const BAR_COLUMNS = 16;
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
@@ -42,7 +42,7 @@ export function createProgressBar(
   const text = () => [`${done}/${rows}`, reason?.[0], speedText()].filter(Boolean).join('; ');
   /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`, or less on a narrow terminal. */
   function draw(): void {
-    const bar = `[${'#'.repeat((done / rows) * BAR_COLUMNS).padEnd(BAR_COLUMNS, '-')}]`;
+    const bar = drawBar(done, rows);
     const count = `${done}/${rows}`;
     const reasons = (reason ?? []).map((each) => `${count}; ${each}`);
     const withBar = reasons.slice(0, 1).map((each) => `${bar} ${each}`);

@@ -1,6 +1,8 @@
 import { InterruptedError } from '../../client/errors.ts';
 import type { StoreReport } from '../../store/store.ts';
 import { CliError } from '../errors/errors.ts';
+import { drawBar } from '../output/bar.ts';
+import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { openLocation } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
@@ -25,7 +27,7 @@ const check: Command<{ directory?: string }> = {
       const { animals, lastId, sequence } = report;
       throw new CliError(
         `${describeDamage(path, report)}; without that line: ${animals} animals, last id ${lastId ?? '-'}, sequence number ${sequence}`,
-        { code: 'store_error', hint: NEXT_SERVE },
+        { code: 'store_error', hint: 'the next pets serve with this store moves that line to a backup file' },
       );
     }
     await printReport(path, report, context);
@@ -46,14 +48,28 @@ const copy: Command<{ from: string; to: string }> = {
     },
   ],
   async run({ from, to }, context) {
+    const { console } = context;
+    const [source, target] = [await openLocation(from, context), await openLocation(to, context)];
     const interrupt = new AbortController();
     const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
       interrupt.abort(new InterruptedError()),
     );
-    const copying = (await openLocation(from, context)).copyTo(to, interrupt.signal);
-    const report = await copying.finally(unsubscribe);
-    await printReport(to, report, context);
-    if (report.damagedBytes > 0) context.console.notice(`${describeDamage(to, report)}; ${NEXT_SERVE}`);
+    const { copyStore } = await import('../../store/copy-store.ts');
+    const copying = copyStore(source, target, {
+      signal: interrupt.signal,
+      onProgress({ step, done, total }) {
+        const count = `${done}/${formatCount(total, 'animal')} ${step}`;
+        console.status([`${drawBar(done, total)} ${count}`, count]);
+      },
+    });
+    const reports = await copying.finally(() => {
+      unsubscribe();
+      console.status(undefined);
+    });
+    await printReport(target.place, reports.copy, context, reports.source);
+    if (reports.source.damagedBytes > 0) {
+      console.notice(`${describeDamage(source.place, reports.source)}; it was not copied`);
+    }
     return undefined;
   },
 };
@@ -65,28 +81,31 @@ export const store: CommandGroup = {
   commands: [check, copy],
 };
 
-const NEXT_SERVE = 'the next pets serve with this store moves that line to a backup file';
-
 const describeDamage = (directory: string, { damagedBytes }: StoreReport): string =>
   `the last line of the store in ${directory} (${damagedBytes} bytes) is not valid because of a torn write or a later change`;
 
+/** Prints the report of a store. With `source`, the store is a copy, and all counts are shown with those of its source. */
 async function printReport(
   directory: string,
   { damagedBytes: _, ...report }: StoreReport,
   { console }: CommandContext,
+  source?: StoreReport,
 ): Promise<void> {
   const lastId = report.lastId ?? null;
+  const sequence = report.sequence ?? null;
   if (console.json) {
-    await console.writeJson({ directory, ...report, lastId });
+    await console.writeJson({ directory, ...report, lastId, sequence });
     return;
   }
-  const rows: [string, unknown][] = [
-    ['animals', report.animals],
-    ['last id', lastId ?? '-'],
-    ['sequence number', report.sequence],
-    ['orders', report.orders],
-    ['API keys', report.keys],
+  const count = (name: 'animals' | 'orders' | 'keys') =>
+    source ? `${report[name]} of ${source[name]}` : `${report[name]}`;
+  const rows = [
+    ['animals', count('animals')],
+    ['last id', `${lastId ?? '-'}`],
+    ...(sequence === null ? [] : [['sequence number', `${sequence}`]]),
+    ['orders', count('orders')],
+    ['API keys', count('keys')],
   ];
-  const lines = rows.map(([name, value]) => `  ${name.padEnd(15)}  ${value}`);
+  const lines = rows.map(([name = '', value]) => `  ${name.padEnd(15)}  ${value}`);
   await console.write(`${[sanitizeForTerminal(directory), ...lines].join('\n')}\n`);
 }

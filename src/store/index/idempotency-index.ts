@@ -28,6 +28,9 @@ export function wordsOfHex(hex: string): number[] {
   return words;
 }
 
+const hexOfWords = (words: readonly number[]): string =>
+  words.map((word) => word.toString(16).padStart(8, '0')).join('');
+
 // The columns of an entry: the fingerprint, the position of the response's text, the next older entry in the same
 // bucket, and the time of the journal record.
 const CHUNK = FINGERPRINT_WORDS;
@@ -70,9 +73,20 @@ export class IdempotencyIndex {
     const chunk = this.#entries.get(entry, CHUNK);
     if (chunk === IN_FLIGHT) return 'in_flight';
     if (isExpired(this.#timeOf(entry), now)) return undefined;
-    return this.#matches(entry, words, KEY_WORDS, FINGERPRINT_WORDS)
-      ? { chunk, start: this.#entries.get(entry, START), length: this.#entries.get(entry, LENGTH) }
-      : 'mismatch';
+    return this.#matches(entry, words, KEY_WORDS, FINGERPRINT_WORDS) ? this.#responseOf(entry) : 'mismatch';
+  }
+
+  /** The keys with a response that have not expired, in the order in which they were added. */
+  *entries(now: number): Generator<{ fingerprint: string; response: TextRef; time: number }> {
+    this.#evictExpired(now);
+    this.#link();
+    for (let entry = this.#oldest; entry < this.#entries.size; entry++) {
+      const words = Array.from({ length: FINGERPRINT_WORDS }, (_, i) => this.#entries.get(entry, i));
+      const time = this.#timeOf(entry);
+      const isInFlight = this.#entries.get(entry, CHUNK) === IN_FLIGHT;
+      if (isInFlight || isExpired(time, now) || this.#newest(words) !== entry) continue;
+      yield { fingerprint: hexOfWords(words), response: this.#responseOf(entry), time };
+    }
   }
 
   /** Adds a key without a response. Its fingerprint starts at `words[from]`. Returns the entry to pass to `complete`. */
@@ -131,6 +145,14 @@ export class IdempotencyIndex {
       this.#oldest++;
     }
     entries.drop(this.#oldest);
+  }
+
+  #responseOf(entry: number): TextRef {
+    return {
+      chunk: this.#entries.get(entry, CHUNK),
+      start: this.#entries.get(entry, START),
+      length: this.#entries.get(entry, LENGTH),
+    };
   }
 
   #timeOf(entry: number): number {

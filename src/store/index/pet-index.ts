@@ -54,11 +54,24 @@ export class PetIndex {
   get(id: bigint): PetJson | undefined {
     const position = this.#lowerBound(id);
     if (position >= this.size || this.#idAt(position) !== id) return undefined;
-    return this.texts.read({
-      chunk: this.#table.get(position, CHUNK),
-      start: this.#table.get(position, START),
-      length: this.#table.get(position, LENGTH),
-    });
+    return this.texts.read(this.#textAt(position));
+  }
+
+  /** All animals in ascending order of id. */
+  *entries(): Generator<{ id: bigint; status: PetStatus; text: TextRef }> {
+    const lists = Object.entries(this.#byStatus).map(([status, positions]) => ({
+      status: status as PetStatus,
+      positions,
+      next: 0,
+    }));
+    for (let position = 0; position < this.size; position++) {
+      for (const list of lists) {
+        if (list.next === list.positions.size || list.positions.get(list.next, 0) !== position) continue;
+        list.next++;
+        yield { id: this.#idAt(position), status: list.status, text: this.#textAt(position) };
+        break;
+      }
+    }
   }
 
   /** Searches with bisection, so that pages far into the list are fast too. */
@@ -111,6 +124,14 @@ export class PetIndex {
   #idAt(position: number): bigint {
     const [high, low] = [this.#table.get(position, ID_HIGH), this.#table.get(position, ID_LOW)];
     return BigInt.asIntN(64, (BigInt(high) << 32n) | BigInt(low));
+  }
+
+  #textAt(position: number): TextRef {
+    return {
+      chunk: this.#table.get(position, CHUNK),
+      start: this.#table.get(position, START),
+      length: this.#table.get(position, LENGTH),
+    };
   }
 
   /** The first position whose id is `id` or higher. */

@@ -38,9 +38,13 @@ export async function loadBans(directory: string): Promise<Bans> {
 /** Resolves when the bans are durable. Only the server that has locked the store may call this. @throws StoreError */
 export async function saveBans(directory: string, bans: Bans): Promise<void> {
   const path = banFile(directory);
-  const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
-  const text = `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
-  await replaceFile(realFileSystem, path, [Buffer.from(text)]).catch((error) => {
+  await replaceFile(realFileSystem, path, [encodeBans(bans)]).catch((error) => {
     throw toStoreError(error, `write ${path}`);
   });
+}
+
+/** The contents of the file. */
+export function encodeBans(bans: Bans): Buffer {
+  const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
+  return Buffer.from(`${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`);
 }

@@ -86,7 +86,7 @@ export class JournalAccess {
   }
 
   /** Replaces the journal by one with these lines. @throws StoreFailedError */
-  async replace(lines: Iterable<Buffer>): Promise<void> {
+  async replace(lines: AsyncIterable<Buffer>): Promise<void> {
     const { files, directory } = this.#settings;
     const old = this.writer;
     try {

@@ -2,12 +2,13 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
 import { abortable, errnoOf, type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
 import type { StoreLocation } from '../backend.ts';
+import type { StoreContents } from '../contents.ts';
 import { fileSystemHint, StoreError, toStoreError } from '../errors.ts';
-import { copyStore } from './copy-store.ts';
 import { openJournalBackend } from './journal-backend.ts';
 import { KeyFiles } from './key-files.ts';
 import { JOURNAL } from './load-journal.ts';
-import { readStore } from './read-store.ts';
+import { readContents } from './read-contents.ts';
+import { writeContents } from './write-contents.ts';
 
 /** A directory that contains a store, or can contain one. Only `open` locks it. */
 export function journalLocation(
@@ -24,27 +25,33 @@ export function journalLocation(
       );
     }
     const converted = toStoreError(error, action);
-    if (converted.cause === undefined) return converted;
+    const { cause } = converted;
+    if (!(cause instanceof Error && 'path' in cause)) return converted;
     // The usual hint suggests --data, which `pets store` does not have.
-    const hint = fileSystemHint(errnoOf(converted.cause), 'choose another directory');
-    return new StoreError(converted.message, hint, { cause: converted.cause });
+    const hint = fileSystemHint(errnoOf(cause), 'choose another directory');
+    return new StoreError(converted.message, hint, { cause });
   };
+  /** Converts an error that occurred before `signal` was aborted. */
+  const failWith =
+    (action: string, signal?: AbortSignal) =>
+    (error: unknown): never => {
+      signal?.throwIfAborted();
+      throw convertError(error, action);
+    };
+  const read = (signal?: AbortSignal): Promise<StoreContents> =>
+    readContents(directory, abortable(files, signal), clock.now()).catch(
+      failWith(`read the store in ${directory}`, signal),
+    );
   return {
     place,
     isShared: false,
     open: (options) => openJournalBackend(directory, options),
     manageKeys: (task) => task(new KeyFiles(directory, { clock, files })),
-    check: () =>
-      readStore(directory, { clock, files }).then(
-        ({ report }) => report,
-        (error) => {
-          throw convertError(error, `check the store in ${directory}`);
-        },
+    check: async () => (await read()).report,
+    read: async (task, signal) => task(await read(signal)),
+    write: (contents, verify, signal) =>
+      writeContents(directory, contents, verify, abortable(files, signal)).catch(
+        failWith(`write a store to ${directory}`, signal),
       ),
-    copyTo: (target, signal) =>
-      copyStore(directory, resolve(target), { clock, files: abortable(files, signal) }).catch((error) => {
-        signal?.throwIfAborted();
-        throw convertError(error, `copy the store in ${directory} to ${resolve(target)}`);
-      }),
   };
 }

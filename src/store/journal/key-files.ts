@@ -30,6 +30,9 @@ export type KeyFilesOptions = {
   onWarning?: (message: string) => void;
 };
 
+/** The contents of a key file. */
+export const encodeKey = (key: StoredKey): Buffer => Buffer.from(`${JSON.stringify(key)}\n`);
+
 /** The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). */
 export class KeyFiles implements KeyManager, KeyReader {
   /** The directory of the key files. */
@@ -94,7 +97,7 @@ export class KeyFiles implements KeyManager, KeyReader {
     const temporary = join(this.path, temporaryName(name));
     try {
       await makeDirectory(files, this.path);
-      await createFile(files, temporary, [Buffer.from(`${JSON.stringify(stored)}\n`)]);
+      await createFile(files, temporary, [encodeKey(stored)]);
       // Unlike a rename, a link never replaces the file of another key.
       await files.link(temporary, path);
       await fsyncAncestors(files, this.path).catch(async (error) => {

@@ -41,6 +41,8 @@ export function parseRecordJson(text: string): JournalRecord | 'unknown_kind' | 
     if (!data) return undefined;
     entries.push({ id: data.id, status: data.status, text: stringifyJson(pet) });
   }
+  // Idempotency keys are read in the order of their animals, see `readAnimals`.
+  keys.sort((a, b) => a.pet - b.pet);
   if (keys.some(({ pet }) => entries[pet] === undefined)) return undefined;
   return {
     seq,

@@ -111,9 +111,10 @@ export class RecordParser {
   #keys(at: number, petsBefore: number): boolean {
     const { keys, pets } = this;
     if (!this.#skip(KEYS)) return false;
-    while (true) {
+    for (let least = 0; ; ) {
       const pet = this.#int64();
-      if (typeof pet !== 'number' || pet < 0 || pet >= pets.count - petsBefore) return false;
+      if (typeof pet !== 'number' || pet < least || pet >= pets.count - petsBefore) return false;
+      least = pet;
       const first = keys.count * FINGERPRINT_WORDS;
       if (!this.#skip(KEY) || !this.#words(first, 4) || !this.#skip(BODY) || !this.#words(first + 4, 4)) {
         return false;

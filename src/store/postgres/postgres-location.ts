@@ -16,6 +16,7 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
     open: (options) => openPostgresBackend(database, options),
     manageKeys: (task) => database.run((client) => task(new PostgresKeys(queryOf(client, place)))),
     check: () => Promise.reject(new StoreError('not yet', '')),
-    copyTo: () => Promise.reject(new StoreError('not yet', '')),
+    read: () => Promise.reject(new StoreError('not yet', '')),
+    write: () => Promise.reject(new StoreError('not yet', '')),
   };
 }

@@ -1,48 +1,41 @@
 import * as fs from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Clock } from '../../contract/clock.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { errnoOf, type FileSystem, isMissing, type OpenFile } from '../../system/file-system.ts';
-import { createFile, readBytes, readParts, withFile, writeAndSync } from '../../system/files.ts';
+import { createFile, withFile, writeAndSync } from '../../system/files.ts';
+import type { StoreContents } from '../contents.ts';
 import { StoreError } from '../errors.ts';
-import type { StoreReport } from '../store.ts';
-import { BANS } from './ban-file.ts';
-import { KeyFiles } from './key-files.ts';
+import { BANS, encodeBans } from './ban-file.ts';
+import { encodeJournal } from './encode-journal.ts';
+import { encodeKey, KeyFiles } from './key-files.ts';
 import { incompleteCopyError, JOURNAL, JOURNAL_OF_COPY } from './load-journal.ts';
-import { readStore } from './read-store.ts';
+import { readContents } from './read-contents.ts';
 
 /**
- * Copies a store and verifies the copy. The journal gets its name last, so the target is never an incomplete store.
- * After an error, everything that was written is deleted.
+ * Writes the contents of a store to `target`, which must be an empty directory or not exist. The journal gets its name
+ * last, so the target is never an incomplete store. After an error, everything that was written is deleted.
+ *
+ * @param verify receives what was written, before it becomes a store. If it rejects, the target becomes as before
  */
-export async function copyStore(
-  source: string,
+export async function writeContents(
   target: string,
-  settings: { clock: Clock; files: FileSystem },
-): Promise<StoreReport> {
-  const { files } = settings;
-  // Errors in the source are reported with the paths of the source.
-  const { size } = await readStore(source, settings);
+  contents: StoreContents,
+  verify: (written: StoreContents) => Promise<void>,
+  files: FileSystem,
+): Promise<void> {
   const missing = await missingDirectories(target);
   if (missing.length === 0) await requireEmpty(target);
   try {
     await makeDirectory(files, target);
     const file = await claim(target, files);
     try {
-      await withFile(file, () => copyJournal(join(source, JOURNAL), file, size, files));
-      const sourceKeys = new KeyFiles(source, { files });
-      const targetKeys = new KeyFiles(target, { files });
-      await makeDirectory(files, targetKeys.path);
-      for (const name of await sourceKeys.names()) {
-        await copyFile(sourceKeys.pathOf(name), targetKeys.pathOf(name), files);
-      }
-      await files.syncDirectory(targetKeys.path);
-      await copyFile(join(source, BANS), join(target, BANS), files);
+      await withFile(file, () => writeAndSync(file, journalOf(contents)));
+      await writeKeys(target, contents, files);
+      if (contents.bans.size > 0) await createFile(files, join(target, BANS), [encodeBans(contents.bans)]);
       await files.syncDirectory(target);
-      const { report } = await readStore(target, { ...settings, journal: JOURNAL_OF_COPY });
+      await verify(await readContents(target, files, contents.readAt, JOURNAL_OF_COPY));
       await files.rename(join(target, JOURNAL_OF_COPY), join(target, JOURNAL));
       await fsyncAncestors(files, target);
-      return report;
     } catch (error) {
       await removeCopy(target).catch(() => {});
       throw error;
@@ -51,6 +44,22 @@ export async function copyStore(
     for (const directory of missing) await fs.rmdir(directory).catch(() => {});
     throw error;
   }
+}
+
+function journalOf({ report, secret, created, ...contents }: StoreContents): AsyncIterable<Buffer> {
+  const { orders, nextId, readAt } = contents;
+  return encodeJournal(
+    { id: report.id, secret, created },
+    { orders, animals: contents.animals(), nextId },
+    readAt,
+  );
+}
+
+async function writeKeys(target: string, { keys }: StoreContents, files: FileSystem): Promise<void> {
+  const keyFiles = new KeyFiles(target, { files });
+  await makeDirectory(files, keyFiles.path);
+  for (const key of keys) await createFile(files, keyFiles.pathOf(key.name), [encodeKey(key)]);
+  await files.syncDirectory(keyFiles.path);
 }
 
 /** The directory and its ancestors that do not exist, the directory first. */
@@ -96,21 +105,6 @@ async function claim(target: string, files: FileSystem): Promise<OpenFile> {
     await fs.unlink(path);
     throw error;
   }
-}
-
-/** Copies the first `size` bytes, which were valid. A server that uses the journal only adds bytes after them. */
-async function copyJournal(source: string, target: OpenFile, size: number, files: FileSystem): Promise<void> {
-  await withFile(await files.open(source, 'read'), async (file) => {
-    await writeAndSync(target, readParts(file, 0, size));
-    // The first `size` bytes can end with a line that the server could not sync and has removed.
-    if ((await file.stat()).size < size) throw new StoreError('the journal has become shorter', 'try again');
-  });
-}
-
-/** Copies a file if it exists. */
-async function copyFile(source: string, target: string, files: FileSystem): Promise<void> {
-  const bytes = await readBytes(files, source);
-  if (bytes !== undefined) await createFile(files, target, [bytes]);
 }
 
 /** Deletes the copy. First takes the name of the journal away, and deletes that file last, as a copy is created. */
