@@ -78,7 +78,7 @@ export interface Backend {
   banCounts(): Promise<BanCounts>;
   /** Publishes the server's URL to other servers that try to open the same store. */
   announce(url: string): void;
-  /** Completes pending writes. Later calls of all other methods are rejected. */
+  /** Completes pending writes, and closes the store. */
   close(): Promise<void>;
 }
 

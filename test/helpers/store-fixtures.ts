@@ -1,9 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { expect } from 'vitest';
 import type { StoreError } from '../../src/store/errors.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import type { CreatePet, Idempotency, Page, PageQuery, Store } from '../../src/store/store.ts';
+import type { CreatePet, Idempotency, Page, PageQuery, Seed, Store } from '../../src/store/store.ts';
 import { manualClock } from './clock.ts';
 import { SimulatedDisk } from './store-disk.ts';
 import { temporaryDirectory } from './temp.ts';
@@ -21,6 +22,18 @@ export function textsOf({ pets }: Page): string[] {
   return pets.length === 0 ? [] : pets.toString().split(/,(?=\{"id":)/);
 }
 
+/** The ids of animals in their texts. */
+export const idsOf = (texts: readonly string[]) => texts.map((text) => /^\{"id":(-?\d+),/.exec(text)?.[1]);
+
+/** Matches the result of a creation by the id of its animal. */
+export const withId = (id: bigint) => ({ pet: expect.stringContaining(`{"id":${id},`) });
+
+/** A seed of animals with these ids. */
+export const seedOf = (...ids: bigint[]): Seed => ({
+  pets: ids.map((id) => ({ id, ...animal(`n${id}`) })),
+  orders: [],
+});
+
 /** Functions that each call one method of the store. After `close` or a failure, all of them must reject. */
 export const callsOf = (store: Store): (() => Promise<unknown>)[] => [
   () => store.add({ pet: animal() }),
@@ -28,6 +41,8 @@ export const callsOf = (store: Store): (() => Promise<unknown>)[] => [
   () => store.get(1n),
   () => store.orders(),
   () => store.size(),
+  () => store.isEmpty(),
+  () => store.checkWritable(),
   () => store.seed({ pets: [], orders: [] }),
 ];
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
@@ -31,16 +31,6 @@ async function cacheWithKey(plan: KeyRequest['plan'] = 'pro', intercept?: Interc
   return { directory, key, ...cacheOf(directory, intercept) };
 }
 
-it('does not find a revoked key after a second, but finds a new key with the same name', async () => {
-  const { directory, keys, clock, key } = await cacheWithKey();
-  expect(await keys.find(hashKey(key))).toBeDefined();
-  await keysOf(directory).revoke('a');
-  const second = await create(directory, { name: 'a', plan: 'free' });
-  clock.advance(999);
-  expect(await keys.find(hashKey(key))).toBeUndefined();
-  expect(await keys.find(hashKey(second.key))).toMatchObject({ plan: 'free' });
-});
-
 it('does not find a revoked key after the clock was set back', async () => {
   const { directory, keys, clock, key } = await cacheWithKey();
   await keys.find(hashKey(key));
@@ -48,26 +38,6 @@ it('does not find a revoked key after the clock was set back', async () => {
   clock.step(-1_000_000);
   clock.advance(999);
   expect(await keys.find(hashKey(key))).toBeUndefined();
-});
-
-it('reads the directory twice a second for known keys, and at most ten times more for unknown keys', async () => {
-  const { directory, key, ...known } = await cacheWithKey();
-  const unknown = cacheOf(directory);
-  for (let i = 0; i < 1_000; i++) {
-    await known.keys.find(hashKey(key));
-    await unknown.keys.find(hashKey(`x${i}`));
-    known.clock.advance(1);
-    unknown.clock.advance(1);
-  }
-  expect(known.counts.scans).toBe(2);
-  expect(unknown.counts.scans).toBeLessThanOrEqual(12);
-});
-
-it('reads the directory once for many concurrent calls', async () => {
-  const { keys, key, counts } = await cacheWithKey();
-  const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(hashKey(key))));
-  expect(found.every(Boolean)).toBe(true);
-  expect(counts.scans).toBe(1);
 });
 
 it('warns once about a damaged file, and finds the other keys', async () => {
@@ -83,15 +53,6 @@ it('warns once about a damaged file, and finds the other keys', async () => {
   expect(counts.warnings).toEqual([expect.stringContaining(join(directory, 'keys', 'b.json'))]);
 });
 
-it('finds a temporary key, which has no file', async () => {
-  const directory = await temporaryDirectory();
-  const { keys } = cacheOf(directory);
-  const key = keys.addTemporary('dev', 'free');
-  expect(key).toMatch(/^pets_[\w-]{43}$/);
-  expect(await keys.find(hashKey(key))).toMatchObject({ plan: 'free' });
-  expect(await readdir(directory)).toEqual([]);
-});
-
 it('still finds a key whose file temporarily cannot be read', async () => {
   let failures = 1;
   const { keys, clock, key, counts } = await cacheWithKey('free', (name) => {
@@ -101,19 +62,6 @@ it('still finds a key whose file temporarily cannot be read', async () => {
   clock.advance(1_000);
   expect(await keys.find(hashKey(key))).toMatchObject({ plan: 'free' });
   expect(counts.warnings).toEqual([expect.stringContaining('EMFILE')]);
-});
-
-it('finds a key that was just created, even if it is often asked for unknown keys', async () => {
-  const directory = await temporaryDirectory();
-  await create(directory, { name: 'first', plan: 'free' });
-  const { keys } = cacheOf(directory);
-  for (let i = 0; i < 20; i++) {
-    expect(await keys.find(hashKey(`unknown ${i}`))).toBeUndefined();
-    // Wait longer than the resolution of file times, so that the directory gets a new modification time.
-    await new Promise((resolve) => setTimeout(resolve, 10));
-    const { key } = await create(directory, { name: `key-${i}`, plan: 'free' });
-    expect(await keys.find(hashKey(key))).toMatchObject({ name: `key-${i}` });
-  }
 });
 
 it('finds a key that a concurrent call reads while this call checks the directory', async () => {

@@ -1,4 +1,4 @@
-import { realFileSystem } from '../../system/file-system.ts';
+import type { FileSystem } from '../../system/file-system.ts';
 import { timedSyncs } from '../../system/timed-syncs.ts';
 import type { Backend, BackendOptions } from '../backend.ts';
 import { KeyCache } from '../keys/key-cache.ts';
@@ -9,12 +9,16 @@ import { openJournalStore } from './journal-store.ts';
 import { KeyFiles } from './key-files.ts';
 
 /** Opens the store in a directory for a server. Requests are counted in memory, and bans are kept in a file. */
-export async function openJournalBackend(directory: string, options: BackendOptions): Promise<Backend> {
+export async function openJournalBackend(
+  directory: string,
+  options: BackendOptions,
+  files: FileSystem,
+): Promise<Backend> {
   const { clock, onWarning, onFailure, onSync = () => {} } = options;
-  const files = timedSyncs(realFileSystem, clock.elapsed, onSync);
-  const store = await openJournalStore({ directory, clock, files, onWarning, onFailure });
+  const timedFiles = timedSyncs(files, clock.elapsed, onSync);
+  const store = await openJournalStore({ directory, clock, files: timedFiles, onWarning, onFailure });
   try {
-    const keys = new KeyCache(new KeyFiles(directory, { clock, onWarning }), clock);
+    const keys = new KeyCache(new KeyFiles(directory, { clock, files, onWarning }), clock);
     await keys.load();
     let isWarned = false;
     const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {

@@ -45,7 +45,7 @@ export function journalLocation(
   return {
     place,
     isShared: false,
-    open: (options) => openJournalBackend(directory, options),
+    open: (options) => openJournalBackend(directory, options, files),
     manageKeys: (task) => task(new KeyFiles(directory, { clock, files })),
     check: async () => (await read()).report,
     read: async (task, signal) => task(await read(signal)),

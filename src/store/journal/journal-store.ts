@@ -104,16 +104,17 @@ export class JournalStore implements Store {
   }
 
   async isEmpty(): Promise<boolean> {
-    // `seq` counts only complete writes. `nextId` shows whether the first animal is being written.
-    return this.#contents().seq === 0 && this.#access.journal.nextId === 1n;
+    return this.#isEmpty();
   }
 
   async seed(seed: Seed): Promise<void> {
     while (this.#seeding) await this.#seeding;
-    if (!(await this.isEmpty())) {
-      throw notEmptyError(this.#settings.directory);
+    if (!this.#isEmpty()) throw notEmptyError(this.#settings.directory);
+    if (!this.#access.writer) {
+      await this.checkWritable();
+      // Check again, because the journal may have been read again.
+      return this.seed(seed);
     }
-    if (!this.#access.writer) await this.checkWritable();
     const lines = seedJournal(this.#access.journal.header, seed, this.#settings.clock.now());
     const seeding = this.#access.replace(lines);
     this.#seeding = seeding.catch(() => {});
@@ -132,6 +133,11 @@ export class JournalStore implements Store {
   close(): Promise<void> {
     this.#closed ??= Promise.resolve(this.#seeding).then(() => this.#access.close());
     return this.#closed;
+  }
+
+  #isEmpty(): boolean {
+    // `seq` counts only complete writes. `nextId` shows whether the first animal is being written.
+    return this.#contents().seq === 0 && this.#access.journal.nextId === 1n;
   }
 
   /** Whether a response is on the disk. The last record may not be synced until the journal is opened for writing. */

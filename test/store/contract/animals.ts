@@ -1,0 +1,139 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
+import { petJson, petStatuses } from '../../../src/contract/schemas.ts';
+import { StoreError } from '../../../src/store/errors.ts';
+import type { Page } from '../../../src/store/store.ts';
+import { cases } from '../../helpers/cases.ts';
+import { hostileTexts } from '../../helpers/hostile-text.ts';
+import { allTexts, animal, idsOf, seedOf, withId } from '../../helpers/store-fixtures.ts';
+import type { Places } from './place.ts';
+
+export const EMPTY: Page = { pets: Buffer.alloc(0) };
+
+/** Texts that a database or a format of lines could change or misunderstand. */
+const NAMES = [
+  '',
+  ' ',
+  '\u0000',
+  'a\u0000b',
+  '\ud800',
+  '\udc36 alone',
+  '\ud83d\ud83d',
+  '🐶',
+  'é"\\\n\r\t\u2028',
+  '\\u0000',
+  '\\N',
+  '\\.',
+  'NULL',
+  '{a,"b"}',
+  "'; drop schema pets cascade; --",
+  '$1 $$ %s',
+  '{"id":1,"name":"x"}',
+  '","status":"sold"}',
+  '\u001b[31m',
+  '猫'.repeat(200),
+];
+
+export function describeAnimals({ newPlace, openStore }: Places): void {
+  describe('adding and getting animals', () => {
+    it('starts empty, with an id', async () => {
+      const store = await openStore();
+      expect(await store.isEmpty()).toBe(true);
+      expect(await store.size()).toBe(0);
+      expect(await store.list({ limit: 20 })).toEqual(EMPTY);
+      expect(await store.orders()).toEqual([]);
+      expect(await store.get(1n)).toBeUndefined();
+      expect(store.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    });
+
+    it('has another id in another place', async () => {
+      expect((await openStore()).id).not.toBe((await openStore()).id);
+    });
+
+    it('assigns ids from 1 in the order of the calls', async () => {
+      const store = await openStore();
+      const expected: string[] = [];
+      for (const count of [1, 900, 900]) {
+        const names = Array.from({ length: count }, (_, i) => `n${expected.length + i}`);
+        const results = await Promise.all(names.map((name) => store.add({ pet: animal(name) })));
+        for (const [i, name] of names.entries()) {
+          const pet = `{"id":${expected.length + 1},"name":"${name}","categoryId":3,"status":"available"}`;
+          expect(results[i]).toEqual({ kind: 'added', pet });
+          expected.push(pet);
+        }
+      }
+      expect(await store.size()).toBe(1801);
+      expect(await store.isEmpty()).toBe(false);
+      expect(await allTexts(store)).toEqual(expected);
+    });
+
+    it('shows an animal as soon as it is acknowledged', async () => {
+      const store = await openStore();
+      for (let id = 1; id <= 20; id++) {
+        await store.add({ pet: animal() });
+        const results = [store.get(BigInt(id)), store.size(), allTexts(store)] as const;
+        const [text, size, listed] = await Promise.all(results);
+        expect([text, size]).toEqual([listed.at(-1), id]);
+        expect(idsOf(listed)).toHaveLength(id);
+      }
+    });
+
+    it('gets an animal by its id', async () => {
+      const store = await openStore();
+      const ids = [INT64_MIN, -3n, 0n, 7n, 9007199254740993n, INT64_MAX - 1n];
+      await store.seed(seedOf(...ids));
+      for (const id of ids) expect(await store.get(id)).toContain(`{"id":${id},`);
+      for (const id of [INT64_MIN + 1n, -4n, 1n, 8n, 9007199254740992n, INT64_MAX]) {
+        expect(await store.get(id)).toBeUndefined();
+      }
+    });
+
+    it('refuses an animal after the last int64 was assigned', async () => {
+      const store = await openStore();
+      await store.seed(seedOf(INT64_MAX - 1n));
+      const last = await Promise.allSettled([1, 2, 3].map(() => store.add({ pet: animal() })));
+      expect(last[0]).toMatchObject({ value: withId(INT64_MAX) });
+      for (const { reason } of last.slice(1) as PromiseRejectedResult[]) {
+        expect(reason).toBeInstanceOf(StoreError);
+        expect(reason.message).toContain('no ids left');
+      }
+      await expect(store.add({ pet: animal() })).rejects.toThrow(StoreError);
+      expect(await store.size()).toBe(2);
+    });
+
+    it('keeps every text, category and status exactly, also after a restart', async () => {
+      const { open } = await newPlace();
+      const { store, close } = await open();
+      const pets = NAMES.flatMap((name, i) =>
+        [INT64_MIN, 0n, INT64_MAX].map((categoryId, j) =>
+          animal(name, { categoryId, status: petStatuses[(i + j) % 3] ?? 'sold' }),
+        ),
+      );
+      const expected = pets.map((pet, i) => petJson({ id: BigInt(i + 1), ...pet }));
+      const results = await Promise.all(pets.map((pet) => store.add({ pet })));
+      expect(results).toEqual(expected.map((pet) => ({ kind: 'added', pet })));
+      expect(await allTexts(store)).toEqual(expected);
+      await close();
+      const { store: reopened } = await open();
+      expect(await allTexts(reopened)).toEqual(expected);
+      for (const [i, text] of expected.entries()) expect(await reopened.get(BigInt(i + 1))).toBe(text);
+    });
+
+    it('keeps random texts exactly', async () => {
+      const store = await openStore();
+      let lastId = 0n;
+      await fc.assert(
+        fc.asyncProperty(fc.array(hostileTexts, { maxLength: 20 }), async (names) => {
+          const after = lastId;
+          const expected = names.map((name) => petJson({ id: ++lastId, ...animal(name) }));
+          const results = await Promise.all(names.map((name) => store.add({ pet: animal(name) })));
+          expect(results).toEqual(expected.map((pet) => ({ kind: 'added', pet })));
+          const { pets } = await store.list({ limit: 20, after });
+          expect(pets.toString()).toBe(expected.join(','));
+        }),
+        { numRuns: cases(300) },
+      );
+    });
+  });
+}

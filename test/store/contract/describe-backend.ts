@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { describeAnimals } from './animals.ts';
+import { describeBans } from './bans.ts';
+import { describeIdempotency } from './idempotency.ts';
+import { describeKeyDirectory } from './key-directory.ts';
+import { describeKeyManager } from './key-manager.ts';
+import { describeLifecycle } from './lifecycle.ts';
+import { describeLimits } from './limits.ts';
+import { describePages } from './pages.ts';
+import { type OpenLocation, placesOf } from './place.ts';
+import { describeSeeding } from './seeding.ts';
+
+/** The number of tests below. Each kind of store must run all of them. */
+const CONTRACT_TESTS = 122;
+
+type Tasks = readonly { mode: string; tasks?: Tasks }[];
+
+/**
+ * Tests everything that `StoreLocation` and `Backend` promise (src/store/backend.ts), only through these interfaces. Time
+ * passes only when a test advances its clock. The clock never goes back, because not all stores use the server's clock.
+ */
+export function describeBackend(name: string, openLocation: OpenLocation): void {
+  describe(`contract of a store: ${name}`, () => {
+    const places = placesOf(openLocation);
+    describeAnimals(places);
+    describePages(places);
+    describeSeeding(places);
+    describeIdempotency(places);
+    describeLifecycle(places);
+    describeLimits(places);
+    describeBans(places);
+    describeKeyManager(places);
+    describeKeyDirectory(places);
+
+    it('runs all tests of the contract', ({ task }) => {
+      // This test is not one of them.
+      const count = countTests(task.suite?.tasks ?? []) - 1;
+      process.stdout.write(`contract suite: ${count} tests on ${name}\n`);
+      expect(count).toBe(CONTRACT_TESTS);
+    });
+  });
+}
+
+/** How many tests are not skipped. */
+function countTests(tasks: Tasks): number {
+  let count = 0;
+  for (const { mode, tasks: inner } of tasks) {
+    if (inner) count += countTests(inner);
+    else if (mode === 'run') count++;
+  }
+  return count;
+}

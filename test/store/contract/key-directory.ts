@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
+import { hashKey, type KeyRequest } from '../../../src/store/keys/keys.ts';
+import type { Places } from './place.ts';
+
+export function describeKeyDirectory({ newPlace }: Places): void {
+  /** A place with an API key, opened for a server. */
+  async function placeWithKey() {
+    const { location, open, ...place } = await newPlace();
+    const create = (request: KeyRequest) => location.manageKeys((keys) => keys.create(request));
+    const revoke = (name: string) => location.manageKeys((keys) => keys.revoke(name));
+    const { key } = await create({ name: 'a', plan: 'pro' });
+    const { keys, close } = await open();
+    return { ...place, location, open, create, revoke, key, keys, close };
+  }
+
+  describe('finding API keys', () => {
+    it('finds keys with their plan and quota, and no others', async () => {
+      const { create, keys, key } = await placeWithKey();
+      const known = { name: 'a', plan: 'pro', sha256: hashKey(key), quota: plans.pro };
+      expect(await keys.find(hashKey(key))).toMatchObject(known);
+      expect(await keys.find(hashKey(`${key}x`))).toBeUndefined();
+      expect(await keys.find(hashKey('a'))).toBeUndefined();
+      const quota = { perMinute: 7, perDay: MAX_QUOTA };
+      const own = await create({ name: 'own', plan: 'enterprise', quota });
+      expect(await keys.find(hashKey(own.key))).toMatchObject({ name: 'own', quota });
+    });
+
+    it('finds a key that was just created, however often unknown keys are searched', async () => {
+      const { create, keys } = await placeWithKey();
+      for (let i = 0; i < 20; i++) {
+        expect(await keys.find(hashKey(`unknown ${i}`))).toBeUndefined();
+        // Wait longer than the resolution of file times, so that a directory gets a new modification time.
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        const { key } = await create({ name: `key-${i}`, plan: 'free' });
+        expect(await keys.find(hashKey(key))).toMatchObject({ name: `key-${i}` });
+      }
+    });
+
+    it('does not find a revoked key after a second, but finds a new key with the same name', async () => {
+      const { clock, create, revoke, keys, key } = await placeWithKey();
+      expect(await keys.find(hashKey(key))).toBeDefined();
+      await revoke('a');
+      const second = await create({ name: 'a', plan: 'free' });
+      clock.advance(999);
+      expect(await keys.find(hashKey(key))).toBeUndefined();
+      expect(await keys.find(hashKey(second.key))).toMatchObject({ plan: 'free' });
+    });
+
+    it('finds a temporary key until the server stops, and stores nothing', async () => {
+      const { location, open, clock, keys, close } = await placeWithKey();
+      const key = keys.addTemporary('dev', 'free');
+      expect(key).toMatch(/^pets_[\w-]{43}$/);
+      expect(keys.addTemporary('chosen', 'business', 'my own key')).toBe('my own key');
+      for (let i = 0; i < 3; i++) {
+        expect(await keys.find(hashKey(key))).toMatchObject({ name: 'dev', quota: plans.free });
+        expect(await keys.find(hashKey('my own key'))).toMatchObject({ name: 'chosen', plan: 'business' });
+        clock.advance(1_000);
+      }
+      expect(await location.manageKeys((manager) => manager.names())).toEqual(['a']);
+      await close();
+      const { keys: reopened } = await open();
+      expect(await reopened.find(hashKey(key))).toBeUndefined();
+    });
+
+    it('keeps keys over a restart', async () => {
+      const { open, keys, key, close } = await placeWithKey();
+      const before = await keys.find(hashKey(key));
+      await close();
+      expect(await (await open()).keys.find(hashKey(key))).toEqual(before);
+    });
+  });
+
+  describe('reading the API keys', () => {
+    it.each([
+      ['happens once for many concurrent calls', 0, 50, 1],
+      ['happens twice a second for known keys', 1, 1, 2],
+    ])('%s', async (_, pause, concurrent, expected) => {
+      const { clock, open, keyReads, key, close } = await placeWithKey();
+      await close();
+      const before = await keyReads();
+      const server = await open();
+      for (let time = 0; time < (pause === 0 ? 1 : 1_000); time++) {
+        const found = await Promise.all(
+          Array.from({ length: concurrent }, () => server.keys.find(hashKey(key))),
+        );
+        expect(found.every(Boolean)).toBe(true);
+        clock.advance(pause);
+      }
+      await server.close();
+      expect((await keyReads()) - before).toBe(expected);
+    });
+
+    it('happens at most about ten times a second for unknown keys', async () => {
+      const { clock, open, keyReads, close } = await placeWithKey();
+      await close();
+      const before = await keyReads();
+      const server = await open();
+      for (let time = 0; time < 1_000; time++) {
+        expect(await server.keys.find(hashKey(`unknown ${time}`))).toBeUndefined();
+        clock.advance(1);
+      }
+      await server.close();
+      expect((await keyReads()) - before).toBeLessThanOrEqual(12);
+    });
+  });
+}

@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import { MAX_QUOTA } from '../../../src/contract/plans.ts';
+import { StoreError, StoreNotFoundError, StoreRequestError } from '../../../src/store/errors.ts';
+import { hashKey, type KeyRequest } from '../../../src/store/keys/keys.ts';
+import type { Places } from './place.ts';
+
+export function describeKeyManager({ newPlace }: Places): void {
+  /** The keys of a new place, of which nothing was opened before. */
+  async function newKeys() {
+    const { location } = await newPlace();
+    return {
+      create: (request: KeyRequest) => location.manageKeys((keys) => keys.create(request)),
+      revoke: (name: string) => location.manageKeys((keys) => keys.revoke(name)),
+      get: (name: string) => location.manageKeys((keys) => keys.get(name)),
+      list: () => location.manageKeys((keys) => keys.list()),
+      names: () => location.manageKeys((keys) => keys.names()),
+    };
+  }
+
+  describe('managing API keys', () => {
+    it('returns a new key once, and keeps only its hash', async () => {
+      const { create, get, list } = await newKeys();
+      const created = await create({ name: 'till-1', plan: 'pro' });
+      expect(created).toEqual({
+        name: 'till-1',
+        plan: 'pro',
+        key: created.key,
+        quota: { perMinute: 300, perDay: 10_000 },
+      });
+      expect(created.key).toMatch(/^pets_[A-Za-z0-9_-]{43}$/);
+      const stored = {
+        name: 'till-1',
+        plan: 'pro',
+        sha256: hashKey(created.key),
+        created: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      };
+      expect(await get('till-1')).toEqual(stored);
+      expect(await list()).toEqual([stored]);
+    });
+
+    it('can create a key that the caller chooses', async () => {
+      const { create, get } = await newKeys();
+      expect((await create({ name: 'a', plan: 'free', key: 'my own key' })).key).toBe('my own key');
+      expect((await get('a'))?.sha256).toBe(hashKey('my own key'));
+    });
+
+    it('can give an enterprise key its own quota', async () => {
+      const { create, list } = await newKeys();
+      const quota = { perMinute: 1, perDay: MAX_QUOTA };
+      expect((await create({ name: 'a', plan: 'enterprise', quota })).quota).toEqual(quota);
+      expect((await create({ name: 'b', plan: 'enterprise' })).quota).toEqual({
+        perMinute: 1e9,
+        perDay: 1e12,
+      });
+      const [own, plan] = await list();
+      expect(own).toMatchObject({ name: 'a', ...quota });
+      expect([plan?.name, plan?.perMinute, plan?.perDay]).toEqual(['b', undefined, undefined]);
+    });
+
+    const enterprise = (perMinute: number, perDay: number) => ({
+      name: 'a',
+      plan: 'enterprise' as const,
+      quota: { perMinute, perDay },
+    });
+    it.each<[string, unknown]>([
+      ['an empty name', { name: '', plan: 'pro' }],
+      ['a path as its name', { name: '../a', plan: 'pro' }],
+      ['a name with a separator', { name: 'a/b', plan: 'pro' }],
+      ['a name that starts with a dot', { name: '.a', plan: 'pro' }],
+      ['a name with capitals', { name: 'Till', plan: 'pro' }],
+      ['a name with a newline', { name: 'a\n', plan: 'pro' }],
+      ['a name with a NUL', { name: 'a\u0000', plan: 'pro' }],
+      ['a name of 65 characters', { name: 'a'.repeat(65), plan: 'pro' }],
+      ['an unknown plan', { name: 'a', plan: 'gold' }],
+      ['a quota with another plan', { name: 'a', plan: 'pro', quota: { perMinute: 1, perDay: 1 } }],
+      ['half a quota', { name: 'a', plan: 'enterprise', quota: { perMinute: 1 } }],
+      ['a quota of 0', enterprise(0, 1)],
+      ['a negative quota', enterprise(1, -1)],
+      ['a quota of 1.5', enterprise(1.5, 1)],
+      ['a quota above 10^15', enterprise(1, MAX_QUOTA + 1)],
+      ['a quota that is not a number', enterprise(Number.NaN, 1)],
+    ])('refuses a key with %s', async (_, request) => {
+      const { create, names } = await newKeys();
+      await expect(create(request as KeyRequest)).rejects.toThrow(StoreRequestError);
+      expect(await names()).toEqual([]);
+    });
+
+    it('creates one of twenty concurrent keys with the same name', async () => {
+      const { create, list } = await newKeys();
+      const attempts = await Promise.allSettled(
+        Array.from({ length: 20 }, () => create({ name: 'till', plan: 'free' })),
+      );
+      const created = attempts.filter((attempt) => attempt.status === 'fulfilled');
+      expect(created).toHaveLength(1);
+      for (const attempt of attempts) {
+        if (attempt.status === 'fulfilled') continue;
+        expect(attempt.reason).toBeInstanceOf(StoreError);
+        expect(attempt.reason.message).toBe('a key named till already exists');
+      }
+      expect(await list()).toMatchObject([{ name: 'till', sha256: hashKey(created[0]?.value.key ?? '') }]);
+    });
+
+    it('creates concurrent keys with different names', async () => {
+      const { create, names } = await newKeys();
+      const expected = Array.from({ length: 20 }, (_, i) => `key-${String(i).padStart(2, '0')}`);
+      await Promise.all(expected.map((name) => create({ name, plan: 'free' })));
+      expect(await names()).toEqual(expected);
+    });
+
+    it('lists keys in the order of the characters of their names', async () => {
+      const { create, list, names } = await newKeys();
+      const sorted = ['0', '9', 'a', 'a-b', 'a.b', 'a.c', 'a1', 'a_b', 'aa', 'ab', 'b'];
+      for (const name of sorted.toReversed()) await create({ name, plan: 'free' });
+      expect(await names()).toEqual(sorted);
+      expect((await list()).map(({ name }) => name)).toEqual(sorted);
+    });
+
+    it('revokes a key once, and then creates another one with its name', async () => {
+      const { create, revoke, get, names } = await newKeys();
+      const first = await create({ name: 'a', plan: 'pro' });
+      await create({ name: 'b', plan: 'pro' });
+      await revoke('a');
+      expect(await names()).toEqual(['b']);
+      expect(await get('a')).toBeUndefined();
+      const error = await revoke('a').catch((reason) => reason);
+      expect(error).toBeInstanceOf(StoreNotFoundError);
+      expect(error.message).toBe('there is no key named "a"');
+      expect(error.hint).toContain('b');
+      const second = await create({ name: 'a', plan: 'free' });
+      expect(second.key).not.toBe(first.key);
+      expect(await get('a')).toMatchObject({ plan: 'free', sha256: hashKey(second.key) });
+    });
+
+    it('revokes a key for only one of several concurrent calls', async () => {
+      const { create, revoke, names } = await newKeys();
+      await create({ name: 'a', plan: 'pro' });
+      const results = await Promise.allSettled(Array.from({ length: 5 }, () => revoke('a')));
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      for (const result of results) {
+        if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(StoreNotFoundError);
+      }
+      expect(await names()).toEqual([]);
+    });
+
+    it.each(['../journal', 'a/../b', '', '.', 'a\u0000', 'B', 'b%', "b' or true --"])(
+      'finds and revokes no key with the name %j',
+      async (name) => {
+        const { create, revoke, names } = await newKeys();
+        await create({ name: 'b', plan: 'pro' });
+        await expect(revoke(name)).rejects.toThrow(StoreNotFoundError);
+        expect(await names()).toEqual(['b']);
+      },
+    );
+
+    it('has no keys in a new place', async () => {
+      const { get, list, names } = await newKeys();
+      expect([await names(), await list(), await get('a')]).toEqual([[], [], undefined]);
+    });
+  });
+}

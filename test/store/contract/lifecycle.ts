@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../../src/store/errors.ts';
+import { hashKey } from '../../../src/store/keys/keys.ts';
+import { allTexts, animal, callsOf, idempotency, seedOf, withId } from '../../helpers/store-fixtures.ts';
+import type { Places } from './place.ts';
+
+export function describeLifecycle({ newPlace, openStore }: Places): void {
+  describe('a store that is opened again', () => {
+    it('has the same id and animals, and continues with the next id', async () => {
+      const { open, location } = await newPlace();
+      const ids = new Set<string>();
+      const expected: unknown[] = [];
+      for (let restart = 0; restart < 4; restart++) {
+        const { store, close } = await open();
+        ids.add(store.id);
+        expect(await allTexts(store)).toEqual(expected);
+        const added = await Promise.all(['a', 'b'].map((name) => store.add({ pet: animal(name) })));
+        expect(added).toMatchObject([1, 2].map((n) => withId(BigInt(2 * restart + n))));
+        expected.push(...added.map((result) => 'pet' in result && result.pet));
+        await close();
+      }
+      expect(ids.size).toBe(1);
+      expect(await location.check()).toMatchObject({ id: [...ids][0], animals: 8 });
+    });
+
+    it('is still empty if nothing was added', async () => {
+      const { open } = await newPlace();
+      await (await open()).close();
+      const { store } = await open();
+      expect(await store.isEmpty()).toBe(true);
+      await store.seed(seedOf(1n));
+    });
+  });
+
+  describe('closing', () => {
+    it('completes accepted animals, then refuses every call', async () => {
+      const { store, close } = await (await newPlace()).open();
+      const adding = Promise.all(Array.from({ length: 50 }, () => store.add({ pet: animal() })));
+      await close();
+      await close();
+      for (const { kind } of await adding) expect(kind).toBe('added');
+      for (const call of callsOf(store)) await expect(call()).rejects.toThrow(StoreError);
+    });
+
+    it('can also be done with the store alone', async () => {
+      const store = await openStore();
+      await store.close();
+      await store.close();
+      for (const call of callsOf(store)) await expect(call()).rejects.toThrow(StoreError);
+    });
+  });
+
+  describe('a server', () => {
+    it('can announce its URL, and check whether the store can be written', async () => {
+      const { open } = await newPlace();
+      const { store, announce } = await open();
+      announce('http://127.0.0.1:8080/v1');
+      await store.checkWritable();
+      expect(await store.add({ pet: animal() })).toMatchObject({ kind: 'added' });
+      await store.checkWritable();
+    });
+  });
+
+  describe('the check of a store', () => {
+    it('fails if there is no store, and creates none', async () => {
+      const { location, open } = await newPlace();
+      await expect(location.check()).rejects.toThrow(StoreError);
+      await expect(location.check()).rejects.toThrow(/no store/);
+      expect(await (await open()).store.isEmpty()).toBe(true);
+    });
+
+    it('reports an empty store', async () => {
+      const { location, open } = await newPlace();
+      const { store } = await open();
+      const expected = { id: store.id, animals: 0, orders: 0, keys: 0, lastId: undefined, damagedBytes: 0 };
+      expect(await location.check()).toMatchObject(expected);
+    });
+
+    it.each(['while a server uses it', 'after the server has stopped'])(
+      'counts everything: %s',
+      async (when) => {
+        const { location, open, clock } = await newPlace();
+        const { store, limiter, close } = await open({ after: 1, milliseconds: 60_000 });
+        await store.seed({ ...seedOf(-5n, 40n), orders: [{}, {}] });
+        await store.add({ pet: animal(), idempotency: idempotency('k') });
+        await location.manageKeys(async (keys) => {
+          for (const name of ['a', 'b', 'c', 'd']) await keys.create({ name, plan: 'free' });
+        });
+        for (let i = 0; i < 3; i++) {
+          await limiter.take(hashKey('key'), { perMinute: 1, perDay: 1 });
+          clock.advance(1_000);
+        }
+        if (when.startsWith('after')) await close();
+        const report = await location.check();
+        expect(report).toMatchObject({
+          id: store.id,
+          animals: 3,
+          orders: 2,
+          keys: 4,
+          lastId: 41n,
+          damagedBytes: 0,
+        });
+      },
+    );
+  });
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
+import { petJson, petStatuses } from '../../../src/contract/schemas.ts';
+import type { Page, PageQuery } from '../../../src/store/store.ts';
+import { animal, idsOf, randomOf, seedOf, textsOf } from '../../helpers/store-fixtures.ts';
+import { EMPTY } from './animals.ts';
+import type { Places } from './place.ts';
+
+export function describePages({ openStore }: Places): void {
+  describe('pages', () => {
+    it.each([undefined, 'available'] as const)(
+      'with a next page do not change when animals are added (status %s)',
+      async (status) => {
+        const store = await openStore();
+        const listed: [PageQuery, Page][] = [];
+        let after: bigint | undefined;
+        for (let round = 0; round < 20; round++) {
+          const adding = Array.from({ length: 4 }, (_, i) => store.add({ pet: animal(`n${round}-${i}`) }));
+          const query: PageQuery = { limit: 3, status, after };
+          const page = await store.list(query);
+          if (page.next !== undefined)
+            listed.push([query, { pets: Buffer.from(page.pets), next: page.next }]);
+          after = page.next ?? after;
+          await Promise.all(adding);
+        }
+        // The first call of `list` can return an empty page.
+        expect(listed.length).toBeGreaterThanOrEqual(19);
+        for (const [query, page] of listed) expect(await store.list(query)).toEqual(page);
+      },
+    );
+
+    it('have `next` only if more animals follow', async () => {
+      const store = await openStore();
+      await store.seed(seedOf(1n, 2n, 3n, 4n));
+      expect((await store.list({ limit: 2 })).next).toBe(2n);
+      expect((await store.list({ limit: 2, after: 2n })).next).toBeUndefined();
+      expect((await store.list({ limit: 4 })).next).toBeUndefined();
+      expect(await store.list({ limit: 2, after: 4n })).toEqual(EMPTY);
+      expect(await store.list({ limit: 2, after: INT64_MAX })).toEqual(EMPTY);
+      expect(await store.list({ limit: 2, status: 'sold' })).toEqual(EMPTY);
+    });
+
+    it('can start after an id that no animal has', async () => {
+      const store = await openStore();
+      await store.seed(seedOf(2n, 4n, 6n));
+      expect(idsOf(textsOf(await store.list({ limit: 9, after: 3n })))).toEqual(['4', '6']);
+      expect(idsOf(textsOf(await store.list({ limit: 9, after: INT64_MIN })))).toEqual(['2', '4', '6']);
+    });
+
+    it('contain the first and the last int64', async () => {
+      const store = await openStore();
+      await store.seed(seedOf(INT64_MIN, 0n, INT64_MAX));
+      const first = await store.list({ limit: 2 });
+      expect(idsOf(textsOf(first))).toEqual([String(INT64_MIN), '0']);
+      const last = await store.list({ limit: 2, after: first.next });
+      expect(idsOf(textsOf(last))).toEqual([String(INT64_MAX)]);
+      expect(last.next).toBeUndefined();
+    });
+
+    it('of each status, limit and start have exactly the matching animals in order', async () => {
+      const store = await openStore();
+      const random = randomOf(1);
+      const upTo = (limit: number) => Math.floor(random() * limit);
+      let id = -1_000n;
+      const pets = Array.from({ length: 600 }, () => {
+        id += BigInt(1 + upTo(4));
+        // Few animals are sold, and only at the end.
+        const status = id > 300n && random() < 0.1 ? 'sold' : (petStatuses[upTo(2)] ?? 'pending');
+        return { id, ...animal(`n${id}`, { status }) };
+      });
+      await store.seed({ pets, orders: [] });
+      for (let query = 0; query < 300; query++) {
+        const status = [undefined, ...petStatuses][upTo(4)];
+        const [limit, after] = [1 + upTo(100), BigInt(upTo(1_800) - 1_200)];
+        const matching = pets.filter((pet) => pet.id > after && (!status || pet.status === status));
+        const page = matching.slice(0, limit);
+        const next = matching.length > limit ? page.at(-1)?.id : undefined;
+        expect(await store.list({ limit, status, after })).toEqual({
+          pets: Buffer.from(page.map(petJson).join(',')),
+          ...(next !== undefined && { next }),
+        });
+      }
+    });
+
+    it.each([
+      [undefined, 'x'.repeat(60_000)],
+      ['sold', '猫'.repeat(20_000)],
+    ] as const)('end after about 1 MiB (status %s)', async (status, name) => {
+      const store = await openStore();
+      const pet = animal(name, { status: 'sold' });
+      await Promise.all(Array.from({ length: 50 }, () => store.add({ pet })));
+      const pages: Page[] = [];
+      do pages.push(await store.list({ limit: 100, status, after: pages.at(-1)?.next }));
+      while (pages.at(-1)?.next !== undefined && pages.length < 50);
+      const ids = pages.flatMap(textsOf).map((text) => JSON.parse(text).id);
+      expect(ids).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
+      expect(pages.map((page) => textsOf(page).length)).toEqual([18, 18, 14]);
+    });
+
+    it('have at least one animal, however long', async () => {
+      const store = await openStore();
+      for (let i = 0; i < 2; i++) await store.add({ pet: animal('x'.repeat(2_000_000)) });
+      const page = await store.list({ limit: 2 });
+      expect(textsOf(page)).toHaveLength(1);
+      expect(page.next).toBe(1n);
+    });
+  });
+}

@@ -1,0 +1,51 @@
+import { expect, onTestFinished } from 'vitest';
+import type { Backend, StoreLocation } from '../../../src/store/backend.ts';
+import type { BanRule } from '../../../src/store/limits/limiter.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { type ManualClock, manualClock } from '../../helpers/clock.ts';
+
+/**
+ * Creates a location without a store, which is removed after the test. Everything that the store decides by time must
+ * use `clock`.
+ */
+export type OpenLocation = (clock: ManualClock) => Promise<{
+  location: StoreLocation;
+  /** How often the API keys were read. All servers of the location must be closed. */
+  keyReads(): Promise<number>;
+}>;
+
+export const BAN_RULE: BanRule = { after: 10, milliseconds: 300_000 };
+
+/** Functions for tests of the stores that `openLocation` can create. */
+export function placesOf(openLocation: OpenLocation) {
+  /** A location without a store. `open` opens it for a server, which is closed after the test. */
+  async function newPlace(time?: string) {
+    const clock = manualClock(time);
+    const { location, keyReads } = await openLocation(clock);
+    async function open(bans = BAN_RULE): Promise<Backend> {
+      const failures: Error[] = [];
+      const backend = await location.open({
+        clock,
+        bans,
+        onWarning: () => {},
+        onFailure: (error) => failures.push(error),
+      });
+      onTestFinished(async () => {
+        await backend.close();
+        expect(failures).toEqual([]);
+      });
+      return backend;
+    }
+    return { clock, location, keyReads, open };
+  }
+
+  async function openStore(): Promise<Store> {
+    const { open } = await newPlace();
+    return (await open()).store;
+  }
+
+  return { newPlace, openStore };
+}
+
+export type Places = ReturnType<typeof placesOf>;
+export type Place = Awaited<ReturnType<Places['newPlace']>>;

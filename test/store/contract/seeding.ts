@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
+import { parseJson } from '../../../src/contract/json.ts';
+import { petJson } from '../../../src/contract/schemas.ts';
+import { StoreError, StoreNotEmptyError } from '../../../src/store/errors.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { allTexts, animal, seedOf, withId } from '../../helpers/store-fixtures.ts';
+import type { Places } from './place.ts';
+
+/** Orders whose texts must stay exactly as they are. */
+const ORDERS = [
+  '{"id":9223372036854775807,"note":"é"}',
+  '{"price":0.10,"total":123456789012345678901234567890.5,"tiny":1e-400,"zero":-0}',
+  '{"nested":[{"crc":"{\\"crc\\":\\""}],"empty":{},"none":null}',
+  '{"nul":"\\u0000","lone":"\\ud800"}',
+  '[1,2.50,"three"]',
+  '"text"',
+  '12345678901234567890',
+];
+
+export function describeSeeding({ newPlace, openStore }: Places): void {
+  describe('seeding', () => {
+    it('keeps the animals in order of their ids and the orders with all digits, also after a restart', async () => {
+      const { open } = await newPlace();
+      const { store, close } = await open();
+      const pets = Array.from({ length: 2300 }, (_, i) => ({
+        id: BigInt(2 * i - 1000),
+        ...animal(`n${i}\u0000\ud800`),
+      }));
+      const contentsOf = async (from: Store) => [await allTexts(from), await from.orders()];
+      await store.seed({ pets: pets.toReversed(), orders: ORDERS.map((text) => parseJson(text)) });
+      expect(await contentsOf(store)).toEqual([pets.map(petJson), ORDERS]);
+      await store.add({ pet: animal('later') });
+      const expected = [[...pets, { id: 3599n, ...animal('later') }].map(petJson), ORDERS];
+      expect(await contentsOf(store)).toEqual(expected);
+      await close();
+      const { store: reopened } = await open();
+      expect(await contentsOf(reopened)).toEqual(expected);
+      expect(await reopened.isEmpty()).toBe(false);
+      expect(await reopened.add({ pet: animal() })).toMatchObject(withId(3600n));
+    });
+
+    it('keeps more than ten orders in order', async () => {
+      const store = await openStore();
+      const orders = Array.from({ length: 2500 }, (_, i) => ({ number: 2500 - i }));
+      await store.seed({ pets: [], orders });
+      expect(await store.orders()).toEqual(orders.map((order) => JSON.stringify(order)));
+    });
+
+    it('continues with 1 if all ids are negative', async () => {
+      const store = await openStore();
+      await store.seed(seedOf(INT64_MIN, -1n));
+      expect(await store.add({ pet: animal() })).toMatchObject(withId(1n));
+    });
+
+    it('continues with 1 if there are only orders', async () => {
+      const store = await openStore();
+      await store.seed({ pets: [], orders: [{}] });
+      expect(await store.isEmpty()).toBe(false);
+      expect(await store.add({ pet: animal() })).toMatchObject(withId(1n));
+    });
+
+    it('leaves the store empty if the seed is empty', async () => {
+      const store = await openStore();
+      await store.seed({ pets: [], orders: [] });
+      expect(await store.isEmpty()).toBe(true);
+      await store.seed(seedOf(5n));
+      expect(await store.size()).toBe(1);
+    });
+
+    it.each([
+      ['a duplicate id', [1n, 2n, 1n]],
+      ['an id above the last int64', [1n, INT64_MAX + 1n]],
+      ['an id below the first int64', [INT64_MIN - 1n, 1n]],
+    ])('refuses a seed with %s, and stays empty', async (_, ids) => {
+      const store = await openStore();
+      await expect(store.seed({ ...seedOf(...ids), orders: [{}] })).rejects.toThrow(StoreError);
+      expect([await store.size(), await store.orders(), await store.isEmpty()]).toEqual([0, [], true]);
+      await store.seed(seedOf(5n));
+      expect(await store.size()).toBe(1);
+      expect(await store.add({ pet: animal() })).toMatchObject(withId(6n));
+    });
+
+    it.each([
+      ['animals', (store: Store) => store.add({ pet: animal() })],
+      ['an animal that is being written', async (store: Store) => void store.add({ pet: animal() })],
+      ['a seed', (store: Store) => store.seed(seedOf(1n))],
+      ['orders', (store: Store) => store.seed({ pets: [], orders: [{}] })],
+    ])('refuses a store with %s', async (_, fill) => {
+      const store = await openStore();
+      await fill(store);
+      await expect(store.seed({ ...seedOf(9n), orders: [{ late: true }] })).rejects.toThrow(
+        StoreNotEmptyError,
+      );
+      expect(await store.get(9n)).toBeUndefined();
+      expect(await store.orders()).not.toContain('{"late":true}');
+    });
+
+    it('adds an animal that is sent meanwhile after the seed', async () => {
+      const store = await openStore();
+      const seeding = store.seed(seedOf(7n));
+      const adding = store.add({ pet: animal() });
+      await seeding;
+      expect(await adding).toMatchObject(withId(8n));
+    });
+
+    it('succeeds once if two seeds are added at a time', async () => {
+      const store = await openStore();
+      const results = await Promise.allSettled([store.seed(seedOf(1n, 2n)), store.seed(seedOf(3n))]);
+      expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+      expect(results.find(({ status }) => status === 'rejected')).toMatchObject({
+        reason: expect.any(StoreNotEmptyError),
+      });
+      expect(await store.size()).toBe(results[0]?.status === 'fulfilled' ? 2 : 1);
+    });
+  });
+}
