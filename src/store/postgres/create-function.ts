@@ -19,7 +19,8 @@ create function pets.create_v1(
   at_ms bigint default null
 ) returns table (n int, kind text, response text)
 language plpgsql
--- A session keeps its plans. Without this, it could keep a sequential scan that it chose while a table was small.
+-- Plan once in each session, and for large tables, even if the tables are still small.
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 #variable_conflict use_column

@@ -14,8 +14,8 @@ create function pets.page_v1(
   out next bigint
 )
 language plpgsql stable
--- A session keeps its plans. Without this, it could keep a plan that reads and sorts all animals, which it chose while
--- there were few.
+-- Plan once in each session, and for many animals, even if there are still few.
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_sort = off
 as $$
@@ -62,6 +62,7 @@ $$;
 
 create function pets.get_v1(animal_id bigint) returns text
 language plpgsql stable
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 begin

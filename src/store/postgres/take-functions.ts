@@ -1,6 +1,6 @@
 /**
  * `take_v1` counts `counts[i]` requests of the API key with the SHA-256 `callers[i]`, or as many as its two quotas allow. A
- * count of 0 only reads. A caller must not occur twice. It returns a row for each caller: its number in the arrays from
+ * count of 0 counts nothing. A caller must not occur twice. It returns a row for each caller: its number in the arrays from
  * 1, how many requests it counted, the caller's windows and refusals afterwards, and the time `now` of the decision.
  *
  * `refuse_v1` stores the refusals and the ban of a caller that result from another rejected request, if the caller's row
@@ -41,7 +41,8 @@ create function pets.take_v1(
   now bigint
 )
 language plpgsql
--- A session keeps its plans. Without this, it could keep a sequential scan that it chose while the table was small.
+-- Plan once in each session, and for large tables, even if the table is still small.
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 #variable_conflict use_column
@@ -55,58 +56,46 @@ begin
   -- are not, because the commit of the creation also writes all earlier commits to the disk.
   perform set_config('synchronous_commit', 'off', true);
 
-  -- Locks the row of each caller, or adds the row. The order keeps two transactions from waiting for each other.
-  insert into pets.callers as existing (caller)
-    select item.caller
-    from unnest(callers, counts) as item (caller, count)
-    where item.count > 0
-    order by item.caller
-    on conflict (caller) do update set version = existing.version where false;
-
+  -- Add and lock the rows in one order, so that two transactions never wait for each other. Rows are never removed.
+  if (select count(*) from pets.callers c where c.caller = any (callers)) < cardinality(callers) then
+    insert into pets.callers (caller)
+      select item.caller from unnest(callers) as item (caller) order by item.caller
+      on conflict do nothing;
+  end if;
+  perform from pets.callers c where c.caller = any (callers) order by c.caller for update;
   time_now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 
+  -- The names of the columns of \`current\` that end in _now are of the windows at \`time_now\`.
   return query
     with current as (
-      select item.n, item.caller, item.count, item.per_minute, item.per_day,
-        coalesce(c.minute, 0) as stored_minute,
-        coalesce(c.minute_used, 0) as stored_minute_used,
-        coalesce(c.day, 0) as stored_day,
-        coalesce(c.day_used, 0) as stored_day_used,
-        pets.window_v1(coalesce(c.minute, 0), time_now, 60000) as minute,
-        pets.window_v1(coalesce(c.day, 0), time_now, 86400000) as day,
-        coalesce(c.refused_window, 0) as refused_window,
-        coalesce(c.first_refused, 0) as first_refused,
-        coalesce(c.counted, '{}') as counted,
-        coalesce(c.banned_until, 0) as banned_until,
-        coalesce(c.version, 0) as version
+      select item.n, item.count, item.per_minute, item.per_day, c.*,
+        pets.window_v1(c.minute, time_now, 60000) as minute_now,
+        pets.window_v1(c.day, time_now, 86400000) as day_now
       from unnest(callers, counts, per_minute, per_day) with ordinality
         as item (caller, count, per_minute, per_day, n)
-      left join pets.callers c on c.caller = item.caller
+      join pets.callers c on c.caller = item.caller
     ),
     used as (
       select *,
-        case when minute = stored_minute then stored_minute_used else 0 end as minute_used,
-        case when day = stored_day then stored_day_used else 0 end as day_used
+        case when minute_now = minute then minute_used else 0 end as minute_used_now,
+        case when day_now = day then day_used else 0 end as day_used_now
       from current
     ),
     decided as (
       select *,
         case
           when banned_until > time_now then 0
-          else greatest(0, least(count, per_minute - minute_used, per_day - day_used))
+          else greatest(0, least(count, per_minute - minute_used_now, per_day - day_used_now))
         end as granted
       from used
-    ),
-    counted_now as (
-      update pets.callers c
-      set minute = d.minute, minute_used = d.minute_used + d.granted,
-        day = d.day, day_used = d.day_used + d.granted
-      from decided d
-      where c.caller = d.caller and d.granted > 0
     )
-    select n::int, granted::int, minute, minute_used + granted, day, day_used + granted,
-      refused_window, first_refused, counted, banned_until, version, time_now
-    from decided;
+    update pets.callers c
+    set minute = minute_now, minute_used = minute_used_now + granted,
+      day = day_now, day_used = day_used_now + granted
+    from decided
+    where c.caller = decided.caller
+    returning n::int, granted::int, c.minute, c.minute_used, c.day, c.day_used,
+      c.refused_window, c.first_refused, c.counted, c.banned_until, c.version, time_now;
 end
 $$;
 
@@ -119,6 +108,7 @@ create function pets.refuse_v1(
   banned_until bigint
 ) returns boolean
 language plpgsql
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 begin

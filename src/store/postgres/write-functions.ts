@@ -45,6 +45,7 @@ $$;
 -- Several servers can call the function at a time: each skips the rows that another one is removing.
 create function pets.expire_v1(at_ms bigint default null) returns int
 language plpgsql
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
