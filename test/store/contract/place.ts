@@ -27,6 +27,7 @@ export function placesOf(openLocation: OpenLocation) {
       const backend = await location.open({
         clock,
         bans,
+        sleep: async (milliseconds) => clock.advance(milliseconds),
         onWarning: () => {},
         onFailure: (error) => failures.push(error),
       });
