@@ -15,7 +15,7 @@ import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 
 export type ServiceOptions = {
-  location: StoreLocation;
+  location: Pick<StoreLocation, 'open'>;
   host: string;
   port: number;
   /** How many connections are served at a time. Further ones get 503. */

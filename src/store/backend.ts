@@ -42,7 +42,24 @@ export interface StoreLocation {
     verify: (written: StoreContents) => Promise<void>,
     signal?: AbortSignal,
   ): Promise<void>;
+  /**
+   * Creates the schema of a database, or updates it, as `open` does.
+   *
+   * @returns undefined if the store needs no schema
+   * @throws StoreError
+   */
+  migrate(): Promise<Migration | undefined>;
+  /**
+   * The SQL that makes the same changes as `migrate`. Empty if the schema is up to date.
+   *
+   * @returns undefined if the store needs no schema
+   * @throws StoreError
+   */
+  pendingSql(): Promise<string | undefined>;
 }
+
+/** The versions of a schema before and after a migration. A database without a schema has version 0. */
+export type Migration = { from: number; to: number };
 
 /** What the meaning of a place depends on. */
 export type LocationContext = {

@@ -203,7 +203,8 @@ describe('pets store copy', () => {
 });
 
 test.each([
-  ['store check', ['store', 'check', ''], '[directory]'],
+  ['store check', ['store', 'check', ''], '[place]'],
+  ['store migrate', ['store', 'migrate', ''], '[place]'],
   ['store copy', ['store', 'copy', '', 'copy'], '<from>'],
   ['store copy', ['store', 'copy', '.', ''], '<to>'],
 ])('pets %s refuses an empty argument: %j', async (_, args, name) => {

@@ -69,6 +69,8 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'keys list', ['keys', 'list', '--data', store]);
   await run(machine, undefined, ['keys', 'revoke', 'own', '--data', store]);
   await run(machine, 'store check', ['store', 'check', store]);
+  await run(machine, 'store migrate', ['store', 'migrate', store]);
+  await run(machine, 'store migrate --dry-run', ['store', 'migrate', store, '--dry-run']);
   await run(machine, 'store copy', ['store', 'copy', store, join(machine.home, 'copy')]);
   const empty = await serve(machine, ['--data', join(machine.home, 'empty'), '--no-profile']);
   await empty.end();

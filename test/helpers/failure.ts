@@ -6,6 +6,9 @@ import type { Machine, RunOptions, RunResult } from './pets.ts';
 /** An API key that no output may show. */
 export const CANARY = 'pets_canary-Zq7wK2mX';
 
+/** A password of a database that no output may show. */
+export const PASSWORD_CANARY = 'canary-Jx4nR8vB';
+
 export type Failure = RunOptions & {
   exit: number;
   /** The `code` of the JSON error. */
@@ -58,6 +61,7 @@ export function expectNoLeaks({ stdout, stderr }: Pick<RunResult, 'stdout' | 'st
   expect(output).not.toMatch(/^\s+at /m);
   expect(output).not.toMatch(/node:internal|dist\/|node_modules|\.ts:\d/);
   expect(output).not.toContain(CANARY);
+  expect(output).not.toContain(PASSWORD_CANARY);
   expect(output).not.toMatch(/Invalid input|undefined|\[object /);
 }
 

@@ -10,9 +10,10 @@ import { temporaryDirectory } from './temp.ts';
 export async function startReal({ time, ...changes }: Partial<ServiceOptions> & { time?: string } = {}) {
   const clock = manualClock(time);
   const directory = await temporaryDirectory();
+  const location = journalLocation(directory, clock);
   const warnings: string[] = [];
   const options: ServiceOptions = {
-    location: journalLocation(directory, clock),
+    location,
     host: '127.0.0.1',
     port: 0,
     maxConnections: 256,
@@ -29,7 +30,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     ...changes,
   };
   const makeKey = (request: Partial<KeyRequest> & { name: string }) =>
-    options.location.manageKeys(async (keys) => (await keys.create({ plan: 'free', ...request })).key);
+    location.manageKeys(async (keys) => (await keys.create({ plan: 'free', ...request })).key);
   const key = await makeKey({ name: 'till' });
   let service: Service = await startService(options);
   onTestFinished(() => service.stop(0));

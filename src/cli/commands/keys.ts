@@ -2,8 +2,8 @@ import { MAX_QUOTA, type PlanName, planNames } from '../../contract/plans.ts';
 import type { KeyManager } from '../../store/backend.ts';
 import { usageError } from '../errors/errors.ts';
 import { writeProfile } from '../profiles/files.ts';
-import { openLocation } from '../profiles/location.ts';
-import type { Command, CommandContext, CommandGroup, Option } from '../program/command.ts';
+import { dataOption, openLocation } from '../profiles/location.ts';
+import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { integer } from '../program/parsers.ts';
 
 type Data = { data?: string };
@@ -15,11 +15,7 @@ type AddOptions = Data & {
   save?: boolean;
 };
 
-const dataOption: Option = {
-  flags: '--data <directory>',
-  description: 'directory of the store (animals and API keys)',
-};
-/** Runs a task with the keys of the store that `--data` names. */
+/** Runs a task with the keys of the store that `--data` or PETS_DATA names. */
 async function manageKeys<Result>(
   { data }: Data,
   context: CommandContext,

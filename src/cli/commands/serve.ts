@@ -1,9 +1,10 @@
 import * as z from 'zod/mini';
 import { planNames } from '../../contract/plans.ts';
 import { usageError } from '../errors/errors.ts';
+import { dataOption } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
-import { integer, parseFraction, parseWith } from '../program/parsers.ts';
+import { integer, parseFraction, parseWith, seconds } from '../program/parsers.ts';
 import {
   DEFAULT_PLAN,
   parseAddressBlock,
@@ -41,8 +42,14 @@ export const serve: Command<ServeOptions> = {
       parse: parseWith(Host),
       default: '127.0.0.1',
     },
-    { flags: '--data <directory>', description: 'directory of the store (animals and API keys)' },
+    dataOption,
     { flags: '--ephemeral', description: 'keep the store in a temporary directory, deleted on exit' },
+    {
+      flags: '--wait-for-data <seconds>',
+      description: "maximum time to wait for the store's database at the start",
+      parse: seconds(0),
+      default: 0,
+    },
     {
       flags: '--seed [file]',
       description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',

@@ -1,26 +1,27 @@
 import { InterruptedError } from '../../client/errors.ts';
+import type { StoreLocation } from '../../store/backend.ts';
 import type { StoreReport } from '../../store/store.ts';
 import { CliError } from '../errors/errors.ts';
 import { drawBar } from '../output/bar.ts';
 import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { openLocation } from '../profiles/location.ts';
-import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { parseDirectory } from '../program/parsers.ts';
+import type { Argument, Command, CommandContext, CommandGroup } from '../program/command.ts';
+import { parsePlace } from '../program/parsers.ts';
 
-const check: Command<{ directory?: string }> = {
+const placeArgument: Argument = {
+  name: '[place]',
+  description: 'directory or postgres:// URL of the store (default: that of pets serve)',
+  parse: parsePlace,
+};
+
+const check: Command<{ place?: string }> = {
   name: 'check',
   summary: 'verify a store and print its size, last id and sequence number',
   examples: ['pets store check', 'pets store check ./backup --json'],
-  arguments: [
-    {
-      name: '[directory]',
-      description: 'directory of the store (default: that of pets serve)',
-      parse: parseDirectory,
-    },
-  ],
-  async run({ directory }, context) {
-    const location = await openLocation(directory, context);
+  arguments: [placeArgument],
+  async run(options, context) {
+    const location = await openLocation(options.place, context);
     const path = location.place;
     const report = await location.check();
     if (report.damagedBytes > 0) {
@@ -40,11 +41,11 @@ const copy: Command<{ from: string; to: string }> = {
   summary: 'make a consistent copy of a store, also while a server uses it',
   examples: ['pets store copy ./store ./backup'],
   arguments: [
-    { name: '<from>', description: 'directory of the store', parse: parseDirectory },
+    { name: '<from>', description: 'directory of the store', parse: parsePlace },
     {
       name: '<to>',
       description: 'directory for the copy; it must be empty, or not exist yet',
-      parse: parseDirectory,
+      parse: parsePlace,
     },
   ],
   async run({ from, to }, context) {
@@ -74,12 +75,46 @@ const copy: Command<{ from: string; to: string }> = {
   },
 };
 
-/** Verifies and copies the stores of the local service (docs/serve.md). */
+const migrate: Command<{ place?: string; dryRun?: boolean }> = {
+  name: 'migrate',
+  summary: 'create or update the schema of a database; pets serve does this too',
+  examples: [
+    'pets store migrate postgres://pets@db.example/pets',
+    'pets store migrate postgres://pets@db.example/pets --dry-run > schema.sql',
+  ],
+  arguments: [placeArgument],
+  options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
+  async run(options, context) {
+    const location = await openLocation(options.place, context);
+    return options.dryRun ? printPendingSql(location, context) : migrateSchema(location, context);
+  },
+};
+
+async function printPendingSql(location: StoreLocation, { console }: CommandContext): Promise<undefined> {
+  const sql = await location.pendingSql();
+  if (console.json) await console.writeJson({ directory: location.place, sql: sql ?? null });
+  else if (sql) await console.write(sql);
+  else console.notice(sql === undefined ? NO_SCHEMA : `the schema in ${location.place} is up to date`);
+}
+
+async function migrateSchema(location: StoreLocation, { console }: CommandContext): Promise<undefined> {
+  const migration = await location.migrate();
+  const { from, to } = migration ?? { from: null, to: null };
+  if (console.json) await console.writeJson({ directory: location.place, from, to });
+  else if (migration === undefined) console.notice(NO_SCHEMA);
+  else if (from === to) console.notice(`the schema in ${location.place} is up to date (version ${to})`);
+  else if (from === 0) console.notice(`created the schema in ${location.place} (version ${to})`);
+  else console.notice(`updated the schema in ${location.place} from version ${from} to ${to}`);
+}
+
+/** Verifies, copies and migrates the stores of the local service (docs/serve.md, docs/postgres.md). */
 export const store: CommandGroup = {
   name: 'store',
-  summary: 'verify or copy a local store',
-  commands: [check, copy],
+  summary: 'verify, copy or migrate a store',
+  commands: [check, copy, migrate],
 };
+
+const NO_SCHEMA = 'a store in a directory needs no migration';
 
 const describeDamage = (directory: string, { damagedBytes }: StoreReport): string =>
   `the last line of the store in ${directory} (${damagedBytes} bytes) is not valid because of a torn write or a later change`;

@@ -3,6 +3,7 @@ import type { Context } from '../context.ts';
 import { createRedactor } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
+import { createPasswordRemover } from './url-passwords.ts';
 import { cutToWidth, displayWidth, wrapText } from './width.ts';
 
 /** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
@@ -45,6 +46,9 @@ export function createConsole(context: Context, { json, color }: { json: boolean
   const hasStatus = stderr.isTTY === true && !json && env['TERM'] !== 'dumb';
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
   const redactors = new Map<string, (text: string) => string>();
+  const removePasswords = createPasswordRemover([...context.argv, env['PETS_DATA'] ?? '']);
+  if (removePasswords) redactors.set('', removePasswords);
+  /** Redacts the passwords of URLs in the command line, and everything that was passed to `redact`. */
   const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
   const notices = new Set<string>();
   let isStatusShown = false;
@@ -52,7 +56,7 @@ export function createConsole(context: Context, { json, color }: { json: boolean
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
   function status(line: StatusLine | undefined): void {
     if (!hasStatus || (line === undefined && !isStatusShown)) return;
-    const shown = line === undefined ? '' : fitStatus(line, errorColumns() - ECHO_COLUMNS);
+    const shown = line === undefined ? '' : redactAll(fitStatus(line, errorColumns() - ECHO_COLUMNS));
     stderr.write(`\r${ERASE_LINE}${shown}`);
     isStatusShown = line !== undefined;
   }
@@ -83,7 +87,9 @@ export function createConsole(context: Context, { json, color }: { json: boolean
   function write(text: string): Promise<void> {
     status(undefined);
     return new Promise((resolve, reject) => {
-      stdout.write(text, (error) => (error ? reject(new OutputError(error)) : resolve()));
+      stdout.write(removePasswords?.(text) ?? text, (error) =>
+        error ? reject(new OutputError(error)) : resolve(),
+      );
     });
   }
 
@@ -108,6 +114,7 @@ export function createConsole(context: Context, { json, color }: { json: boolean
     },
     /** Redacts an API key from all further events on stderr, because a service may send the key back. */
     redact: (key: string) => redactors.set(key, createRedactor(key)),
+    redactAll,
     hasStatus,
     status,
     notice,

@@ -136,7 +136,9 @@ const MAX_MESSAGE = 2_000;
 export function printError(console: Console, { exitCode, ...error }: UserError): void {
   const { red, dim } = console.errorColours;
   const hint = error.hint === undefined ? '' : `\n  ${dim('→')} ${sanitizeForTerminal(error.hint)}`;
-  const message = cutToWidth(sanitizeForTerminal(error.message.slice(0, 2 * MAX_MESSAGE)), MAX_MESSAGE);
+  // Redact before cutting, because a part of a password would not be recognized.
+  const start = console.redactAll(error.message).slice(0, 2 * MAX_MESSAGE);
+  const message = cutToWidth(sanitizeForTerminal(start), MAX_MESSAGE);
   console.event({ error: { ...error, exitCode } }, `${red('error:')} ${message}${hint}`, 4);
 }
 

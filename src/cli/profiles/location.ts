@@ -1,12 +1,35 @@
 import { userInfo } from 'node:os';
 import type { StoreLocation } from '../../store/backend.ts';
-import type { Context } from '../context.ts';
+import { hasPassword } from '../output/url-passwords.ts';
+import type { CommandContext, Option } from '../program/command.ts';
+import { parsePlace } from '../program/parsers.ts';
 import { dataDirectory } from './paths.ts';
 
-/** The place of the local service's store: the value of `--data`, or else the directory of the user's data. */
-export async function openLocation(data: string | undefined, context: Context): Promise<StoreLocation> {
+export const dataOption: Option = {
+  flags: '--data <place>',
+  description: 'directory or postgres:// URL of the store (animals and API keys)',
+  parse: parsePlace,
+};
+
+/**
+ * The place of the local service's store: an argument, or else PETS_DATA, or else the directory of the user's data.
+ *
+ * @param argument as the user has written it on the command line
+ */
+export async function openLocation(
+  argument: string | undefined,
+  context: CommandContext,
+): Promise<StoreLocation> {
+  if (argument !== undefined && hasPassword(argument)) {
+    context.console.noticeOnce(
+      'other users of this machine can see the password in the command line; use PGPASSWORD or ~/.pgpass instead',
+    );
+  }
   const { parseLocation } = await import('../../store/location.ts');
-  return parseLocation(data ?? dataDirectory(context), { ...context, userName: userName() });
+  return parseLocation(argument ?? (context.env['PETS_DATA'] || dataDirectory(context)), {
+    ...context,
+    userName: userName(),
+  });
 }
 
 /** Undefined if the user has no name, as in some containers. */

@@ -116,6 +116,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
   PETS_CONFIG_DIR: 'directory for profiles',
   PETS_STATE_DIR: 'directory for state: rate-limit waits, and records of added rows',
+  PETS_DATA: 'directory or postgres:// URL of the store of pets serve, keys and store',
   PETS_SERVE_KEY: 'API key that pets serve accepts instead of a generated one',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',

@@ -17,9 +17,12 @@ export function parseWith<Schema extends z.ZodMiniType>(schema: Schema): (text: 
 export const oneOf = <Word extends string>(words: readonly Word[]): ((text: string) => Word) =>
   parseWith(z.enum(words, { error: `must be one of ${words.join(', ')}` }));
 
-/** An empty argument is usually an unset shell variable. It must not mean the current or the default directory. */
-export function parseDirectory(text: string): string {
-  if (text === '') throw new ArgumentError('must be the name of a directory');
+/**
+ * Parses the place of a store. An empty argument is usually an unset shell variable. It must not mean the current or the
+ * default directory.
+ */
+export function parsePlace(text: string): string {
+  if (text === '') throw new ArgumentError('must be the name of a directory or the URL of a database');
   return text;
 }
 

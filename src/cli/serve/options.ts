@@ -11,6 +11,8 @@ export type ServeOptions = {
   host: string;
   data?: string;
   ephemeral?: boolean;
+  /** How long to wait for the database of the store, in seconds. */
+  waitForData: number;
   /** A file, or true for the sample data. */
   seed?: string | true;
   plan?: PlanName;

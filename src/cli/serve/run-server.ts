@@ -20,6 +20,7 @@ import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { runCommand } from './run-command.ts';
 import { createServerEvents, type ServerEvents } from './server-events.ts';
 import { createShutdown, type Shutdown } from './shutdown.ts';
+import { openWhenAvailable } from './wait-for-data.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
 export const GRACE_PERIOD = 3_500;
@@ -72,6 +73,7 @@ async function serveLocation(
   };
   try {
     service = await start(location, options, context, { events, shutdown });
+    if (service === undefined) return interruptedCode(options, shutdown);
     if (options.command.length > 0) {
       const key = service.keys.addTemporary('command', plan, fixedKey?.key);
       return await serveCommand(service, key, options, context, events, shutdown);
@@ -96,18 +98,26 @@ async function serveLocation(
   }
 }
 
+/** The exit code after a signal at the start. */
+const interruptedCode = ({ command }: ServeOptions, { requested }: Shutdown): number =>
+  command.length > 0 ? 128 + constants.signals[requested.reason as Signal] : exitCodes.ok;
+
+/** Returns undefined if a signal ended the wait for the database. */
 async function start(
   location: StoreLocation,
   options: ServeOptions,
   context: CommandContext,
   { events, shutdown }: { events: ServerEvents; shutdown: Shutdown },
-): Promise<Service> {
-  const { host, seed, latency, failRate, faultSeed } = options;
+): Promise<Service | undefined> {
+  const { host, seed, latency, failRate, faultSeed, waitForData } = options;
   const hasFaults = latency !== undefined || failRate !== undefined;
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
   try {
     return await startService({
-      location,
+      location:
+        waitForData > 0
+          ? { open: openWhenAvailable(location, waitForData, context, shutdown.requested) }
+          : location,
       host,
       port,
       maxConnections: options.maxConnections,
@@ -132,6 +142,7 @@ async function start(
       onAccess: events.request,
     });
   } catch (error) {
+    if (shutdown.requested.aborted && error === shutdown.requested.reason) return undefined;
     if (error instanceof StoreError || error instanceof CliError) throw error;
     throw new CliError(`cannot listen on ${host}:${port}: ${systemReason(error)}`, {
       code: 'cannot_listen',
@@ -160,7 +171,7 @@ async function serveCommand(
   await events.runningCommand(service, key);
   const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key };
   const { requested, failure } = shutdown;
-  if (requested.aborted) return 128 + constants.signals[requested.reason as Signal];
+  if (requested.aborted) return interruptedCode(options, shutdown);
   // `runCommand` handles signals while the command runs.
   shutdown.unlisten();
   try {

@@ -1,4 +1,4 @@
-import { plans } from '../../contract/plans.ts';
+import { type PlanName, plans } from '../../contract/plans.ts';
 import type { AccessLogEntry } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/random-fault.ts';
 import type { Service } from '../../server/service.ts';
@@ -7,7 +7,7 @@ import { describeError } from '../errors/describe-error.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { withEnvironment } from '../output/shell-words.ts';
+import { shellQuote, withEnvironment } from '../output/shell-words.ts';
 import type { CommandContext } from '../program/command.ts';
 import { createAccessLog } from './access-log.ts';
 import type { DevKey } from './dev-key.ts';
@@ -52,6 +52,12 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       );
     }
   };
+  /** The command that adds a key to the store. It needs no --data if PETS_DATA names the store. */
+  const addKeyCommand = ({ place }: StoreLocation, plan: PlanName) => {
+    const isFromVariable = options.data === undefined && context.env['PETS_DATA'];
+    const words = ['--plan', plan, '--save', ...(isFromVariable ? [] : ['--data', place])];
+    return `pets keys add <name> ${sanitizeForTerminal(shellQuote(words, context.platform))}`;
+  };
   const log = isLogging ? createAccessLog(context) : undefined;
   let isLimitReported = options.plan === 'enterprise' || command.length === 0;
   /** Prints one hint about the rate limit, because tests often run into the limit without noticing it. */
@@ -93,7 +99,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         `${bold('pets serve')} ${cyan(url)}`,
         `  ${formatCount(animals, 'animal')} in ${path}${options.ephemeral ? ' (deleted on exit)' : ''}`,
         devKey?.key === undefined
-          ? `  no API key of this store is saved; create one: pets keys add <name> --save --data ${path}`
+          ? `  no API key of this store is saved here; create one: ${addKeyCommand(location, devKey?.plan ?? options.plan ?? DEFAULT_PLAN)}`
           : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
         ...(faults ? [`  ${describeFaults(faults)}`] : []),
         `  ${dim('try:')} ${next}`,
@@ -101,10 +107,12 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       await print(event, lines.join('\n'));
       warn(service);
       const { plan } = options;
-      if (plan !== undefined && devKey?.plan !== plan) {
+      // A shared store gets no key. The first lines show a command with this plan.
+      const hasNoKey = location.isShared && devKey === undefined;
+      if (plan !== undefined && devKey?.plan !== plan && !hasNoKey) {
         const has = devKey ? `its key has plan ${devKey.plan}` : 'it has keys';
         console.notice(
-          `--plan ${plan} ignored, because the store is not new and ${has}; to add a key: pets keys add <name> --plan ${plan} --save --data ${path}`,
+          `--plan ${plan} ignored, because the store is not new and ${has}; to add a key: ${addKeyCommand(location, plan)}`,
         );
       }
       if (otherService)

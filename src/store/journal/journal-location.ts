@@ -53,5 +53,7 @@ export function journalLocation(
       writeContents(directory, contents, verify, abortable(files, signal)).catch(
         failWith(`write a store to ${directory}`, signal),
       ),
+    migrate: async () => undefined,
+    pendingSql: async () => undefined,
   };
 }

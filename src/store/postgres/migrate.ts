@@ -48,6 +48,10 @@ commit;
 `;
 }
 
+/** The number of steps that were applied to the schema. */
+export const schemaVersion = async (client: SchemaClient): Promise<number> =>
+  (await readState(client, SCHEMA_STEPS)).version;
+
 /**
  * Reads which store the database contains, without changing anything.
  *

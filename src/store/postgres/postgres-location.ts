@@ -2,6 +2,7 @@ import type { LocationContext, StoreLocation } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { createDatabase, queryOf } from './database.ts';
 import { parseDatabaseTarget } from './database-target.ts';
+import { migrate, pendingSql, schemaVersion } from './migrate.ts';
 import { openPostgresBackend } from './postgres-backend.ts';
 import { PostgresKeys } from './postgres-keys.ts';
 
@@ -18,5 +19,12 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
     check: () => Promise.reject(new StoreError('not yet', '')),
     read: () => Promise.reject(new StoreError('not yet', '')),
     write: () => Promise.reject(new StoreError('not yet', '')),
+    migrate: () =>
+      database.run(async (client) => {
+        const from = await schemaVersion(client);
+        await migrate(client);
+        return { from, to: await schemaVersion(client) };
+      }),
+    pendingSql: () => database.run((client) => pendingSql(client)),
   };
 }

@@ -1,0 +1,101 @@
+import { access, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { freshMachine, serve } from '../helpers/pets.ts';
+
+const directoryOf = ({ stdout }: { stdout(): string }): string =>
+  JSON.parse(stdout().split('\n')[0] ?? '').directory;
+
+describe('PETS_DATA', () => {
+  test('is the place of the store for serve, keys and store', async () => {
+    const machine = await freshMachine();
+    const place = join(machine.home, 'store');
+    const env = { PETS_DATA: place };
+    const service = await serve(machine, ['--seed'], { env });
+    expect(directoryOf(service)).toBe(place);
+    const { stdout } = await machine.pets(['keys', 'list', '--json'], { env });
+    expect(JSON.parse(stdout)).toMatchObject([{ name: 'dev' }]);
+    await service.end('SIGTERM');
+    const checked = await machine.pets(['store', 'check', '--json'], { env });
+    expect(JSON.parse(checked.stdout)).toMatchObject({ directory: place, animals: 66 });
+    const migrated = await machine.pets(['store', 'migrate', '--json'], { env });
+    expect(JSON.parse(migrated.stdout)).toMatchObject({ directory: place });
+  });
+
+  test.each([
+    ['--data', ['--data', 'other'], 'other'],
+    ['--ephemeral', ['--ephemeral'], expect.stringMatching(/pets-\w+$/)],
+  ])('is ignored with %s', async (_option, args, directory) => {
+    const machine = await freshMachine();
+    const other = join(machine.home, 'other');
+    const words = args.map((word) => (word === 'other' ? other : word));
+    const place = join(machine.home, 'store');
+    const service = await serve(machine, [...words, '--no-profile'], { env: { PETS_DATA: place } });
+    expect(directoryOf(service)).toEqual(directory === 'other' ? other : directory);
+    await expect(access(place)).rejects.toThrow('ENOENT');
+  });
+
+  test('has no effect if it is empty', async () => {
+    const machine = await freshMachine();
+    const service = await serve(machine, [], { env: { PETS_DATA: '' } });
+    expect(directoryOf(service)).toBe(join(machine.home, '.local', 'share', 'pets', 'store'));
+  });
+});
+
+describe('the command that adds a key', () => {
+  /** The first lines and notices of a server whose key is on another machine. */
+  async function linesWithoutKey(args: readonly string[], env: Record<string, string> = {}) {
+    const [first, second] = [await freshMachine(), await freshMachine()];
+    const place = join(first.home, 'my store');
+    await (await serve(first, ['--data', place, '--no-profile'])).end('SIGTERM');
+    const words = args.map((word) => (word === 'PLACE' ? place : word));
+    const program = second.startProgram(['serve', '--port', '0', '--no-profile', ...words], {
+      env: Object.fromEntries(Object.entries(env).map(([name]) => [name, place])),
+    });
+    await expect.poll(program.stdout).toContain('try:');
+    program.raise('SIGTERM');
+    await program.ended;
+    return { place, output: program.stdout() + program.stderr() };
+  }
+
+  test('names the store, in quotes if necessary', async () => {
+    const { place, output } = await linesWithoutKey(['--data', 'PLACE', '--plan', 'free']);
+    expect(output).toContain(`create one: pets keys add <name> --plan pro --save --data '${place}'\n`);
+    expect(output).toContain(`to add a key: pets keys add <name> --plan free --save --data '${place}'\n`);
+  });
+
+  test('does not name the store of PETS_DATA', async () => {
+    const { output } = await linesWithoutKey([], { PETS_DATA: 'PLACE' });
+    expect(output).toContain('create one: pets keys add <name> --plan pro --save\n');
+  });
+});
+
+test('pets store migrate changes nothing in a directory', async () => {
+  const machine = await freshMachine();
+  await mkdir(join(machine.home, 'store'));
+  for (const args of [[], ['--dry-run']]) {
+    expect(await machine.pets(['store', 'migrate', join(machine.home, 'store'), ...args])).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: 'note: a store in a directory needs no migration\n',
+    });
+  }
+});
+
+test.each(['mysql://db/pets', 'file:///store', 'host=db dbname=pets password=x'])(
+  '%s is not the place of a store',
+  async (place) => {
+    const machine = await freshMachine();
+    const { code, stderr } = await machine.pets(['keys', 'list', '--data', place]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('use a directory, or postgres://user@host/database'),
+    ]);
+  },
+);
+
+test('--data refuses an empty value', async () => {
+  const machine = await freshMachine();
+  const { code, stderr } = await machine.pets(['serve', '--data', '']);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('must be the name of a directory')]);
+});
