@@ -53,9 +53,7 @@ export class BatchQueue<Item, Result> {
     if (this.#waiting.length >= maxWaiting) return Promise.reject(tooManyWaiting(place));
     return new Promise((resolve, reject) => {
       this.#waiting.push(this.#createEntry(item, resolve, reject));
-      this.#running ??= this.#runAll().finally(() => {
-        this.#running = undefined;
-      });
+      this.#running ??= this.#runAll();
     });
   }
 
@@ -100,6 +98,8 @@ export class BatchQueue<Item, Result> {
       const error = notSent(outage);
       for (const entry of [...batch, ...this.#waiting.splice(0)]) entry.reject(error);
     }
+    // In the same step as the check of the loop. Otherwise, an item that is added in between would never be sent.
+    this.#running = undefined;
   }
 
   /** Settles the entries, except if the database cannot be used; then returns the error, and entries that were not sent remain. */

@@ -54,6 +54,16 @@ function manualTimers() {
   };
 }
 
+test('an item is sent, however soon it is added after the call before it', async () => {
+  for (let steps = 0; steps < 10; steps++) {
+    const { queue, calls } = createQueue();
+    await queue.add(1);
+    for (let step = 0; step < steps; step++) await undefined;
+    await queue.add(2);
+    expect(calls).toEqual([[1], [2]]);
+  }
+});
+
 test('items that are added during a call form the next call, and each gets its result', async () => {
   const first = gate();
   const { queue, calls } = createQueue(async (items, call) => {
