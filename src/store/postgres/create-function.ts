@@ -22,6 +22,8 @@ language plpgsql
 -- Plan once in each session, and for large tables, even if the tables are still small.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+-- Also behind a pooler, the call must end before its client gives up.
+set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
 declare

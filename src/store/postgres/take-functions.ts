@@ -44,6 +44,8 @@ language plpgsql
 -- Plan once in each session, and for large tables, even if the table is still small.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+-- Also behind a pooler, the call must end before its client gives up.
+set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
 declare
@@ -110,6 +112,8 @@ create function pets.refuse_v1(
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+-- Also behind a pooler, the call must end before its client gives up.
+set lock_timeout = '1400ms'
 as $$
 begin
   -- A ban must be on the disk before the response that announces it.

@@ -10,6 +10,7 @@ import { connectClient } from '../../../src/store/postgres/connect-client.ts';
 import { DatabaseConnection } from '../../../src/store/postgres/connection.ts';
 import { ConnectionPool } from '../../../src/store/postgres/connection-pool.ts';
 import { BadItemError } from '../../../src/store/postgres/failures.ts';
+import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { driverLimits } from '../../../src/store/postgres/time-limits.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
@@ -351,4 +352,30 @@ test('a connection accepts no more calls than maxWaiting', async () => {
   const calls = [1, 2, 3].map(() => connection.query(sleep));
   const settled = await Promise.allSettled(calls);
   expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+});
+
+test.each([
+  [
+    'create_v1',
+    'select from pets.meta for update',
+    `select * from pets.create_v1('{0}', array[',"name":"Rex"}'], null, null)`,
+  ],
+  [
+    'take_v1',
+    "insert into pets.callers (caller) values (sha256(''))",
+    `select * from pets.take_v1(array[sha256('')], '{1}', '{9}', '{9}')`,
+  ],
+])('behind pgbouncer, %s stores nothing if another transaction holds the lock', async (name, lock, text) => {
+  const superuser = await connectTo(cluster.url(database, 'postgres'));
+  await migrate(superuser);
+  await superuser.query(
+    'grant usage on schema pets to public; grant all on all tables in schema pets to public',
+  );
+  await superuser.query(`begin; ${lock}`);
+  const pgbouncer = await startPgbouncer(cluster);
+  const { connection } = openQueue({ place: pgbouncer.url(database), prepare: false });
+  const call = connection.query({ name, text }).catch((error) => error.outcome);
+  expect(await timed(call)).toBe('not_done');
+  await superuser.query('commit');
+  expect(await connection.query({ name, text })).toHaveLength(1);
 });
