@@ -4,39 +4,18 @@ import { json } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { manualClock } from '../helpers/clock.ts';
 import { readBlocks } from '../helpers/document-blocks.ts';
+import { documentedProxy } from '../helpers/document-proxies.ts';
 import { readDocument } from '../helpers/documents.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
-import { type Configure, hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
+import { hasProxy, startProxy } from '../helpers/real-proxies.ts';
 
 // These tests run the configurations of reverse proxies that docs/serve.md shows.
 
-const blocks = readBlocks(readDocument('docs/serve.md'));
+const document = readDocument('docs/serve.md');
 const OPTIONS = '--public-url https://shop.example/inventory --trust-proxy 127.0.0.1';
 
-/** Returns the configuration in the document, with these texts replaced. */
-function configurationOf(language: string, replacements: Record<string, string>): string {
-  let text = blocks.find((block) => block.language === language)?.text ?? '';
-  for (const [from, to] of Object.entries(replacements)) {
-    expect(text).toContain(from);
-    text = text.replaceAll(from, to);
-  }
-  return text;
-}
-
-/** The configuration of each proxy for the service at `upstream` (host:port). */
-const CONFIGURE: Record<'nginx' | 'haproxy', (upstream: string) => Configure> = {
-  nginx: (upstream) =>
-    nginxServer((port) =>
-      configurationOf('nginx', { 'listen 80;': `listen 127.0.0.1:${port};`, '127.0.0.1:7387': upstream })
-        .replace('server {', '')
-        .replace(/\}\n$/, ''),
-    ),
-  haproxy: (upstream) => (port) =>
-    configurationOf('haproxy', { 'bind :80': `bind 127.0.0.1:${port}`, '127.0.0.1:7387': upstream }),
-};
-
 test('the document shows how to start the service for these proxies', () => {
-  expect(blocks.map(({ text }) => text)).toContain(`pets serve ${OPTIONS}\n`);
+  expect(readBlocks(document).map(({ text }) => text)).toContain(`pets serve ${OPTIONS}\n`);
 });
 
 describe.each(['nginx', 'haproxy'] as const)('the configuration of %s', (name) => {
@@ -45,7 +24,8 @@ describe.each(['nginx', 'haproxy'] as const)('the configuration of %s', (name) =
     const args = ['--ephemeral', '--seed', '--no-profile', '--log', ...OPTIONS.split(' ')];
     // The clock stands still, so that all requests are in the same minute.
     const service = await serve(machine, args, { clock: manualClock(new Date().toISOString()) });
-    const port = await startProxy(name, CONFIGURE[name](new URL(service.url).host));
+    const upstreams = { '127.0.0.1:7387': new URL(service.url).host };
+    const port = await startProxy(name, documentedProxy(document, name, upstreams));
 
     // All pages are read, which shows that the links to next pages have the prefix `/inventory`.
     await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/inventory/v1`, key: service.key });

@@ -113,9 +113,9 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   await exited;
 }
 
-/** An nginx whose `server` block has these directives. */
+/** An nginx whose `server` block has these directives. `http` has directives before that block. */
 export const nginxServer =
-  (directives: (port: number) => string): Configure =>
+  (directives: (port: number) => string, http = ''): Configure =>
   (port, directory) =>
     `
 daemon off;
@@ -130,6 +130,7 @@ http {
   fastcgi_temp_path ${directory};
   uwsgi_temp_path ${directory};
   scgi_temp_path ${directory};
+  ${http}
   server {
     ${directives(port)}
   }

@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'vitest';
+import { documentedProxy } from '../../helpers/document-proxies.ts';
+import { readDocument } from '../../helpers/documents.ts';
+import { listAllPets } from '../../helpers/list-all-pets.ts';
+import { freshMachine, type Machine, serveCommand } from '../../helpers/pets.ts';
+import { freshDatabase, startCluster } from '../../helpers/postgres.ts';
+import { hasProxy, startProxy } from '../../helpers/real-proxies.ts';
+import { createSpecificationCheck, specificationCases } from '../../helpers/specification.ts';
+
+// These tests run three servers on one database behind the load balancers of docs/postgres.md.
+
+const document = readDocument('docs/postgres.md');
+const SAMPLE_ANIMALS = 66;
+
+type ServerProcess = Awaited<ReturnType<typeof serveCommand>>;
+type Servers = readonly [ServerProcess, ServerProcess, ServerProcess];
+
+/** Three servers that start at the same time on an empty database, and a key with practically no limits. */
+async function startServers(data: string) {
+  const machine = await freshMachine();
+  const args = ['--data', data, '--seed', '--no-profile', '--log', '--metrics'];
+  const behindProxy = ['--public-url', 'https://shop.example', '--trust-proxy', '127.0.0.1'];
+  const start = () => serveCommand(machine, [...args, ...behindProxy]);
+  const servers = await Promise.all([start(), start(), start()]);
+  const addKey = async (name: string, ...options: string[]): Promise<string> => {
+    const added = await machine.pets(['keys', 'add', name, ...options, '--data', data, '--json']);
+    expect(added).toMatchObject({ code: 0 });
+    return JSON.parse(added.stdout).key;
+  };
+  return { machine, servers, addKey, key: await addKey('shop', '--plan', 'enterprise') };
+}
+
+/** Starts a load balancer with the configuration of the document. Returns the base URL of the service. */
+async function startBalancer(name: 'nginx' | 'haproxy', servers: Servers): Promise<string> {
+  const [first, second, third] = servers;
+  const hostOf = ({ url }: ServerProcess) => new URL(url).host;
+  const upstreams = {
+    '10.0.0.11:7387': hostOf(first),
+    '10.0.0.12:7387': hostOf(second),
+    '10.0.0.13:7387': hostOf(third),
+  };
+  const port = await startProxy(name, documentedProxy(document, name, upstreams));
+  return `http://127.0.0.1:${port}/v1`;
+}
+
+/** A machine whose profile prod is logged in to the service. */
+async function loggedInMachine(baseUrl: string, key: string): Promise<Machine> {
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl, key });
+  return machine;
+}
+
+async function createPet(url: string, key: string, idempotencyKey: string) {
+  const response = await fetch(`${url}/pets`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Bearer ${key}`,
+      'Content-Type': 'application/json',
+      'Idempotency-Key': `"${idempotencyKey}"`,
+    },
+    body: '{"name":"Rex","categoryId":3}',
+  });
+  const isReplayed = response.headers.get('idempotency-replayed') === 'true';
+  return { status: response.status, isReplayed, text: await response.text() };
+}
+
+const get = (url: string, key: string) => fetch(url, { headers: { Authorization: `Bearer ${key}` } });
+
+const statusOf = async (url: string, key: string) => (await get(`${url}/pets?limit=1`, key)).status;
+
+/** How many requests a server has logged whose log entry contains this text. */
+const countRequests = (server: ServerProcess, text: string): number =>
+  server
+    .stderr()
+    .split('\n')
+    .filter((line) => line.includes(text)).length;
+
+describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) => {
+  const testBehind = test.skipIf(!hasProxy(name));
+
+  testBehind('respond as the specification describes', async () => {
+    const { servers, addKey } = await startServers(await freshDatabase());
+    const url = await startBalancer(name, servers);
+    const check = await createSpecificationCheck({
+      url,
+      key: await addKey('business', '--plan', 'business'),
+    });
+    for (const each of specificationCases) await check(each);
+    for (const server of servers) expect(countRequests(server, '/v1/')).toBeGreaterThan(2);
+    expect((await fetch(new URL('/metrics', url))).status).toBe(404);
+  });
+
+  testBehind('serve pets list and pets add', async () => {
+    const { servers, key } = await startServers(await freshDatabase());
+    const machine = await loggedInMachine(await startBalancer(name, servers), key);
+    const listed = await machine.pets(['list', '--all', '--limit', '5', '--json']);
+    expect(listed).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(listed.stdout)).toHaveLength(SAMPLE_ANIMALS);
+    const added = await machine.pets(['add', 'Rex', '--category', '3', '--json']);
+    expect(JSON.parse(added.stdout)).toMatchObject({ id: SAMPLE_ANIMALS + 1, name: 'Rex' });
+    // Each of the three servers gets one of the requests.
+    for (let i = 0; i < 3; i++) {
+      const got = await machine.pets(['get', `${SAMPLE_ANIMALS + 1}`, '--json']);
+      expect(JSON.parse(got.stdout)).toMatchObject({ name: 'Rex' });
+    }
+  });
+
+  testBehind('add every row of a file exactly once, although one of them is killed', async () => {
+    const { servers, key } = await startServers(await freshDatabase());
+    const url = await startBalancer(name, servers);
+    const machine = await loggedInMachine(url, key);
+    const names = Array.from({ length: 300 }, (_, i) => `animal ${i + 1}`);
+    const file = await machine.file(
+      'animals.csv',
+      `name,category\n${names.map((each) => `${each},7\n`).join('')}`,
+    );
+    const adding = machine.pets(['add', '--from', file, '--json']);
+    const [killed, ...others] = servers;
+    await new Promise<void>((resolve) => {
+      killed.child.stderr?.on('data', () => countRequests(killed, '"POST"') >= 20 && resolve());
+    });
+    await killed.end('SIGKILL');
+    expect(await adding).toMatchObject({ code: 0 });
+    const listed = await listAllPets({ url, key });
+    expect(
+      listed
+        .slice(SAMPLE_ANIMALS)
+        .map((pet) => pet.name)
+        .sort(),
+    ).toEqual([...names].sort());
+    expect(countRequests(killed, '"POST"')).toBeLessThan(names.length / 3);
+    for (const server of others) expect(countRequests(server, '"POST"')).toBeGreaterThan(20);
+  });
+
+  testBehind('count the requests of a key together', async () => {
+    const { servers, addKey } = await startServers(await freshDatabase());
+    const url = await startBalancer(name, servers);
+    const key = await addKey('small', '--plan', 'enterprise', '--per-minute', '1000', '--per-day', '40');
+    const responses = await Promise.all(Array.from({ length: 90 }, () => get(`${url}/pets?limit=1`, key)));
+    // At midnight, a second window begins.
+    const resetOf = ({ headers }: Response) => headers.get('x-ratelimit-reset');
+    for (const reset of new Set(responses.map(resetOf))) {
+      const window = responses.filter((response) => resetOf(response) === reset);
+      const remaining = window
+        .filter(({ status }) => status === 200)
+        .map(({ headers }) => Number(headers.get('x-ratelimit-remaining')));
+      const expected = Array.from({ length: Math.min(40, window.length) }, (_, i) => 39 - i);
+      expect(remaining.sort((a, b) => b - a)).toEqual(expected);
+    }
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 429]));
+  });
+});
+
+test('a creation that is repeated on another server is replayed', async () => {
+  const { servers, key } = await startServers(await freshDatabase());
+  const [first, ...others] = await Promise.all(servers.map(({ url }) => createPet(url, key, 'rex-1')));
+  for (const { text } of others) expect(text).toBe(first?.text);
+  const repeated = await Promise.all(servers.map(({ url }) => createPet(url, key, 'rex-1')));
+  for (const each of repeated) expect(each).toEqual({ status: 201, isReplayed: true, text: first?.text });
+  expect(await listAllPets({ url: servers[0].url, key })).toHaveLength(SAMPLE_ANIMALS + 1);
+});
+
+test('a new key is valid on every server, and a revoked key is refused by every server', async () => {
+  const data = await freshDatabase();
+  const { machine, servers, addKey } = await startServers(data);
+  const key = await addKey('new', '--plan', 'pro');
+  const statuses = () => Promise.all(servers.map(({ url }) => statusOf(url, key)));
+  expect(await statuses()).toEqual([200, 200, 200]);
+  expect(await machine.pets(['keys', 'revoke', 'new', '--data', data])).toMatchObject({ code: 0 });
+  await expect.poll(statuses).toEqual([401, 401, 401]);
+});
+
+test.skipIf(!hasProxy('haproxy'))(
+  'while the database is down, clients of HAProxy get the response of a server',
+  async () => {
+    const cluster = await startCluster();
+    const { servers, key } = await startServers(await cluster.createDatabase());
+    const url = await startBalancer('haproxy', servers);
+    const answer = async () => {
+      const response = await get(`${url}/pets?limit=1`, key);
+      const code = /"code":"(\w+)"/.exec(await response.text())?.[1];
+      return [response.status, code, response.headers.get('retry-after')];
+    };
+    expect(await answer()).toEqual([200, undefined, null]);
+    await cluster.stop('immediate');
+    // From its third check on, HAProxy knows that no server is ready.
+    for (const server of servers) {
+      await expect.poll(() => countRequests(server, '"status":503')).toBeGreaterThan(2);
+    }
+    expect(await answer()).toEqual([503, 'unavailable', '1']);
+    await cluster.start();
+    await expect.poll(answer).toEqual([200, undefined, null]);
+  },
+);
