@@ -101,6 +101,7 @@ export class DatabaseConnection {
     const started = clock.elapsed();
     const timeLeft = () => started + CALL_TIMEOUT_MS - clock.elapsed();
     const session = this.#session ?? (await this.#nextSession());
+    if (timeLeft() <= 0) throw toCallError(new Error('it took too long'), 'connecting', place, 'not_done');
     try {
       const rows = await session.call<Row>(statement, values, timeLeft());
       this.#lastSuccessAt = clock.elapsed();

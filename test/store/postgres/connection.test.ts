@@ -6,14 +6,21 @@ import { DatabaseConnection } from '../../../src/store/postgres/connection.ts';
 import { manualClock } from '../../helpers/clock.ts';
 
 const STATEMENT = { name: 'read', text: 'select 2' };
+const SLOW = { name: 'slow', text: 'select 3' };
 
-/** A client of the driver that responds to each call at once. */
+type Callback = (error: Error | null, result?: unknown) => void;
+
+/** A client of the driver that responds to each call at once, except to the statement `slow`. */
 function fakeClient() {
   const client = new EventEmitter();
+  const slow: Callback[] = [];
   return Object.assign(client, {
     connection: { stream: { destroy: () => client.emit('end') } },
-    query: (_config: unknown, callback: (error: null, result: unknown) => void) =>
-      callback(null, { rows: [{ n: 2 }] }),
+    query({ name }: { name: string }, callback: Callback) {
+      if (name === SLOW.name) slow.push(callback);
+      else callback(null, { rows: [{ n: 2 }] });
+    },
+    respond: () => slow.shift()?.(null, { rows: [{ n: 3 }] }),
     end: async () => {},
   });
 }
@@ -21,7 +28,12 @@ function fakeClient() {
 /** A connection to a database that is up or down. `tick` runs the next retry, and returns its delay in milliseconds. */
 function createConnection({ random = 0 } = {}) {
   const clock = manualClock();
-  const database = { isUp: true, attempts: 0, clients: [] as ReturnType<typeof fakeClient>[] };
+  const database = {
+    isUp: true,
+    attempts: 0,
+    connectTime: 0,
+    clients: [] as ReturnType<typeof fakeClient>[],
+  };
   const timers: { callback(): void; milliseconds: number }[] = [];
   const connection = new DatabaseConnection({
     place: 'postgres://db.example/pets',
@@ -30,6 +42,7 @@ function createConnection({ random = 0 } = {}) {
     random: () => random,
     async connect() {
       database.attempts++;
+      clock.advance(database.connectTime);
       if (!database.isUp) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
       const client = fakeClient();
       database.clients.push(client);
@@ -116,5 +129,34 @@ test('after close, a lost connection is not replaced', async () => {
   await connection.query(STATEMENT);
   await connection.close();
   database.clients[0]?.emit('end');
+  expect(database.attempts).toBe(1);
+});
+
+test('a call without a response in time has an unknown outcome, and the connection is replaced', async () => {
+  const { connection, database, tick } = createConnection();
+  const call = connection.query(SLOW).catch((error) => error.outcome);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(await tick()).toBe(2_000);
+  expect(await call).toBe('unknown');
+  expect(await connection.query(STATEMENT)).toEqual([{ n: 2 }]);
+  expect(database.attempts).toBe(2);
+});
+
+test('a response counts if it arrived while the process was stopped', async () => {
+  const { connection, database, tick } = createConnection();
+  const call = connection.query(SLOW);
+  await new Promise((resolve) => setImmediate(resolve));
+  const ticked = tick();
+  database.clients[0]?.respond();
+  await ticked;
+  expect(await call).toEqual([{ n: 3 }]);
+  expect(database.attempts).toBe(1);
+});
+
+test('a call is not sent if its time is over when the connection is open', async () => {
+  const { connection, database } = createConnection();
+  database.connectTime = 3_000;
+  await expect(connection.query(STATEMENT)).rejects.toMatchObject({ outcome: 'not_done' });
+  expect(await connection.query(STATEMENT)).toEqual([{ n: 2 }]);
   expect(database.attempts).toBe(1);
 });
