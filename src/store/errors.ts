@@ -61,6 +61,9 @@ export class StoreNotFoundError extends StoreError {}
 /** The store cannot be seeded, because it is not empty. */
 export class StoreNotEmptyError extends StoreError {}
 
+export const noIdsLeftError = (): StoreError =>
+  new StoreError('the store has no ids left', 'create a new store with --data');
+
 export const newerVersionError = (message: string): StoreVersionError =>
   new StoreVersionError(
     `${message}; it was written by a newer version of pets`,

@@ -4,7 +4,7 @@ import { petJson } from '../../contract/schemas.ts';
 import { makeDirectory } from '../../system/directories.ts';
 import { realFileSystem } from '../../system/file-system.ts';
 import { acquireDirectoryLock } from '../../system/lock/directory-lock.ts';
-import { StoreError, StoreFailedError, toStoreError } from '../errors.ts';
+import { noIdsLeftError, StoreError, StoreFailedError, toStoreError } from '../errors.ts';
 import { type Fingerprint, fingerprintOf } from '../index/idempotency-index.ts';
 import { notEmptyError } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
@@ -154,9 +154,7 @@ export class JournalStore implements Store {
   ): Promise<CreateResult> {
     const { journal } = this.#access;
     const id = journal.nextId;
-    if (id > INT64_MAX) {
-      throw new StoreError('the store has no ids left', 'create a new store with --data');
-    }
+    if (id > INT64_MAX) throw noIdsLeftError();
     const text = petJson({ id, name, categoryId, status });
     const bytes = recordBytes(text, fingerprint);
     journal.nextId++;

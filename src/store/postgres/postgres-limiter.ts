@@ -58,7 +58,8 @@ export class PostgresLimiter implements Limiter {
   }
 
   async take(caller: string, quota: Quota): Promise<RateLimitDecision> {
-    const decision = this.#decideFromMemory(caller) ?? (await this.#queue.add({ caller, quota, count: 1 }));
+    const decision =
+      this.#decideFromMemory(caller, quota) ?? (await this.#queue.add({ caller, quota, count: 1 }));
     if (decision.retryAt === undefined) return decision;
     if (!decision.banned) return this.#recordRefusal(caller, decision);
     if (decision.retryAt <= this.#latestEnd(decision.now)) return decision;
@@ -79,15 +80,13 @@ export class PostgresLimiter implements Limiter {
   }
 
   /** The decision about a caller that has no requests left or is banned; undefined if the database must decide. */
-  #decideFromMemory(caller: string): RateLimitDecision | undefined {
+  #decideFromMemory(caller: string, quota: Quota): RateLimitDecision | undefined {
     const known = this.#known.get(caller);
     if (!known) return undefined;
-    const { state, window } = known;
+    const { minute, day, bannedUntil } = known.state;
     const now = this.#timeOf(known);
-    if (state.bannedUntil > now) return bannedDecision(window, state.bannedUntil, now);
-    return window.remaining === 0 && window.resetAt > now
-      ? { window, now, retryAt: window.resetAt }
-      : undefined;
+    const decision = decide({ minute, day }, quota, bannedUntil > now ? bannedUntil : undefined, now);
+    return decision.retryAt !== undefined && decision.retryAt > now ? decision : undefined;
   }
 
   /**

@@ -1,11 +1,12 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
 import { type PetStatus, petJson } from '../../contract/schemas.ts';
-import { StoreError } from '../errors.ts';
+import { noIdsLeftError, StoreError } from '../errors.ts';
 import { fingerprintOf } from '../index/idempotency-index.ts';
 import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
 import { BatchQueue } from './batch-queue.ts';
+import { sqlStateOf } from './failures.ts';
 import type { Query } from './limit-calls.ts';
 import type { StoreIdentity } from './migrate.ts';
 import type { Statement } from './session.ts';
@@ -47,6 +48,9 @@ const CHECK_MS = 1_000;
 const EXPIRE_MS = 60_000;
 const EXPIRE_SLICE = 2_000;
 
+/** The next id is not an int64. */
+const OUT_OF_RANGE = '22003';
+
 const EMPTY = Buffer.alloc(0);
 const ID_START = '{"id":0';
 
@@ -72,17 +76,24 @@ export class PostgresStore implements Store {
     const rest = petJson({ id: 0n, ...pet }).slice(ID_START.length);
     const animal = { status: STATUS_NUMBERS[pet.status], rest };
     this.#expireLater();
-    if (!idempotency) return this.#creations.add(animal);
+    if (!idempotency) return this.#createLater(animal);
     const { hex } = fingerprintOf(idempotency, this.#options.identity.secret);
     const key = hex.slice(0, 32);
     if (this.#inFlight.has(key)) return { kind: 'in_flight' };
     this.#inFlight.add(key);
     try {
       const body = Buffer.from(hex.slice(32), 'hex');
-      return await this.#creations.add({ ...animal, key: Buffer.from(key, 'hex'), body });
+      return await this.#createLater({ ...animal, key: Buffer.from(key, 'hex'), body });
     } finally {
       this.#inFlight.delete(key);
     }
+  }
+
+  /** Adds an animal in the next call. */
+  #createLater(animal: NewAnimal): Promise<CreateResult> {
+    return this.#creations.add(animal).catch((error) => {
+      throw sqlStateOf(error) === OUT_OF_RANGE ? noIdsLeftError() : error;
+    });
   }
 
   async list({ limit, status, after }: PageQuery): Promise<Page> {
