@@ -9,7 +9,8 @@ const outdir = 'dist';
 
 // Modules that a library imports although pets never uses them. undici's HTTP/1 client imports its HTTP/2 client and the
 // bodies of fetch, and loading these two would take longer than a request. The index of prom-client imports collectors
-// and libraries that are larger than the rest of prom-client.
+// and libraries that are larger than the rest of prom-client. pg can use another driver and other platforms; and pets itself
+// parses the URL of a database and finds its password.
 const unusedImports = [
   {
     importer: /[\\/]undici[\\/]lib[\\/]dispatcher[\\/]client(-h1)?\.js$/,
@@ -18,6 +19,10 @@ const unusedImports = [
   {
     importer: /[\\/]prom-client[\\/]index\.js$/,
     source: /\/(summary|pushgateway|defaultMetrics|cluster)$/,
+  },
+  {
+    importer: /[\\/]pg[\\/]lib[\\/]/,
+    source: /^(\.\/native|pg-native|pg-cloudflare|pg-connection-string|pgpass)$/,
   },
 ];
 const unused: Plugin = {
@@ -64,7 +69,8 @@ function bundle(options: BuildOptions) {
       throw new Error(message);
     },
     platform: 'node',
-    transform: { target: 'node20.19' },
+    // If a user sets this variable for another program, pg must not look for its other driver.
+    transform: { target: 'node20.19', define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' } },
     output: {
       dir: outdir,
       format: 'cjs',

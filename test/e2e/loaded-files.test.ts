@@ -1,0 +1,43 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { KEY, PET } from '../helpers/client.ts';
+import { freshMachine } from '../helpers/pets.ts';
+import { reply, scriptedServer } from '../helpers/scripted-server.ts';
+
+// Appends the files that a process has loaded to a list when the process exits.
+const REPORT = `
+process.on('exit', () => require('node:fs').appendFileSync(process.env.LOADED, Object.keys(require.cache).join('\\n') + '\\n'));
+`;
+
+/** Nothing listens on this port. */
+const DATABASE = 'postgres://pets@127.0.0.1:9/pets';
+
+test.each([
+  ['--version', false],
+  ['list', false],
+  ['serve --ephemeral --quiet -- node --version', false],
+  ['keys list', false],
+  ['store migrate', false],
+  [`keys list --data ${DATABASE}`, true],
+  [`serve --port 0 --data ${DATABASE}`, true],
+])('pets %s loads the driver of the database: %s', async (line, expected) => {
+  const machine = await freshMachine();
+  const server = await scriptedServer((_request, response) => reply(response, 200, [PET]));
+  const loaded = await machine.file('loaded.txt', '');
+  const ran = await machine.command(line.split(' '), {
+    env: {
+      NODE_OPTIONS: `--require ${await machine.file('report.cjs', REPORT)}`,
+      LOADED: loaded,
+      PETS_BASE_URL: server.url,
+      PETS_API_KEY: KEY,
+      // pg would otherwise look for a driver that is not part of the package.
+      NODE_PG_FORCE_NATIVE: '1',
+    },
+  });
+  expect(ran).toMatchObject({ code: expected ? 1 : 0 });
+  const files = (await readFile(loaded, 'utf8')).split('\n');
+  expect(files).toContainEqual(expect.stringMatching(/dist.pets\.js$/));
+  expect(files.some((file) => file.includes(join('chunks', 'postgres')))).toBe(expected);
+  if (expected) expect(ran.stderr).toContain(`cannot connect to ${DATABASE}: connect ECONNREFUSED 127.0.0.1:9`);
+});
