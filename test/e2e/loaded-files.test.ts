@@ -39,5 +39,6 @@ test.each([
   const files = (await readFile(loaded, 'utf8')).split('\n');
   expect(files).toContainEqual(expect.stringMatching(/dist.pets\.js$/));
   expect(files.some((file) => file.includes(join('chunks', 'postgres')))).toBe(expected);
-  if (expected) expect(ran.stderr).toContain(`cannot connect to ${DATABASE}: connect ECONNREFUSED 127.0.0.1:9`);
+  if (expected)
+    expect(ran.stderr).toContain(`cannot connect to ${DATABASE}: connect ECONNREFUSED 127.0.0.1:9`);
 });

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest';
+import { snapshot } from '../helpers/failure.ts';
+import { freshMachine, type Machine, type RunOptions, serve } from '../helpers/pets.ts';
+import {
+  freshDatabase,
+  PASSWORD,
+  sharedCluster,
+  startCluster,
+  USER_WITH_PASSWORD,
+} from '../helpers/postgres.ts';
+
+const nameOf = (url: string): string => new URL(url).pathname.slice(1);
+
+const eventsOf = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+
+const noticesOf = (stderr: string): string[] => eventsOf(stderr).flatMap(({ notice }) => notice ?? []);
+
+/** Starts `pets serve` without --json, and returns what it prints until it is stopped. */
+async function linesOfServe(machine: Machine, args: readonly string[], options?: RunOptions) {
+  const program = machine.startProgram(['serve', '--port', '0', ...args], options);
+  await expect.poll(program.stdout).toContain('try:');
+  program.raise('SIGTERM');
+  expect(await program.ended).toBe(0);
+  return program.stdout();
+}
+
+describe('pets serve without a saved key of the database', () => {
+  test('creates no key, and prints the command that creates one and saves it', async () => {
+    const [machine, url] = [await freshMachine(), await freshDatabase()];
+    const lines = await linesOfServe(machine, ['--data', url, '--plan', 'business']);
+    expect(lines).toContain(`0 animals in ${url}\n`);
+    const [, command = ''] = /create one: pets (.*)\n/.exec(lines) ?? [];
+    expect(command).toBe(`keys add <name> --plan business --save --data ${url}`);
+    expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
+    const created = await machine.pets(command.replace('<name>', 'till').split(' '));
+    expect(created.code).toBe(0);
+    const service = await serve(machine, ['--data', url]);
+    expect(service).toMatchObject({ directory: url, plan: 'business', key: created.stdout.trim() });
+  });
+
+  test('prints the command without --data if PETS_DATA names the database', async () => {
+    const [machine, url] = [await freshMachine(), await freshDatabase()];
+    const lines = await linesOfServe(machine, [], { env: { PETS_DATA: url } });
+    expect(lines).toContain('create one: pets keys add <name> --plan pro --save\n');
+  });
+
+  test('gives the command after -- a key that only this server accepts', async () => {
+    const [machine, url] = [await freshMachine(), await freshDatabase()];
+    const script = `
+      fetch(process.env.PETS_BASE_URL + '/pets', { headers: { Authorization: 'Bearer ' + process.env.PETS_API_KEY } })
+        .then(({ status }) => console.log(status, process.env.PETS_API_KEY))`;
+    const args = ['serve', '--quiet', '--data', url, '--', process.execPath, '-e', script];
+    const { code, stdout } = await machine.command(args);
+    const [status, key] = stdout.trim().split(' ');
+    expect([code, status]).toEqual([0, '200']);
+    expect((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout).toBe('[]\n');
+    const service = await serve(machine, ['--data', url]);
+    const again = await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${key}` } });
+    expect(again.status).toBe(401);
+  });
+});
+
+test('of two servers that seed a database at the same time, one reports that --seed is ignored', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  const services = await Promise.all(
+    [1, 2].map(() => serve(machine, ['--data', url, '--seed', '--no-profile'])),
+  );
+  const seeded = services.map(({ stdout }) => eventsOf(stdout())[0]);
+  expect(seeded.map((event) => event.seeded).sort()).toEqual([false, true]);
+  expect(seeded.map(({ animals }) => animals)).toEqual([66, 66]);
+  await Promise.all(services.map(({ end }) => end('SIGTERM')));
+  const notices = services.flatMap(({ stderr }) => noticesOf(stderr()));
+  expect(notices.filter((text) => text.includes('seed'))).toEqual(['store is not empty; --seed ignored']);
+});
+
+describe('pets serve while the database is down', () => {
+  test('fails, and with --wait-for-data waits until the database is up', async () => {
+    const [machine, cluster] = [await freshMachine(), await startCluster()];
+    const url = await cluster.createDatabase();
+    await cluster.stop();
+    const failed = await machine.pets(['serve', '--port', '0', '--json', '--data', url]);
+    expect([failed.code, failed.stdout]).toEqual([1, '']);
+    expect(JSON.parse(failed.stderr).error).toMatchObject({
+      code: 'store_error',
+      message: expect.stringContaining(`cannot connect to ${url}: connect ECONNREFUSED`),
+    });
+    const args = ['serve', '--port', '0', '--json', '--wait-for-data', '600', '--data', url];
+    const program = machine.startProgram(args);
+    await expect.poll(program.stderr).toContain('waiting at most 600 s for the store');
+    await cluster.start();
+    expect(JSON.parse(await program.firstLine())).toMatchObject({ event: 'listening', directory: url });
+    expect(noticesOf(program.stderr()).filter((text) => text.includes('waiting'))).toHaveLength(1);
+    program.raise('SIGTERM');
+    expect(await program.ended).toBe(0);
+  });
+
+  test.each<[string, string[], number]>([
+    ['0', [], 0],
+    ['143 if there is a command', ['--', 'node', '--version'], 143],
+  ])('stops waiting after a signal: exit code %s', async (_code, command, expected) => {
+    const machine = await freshMachine();
+    const url = 'postgres://pets@127.0.0.1:9/pets';
+    const args = ['serve', '--port', '0', '--wait-for-data', '600', '--data', url, ...command];
+    const program = machine.startProgram(args);
+    await expect.poll(program.stderr).toContain('waiting at most 600 s');
+    program.raise('SIGTERM');
+    expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([expected, '', 0]);
+  });
+});
+
+describe('pets store migrate', () => {
+  test('creates the schema once', async () => {
+    const [machine, url] = [await freshMachine(), await freshDatabase()];
+    const migrate = async (...args: string[]) =>
+      JSON.parse((await machine.pets(['store', 'migrate', '--json', url, ...args])).stdout);
+    const { sql } = await migrate('--dry-run');
+    expect(sql).toContain('create schema pets');
+    const { to } = await migrate('--dry-run').then(() => migrate());
+    expect(await migrate()).toEqual({ directory: url, from: to, to });
+    expect(await migrate('--dry-run')).toEqual({ directory: url, sql: '' });
+    expect(await machine.pets(['store', 'migrate', url, '--dry-run'])).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: `note: the schema in ${url} is up to date\n`,
+    });
+  });
+
+  test('prints SQL that an administrator runs for a user who may not create schemas', async () => {
+    const [machine, url] = [await freshMachine(), await freshDatabase()];
+    const { sql } = sharedCluster();
+    await sql('postgres', `revoke create on database ${nameOf(url)} from public`);
+    const refused = await machine.pets(['serve', '--port', '0', '--data', url]);
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining('pets store migrate --dry-run'),
+    ]);
+    const { code, stdout, stderr } = await machine.pets(['store', 'migrate', url, '--dry-run']);
+    expect([code, stderr]).toEqual([0, '']);
+    await sql(nameOf(url), stdout);
+    await serve(machine, ['--data', url, '--seed']);
+  });
+});
+
+test('a password in the command line or in PETS_DATA is used, and never printed or stored', async () => {
+  const machine = await freshMachine();
+  const cluster = sharedCluster();
+  const place = (await freshDatabase()).replace(/\/\/\w+@/, `//${USER_WITH_PASSWORD}@`);
+  const url = place.replace('@', `:${encodeURIComponent(PASSWORD)}@`);
+  expect(cluster.url(nameOf(place), USER_WITH_PASSWORD)).toBe(place);
+  const run = async (args: string[], env: Record<string, string> = {}) => {
+    const ran = await machine.pets(['--debug', ...args], { env });
+    expect([ran.code, ran.stderr]).toEqual([0, expect.any(String)]);
+    return ran.stdout + ran.stderr;
+  };
+  let output = '';
+  for (const flags of [[], ['--json']]) {
+    const name = flags.length > 0 ? 'b' : 'a';
+    output += await run(['store', 'migrate', url, '--dry-run', ...flags]);
+    output += await run(['store', 'migrate', url, ...flags]);
+    output += await run(['keys', 'add', name, '--save', '--data', url, ...flags]);
+    output += await run(['keys', 'list', '--data', url, ...flags]);
+    output += await run(['keys', 'list', ...flags], { PETS_DATA: url });
+    output += await run(['keys', 'revoke', name, '--data', url, ...flags]);
+    output += await run(['serve', '--data', url, ...flags, '--', 'node', '--version']);
+  }
+  for (const [args, env] of [
+    [['--data', url], {}],
+    [[], { PETS_DATA: url }],
+  ] as const) {
+    output += await linesOfServe(machine, args, { env });
+    const service = await serve(machine, args, { env });
+    expect(service).toMatchObject({ directory: place });
+    await service.end('SIGTERM');
+    output += service.stdout() + service.stderr();
+  }
+  expect(output).toContain(place);
+  const everything = output + JSON.stringify(await snapshot(machine.home));
+  for (const text of ['battery', 'staple']) expect(everything).not.toContain(text);
+  const wrong = await machine.pets(['keys', 'list', '--debug', '--data', place.replace('@', ':battery@')]);
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('password authentication failed')]);
+  expect(wrong.stderr).not.toContain('battery');
+});
