@@ -44,6 +44,8 @@ language plpgsql
 -- Plan once in each session, and for large tables, even if the table is still small.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 -- Also behind a pooler, the call must end before its client gives up.
 set lock_timeout = '1400ms'
 as $$
@@ -58,13 +60,21 @@ begin
   -- are not, because the commit of the creation also writes all earlier commits to the disk.
   perform set_config('synchronous_commit', 'off', true);
 
-  -- Add and lock the rows in one order, so that two transactions never wait for each other. Rows are never removed.
-  if (select count(*) from pets.callers c where c.caller = any (callers)) < cardinality(callers) then
+  -- Add and lock the rows in one order, so that two transactions never wait for each other. Rows are never removed. The
+  -- limits make the planner look up each caller in the index, instead of reading all rows.
+  if cardinality(callers) > (
+    select count(*)
+    from unnest(callers) as item (caller)
+    cross join lateral (select from pets.callers c where c.caller = item.caller limit 1) known
+  ) then
     insert into pets.callers (caller)
       select item.caller from unnest(callers) as item (caller) order by item.caller
       on conflict do nothing;
   end if;
-  perform from pets.callers c where c.caller = any (callers) order by c.caller for update;
+  perform from (select u.caller from unnest(callers) as u (caller) order by u.caller) item
+    cross join lateral (
+      select from pets.callers c where c.caller = item.caller limit 1 for update
+    ) locked;
   time_now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 
   -- The names of the columns of \`current\` that end in _now are of the windows at \`time_now\`.

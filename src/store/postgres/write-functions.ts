@@ -49,13 +49,15 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
+  -- A variable, because the index cannot be used with a clock that changes during the statement.
+  expired timestamptz := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp()) - interval '24 hours';
   removed int;
 begin
   delete from pets.idempotency
   where fingerprint = any (array(
     select fingerprint
     from pets.idempotency
-    where at <= coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp()) - interval '24 hours'
+    where at <= expired
     order by at
     limit 2000
     for update skip locked

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { StoreError, StoreUnavailableError } from '../../../src/store/errors.ts';
+import { checkServer } from '../../../src/store/postgres/check-server.ts';
+import type { SchemaClient } from '../../../src/store/postgres/migrate.ts';
+import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
+
+const settings = {
+  version: '17.2',
+  versionNumber: 170_002,
+  encoding: 'UTF8',
+  isStandby: false,
+  isolation: 'read committed',
+  fsync: 'on',
+  fullPageWrites: 'on',
+  synchronousCommit: 'on',
+};
+
+/** A database server with the given settings. */
+function clientWith(changes: Partial<typeof settings>): SchemaClient {
+  const query = async () => ({ rows: [{ ...settings, ...changes }] });
+  return { query } as unknown as SchemaClient;
+}
+
+test.each([
+  [{ version: '14.9', versionNumber: 140_009 }, 'the database server has version 14.9'],
+  [{ encoding: 'SQL_ASCII' }, 'the database has the encoding SQL_ASCII'],
+  [{ isStandby: true }, 'the database is read-only, because it is a standby server'],
+  [{ isolation: 'serializable' }, 'the default isolation level is serializable'],
+])('refuses %o', async (changes, message) => {
+  const error = await checkServer(clientWith(changes)).catch((reason) => reason);
+  expect(error).toBeInstanceOf(StoreError);
+  expect(error.message).toContain(message);
+});
+
+test('a standby server is unavailable, because it can become the primary server', async () => {
+  const error = await checkServer(clientWith({ isStandby: true })).catch((reason) => reason);
+  expect(error).toBeInstanceOf(StoreUnavailableError);
+  expect(error.outcome).toBe('not_done');
+});
+
+test.each([
+  [{}, []],
+  [{ version: '15.0', versionNumber: 150_000 }, []],
+  [{ synchronousCommit: 'remote_apply' }, []],
+  [{ fsync: 'off' }, ['fsync is off: ']],
+  [{ fullPageWrites: 'off', synchronousCommit: 'off' }, ['full_page_writes is off: ', 'synchronous_commit']],
+])('warns about %o', async (changes, beginnings) => {
+  const warnings = await checkServer(clientWith(changes));
+  expect(warnings).toEqual(beginnings.map((beginning) => expect.stringContaining(beginning)));
+});
+
+test('reads the settings of a real server', async () => {
+  const client = await connectTo(await freshDatabase());
+  await client.query('set synchronous_commit = off');
+  // The server of the tests has no fsync and no full_page_writes.
+  expect(await checkServer(client)).toHaveLength(3);
+  await client.query(`set default_transaction_isolation = 'repeatable read'`);
+  await expect(checkServer(client)).rejects.toThrow('the default isolation level is repeatable read');
+});
+
+test('refuses a database that cannot store every name', async () => {
+  const { createDatabase, dropDatabase, sql, url } = sharedCluster();
+  const other = await createDatabase();
+  const name = `${new URL(other).pathname.slice(1)}_ascii`;
+  try {
+    await sql('postgres', `create database ${name} encoding 'SQL_ASCII' locale 'C' template template0`);
+    await expect(checkServer(await connectTo(url(name)))).rejects.toThrow('SQL_ASCII');
+  } finally {
+    await dropDatabase(url(name));
+    await dropDatabase(other);
+  }
+});
