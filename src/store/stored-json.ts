@@ -1,6 +1,8 @@
 import * as z from 'zod/mini';
+import { int64 } from '../contract/int64.ts';
 import { describeIssues, fieldError } from '../contract/issues.ts';
 import { tryParseJson } from '../contract/json.ts';
+import { PetStatus } from '../contract/schemas.ts';
 
 const SHA256_RULE = 'must be 64 hexadecimal digits';
 const INSTANT_RULE = 'must be an ISO 8601 time';
@@ -11,6 +13,9 @@ export const Sha256 = z.string(fieldError(SHA256_RULE)).check(z.regex(/^[0-9a-f]
 export const Instant = z
   .string(fieldError(INSTANT_RULE))
   .check(z.refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), INSTANT_RULE));
+
+/** An animal in a store. It may have more fields, which a later version has added. */
+export const StoredPet = z.object({ id: int64, name: z.string(), categoryId: int64, status: PetStatus });
 
 /** Parses and validates the text of a stored file. `why` describes the damage. */
 export function readStored<Schema extends z.ZodMiniType>(

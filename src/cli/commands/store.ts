@@ -39,12 +39,12 @@ const check: Command<{ place?: string }> = {
 const copy: Command<{ from: string; to: string }> = {
   name: 'copy',
   summary: 'make a consistent copy of a store, also while a server uses it',
-  examples: ['pets store copy ./store ./backup'],
+  examples: ['pets store copy ./store ./backup', 'pets store copy ./store postgres://pets@db.example/pets'],
   arguments: [
-    { name: '<from>', description: 'directory of the store', parse: parsePlace },
+    { name: '<from>', description: 'directory or postgres:// URL of the store', parse: parsePlace },
     {
       name: '<to>',
-      description: 'directory for the copy; it must be empty, or not exist yet',
+      description: 'directory that is empty or does not exist, or URL of a database without a store',
       parse: parsePlace,
     },
   ],

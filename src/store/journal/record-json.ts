@@ -1,13 +1,12 @@
 import * as z from 'zod/mini';
 import { int64 } from '../../contract/int64.ts';
 import { stringifyJson, tryParseJson } from '../../contract/json.ts';
-import { PetStatus } from '../../contract/schemas.ts';
 import { wordsOfHex } from '../index/idempotency-index.ts';
 import type { OrderJson } from '../store.ts';
+import { StoredPet } from '../stored-json.ts';
 import { encodeBatch, type PackedBatch, type PetEntry } from './record-format.ts';
 
 const Half = z.string().check(z.regex(/^[0-9a-f]{32}$/));
-const StoredPet = z.object({ id: int64, name: z.string(), categoryId: int64, status: PetStatus });
 const StoredKey = z.object({ pet: z.int(), key: Half, body: Half });
 const AnyRecord = z.object({
   seq: z.int(),

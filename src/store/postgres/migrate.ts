@@ -79,14 +79,41 @@ async function applyMissing(client: SchemaClient, steps: readonly SchemaStep[]):
   // After the wait for the lock, the next statement must see what another server has committed.
   await client.query('begin isolation level read committed');
   try {
-    await client.query(`set local lock_timeout = '4s'; set local statement_timeout = 0`);
-    await client.query(`select pg_advisory_xact_lock(${LOCK})`);
-    await client.query(await missingSql(client, steps));
+    await migrateInTransaction(client, steps);
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * Like `migrate`, in a transaction with the isolation level READ COMMITTED that the caller has begun and ends. Until then,
+ * no other program can change the schema.
+ */
+export async function migrateInTransaction(client: SchemaClient, steps = SCHEMA_STEPS): Promise<void> {
+  try {
+    await client.query(`set local lock_timeout = '4s'; set local statement_timeout = 0`);
+    await client.query(`select pg_advisory_xact_lock(${LOCK})`);
+    await client.query(await missingSql(client, steps));
+  } catch (error) {
     throw migrationError(error);
   }
+}
+
+/**
+ * Reads which store the database contains, for a server. Marks the store, so that no copy replaces its id and its secret.
+ *
+ * @throws StoreVersionError, StoreError, or an error of the driver
+ */
+export async function openIdentity(client: SchemaClient, steps = SCHEMA_STEPS): Promise<StoreIdentity> {
+  const [meta] = await rowsOf<{ isNew: boolean }>(client, 'select opened is null as "isNew" from pets.meta');
+  if (meta?.isNew) {
+    await client.query(
+      `begin; set local lock_timeout = '4s'; update pets.meta set opened = now() where opened is null; commit`,
+    );
+  }
+  return readIdentity(client, steps);
 }
 
 function migrationError(error: unknown): unknown {

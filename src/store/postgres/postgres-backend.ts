@@ -4,7 +4,7 @@ import { DatabaseConnection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import type { Database } from './database.ts';
 import { limitCalls } from './limit-calls.ts';
-import { migrate } from './migrate.ts';
+import { migrate, openIdentity } from './migrate.ts';
 import { PostgresKeyReader } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
@@ -16,7 +16,8 @@ export async function openPostgresBackend(database: Database, options: BackendOp
   const { place, testTime } = database;
   const identity = await database.run(async (client, warnings) => {
     for (const warning of warnings) onWarning(`${place}: ${warning}`);
-    return migrate(client);
+    await migrate(client);
+    return openIdentity(client);
   });
   const connect = () => new DatabaseConnection({ ...database, connect: database.connect, clock });
   // Requests are counted and animals are added on connections of their own, where nothing else delays them. Reads do not

@@ -31,6 +31,8 @@ type NewAnimal = { status: number; rest: string; key?: Buffer | undefined; body?
 
 /** The numbers by which the database stores statuses. */
 export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 0, pending: 1, sold: 2 };
+/** The statuses by their numbers. */
+export const STATUSES: readonly PetStatus[] = ['available', 'pending', 'sold'];
 
 const CREATE: Statement = { name: 'create', text: 'select * from pets.create_v1($1, $2, $3, $4, $5)' };
 const PAGE: Statement = { name: 'page', text: 'select animals, next from pets.page_v1($1, $2, $3)' };

@@ -29,7 +29,9 @@ create table pets.meta (
   secret text not null check (secret ~ '^[0-9a-f]{64}$'),
   -- Ids up to this one are not issued: a store from which this one was copied has issued them.
   last_id bigint not null default 0,
-  created timestamptz not null default now()
+  created timestamptz not null default now(),
+  -- When the first server has opened the store; null if none has. From then on, the id and the secret do not change.
+  opened timestamptz
 );
 insert into pets.meta (id, secret)
 values (
