@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { KeyRequest } from '../../../src/store/keys/keys.ts';
-import { parseLocation } from '../../../src/store/location.ts';
 import { freshMachine, serveCommand } from '../pets.ts';
+import { databaseLocation } from './backends.ts';
 import { freeServerPort } from './guarded-directory.ts';
 
 /** A `pets serve` process that a test can kill and start again. It keeps its URL. */
@@ -23,13 +23,7 @@ export type FleetServer = {
 
 /** Creates an API key in a database. Returns the key. */
 export async function createKey(databaseUrl: string, request: KeyRequest): Promise<string> {
-  const location = await parseLocation(databaseUrl, {
-    clock: { now: Date.now },
-    env: {},
-    homeDirectory: '/',
-    userName: undefined,
-    random: Math.random,
-  });
+  const location = await databaseLocation(databaseUrl);
   return location.manageKeys(async (keys) => (await keys.create(request)).key);
 }
 
