@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { snapshot } from '../helpers/failure.ts';
 import { freshMachine, type Machine, type RunOptions, serve } from '../helpers/pets.ts';
 import {
+  connectTo,
   freshDatabase,
   PASSWORD,
   sharedCluster,
@@ -111,6 +112,23 @@ describe('pets serve while the database is down', () => {
     program.raise('SIGTERM');
     expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([expected, '', 0]);
   });
+});
+
+test('a signal stops pets serve at once while the database does not respond', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  await machine.pets(['store', 'migrate', url]);
+  const client = await connectTo(url);
+  await client.query('begin; lock table pets.schema_version, pets.meta');
+  const program = machine.startProgram(['serve', '--port', '0', '--data', url]);
+  const blocked = async () =>
+    (
+      await client.query(
+        'select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())',
+      )
+    ).rowCount;
+  await expect.poll(blocked).toBe(1);
+  program.raise('SIGTERM');
+  expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([0, '', 0]);
 });
 
 describe('pets store migrate', () => {
