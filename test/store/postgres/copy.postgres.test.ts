@@ -15,7 +15,13 @@ import { postgresLocation } from '../../../src/store/postgres/postgres-location.
 import { commitCopy, writeDatabase } from '../../../src/store/postgres/write-database.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { manualClock } from '../../helpers/clock.ts';
-import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
+import {
+  connectTo,
+  freshDatabase,
+  hasPgbouncer,
+  sharedCluster,
+  startPgbouncer,
+} from '../../helpers/postgres.ts';
 import { addAnimals, collect, REPEATABLE, REPEATABLE_NAME } from '../../helpers/store-copy.ts';
 import { allTexts, animal, noLock } from '../../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../../helpers/temp.ts';
@@ -116,6 +122,38 @@ test('orders keep all their digits in a database', async () => {
   expect((await inDirectory('back').read(collect)).orders).toEqual(orders);
 });
 
+test('long animals are read one by one', async () => {
+  const { at, directoryWith } = await shop();
+  const source = await directoryWith(async (store) => {
+    const pets = [600_000, 600_000, 2_000_000, 1].map((length, i) => ({
+      id: BigInt(i),
+      ...animal('x'.repeat(length)),
+    }));
+    await store.seed({ pets, orders: [] });
+  });
+  const database = at(await freshDatabase());
+  await copyStore(source, database);
+  for (const place of [source, database]) {
+    const lengths = await place.read(async ({ animals }) => {
+      const all: number[] = [];
+      for await (const part of animals()) all.push(part.length);
+      return all;
+    });
+    expect(lengths).toEqual([2, 1, 1]);
+  }
+});
+
+test('stores are copied through pgbouncer in transaction mode', async ({ skip }) => {
+  if (!hasPgbouncer()) return skip('pgbouncer is not installed');
+  const { at, inDirectory, directoryWith } = await shop();
+  const source = await directoryWith(addAnimals);
+  const database = new URL(await freshDatabase()).pathname.slice(1);
+  const url = (await startPgbouncer(sharedCluster())).url(database);
+  await copyStore(source, at(`${url}?prepare=off`));
+  await copyStore(at(`${url}?prepare=off`), inDirectory('back'));
+  expect(await inDirectory('back').read(collect)).toEqual(await source.read(collect));
+});
+
 test('ids up to the highest int64 can be copied', async () => {
   const { at, inDirectory, directoryWith } = await shop();
   const source = await directoryWith((store) =>
@@ -178,7 +216,7 @@ describe('a database is refused and unchanged', () => {
     ['an order', "insert into pets.orders values (1, '{}')", /is not empty$/],
     [
       'an idempotency key',
-      String.raw`insert into pets.idempotency values (decode(repeat('00', 16), 'hex'), decode(repeat('00', 16), 'hex'), '', now())`,
+      `insert into pets.idempotency values (decode(repeat('00', 16), 'hex'), decode(repeat('00', 16), 'hex'), '', now())`,
       /is not empty$/,
     ],
     ['an API key', "insert into pets.keys values (sha256(''), 'till', 'free')", /is not empty$/],
@@ -332,6 +370,26 @@ test('of two copies to one database, one is complete and the other is refused', 
     const { reason } = results.find((result) => result.status === 'rejected') as PromiseRejectedResult;
     expect(reason.message).toMatch(/contains this store or a copy of it/);
     expect((await at(url).check()).animals).toBe(2_500);
+  }
+});
+
+test('nothing can be added to the target during a copy', async () => {
+  const { directoryWith } = await shop();
+  const source = await directoryWith(addAnimals);
+  const url = await freshDatabase();
+  const copier = await connectTo(url);
+  await migrate(copier);
+  await source.read((contents) => writeDatabase(copier, url, contents, async () => {}));
+  const statements = [
+    "insert into pets.keys values (sha256(''), 'late', 'free')",
+    "insert into pets.callers values (sha256(''))",
+    'select * from pets.create_v1(\'{0}\', \'{",\\"name\\":\\"Rex\\"}"}\', null, null)',
+    'select pets.expire_v1()',
+  ];
+  for (const statement of statements) {
+    const other = await connectTo(url);
+    await other.query("set lock_timeout = '20ms'");
+    await expect(other.query(statement), statement).rejects.toThrow(/lock timeout/);
   }
 });
 
