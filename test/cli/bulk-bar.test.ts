@@ -14,7 +14,7 @@ function bar({ done = 0, columns = 120, json = false } = {}) {
   stderr.on('data', (chunk) => {
     text += chunk;
   });
-  const context = { stdout: new PassThrough(), stderr, env: {}, clock };
+  const context = { argv: [], stdout: new PassThrough(), stderr, env: {}, clock };
   const console = createConsole(context as unknown as CommandContext, { json, color: 'never' });
   const shown = createProgressBar({ console, clock }, { rows: 100, done });
   return {
