@@ -33,6 +33,7 @@ const REVOKE: Statement = {
 };
 
 const UNIQUE_VIOLATION = '23505';
+const UNDEFINED_TABLE = '42P01';
 
 type KeyRow = {
   name: string;
@@ -43,12 +44,15 @@ type KeyRow = {
   created: Date;
 };
 
-/** The API keys in the table `pets.keys`. */
+/** The API keys in the table `pets.keys`. A database without a store has none. */
 export class PostgresKeys implements KeyManager {
   #query: Query;
+  #createStore: () => Promise<unknown>;
 
-  constructor(query: Query) {
+  /** @param createStore creates the tables if they are missing */
+  constructor(query: Query, createStore: () => Promise<unknown> = async () => {}) {
     this.#query = query;
+    this.#createStore = createStore;
   }
 
   async names(): Promise<string[]> {
@@ -67,6 +71,7 @@ export class PostgresKeys implements KeyManager {
   async create(request: KeyRequest): Promise<CreatedKey> {
     // The database sets the time.
     const { created, stored } = makeKey(request, 0);
+    await this.#createStore();
     const { name, plan, sha256, perMinute = null, perDay = null } = stored;
     try {
       await this.#query(ADD, [Buffer.from(sha256, 'hex'), name, plan, perMinute, perDay]);
@@ -77,12 +82,18 @@ export class PostgresKeys implements KeyManager {
   }
 
   async revoke(name: string): Promise<void> {
-    const deleted = await this.#query(REVOKE, [name.replaceAll('\0', '')]);
-    if (deleted.length === 0) throw keyNotFoundError(name, await this.names());
+    const names = await this.names();
+    const deleted = names.includes(name) ? await this.#query(REVOKE, [name]) : [];
+    if (deleted.length === 0) throw keyNotFoundError(name, names);
   }
 
-  #rows(): Promise<KeyRow[]> {
-    return this.#query<KeyRow>(LIST, []);
+  async #rows(): Promise<KeyRow[]> {
+    try {
+      return await this.#query<KeyRow>(LIST, []);
+    } catch (error) {
+      if (sqlStateOf(error) === UNDEFINED_TABLE) return [];
+      throw error;
+    }
   }
 }
 

@@ -18,7 +18,8 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
     place,
     isShared: true,
     open: (options) => openPostgresBackend(database, options),
-    manageKeys: (task) => database.run((client) => task(new PostgresKeys(queryOf(client, place)))),
+    manageKeys: (task) =>
+      database.run((client) => task(new PostgresKeys(queryOf(client, place), () => migrate(client)))),
     check: () =>
       database.run(async (client) => {
         await beginReading(client);
