@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { drawPicture, PICTURE } from '../../.config/picture.ts';
-import { testBlocks } from '../helpers/document-tests.ts';
+import { needsPostgres, testBlocks } from '../helpers/document-tests.ts';
 import { hasTerminal } from '../helpers/pseudo-terminal.ts';
 
 // test/helpers/document-blocks.ts describes the comments that say how a block is run.
 
 describe('each block of the documents runs, and shows what the program prints', () => {
-  testBlocks(({ document, language }) => document !== 'README.md' || language !== 'console');
+  testBlocks(
+    (block) => !needsPostgres(block) && (block.document !== 'README.md' || block.language !== 'console'),
+  );
 });
 
 test.skipIf(!hasTerminal())(

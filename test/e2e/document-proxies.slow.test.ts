@@ -11,11 +11,11 @@ import { hasProxy, startProxy } from '../helpers/real-proxies.ts';
 
 // These tests run the configurations of reverse proxies that docs/serve.md shows.
 
-const document = readDocument('docs/serve.md');
+const blocks = readBlocks(readDocument('docs/serve.md'));
 const OPTIONS = '--public-url https://shop.example/inventory --trust-proxy 127.0.0.1';
 
 test('the document shows how to start the service for these proxies', () => {
-  expect(readBlocks(document).map(({ text }) => text)).toContain(`pets serve ${OPTIONS}\n`);
+  expect(blocks.map(({ text }) => text)).toContain(`pets serve ${OPTIONS}\n`);
 });
 
 describe.each(['nginx', 'haproxy'] as const)('the configuration of %s', (name) => {
@@ -25,7 +25,8 @@ describe.each(['nginx', 'haproxy'] as const)('the configuration of %s', (name) =
     // The clock stands still, so that all requests are in the same minute.
     const service = await serve(machine, args, { clock: manualClock(new Date().toISOString()) });
     const upstreams = { '127.0.0.1:7387': new URL(service.url).host };
-    const port = await startProxy(name, documentedProxy(document, name, upstreams));
+    const configuration = blocks.find(({ language }) => language === name)?.text ?? '';
+    const port = await startProxy(name, documentedProxy(name, configuration, upstreams));
 
     // All pages are read, which shows that the links to next pages have the prefix `/inventory`.
     await machine.saveProfile('prod', { baseUrl: `http://127.0.0.1:${port}/inventory/v1`, key: service.key });

@@ -22,13 +22,16 @@ export type Session = { blocks: Block[]; directives: readonly string[] };
  *     <!-- run: new machine -->   on a machine without profiles; the session types the API key at the prompt, and the
  *                                 file key.txt also contains the key
  *     <!-- run: package -->       in a directory with the files of the published package
+ *     <!-- run: postgres -->      on a machine with psql, where PostgreSQL is empty and runs at db.example:5432; psql connects
+ *                                 as superuser
+ *     <!-- run: postgres store -->  the same, but there is a store, and PETS_DATA is its URL
  *     <!-- run: continue -->      on the machine of the previous block, in the state that the previous block left
  *     <!-- not run: reason -->    not at all
  *
  * A service with the sample animals runs at https://api.example.com/v1. Unless the directive is `new machine`, profile prod
  * is logged in to this service.
  */
-export const knownDirectives = ['new machine', 'package', 'continue'];
+export const knownDirectives = ['new machine', 'package', 'postgres', 'postgres store', 'continue'];
 
 export function readBlocks({ name, text: markdown }: Document): Block[] {
   const blocks: Block[] = [];

@@ -4,10 +4,14 @@ import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { repository } from './documents.ts';
 import { closedPort } from './listen.ts';
-import { freshMachine, PETS, serve } from './pets.ts';
+import { freshMachine, type Machine, PETS, serve } from './pets.ts';
+import { SUPERUSER } from './postgres/databases.ts';
+import { findPostgres } from './postgres/programs.ts';
+import { startCluster } from './postgres.ts';
 
-/** The port and the URLs in the documents. Tests replace them with the port and the URL of a running service. */
+/** The port, databases and URLs in the documents. Tests replace them with those of a running service and database. */
 const DEFAULT_PORT = '7387';
+const EXAMPLE_DATABASE = /\b(?:db|replica)\.example:5432\b/g;
 const EXAMPLE_URL = /https:\/\/[\w.-]*example\.(?:com|org|net)(\/v1)?/g;
 
 /** A machine on which a reader follows a document: `pets` is in PATH, and a service with sample animals runs. */
@@ -37,6 +41,9 @@ export async function readerMachine(directives: readonly string[], text: string)
   const directory = join(machine.home, inPackage ? 'pets' : 'shop');
   await mkdir(directory);
   await (inPackage ? copyPackage(directory) : writeProject(directory, key));
+  const database = directives.some((each) => each.startsWith('postgres'))
+    ? await readerDatabase(machine, { hasStore: directives.includes('postgres store') })
+    : undefined;
   const needsKeyVariable =
     /\$\{?PETS_(API_KEY|BASE_URL)/.test(text) && !/PETS_(API_KEY|BASE_URL)=/.test(text);
   const home = new RegExp(`/home/ada|${machine.home}`, 'g');
@@ -45,7 +52,8 @@ export async function readerMachine(directives: readonly string[], text: string)
     key,
     env: {
       ...machine.env,
-      PATH: [join(npmPrefix, 'bin'), bin, machine.env['PATH']].join(delimiter),
+      ...database?.env,
+      PATH: [join(npmPrefix, 'bin'), bin, machine.env['PATH'], database?.programs].join(delimiter),
       NODE: process.execPath,
       PETS,
       PETS_TEST_PORT: port,
@@ -60,7 +68,8 @@ export async function readerMachine(directives: readonly string[], text: string)
     localize: (command) =>
       command
         .replace(EXAMPLE_URL, (_, version) => (version ? url : new URL(url).origin))
-        .replaceAll(DEFAULT_PORT, port),
+        .replaceAll(DEFAULT_PORT, port)
+        .replaceAll(EXAMPLE_DATABASE, (each) => database?.host ?? each),
     normalize: (shown) =>
       shown
         .replace(home, '~')
@@ -76,6 +85,32 @@ export async function readerMachine(directives: readonly string[], text: string)
         .replace(/\bin \d+ days\b/g, 'in N days')
         .replace(/("pid": ?|\bprocess )\d+/g, '$1PID')
         .replace(/("store": ?")[\w-]+/g, '$1STORE'),
+  };
+}
+
+/** Starts PostgreSQL for a reader. The programs of PostgreSQL then connect to it as superuser by default. */
+async function readerDatabase(machine: Machine, { hasStore }: { hasStore: boolean }) {
+  const cluster = await startCluster();
+  const env = { PGHOST: '127.0.0.1', PGPORT: `${cluster.port}`, PGUSER: SUPERUSER, PGDATABASE: 'postgres' };
+  const url = cluster.url('pets', 'pets_server');
+  if (hasStore) {
+    await cluster.sql('postgres', 'create role pets_server login');
+    await cluster.sql('postgres', 'create database pets owner pets_server');
+    const { code, stderr } = await machine.pets([
+      'serve',
+      '--data',
+      url,
+      '--seed',
+      '--no-profile',
+      '--',
+      'true',
+    ]);
+    if (code !== 0) throw new Error(stderr);
+  }
+  return {
+    host: `127.0.0.1:${cluster.port}`,
+    programs: findPostgres()?.directory,
+    env: { ...env, ...(hasStore && { PETS_DATA: url }) },
   };
 }
 

@@ -22,6 +22,7 @@ const interpreters: Record<string, readonly string[]> = {
   python: ['python3'],
   yaml: ['sh', '-eu'],
   crontab: ['sh', '-eu'],
+  sql: ['psql', '--no-psqlrc', '--set=ON_ERROR_STOP=1', '--quiet', '--file'],
 };
 
 export const runnableLanguages = ['console', ...Object.keys(interpreters)];

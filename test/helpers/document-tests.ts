@@ -5,6 +5,10 @@ import { documents } from './documents.ts';
 
 const isRunnable = ({ language }: Block) => runnableLanguages.includes(language);
 
+/** Whether a block runs on a machine with PostgreSQL. */
+export const needsPostgres = ({ directives }: Block): boolean =>
+  directives.some((each) => each.startsWith('postgres'));
+
 /** Declares a test for each session whose first block is selected. */
 export function testBlocks(isSelected: (block: Block) => boolean): void {
   const sessions = documents.flatMap((document) => groupSessions(readBlocks(document).filter(isRunnable)));

@@ -15,7 +15,9 @@ export const readDocument = (name: string): Document => ({
 export const documents: readonly Document[] = [
   'README.md',
   'CONTRIBUTING.md',
-  ...readdirSync(join(repository, 'docs')).map((name) => `docs/${name}`),
+  ...readdirSync(join(repository, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
 ].map(readDocument);
 
 /** A table row; `at` is its location, such as `docs/serve.md:12`. */

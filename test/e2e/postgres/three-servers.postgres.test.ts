@@ -3,13 +3,13 @@ import { documentedProxy } from '../../helpers/document-proxies.ts';
 import { readDocument } from '../../helpers/documents.ts';
 import { listAllPets } from '../../helpers/list-all-pets.ts';
 import { freshMachine, type Machine, serveCommand } from '../../helpers/pets.ts';
-import { freshDatabase, startCluster } from '../../helpers/postgres.ts';
+import { freshDatabase, hasPgbouncer, startCluster, startPgbouncer } from '../../helpers/postgres.ts';
 import { hasProxy, startProxy } from '../../helpers/real-proxies.ts';
 import { createSpecificationCheck, specificationCases } from '../../helpers/specification.ts';
 
 // These tests run three servers on one database behind the load balancers of docs/postgres.md.
 
-const document = readDocument('docs/postgres.md');
+const FILES = { haproxy: 'docs/examples/haproxy.cfg', nginx: 'docs/examples/nginx.conf' };
 const SAMPLE_ANIMALS = 66;
 
 type ServerProcess = Awaited<ReturnType<typeof serveCommand>>;
@@ -39,7 +39,7 @@ async function startBalancer(name: 'nginx' | 'haproxy', servers: Servers): Promi
     '10.0.0.12:7387': hostOf(second),
     '10.0.0.13:7387': hostOf(third),
   };
-  const port = await startProxy(name, documentedProxy(document, name, upstreams));
+  const port = await startProxy(name, documentedProxy(name, readDocument(FILES[name]).text, upstreams));
   return `http://127.0.0.1:${port}/v1`;
 }
 
@@ -149,6 +149,22 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
     }
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 429]));
   });
+});
+
+test.skipIf(!hasPgbouncer())('three servers work through pgbouncer in transaction mode', async () => {
+  const cluster = await startCluster();
+  const name = new URL(await cluster.createDatabase()).pathname.slice(1);
+  // docs/postgres.md describes these settings.
+  for (const setting of ["statement_timeout = '1.5s'", "lock_timeout = '1.4s'"]) {
+    await cluster.sql('postgres', `alter role pets set ${setting}`);
+  }
+  const pgbouncer = await startPgbouncer(cluster);
+  const { servers, addKey } = await startServers(`${pgbouncer.url(name)}?prepare=off`);
+  const key = await addKey('business', '--plan', 'business');
+  for (const { url } of servers) {
+    const check = await createSpecificationCheck({ url, key });
+    for (const each of specificationCases) await check(each);
+  }
 });
 
 test('a creation that is repeated on another server is replayed', async () => {
