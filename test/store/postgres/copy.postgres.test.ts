@@ -10,7 +10,7 @@ import { journalLocation } from '../../../src/store/journal/journal-location.ts'
 import { openJournalStore } from '../../../src/store/journal/journal-store.ts';
 import { KeyFiles } from '../../../src/store/journal/key-files.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
-import { migrate, openIdentity, readIdentity } from '../../../src/store/postgres/migrate.ts';
+import { migrate, openIdentity, pendingSql, readIdentity } from '../../../src/store/postgres/migrate.ts';
 import { postgresLocation } from '../../../src/store/postgres/postgres-location.ts';
 import { commitCopy, writeDatabase } from '../../../src/store/postgres/write-database.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -23,7 +23,7 @@ import {
   startPgbouncer,
 } from '../../helpers/postgres.ts';
 import { addAnimals, collect, REPEATABLE, REPEATABLE_NAME } from '../../helpers/store-copy.ts';
-import { allTexts, animal, noLock } from '../../helpers/store-fixtures.ts';
+import { allTexts, animal, idempotency, noLock } from '../../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../../helpers/temp.ts';
 
 const BANNED = hashKey('banned');
@@ -141,6 +141,31 @@ test('long animals are read one by one', async () => {
     });
     expect(lengths).toEqual([2, 1, 1]);
   }
+});
+
+test('idempotency keys are copied in whatever order the table has them', async () => {
+  const { at, directoryWith } = await shop();
+  const source = await directoryWith(async (store) => {
+    for (const key of ['a', 'b', 'c']) await store.add({ pet: animal(), idempotency: idempotency(key) });
+  });
+  const url = await freshDatabase();
+  await copyStore(source, at(url));
+  const expected = await at(url).read(collect);
+  // An update moves the row behind the others.
+  await (await connectTo(url)).query(`update pets.idempotency set at = at where response like '{"id":1,%'`);
+  expect(await at(url).read(collect)).toEqual(expected);
+});
+
+test('a user who may not change the schema can copy to it', async () => {
+  const { at, directoryWith } = await shop();
+  const source = await directoryWith(addAnimals);
+  const url = await freshDatabase();
+  const sql = await pendingSql(await connectTo(url));
+  const database = new URL(url).pathname.slice(1);
+  await sharedCluster().sql('postgres', `revoke create on database ${database} from public`);
+  await sharedCluster().sql(database, sql);
+  await copyStore(source, at(url));
+  expect(await at(url).read(collect)).toEqual(await source.read(collect));
 });
 
 test('stores are copied through pgbouncer in transaction mode', async ({ skip }) => {
