@@ -61,3 +61,17 @@ function readProc(pid: number, name: string): string | undefined {
     return undefined;
   }
 }
+
+/** The unit of the times in /proc, in milliseconds. */
+const TICK = 10;
+
+/** The processor time of a process and its ended children so far, in milliseconds; undefined without /proc. */
+export function processorTime(pid: number): number | undefined {
+  // The name of the program is in parentheses, and may contain spaces.
+  const fields = readProc(pid, 'stat')?.split(') ')[1]?.split(' ');
+  return fields?.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * TICK, 0);
+}
+
+/** The running children of a process; none without /proc. */
+export const childrenOf = (pid: number): number[] =>
+  (readProc(pid, `task/${pid}/children`) ?? '').split(' ').flatMap((child) => Number(child) || []);

@@ -37,10 +37,15 @@ type Launch = {
   prefix?: readonly string[] | undefined;
   /** The URL at which the server will listen. Without `url`, the server must print its URL and key as a line of JSON. */
   url?: string;
+  /** The API key, if the server prints none. */
+  key?: string;
 };
 
 /** Starts a server and waits for its first response with status 200. @throws if the process ends or takes too long */
-export async function start(lab: Lab, { args, prefix = [], url: known }: Launch): Promise<Server> {
+export async function start(
+  lab: Lab,
+  { args, prefix = [], url: known, key: knownKey = 'any' }: Launch,
+): Promise<Server> {
   const started = performance.now();
   const child = lab.spawn([...prefix, process.execPath, ...args], {
     stdio: ['ignore', known ? 'ignore' : 'pipe', known ? 'ignore' : 'inherit'],
@@ -51,8 +56,8 @@ export async function start(lab: Lab, { args, prefix = [], url: known }: Launch)
   });
   endedEarly.catch(() => {});
   const { url, key } = known
-    ? { url: known, key: 'any' }
-    : await Promise.race([firstLine(child), endedEarly]);
+    ? { url: known, key: knownKey }
+    : await Promise.race([firstLine(child, knownKey), endedEarly]);
   await Promise.race([waitForResponse(url, key), endedEarly]);
   return {
     pid: child.pid ?? Number.NaN,
@@ -82,9 +87,12 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-async function firstLine({ stdout }: { stdout: Readable | null }): Promise<{ url: string; key: string }> {
+async function firstLine(
+  { stdout }: { stdout: Readable | null },
+  key: string,
+): Promise<{ url: string; key: string }> {
   const [line] = await once(createInterface({ input: stdout as Readable }), 'line');
-  return { key: 'any', ...JSON.parse(line) };
+  return { key, ...JSON.parse(line) };
 }
 
 async function waitForResponse(url: string, key: string): Promise<void> {

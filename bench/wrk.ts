@@ -9,8 +9,12 @@ import { peer, type Server } from './servers.ts';
  */
 export type Load = { method: 'GET' | 'POST'; connections: number; keyed?: boolean; paths?: string };
 
-/** A running server and the requests that it gets. */
-export type Target = { server: Server; load: Load };
+/** A running program whose rate is measured. */
+export type Contestant = {
+  /** Puts load on the program, and returns how many requests it handles per second. */
+  rate(seconds: number): Promise<number>;
+  stop(): Promise<void>;
+};
 
 const WARM_UP_SECONDS = 6;
 const ROUND_SECONDS = 2;
@@ -20,11 +24,20 @@ const STARTS = 3;
 
 /**
  * Measures requests per second of `pets serve` relative to a peer. A round measures the peer for one second, `pets serve`
- * for two seconds, and the peer again for one second. `start` starts both servers, which are then warmed up.
+ * for two seconds, and the peer again for one second. `start` starts both, which are then warmed up.
  */
 export async function compareRates(
   bench: Bench,
-  { what, least, start }: { what: string; least: number; start(): Promise<{ ours: Target; peer: Target }> },
+  {
+    what,
+    start,
+    ...bounds
+  }: {
+    what: string;
+    least?: number;
+    most?: number;
+    start(): Promise<{ ours: Contestant; peer: Contestant }>;
+  },
 ): Promise<Row> {
   if (!bench.wrk) return missing(what, 'wrk is missing: apt install wrk, or brew install wrk');
   const ours: number[] = [];
@@ -33,23 +46,35 @@ export async function compareRates(
     const rounds =
       Math.floor(((part + 1) * bench.rounds) / STARTS) - Math.floor((part * bench.rounds) / STARTS);
     if (rounds === 0) continue;
-    const targets = await start();
-    await measureRate(bench, targets.ours, WARM_UP_SECONDS);
-    await measureRate(bench, targets.peer, WARM_UP_SECONDS);
+    const contestants = await start();
+    await contestants.ours.rate(WARM_UP_SECONDS);
+    await contestants.peer.rate(WARM_UP_SECONDS);
     for (let round = 0; round < rounds; round++) {
-      const before = await measureRate(bench, targets.peer, PEER_SECONDS);
-      ours.push(await measureRate(bench, targets.ours, ROUND_SECONDS));
-      theirs.push((before + (await measureRate(bench, targets.peer, PEER_SECONDS))) / 2);
+      const before = await contestants.peer.rate(PEER_SECONDS);
+      ours.push(await contestants.ours.rate(ROUND_SECONDS));
+      theirs.push((before + (await contestants.peer.rate(PEER_SECONDS))) / 2);
     }
-    await Promise.all([targets.ours.server.stop(), targets.peer.server.stop()]);
+    await Promise.all([contestants.ours.stop(), contestants.peer.stop()]);
   }
-  return ratio(what, '/s', ours, theirs, { least });
+  return ratio(what, '/s', ours, theirs, bounds);
 }
+
+/** Servers that get the same requests at the same time. Their rates are added. */
+export const underLoad = (bench: Bench, load: Load, ...servers: readonly Server[]): Contestant => ({
+  async rate(seconds) {
+    const rates = await Promise.all(servers.map((server) => measureRate(bench, server, load, seconds)));
+    return rates.reduce((sum, rate) => sum + rate, 0);
+  },
+  async stop() {
+    await Promise.all(servers.map((server) => server.stop()));
+  },
+});
 
 /** Returns how many requests per second the server handles. @throws if a request fails */
 async function measureRate(
   { lab, onCore }: Bench,
-  { server, load }: Target,
+  server: Server,
+  load: Load,
   seconds: number,
 ): Promise<number> {
   const { method, connections, keyed = false, paths } = load;

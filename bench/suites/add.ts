@@ -1,7 +1,7 @@
 import type { Suite } from '../bench.ts';
 import type { Row } from '../rows.ts';
 import { peer, serve as serveArgs, start } from '../servers.ts';
-import { compareRates, type Load } from '../wrk.ts';
+import { compareRates, type Load, underLoad } from '../wrk.ts';
 
 const variants: readonly { what: string; load: Load; least: number }[] = [
   {
@@ -28,7 +28,7 @@ export const add: Suite = {
             const prefix = onCore(0);
             const ours = await start(lab, { prefix, args: serveArgs('--ephemeral') });
             const bare = await start(lab, { prefix, args: [peer('bare-server.mjs')] });
-            return { ours: { server: ours, load }, peer: { server: bare, load } };
+            return { ours: underLoad(bench, load, ours), peer: underLoad(bench, load, bare) };
           },
         }),
       );

@@ -4,7 +4,7 @@ import { animal, writeStore } from '../animals.ts';
 import type { Bench, Suite } from '../bench.ts';
 import type { Lab } from '../lab.ts';
 import { peer, type Server, serve as serveArgs, start } from '../servers.ts';
-import { compareRates, type Target } from '../wrk.ts';
+import { type Contestant, compareRates, type Load, underLoad } from '../wrk.ts';
 
 const ANIMALS = 20_000;
 const PAGES = 1_000;
@@ -21,7 +21,8 @@ export const serve: Suite = {
   ],
 };
 
-async function startServers({ lab, onCore }: Bench): Promise<{ ours: Target; peer: Target }> {
+async function startServers(bench: Bench): Promise<{ ours: Contestant; peer: Contestant }> {
+  const { lab, onCore } = bench;
   const prefix = onCore(0);
   const directory = lab.path('store');
   writeStore(directory, ANIMALS, 'seeded');
@@ -29,11 +30,14 @@ async function startServers({ lab, onCore }: Bench): Promise<{ ours: Target; pee
   writeFileSync(animals, stringifyJson({ pets: Array.from({ length: ANIMALS }, (_, i) => animal(i + 1)) }));
   const ours = await start(lab, { prefix, args: serveArgs('--data', directory) });
   const minimal = await start(lab, { prefix, args: [peer('minimal-server.mjs'), animals] });
-  return { ours: await pagesOf(lab, 'ours', ours), peer: await pagesOf(lab, 'peer', minimal) };
+  return {
+    ours: underLoad(bench, await pagesOf(lab, 'ours', ours), ours),
+    peer: underLoad(bench, await pagesOf(lab, 'peer', minimal), minimal),
+  };
 }
 
 /** Follows the links of all pages, and checks that the pages have all animals in order. */
-async function pagesOf(lab: Lab, name: string, server: Server): Promise<Target> {
+async function pagesOf(lab: Lab, name: string, server: Server): Promise<Load> {
   const paths: string[] = [];
   let animals = 0;
   for (let next: string | undefined = '/v1/pets?limit=20'; next !== undefined; ) {
@@ -49,5 +53,5 @@ async function pagesOf(lab: Lab, name: string, server: Server): Promise<Target> 
   if (paths.length !== PAGES) throw new Error(`${server.url} has ${paths.length} pages instead of ${PAGES}`);
   const file = lab.path(`paths-${name}`);
   writeFileSync(file, paths.map((path) => `${path}\n`).join(''));
-  return { server, load: { method: 'GET', connections: 32, paths: file } };
+  return { method: 'GET', connections: 32, paths: file };
 }
