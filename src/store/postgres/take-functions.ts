@@ -41,17 +41,16 @@ create function pets.take_v1(
   now bigint
 )
 language plpgsql
--- Plan once in each session, and for large tables, even if the table is still small.
+-- Plan once in each session, and for a large table, even if the table is still small.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 -- Also behind a pooler, the call must end before its client gives up.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
 declare
-  time_now bigint;
+  id bytea;
+  known pets.callers;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'pets.take_v1 needs the isolation level READ COMMITTED' using errcode = '0A000';
@@ -60,54 +59,43 @@ begin
   -- are not, because the commit of the creation also writes all earlier commits to the disk.
   perform set_config('synchronous_commit', 'off', true);
 
-  -- Add and lock the rows in one order, so that two transactions never wait for each other. Rows are never removed. The
-  -- limits make the planner look up each caller in the index, instead of reading all rows.
-  if cardinality(callers) > (
-    select count(*)
-    from unnest(callers) as item (caller)
-    cross join lateral (select from pets.callers c where c.caller = item.caller limit 1) known
-  ) then
-    insert into pets.callers (caller)
-      select item.caller from unnest(callers) as item (caller) order by item.caller
-      on conflict do nothing;
-  end if;
-  perform from (select u.caller from unnest(callers) as u (caller) order by u.caller) item
-    cross join lateral (
-      select from pets.callers c where c.caller = item.caller limit 1 for update
-    ) locked;
-  time_now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+  -- Rows are locked in one order, so that two transactions never wait for each other. Rows are never removed.
+  for n, id in
+    select item.n, item.caller
+    from unnest(callers) with ordinality as item (caller, n)
+    order by item.caller
+  loop
+    select * into known from pets.callers c where c.caller = id for update;
+    if not found then
+      insert into pets.callers (caller) values (id) on conflict do nothing;
+      select * into known from pets.callers c where c.caller = id for update;
+    end if;
 
-  -- The names of the columns of \`current\` that end in _now are of the windows at \`time_now\`.
-  return query
-    with current as (
-      select item.n, item.count, item.per_minute, item.per_day, c.*,
-        pets.window_v1(c.minute, time_now, 60000) as minute_now,
-        pets.window_v1(c.day, time_now, 86400000) as day_now
-      from unnest(callers, counts, per_minute, per_day) with ordinality
-        as item (caller, count, per_minute, per_day, n)
-      join pets.callers c on c.caller = item.caller
-    ),
-    used as (
-      select *,
-        case when minute_now = minute then minute_used else 0 end as minute_used_now,
-        case when day_now = day then day_used else 0 end as day_used_now
-      from current
-    ),
-    decided as (
-      select *,
-        case
-          when banned_until > time_now then 0
-          else greatest(0, least(count, per_minute - minute_used_now, per_day - day_used_now))
-        end as granted
-      from used
-    )
-    update pets.callers c
-    set minute = minute_now, minute_used = minute_used_now + granted,
-      day = day_now, day_used = day_used_now + granted
-    from decided
-    where c.caller = decided.caller
-    returning n::int, granted::int, c.minute, c.minute_used, c.day, c.day_used,
-      c.refused_window, c.first_refused, c.counted, c.banned_until, c.version, time_now;
+    now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+    minute := pets.window_v1(known.minute, now, 60000);
+    minute_used := case when minute = known.minute then known.minute_used else 0 end;
+    day := pets.window_v1(known.day, now, 86400000);
+    day_used := case when day = known.day then known.day_used else 0 end;
+    granted := case
+      when known.banned_until > now then 0
+      else greatest(0, least(counts[n], per_minute[n] - minute_used, per_day[n] - day_used))
+    end;
+    minute_used := minute_used + granted;
+    day_used := day_used + granted;
+    if granted > 0 then
+      update pets.callers c
+      set minute = take_v1.minute, minute_used = take_v1.minute_used,
+        day = take_v1.day, day_used = take_v1.day_used
+      where c.caller = id;
+    end if;
+
+    refused_window := known.refused_window;
+    first_refused := known.first_refused;
+    counted := known.counted;
+    banned_until := known.banned_until;
+    version := known.version;
+    return next;
+  end loop;
 end
 $$;
 
