@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { snapshot } from '../helpers/failure.ts';
 import { freshMachine, type Machine, type RunOptions, serve } from '../helpers/pets.ts';
 import {
+  connectTo,
   freshDatabase,
   PASSWORD,
   sharedCluster,
@@ -113,6 +115,36 @@ describe('pets serve while the database is down', () => {
   });
 });
 
+test('pets serve fails if another program has locked the store', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  await machine.pets(['store', 'migrate', url]);
+  const client = await connectTo(url);
+  await client.query('begin; lock table pets.meta');
+  const { code, stdout, stderr } = await machine.pets(['serve', '--port', '0', '--json', '--data', url]);
+  expect([code, stdout, stderr]).toEqual([
+    1,
+    '',
+    expect.stringMatching(/"store_error".*lock timeout.*holds a lock/),
+  ]);
+});
+
+test('a signal stops pets serve at once while the database does not respond', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  await machine.pets(['store', 'migrate', url]);
+  const client = await connectTo(url);
+  await client.query('begin; lock table pets.schema_version, pets.meta');
+  const program = machine.startProgram(['serve', '--port', '0', '--data', url]);
+  const blocked = async () =>
+    (
+      await client.query(
+        'select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())',
+      )
+    ).rowCount;
+  await expect.poll(blocked).toBe(1);
+  program.raise('SIGTERM');
+  expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([0, '', 0]);
+});
+
 describe('pets store migrate', () => {
   test('creates the schema once', async () => {
     const [machine, url] = [await freshMachine(), await freshDatabase()];
@@ -149,8 +181,10 @@ describe('pets store migrate', () => {
 test('a password in the command line or in PETS_DATA is used, and never printed or stored', async () => {
   const machine = await freshMachine();
   const cluster = sharedCluster();
-  const place = (await freshDatabase()).replace(/\/\/\w+@/, `//${USER_WITH_PASSWORD}@`);
-  const url = place.replace('@', `:${encodeURIComponent(PASSWORD)}@`);
+  const withUser = (text: string) => text.replace(/\/\/\w+@/, `//${USER_WITH_PASSWORD}@`);
+  const withPassword = (text: string) => withUser(text).replace('@', `:${encodeURIComponent(PASSWORD)}@`);
+  const place = withUser(await freshDatabase());
+  const url = withPassword(place);
   expect(cluster.url(nameOf(place), USER_WITH_PASSWORD)).toBe(place);
   const run = async (args: string[], env: Record<string, string> = {}) => {
     const ran = await machine.pets(['--debug', ...args], { env });
@@ -167,6 +201,11 @@ test('a password in the command line or in PETS_DATA is used, and never printed 
     output += await run(['keys', 'list', ...flags], { PETS_DATA: url });
     output += await run(['keys', 'revoke', name, '--data', url, ...flags]);
     output += await run(['serve', '--data', url, ...flags, '--', 'node', '--version']);
+    output += await run(['store', 'check', url, ...flags]);
+    output += await run(['store', 'check', ...flags], { PETS_DATA: url });
+    const copy = withPassword(await freshDatabase());
+    output += await run(['store', 'copy', url, copy, ...flags]);
+    output += await run(['store', 'copy', copy, join(machine.home, name), ...flags]);
   }
   for (const [args, env] of [
     [['--data', url], {}],

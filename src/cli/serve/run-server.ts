@@ -114,10 +114,10 @@ async function start(
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
   try {
     return await startService({
-      location:
-        waitForData > 0
-          ? { open: openWhenAvailable(location, waitForData, context, shutdown.requested) }
-          : location,
+      // A directory is available at once.
+      location: location.isShared
+        ? { open: openWhenAvailable(location, waitForData, context, shutdown.requested) }
+        : location,
       host,
       port,
       maxConnections: options.maxConnections,

@@ -8,7 +8,10 @@ import { failureKind, toCallError } from './failures.ts';
 import type { Query } from './limit-calls.ts';
 import { driverLimits } from './time-limits.ts';
 
-/** How long a command waits until the database has accepted a connection and a first query. */
+/**
+ * How long a command waits until the database has accepted a connection and a first query, and then for a lock that another
+ * program holds.
+ */
 const START_TIMEOUT_MS = 4_000;
 
 /** A database and how to connect to it. */
@@ -44,7 +47,11 @@ export function createDatabase(target: DatabaseTarget, options: DatabaseOptions)
 
   async function open(): Promise<{ client: Client; warnings: readonly string[] }> {
     const found = await settings();
-    const client = await connectClient(found, { connectionTimeoutMillis: START_TIMEOUT_MS });
+    const client = await connectClient(found, {
+      connectionTimeoutMillis: START_TIMEOUT_MS,
+      // pgbouncer rejects this setting.
+      ...(prepare && { lock_timeout: START_TIMEOUT_MS }),
+    });
     const timer = setTimeout(() => client.connection.stream.destroy(), START_TIMEOUT_MS);
     try {
       return { client, warnings: [...found.warnings, ...(await checkServer(client))] };

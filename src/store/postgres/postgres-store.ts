@@ -41,9 +41,6 @@ const ORDERS: Statement = { name: 'orders', text: 'select * from pets.orders_v1(
 const SIZE: Statement = { name: 'size', text: 'select pets.size_v1() as count' };
 const IS_EMPTY: Statement = { name: 'is_empty', text: 'select pets.is_empty_v1() as empty' };
 const EXPIRE: Statement = { name: 'expire', text: 'select pets.expire_v1($1) as removed' };
-/** Locks the row that every creation locks. Fails if the database is read-only. */
-const CHECK: Statement = { name: 'check', text: 'select from pets.meta where one for update' };
-
 /** After a check whether the database can be written, later checks within this time get the same result. */
 const CHECK_MS = 1_000;
 /** How often expired idempotency keys are removed, and how many at most in one statement. */
@@ -60,7 +57,8 @@ const ID_START = '{"id":0';
 export class PostgresStore implements Store {
   readonly id: string;
   #options: PostgresStoreOptions;
-  #creations: BatchQueue<NewAnimal, CreateResult>;
+  /** Each item is one animal, or none to check only whether animals could be added. */
+  #creations: BatchQueue<[NewAnimal] | [], CreateResult | undefined>;
   /** The idempotency keys of creations that this server has not completed, by their halves of the fingerprint. */
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<unknown> } | undefined;
@@ -71,7 +69,7 @@ export class PostgresStore implements Store {
   constructor(options: PostgresStoreOptions) {
     this.id = options.identity.id;
     this.#options = options;
-    this.#creations = new BatchQueue({ run: (animals) => this.#create(animals), place: options.place });
+    this.#creations = new BatchQueue({ run: (items) => this.#create(items), place: options.place });
   }
 
   async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
@@ -92,10 +90,12 @@ export class PostgresStore implements Store {
   }
 
   /** Adds an animal in the next call. */
-  #createLater(animal: NewAnimal): Promise<CreateResult> {
-    return this.#creations.add(animal).catch((error) => {
+  async #createLater(animal: NewAnimal): Promise<CreateResult> {
+    const result = await this.#creations.add([animal]).catch((error) => {
       throw sqlStateOf(error) === OUT_OF_RANGE ? noIdsLeftError() : error;
     });
+    if (!result) throw new Error('the database returned no result for an animal');
+    return result;
   }
 
   async list({ limit, status, after }: PageQuery): Promise<Page> {
@@ -137,7 +137,8 @@ export class PostgresStore implements Store {
     this.#throwIfClosed();
     const now = this.#options.clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      this.#check = { at: now, result: this.#query(CHECK, []) };
+      // A call that adds nothing locks the same row as every creation. On another connection, it could delay reads.
+      this.#check = { at: now, result: this.#creations.add([]) };
     }
     await this.#check.result;
   }
@@ -148,8 +149,9 @@ export class PostgresStore implements Store {
     await this.#expiring;
   }
 
-  async #create(animals: NewAnimal[]): Promise<CreateResult[]> {
+  async #create(items: ([NewAnimal] | [])[]): Promise<(CreateResult | undefined)[]> {
     const { createQuery, testTime } = this.#options;
+    const animals = items.flat();
     const hasKeys = animals.some(({ key }) => key !== undefined);
     const rows = await createQuery<{ n: number; kind: 'added' | 'replayed' | 'mismatch'; response: string }>(
       CREATE,
@@ -165,7 +167,8 @@ export class PostgresStore implements Store {
     for (const { n, kind, response } of rows) {
       results[n - 1] = kind === 'mismatch' ? { kind } : { kind, pet: response };
     }
-    return results;
+    let next = 0;
+    return items.map(([animal]) => animal && results[next++]);
   }
 
   #query: Query = (statement, values) => {

@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import { type SteadyClock, systemClock } from '../../../src/contract/clock.ts';
+import type { Backend, LocationContext, StoreLocation } from '../../../src/store/backend.ts';
+import type { BanRule } from '../../../src/store/limits/limiter.ts';
+import { parseLocation } from '../../../src/store/location.ts';
+
+export type BackendSettings = Partial<Pick<LocationContext, 'testTime'>> & {
+  clock?: SteadyClock;
+  bans?: BanRule;
+};
+
+/** The location of a database URL, without settings of a user. */
+export const databaseLocation = (
+  url: string,
+  { testTime, clock = systemClock }: BackendSettings = {},
+): Promise<StoreLocation> =>
+  parseLocation(url, {
+    clock,
+    env: {},
+    homeDirectory: '/nonexistent',
+    userName: undefined,
+    random: Math.random,
+    ...(testTime && { testTime }),
+  });
+
+/** Opens the store in a database, as a server in this process. It is closed after the test. */
+export async function openDatabase(url: string, settings: BackendSettings = {}): Promise<Backend> {
+  const { clock = systemClock, bans = { after: 0, milliseconds: 0 } } = settings;
+  const location = await databaseLocation(url, settings);
+  const backend = await location.open({
+    clock,
+    bans,
+    onWarning: () => {},
+    onFailure: () => {},
+    sleep: async (milliseconds) => void (await sleep(milliseconds)),
+  });
+  onTestFinished(() => backend.close());
+  return backend;
+}

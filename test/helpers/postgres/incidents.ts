@@ -1,0 +1,181 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster } from './cluster.ts';
+import type { Exchange, Period, Traffic } from './traffic.ts';
+import type { Writers } from './writers.ts';
+
+/** A failure that a test has caused, with the time until all servers worked again. */
+export type Incident = Period & {
+  kind: IncidentKind;
+  /** The server that failed; undefined if it was the database. */
+  server: number | undefined;
+  endedAt: number;
+  /** How long each server took to succeed after the end of the failure, in milliseconds. */
+  recoveries: number[];
+};
+
+export type IncidentKind = keyof ReturnType<typeof failuresOf>;
+
+/** Longer than each limit of time in a server. */
+const LONG_MS = 3_000;
+
+export class Incidents {
+  readonly all: Incident[] = [];
+  #traffic: Traffic;
+  #writers: Writers;
+  #failures: ReturnType<typeof failuresOf>;
+
+  constructor(traffic: Traffic, writers: Writers, cluster: Cluster, databaseUrl: string) {
+    this.#traffic = traffic;
+    this.#writers = writers;
+    this.#failures = failuresOf(traffic, cluster, new URL(databaseUrl).pathname.slice(1));
+  }
+
+  /** Causes a failure, ends it, and waits until all servers work again. */
+  async cause(kind: IncidentKind): Promise<void> {
+    const from = performance.now();
+    const server = await this.#failures[kind]();
+    const endedAt = performance.now();
+    const recoveries = await Promise.all(
+      this.#traffic.servers.map(async (_, index) => {
+        while ((await this.#writers.add(index))?.status !== 201) await sleep(10);
+        while ((await this.#traffic.send(index, '/v1/pets?limit=1'))?.status !== 200) await sleep(10);
+        return performance.now() - endedAt;
+      }),
+    );
+    await untilReady(this.#traffic, 200);
+    this.all.push({ kind, server, from, endedAt, to: performance.now(), recoveries });
+  }
+
+  /** The failed requests that no incident explains. */
+  unexplained(): Exchange[] {
+    return this.#traffic.failures.filter(
+      (failure) => !this.all.some((incident) => overlap(failure, incident) && explains(incident, failure)),
+    );
+  }
+
+  /** Figures for each kind of failure. Times are in milliseconds. */
+  figures(): Record<string, number>[] {
+    const kinds = [...new Set(this.all.map(({ kind }) => kind))];
+    return kinds.map((kind) => {
+      const same = this.all.filter((incident) => incident.kind === kind);
+      const slow = this.#traffic.slow.filter((each) => same.some((incident) => overlap(each, incident)));
+      const slowest = (wanted: string) =>
+        this.#longestOf(slow.filter(({ method, path }) => `${method} ${path}` === wanted));
+      const recoveries = same.flatMap((incident) => incident.recoveries).sort((a, b) => a - b);
+      return {
+        [kind]: same.length,
+        'slowest list': slowest('GET /v1/pets'),
+        'slowest creation': slowest('POST /v1/pets'),
+        'slowest readyz': slowest('GET /readyz'),
+        'median recovery': Math.round(recoveries[Math.floor(recoveries.length / 2)] ?? 0),
+        'slowest recovery': Math.round(recoveries.at(-1) ?? 0),
+      };
+    });
+  }
+
+  /** The longest time in which a running server did not respond to a request, in milliseconds. */
+  slowestResponse(): number {
+    return this.#longestOf(this.#traffic.slow);
+  }
+
+  #longestOf(exchanges: readonly Exchange[]): number {
+    return Math.round(Math.max(0, ...exchanges.map((each) => each.to - this.#startOf(each))));
+  }
+
+  /** When a running server could read the request. */
+  #startOf({ server, from, to }: Exchange): number {
+    const stops = this.all.filter(
+      (incident) => incident.kind === 'SIGSTOP of a server' && incident.server === server,
+    );
+    return Math.max(from, ...stops.filter(({ endedAt }) => endedAt < to).map(({ endedAt }) => endedAt));
+  }
+}
+
+const overlap = (one: Period, other: Period): boolean => one.from <= other.to && other.from <= one.to;
+
+/** Whether a request may fail in this way during an incident. */
+function explains(incident: Incident, { server, method, path, status, code }: Exchange): boolean {
+  if (incident.server !== undefined && incident.server !== server) return false;
+  if (incident.kind === 'kill -9 of a server') return status === 0;
+  if (incident.kind === 'held lock' && method === 'GET' && path !== '/readyz') return false;
+  return status === 503 && code === 'unavailable';
+}
+
+/** Waits until each server reports with this status whether it is ready. */
+async function untilReady(traffic: Traffic, status: 200 | 503): Promise<void> {
+  const wait = async (index: number) => {
+    while ((await traffic.send(index, '/readyz'))?.status !== status) await sleep(50);
+  };
+  await Promise.all(traffic.servers.map((_, index) => wait(index)));
+}
+
+/**
+ * The ways in which servers and their database can fail. Each function returns when the failure has ended. It returns the
+ * server that failed.
+ */
+function failuresOf(traffic: Traffic, cluster: Cluster, database: string) {
+  const { servers } = traffic;
+  const anyServer = () => Math.floor(Math.random() * servers.length);
+  const killBackend = async (signal: NodeJS.Signals) => {
+    const [row] = await cluster.sql(
+      'postgres',
+      `select pid from pg_stat_activity where datname = '${database}' order by random() limit 1`,
+    );
+    process.kill(Number(row?.['pid']), signal);
+  };
+  return {
+    async 'kill -9 of a server'() {
+      const server = anyServer();
+      await servers[server]?.kill();
+      await servers[server]?.start();
+      return server;
+    },
+    async 'SIGSTOP of a server'() {
+      const server = anyServer();
+      servers[server]?.pause();
+      await sleep(LONG_MS);
+      servers[server]?.resume();
+      return server;
+    },
+    async 'fast restart of the database'() {
+      await cluster.restart('fast');
+      return undefined;
+    },
+    async 'kill -9 of the database'() {
+      await cluster.kill9();
+      await untilReady(traffic, 503);
+      await cluster.start();
+      return undefined;
+    },
+    async 'SIGKILL of one backend'() {
+      await killBackend('SIGKILL');
+      // The server restarts itself.
+      while (!(await cluster.sql('postgres', 'select 1').catch(() => undefined))) await sleep(10);
+      return undefined;
+    },
+    async 'SIGTERM of one backend'() {
+      await killBackend('SIGTERM');
+      return undefined;
+    },
+    async 'SIGSTOP of the database'() {
+      await cluster.pause();
+      await Promise.all([sleep(LONG_MS), untilReady(traffic, 503)]);
+      cluster.resume();
+      return undefined;
+    },
+    async 'read-only database'() {
+      await cluster.setReadOnly(true);
+      await untilReady(traffic, 503);
+      await cluster.setReadOnly(false);
+      return undefined;
+    },
+    async 'held lock'() {
+      const lock = 'begin; select from pets.meta for update';
+      await Promise.all([
+        cluster.sql(database, `${lock}; select pg_sleep(${LONG_MS / 1_000}); rollback`),
+        untilReady(traffic, 503),
+      ]);
+      return undefined;
+    },
+  };
+}
