@@ -21,14 +21,26 @@ export type ConnectionOptions = {
   startTimer?: StartCallTimer;
 };
 
-/** The limits of the delay after a failed connect, in milliseconds. Jitter adds up to an eighth. */
+/**
+ * The limits of the delay after a failed connect, in milliseconds. Jitter adds up to an eighth. After an outage, the
+ * service must return within a second.
+ */
 const FIRST_DELAY_MS = 100;
-const LAST_DELAY_MS = 800;
+const LAST_DELAY_MS = 400;
 
 /** A connection that lasted this long was not part of the failures before it. */
 const STABLE_AFTER_MS = 1_000;
 
 const PING: Statement = { name: 'ping', text: 'select 1' };
+
+/**
+ * A large result holds the locks of its call until this process has read it. If this process does not read, for example
+ * because it was stopped, PostgreSQL ends the connection after this time.
+ */
+const LIMIT_UNREAD: Statement = {
+  name: 'limit_unread',
+  text: `select set_config('tcp_user_timeout', '${CALL_TIMEOUT_MS}', false)`,
+};
 
 /**
  * A connection to the database that replaces itself when it is lost. It connects when the first call needs it. A call
@@ -144,7 +156,9 @@ export class DatabaseConnection {
       const opened = new Session(client, { prepare, startTimer, onEnd: () => this.#lost(opened) });
       session = opened;
       // A proxy such as pgbouncer accepts connections although the database is down.
-      await opened.call(PING, [], Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), FIRST_DELAY_MS));
+      // In transaction mode, the setting would stay in a connection of pgbouncer that others use.
+      const first = prepare ? LIMIT_UNREAD : PING;
+      await opened.call(first, [], Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), FIRST_DELAY_MS));
       this.#session = opened;
       this.#openedAt = clock.elapsed();
       this.#lastSuccessAt = this.#openedAt;

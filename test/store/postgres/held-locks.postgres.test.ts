@@ -1,4 +1,8 @@
-import { expect, test } from 'vitest';
+import { Client } from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/contract/clock.ts';
+import { DatabaseConnection } from '../../../src/store/postgres/connection.ts';
+import { driverLimits } from '../../../src/store/postgres/time-limits.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
 import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
 import { animal } from '../../helpers/store-fixtures.ts';
@@ -40,4 +44,37 @@ test('a check of the store has the result of the creations', async () => {
   ]);
   expect(results).toMatchObject([undefined, { kind: 'added' }, undefined, { kind: 'added' }]);
   expect(await store.size()).toBe(2);
+});
+
+test('a call whose result nobody reads loses its locks', async () => {
+  const url = await freshDatabase();
+  const { store } = await openDatabase(url);
+  await store.add({ pet: animal() });
+  const client = new Client({ connectionString: url, ...driverLimits(true) });
+  client.on('error', () => {});
+  const connection = new DatabaseConnection({
+    connect: () => client.connect(),
+    place: url,
+    prepare: true,
+    clock: systemClock,
+    // A stopped process does not end its connections.
+    startTimer: () => undefined,
+  });
+  onTestFinished(() => connection.close());
+  await connection.query({ name: 'one', text: 'select 1' });
+  const text = "select repeat('x', 50000000) from pets.meta for update";
+  const call = connection.query({ name: 'large', text });
+  const failed = expect(call).rejects.toMatchObject({ outcome: 'unknown' });
+  client.connection.stream.pause();
+
+  const other = await connectTo(url);
+  const tryLock = () =>
+    other.query('select from pets.meta for update nowait').then(
+      () => 'free',
+      () => 'locked',
+    );
+  await expect.poll(tryLock).toBe('locked');
+  await expect.poll(tryLock).toBe('free');
+  client.connection.stream.resume();
+  await failed;
 });
