@@ -12,15 +12,19 @@ import { createSpecificationCheck, specificationCases } from '../../helpers/spec
 const FILES = { haproxy: 'docs/examples/haproxy.cfg', nginx: 'docs/examples/nginx.conf' };
 const SAMPLE_ANIMALS = 66;
 
+/** The options of servers behind a load balancer. */
+const SERVE = [
+  ...['--no-profile', '--log', '--metrics'],
+  ...['--public-url', 'https://shop.example', '--trust-proxy', '127.0.0.1'],
+];
+
 type ServerProcess = Awaited<ReturnType<typeof serveCommand>>;
 type Servers = readonly [ServerProcess, ServerProcess, ServerProcess];
 
 /** Three servers that start at the same time on an empty database, and a key with practically no limits. */
 async function startServers(data: string) {
   const machine = await freshMachine();
-  const args = ['--data', data, '--seed', '--no-profile', '--log', '--metrics'];
-  const behindProxy = ['--public-url', 'https://shop.example', '--trust-proxy', '127.0.0.1'];
-  const start = () => serveCommand(machine, [...args, ...behindProxy]);
+  const start = () => serveCommand(machine, [...SERVE, '--data', data, '--seed']);
   const servers = await Promise.all([start(), start(), start()]);
   const addKey = async (name: string, ...options: string[]): Promise<string> => {
     const added = await machine.pets(['keys', 'add', name, ...options, '--data', data, '--json']);
@@ -130,6 +134,38 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
     ).toEqual([...names].sort());
     expect(countRequests(killed, '"POST"')).toBeLessThan(names.length / 3);
     for (const server of others) expect(countRequests(server, '"POST"')).toBeGreaterThan(20);
+  });
+
+  testBehind('add each animal once while they are replaced one after the other', async () => {
+    const data = await freshDatabase();
+    const { machine, servers, key } = await startServers(data);
+    const url = await startBalancer(name, servers);
+    const ids: number[] = [];
+    let isReplaced = false;
+    const addUntilReplaced = async (client: number) => {
+      for (let i = 0; !isReplaced; i++) {
+        for (;;) {
+          const { status, text } = await createPet(url, key, `rex-${client}-${i}`);
+          if (status === 201) ids.push(JSON.parse(text).id);
+          if (status === 201) break;
+          // A connection that a stopping server has not accepted yet is reset.
+          expect(status).toBe(502);
+        }
+      }
+    };
+    const clients = Array.from({ length: 8 }, (_, client) => addUntilReplaced(client));
+    for (const server of servers) {
+      await expect.poll(() => countRequests(server, '"POST"')).toBeGreaterThan(20);
+      expect(await server.end('SIGTERM')).toEqual({ code: 0, signal: null });
+      const { port } = new URL(server.url);
+      // The last --port applies.
+      const started = await serveCommand(machine, [...SERVE, '--data', data, '--port', port]);
+      await expect.poll(() => countRequests(started, '"POST"')).toBeGreaterThan(20);
+    }
+    isReplaced = true;
+    await Promise.all(clients);
+    const listed = (await listAllPets({ url, key })).slice(SAMPLE_ANIMALS);
+    expect(listed.map(({ id }) => id)).toEqual(ids.sort((x, y) => x - y));
   });
 
   testBehind('count the requests of a key together', async () => {
