@@ -17,6 +17,7 @@ const figures = {
   PETS_POSTGRES_PAUSES: '10',
   PETS_POSTGRES_READ_ONLY: '5',
   PETS_POSTGRES_LOCKS: '5',
+  PETS_POSTGRES_FAILOVERS: '5',
 };
 
 export default mergeConfig(
