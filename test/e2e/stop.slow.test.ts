@@ -3,82 +3,13 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { listAllPets } from '../helpers/list-all-pets.ts';
 import { freshMachine, serveCommand } from '../helpers/pets.ts';
-import { type RawResponse, takeResponse } from '../helpers/raw-client.ts';
+import { creationBytes, openConnection, stopWithWriters, WRITERS } from '../helpers/stopping.ts';
 
 // These tests stop `pets serve` while clients use it.
 
-const CONNECTIONS = 64;
-const ROUNDS = 5;
-
-type Service = { url: string; key: string };
-type Creation = { name: string; id?: number };
-
-/** A raw keep-alive connection, which detects a truncated response. */
-async function openConnection({ url }: Service) {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  await once(socket, 'connect');
-  let received: Buffer = Buffer.alloc(0);
-  let isClosed = false;
-  let wake = () => {};
-  // Ignore errors, because the tests also write to connections that the service has closed.
-  socket.on('error', () => {});
-  socket.setNoDelay(true);
-  socket.on('data', (chunk) => {
-    received = Buffer.concat([received, chunk]);
-    wake();
-  });
-  socket.once('close', () => {
-    isClosed = true;
-    wake();
-  });
-  return {
-    socket,
-    isClosed: () => isClosed,
-    /** The next complete response; undefined if the connection was closed before its first byte. */
-    async answer(): Promise<RawResponse | undefined> {
-      for (;;) {
-        const taken = takeResponse(received, () => false);
-        if (taken) {
-          received = taken.rest;
-          return taken.response;
-        }
-        if (isClosed && received.length > 0) throw new Error(`truncated response: ${received}`);
-        if (isClosed) return undefined;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    },
-  };
-}
-
-/** The bytes of a creation. The name of the animal is also the idempotency key. */
-function creationBytes({ key, url }: Service, name: string): string {
-  const body = JSON.stringify({ name, categoryId: 1 });
-  const head = [
-    'POST /v1/pets HTTP/1.1',
-    `Host: ${new URL(url).host}`,
-    `Authorization: Bearer ${key}`,
-    `Idempotency-Key: "${name}"`,
-    'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
-  ];
-  return `${head.join('\r\n')}\r\n\r\n${body}`;
-}
-
-/** The id of every animal of a store, by name. Fails if a name exists twice. */
-async function animalsOf(service: Service): Promise<Map<string, number>> {
-  const pets = await listAllPets(service);
-  const animals = new Map(pets.map(({ id, name }) => [name, id]));
-  expect(animals.size).toBe(pets.length);
-  return animals;
-}
-
 /** Waits until a stopping service accepts no more connections. */
-async function untilItStops({ url }: Service): Promise<void> {
+async function untilItStops({ url }: { url: string }): Promise<void> {
   const { hostname, port } = new URL(url);
   const isAccepting = () =>
     new Promise<boolean>((resolve) => {
@@ -89,61 +20,10 @@ async function untilItStops({ url }: Service): Promise<void> {
   await expect.poll(isAccepting).toBe(false);
 }
 
-test(`SIGTERM with ${CONNECTIONS} writers: every executed request got its response, and every acknowledged animal is kept`, async () => {
+test(`SIGTERM with ${WRITERS} writers: every executed request got its response, and every acknowledged animal is kept`, async () => {
   const machine = await freshMachine();
   const args = ['--data', join(machine.home, 'store'), '--plan', 'enterprise', '--no-profile'];
-  const creations: Creation[] = [];
-  let answeredWhileStopping = 0;
-  let toldToClose = 0;
-  let answeredInRound = 0;
-
-  for (let round = 0; round < ROUNDS; round++) {
-    const service = await serveCommand(machine, args);
-    const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => openConnection(service)));
-    let isStopping = false;
-    answeredInRound = 0;
-    const writers = connections.map(async ({ socket, isClosed, answer }, writer) => {
-      for (let i = 0; !isClosed(); i++) {
-        const creation: Creation = { name: `${round}-${writer}-${i}` };
-        creations.push(creation);
-        socket.write(creationBytes(service, creation.name));
-        const answered = await answer();
-        if (answered === undefined) return;
-        expect(answered.status).toBe(201);
-        creation.id = JSON.parse(answered.body).id;
-        answeredInRound++;
-        if (isStopping) answeredWhileStopping++;
-        if (answered.headers['connection'] === 'close') {
-          toldToClose++;
-          return;
-        }
-      }
-    });
-    await expect.poll(() => answeredInRound).toBeGreaterThan(CONNECTIONS);
-    isStopping = true;
-    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-    await Promise.all(writers);
-  }
-
-  const service = await serveCommand(machine, args);
-  const answered = creations.filter(({ id }) => id !== undefined);
-  expect(answered.length).toBeGreaterThan(CONNECTIONS * ROUNDS);
-  expect(answeredWhileStopping).toBeGreaterThan(0);
-  // Many connections end with `Connection: close`. The service closed the rest while they were idle.
-  expect(toldToClose).toBeGreaterThan(0);
-  // A request that arrived while its connection was closing was not executed.
-  expect(await animalsOf(service)).toEqual(new Map(answered.map(({ name, id }) => [name, id])));
-
-  const connection = await openConnection(service);
-  for (const creation of creations.filter((each) => each.id === undefined || Math.random() < 0.05)) {
-    connection.socket.write(creationBytes(service, creation.name));
-    const again = await connection.answer();
-    expect(again?.status).toBe(201);
-    const { id } = JSON.parse(again?.body ?? '');
-    expect(id).toBe(creation.id ?? id);
-    creation.id = id;
-  }
-  expect(await animalsOf(service)).toEqual(new Map(creations.map(({ name, id }) => [name, id])));
+  await stopWithWriters(() => serveCommand(machine, args));
 });
 
 describe('a stopping service', () => {
@@ -240,7 +120,7 @@ describe('a stopping service', () => {
   });
 
   /** Waits for a response on a new connection, so that the service has read what other connections sent before. */
-  async function settled({ url }: Service): Promise<void> {
+  async function settled({ url }: { url: string }): Promise<void> {
     await (await fetch(new URL('/healthz', url))).text();
   }
 });
