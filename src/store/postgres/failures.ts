@@ -93,6 +93,7 @@ function messageOf(error: unknown): string {
 const HINTS: readonly (readonly [codePrefix: string, hint: string])[] = [
   ['ENOTFOUND', 'check the host name'],
   ['EAI_AGAIN', 'check the host name and the name server'],
+  ['08P01', 'for pgbouncer, add the parameter prepare=off to the URL (docs/postgres.md)'],
   ['28', 'check the user and the password (PGPASSWORD, ~/.pgpass)'],
   ['3D000', 'create the database, or check its name'],
   ['53100', 'free some disk space on the server of the database'],

@@ -3,6 +3,7 @@ import { KeyCache } from '../keys/key-cache.ts';
 import { DatabaseConnection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import type { Database } from './database.ts';
+import { toCallError } from './failures.ts';
 import { limitCalls } from './limit-calls.ts';
 import { migrate, openIdentity } from './migrate.ts';
 import { PostgresKeyReader } from './postgres-keys.ts';
@@ -19,6 +20,13 @@ export async function openPostgresBackend(database: Database, options: BackendOp
     await migrate(client);
     return openIdentity(client);
   });
+  // If the database refuses the settings of a server's connections, fail now instead of at each request.
+  await database.connect().then(
+    (client) => client.end(),
+    (error) => {
+      throw toCallError(error, 'connecting', place, 'not_done');
+    },
+  );
   const connect = () => new DatabaseConnection({ ...database, connect: database.connect, clock });
   // Requests are counted and animals are added on connections of their own, where nothing else delays them. Reads do not
   // wait for one another's results.

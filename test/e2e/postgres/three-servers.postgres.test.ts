@@ -187,6 +187,16 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
   });
 });
 
+test.skipIf(!hasPgbouncer())('a server behind pgbouncer does not start without prepare=off', async () => {
+  const cluster = await startCluster();
+  const pgbouncer = await startPgbouncer(cluster);
+  const url = pgbouncer.url(new URL(await cluster.createDatabase()).pathname.slice(1));
+  const { code, stderr } = await (await freshMachine()).pets(['serve', '--port', '0', '--data', url]);
+  expect(code).toBe(1);
+  expect(stderr).toContain('unsupported startup parameter');
+  expect(stderr).toContain('prepare=off');
+});
+
 test.skipIf(!hasPgbouncer())('three servers work through pgbouncer in transaction mode', async () => {
   const cluster = await startCluster();
   const name = new URL(await cluster.createDatabase()).pathname.slice(1);
