@@ -1,6 +1,7 @@
 /**
  * `create_v1` adds animals, and returns a row for each: its number in the arrays from 1, `added`, `replayed` or
- * `mismatch`, and the JSON text of the response (null for `mismatch`).
+ * `mismatch`, the id if it was added, and the JSON text of the first response if it was replayed. The result
+ * contains no other texts, because a client that does not read a large result would keep the lock.
  *
  * - `bodies` contains JSON texts without their beginning `{"id":…`, such as `,"name":"Rex"}`.
  * - `fingerprints` and `hashes` contain the two halves of the fingerprints of idempotency keys, or null for animals
@@ -17,7 +18,7 @@ create function pets.create_v1(
   fingerprints bytea[],
   hashes bytea[],
   at_ms bigint default null
-) returns table (n int, kind text, response text)
+) returns table (n int, kind text, id bigint, response text)
 language plpgsql
 -- Plan once in each session, and for large tables, even if the tables are still small.
 set plan_cache_mode = force_generic_plan
@@ -52,9 +53,9 @@ begin
         insert into pets.animals (id, status, body)
         select base + item.n, item.status, '{"id":' || base + item.n || item.body
         from unnest(statuses, bodies) with ordinality as item (status, body, n)
-        returning id, body
+        returning id
       )
-      select (id - base)::int, 'added', body from added;
+      select (id - base)::int, 'added', id, null::text from added;
     return;
   end if;
 
@@ -93,11 +94,10 @@ begin
       on conflict (fingerprint) do update
         set body = excluded.body, response = excluded.response, at = excluded.at
     )
-    select item.n::int, item.kind,
-      case item.kind when 'added' then added.body when 'replayed' then item.response end
+    select item.n::int, item.kind, numbered.id,
+      case item.kind when 'replayed' then item.response end
     from item
-    left join numbered using (n)
-    left join added on added.id = numbered.id;
+    left join numbered using (n);
 end
 $$;
 `;

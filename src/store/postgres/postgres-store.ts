@@ -29,6 +29,14 @@ export type PostgresStoreOptions = {
 /** A creation that waits for the next call. `key` and `body` are the halves of the fingerprint of its idempotency key. */
 type NewAnimal = { status: number; rest: string; key?: Buffer | undefined; body?: Buffer | undefined };
 
+/** `id` is set if the animal was added, and `response` if it was replayed. */
+type CreateRow = {
+  n: number;
+  kind: 'added' | 'replayed' | 'mismatch';
+  id: string | null;
+  response: string | null;
+};
+
 /** The numbers by which the database stores statuses. */
 export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 0, pending: 1, sold: 2 };
 /** The statuses by their numbers. */
@@ -153,19 +161,17 @@ export class PostgresStore implements Store {
     const { createQuery, testTime } = this.#options;
     const animals = items.flat();
     const hasKeys = animals.some(({ key }) => key !== undefined);
-    const rows = await createQuery<{ n: number; kind: 'added' | 'replayed' | 'mismatch'; response: string }>(
-      CREATE,
-      [
-        animals.map(({ status }) => status),
-        animals.map(({ rest }) => rest),
-        hasKeys ? animals.map(({ key }) => key ?? null) : null,
-        hasKeys ? animals.map(({ body }) => body ?? null) : null,
-        testTime(),
-      ],
-    );
+    const rows = await createQuery<CreateRow>(CREATE, [
+      animals.map(({ status }) => status),
+      animals.map(({ rest }) => rest),
+      hasKeys ? animals.map(({ key }) => key ?? null) : null,
+      hasKeys ? animals.map(({ body }) => body ?? null) : null,
+      testTime(),
+    ]);
     const results: CreateResult[] = [];
-    for (const { n, kind, response } of rows) {
-      results[n - 1] = kind === 'mismatch' ? { kind } : { kind, pet: response };
+    for (const { n, kind, id, response } of rows) {
+      if (kind === 'mismatch') results[n - 1] = { kind };
+      else results[n - 1] = { kind, pet: response ?? `{"id":${id}${animals[n - 1]?.rest}` };
     }
     let next = 0;
     return items.map(([animal]) => animal && results[next++]);

@@ -15,14 +15,15 @@ export async function freshStore(): Promise<{ url: string; client: Client; conne
 export type Item = { status?: number; body?: string; key?: string | undefined };
 export type Created = { kind: string; response: string | null };
 
-/** Calls `create_v1`. `at` is in milliseconds since 1970. */
+/** Calls `create_v1`, and completes the responses as a server does. `at` is in milliseconds since 1970. */
 export async function create(client: Client, items: readonly Item[], at?: number): Promise<Created[]> {
   const half = (text: string) => hash('sha256', text, 'buffer').subarray(0, 16);
   const bodies = items.map(({ body }) => body ?? ',"name":"Rex"}');
   const keys = items.map(({ key }) => (key === undefined ? null : half(key)));
   const hasKeys = keys.some((key) => key !== null);
   const { rows } = await client.query(
-    'select kind, response from pets.create_v1($1, $2, $3, $4, $5) order by n',
+    `select kind, coalesce(response, '{"id":' || id || ($2::text[])[n]) as response
+    from pets.create_v1($1, $2, $3, $4, $5) order by n`,
     [
       items.map(({ status }) => status ?? 0),
       bodies,

@@ -78,3 +78,14 @@ test('a call whose result nobody reads loses its locks', async () => {
   client.connection.stream.resume();
   await failed;
 });
+
+test('large creations are committed although their server reads no results, so that they do not block others', async () => {
+  const url = await freshDatabase();
+  const { store } = await openDatabase(url);
+  const client = await connectTo(url);
+  const bodies = Array.from({ length: 300 }, () => `,"name":"${'x'.repeat(50_000)}"}`);
+  const values = [bodies.map(() => 0), bodies];
+  client.query('select * from pets.create_v1($1, $2, null, null)', values).catch(() => {});
+  client.connection.stream.pause();
+  await expect.poll(() => store.size()).toBe(bodies.length);
+});
