@@ -13,6 +13,7 @@ import { createRequestIds } from './request/request-id.ts';
 import { isUnderApi, splitTarget } from './request/target.ts';
 import { createRequestSteps, type RequestStepsOptions } from './request-steps.ts';
 import { rateLimitHeaders, type ServiceResponse, sendResponse } from './response.ts';
+import { isToolTarget } from './tools/tool-requests.ts';
 
 /** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
 export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url'> & {
@@ -62,7 +63,8 @@ export function createApp(options: AppOptions) {
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
     const context = createContext({ id: requestId(request), client, method, url, targetHost });
-    if (cors.length > 0) Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
+    if (cors.length > 0 && !isToolTarget(target))
+      Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault =

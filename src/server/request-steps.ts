@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
-import type { Authentication } from './auth/authentication.ts';
+import type { ApiKeyLookup, Authentication } from './auth/authentication.ts';
 import { preflightHeaders } from './cors.ts';
 import { mockResponse, preferredStatus } from './faults/mock-response.ts';
 import type { InjectedFault } from './faults/random-fault.ts';
@@ -14,28 +14,31 @@ import { readOperationInput } from './request/input.ts';
 import { isUnderApi, validateTarget } from './request/target.ts';
 import { optionsResponse, type ServiceResponse } from './response.ts';
 import { allDeprecationHeaders, allowedMethods, matchRoute } from './route-match.ts';
+import { createToolRequests, isToolTarget, type Tools } from './tools/tool-requests.ts';
 import { createUnversionedRoutes, type UnversionedRoutesOptions } from './unversioned-routes.ts';
 
 export type RequestStepsOptions = UnversionedRoutesOptions & {
   clock: Clock;
+  keys: ApiKeyLookup;
   /** The names that a Host header may have, besides loopback names; undefined allows every name. */
   hosts?: ReadonlySet<string> | undefined;
   /** The origins whose pages may read responses; `*` allows every origin. */
   cors?: readonly string[] | undefined;
   /** Whether a request may choose the status of its response with `Prefer`, such as `code=429`; by default true. */
   allowPrefer?: boolean;
+  /** The developer tools; undefined if they are turned off. */
+  tools?: Tools | undefined;
 };
 
 /**
  * Returns a function that runs the steps of a request in order (docs/service.md 4, 5, 8, 10). That function throws a
  * ServiceError if the response is an error.
  */
-export function createRequestSteps(
-  options: RequestStepsOptions,
-  { authenticate, consumeQuota, peekQuota }: Authentication,
-) {
+export function createRequestSteps(options: RequestStepsOptions, authentication: Authentication) {
+  const { authenticate, consumeQuota, peekQuota } = authentication;
   const { store, clock, publicUrl, cors = [], allowPrefer = true } = options;
   const checkHost = createHostCheck(options.hosts);
+  const toolRequests = options.tools && createToolRequests(options.tools, options.keys, authentication);
   const unversionedRoutes = createUnversionedRoutes(options);
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const deprecations = allDeprecationHeaders(basePath);
@@ -48,6 +51,7 @@ export function createRequestSteps(
     const { method = '', url = '' } = request;
     checkHttpVersion(request);
     context.host = checkHost(request, context.targetHost);
+    if (toolRequests && isToolTarget(url)) return toolRequests(request, context);
     if (!isUnderApi(url)) return unversionedRoutes(method, url, context);
     if (method === 'OPTIONS') return handleOptions(request, context);
 

@@ -13,6 +13,7 @@ import { listen } from './connection/listen.ts';
 import type { FaultOptions } from './faults/random-fault.ts';
 import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
+import { createToolCredentials } from './tools/credentials.ts';
 
 export type ServiceOptions = {
   location: Pick<StoreLocation, 'open'>;
@@ -32,7 +33,11 @@ export type ServiceOptions = {
   trustedProxies?: readonly string[] | undefined;
   /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
-  /** Whether `GET /metrics` exists; the default is the result of `isOnlyLocal`. */
+  /**
+   * Whether the developer tools exist (docs/service.md 13); the default is the result of `isOnlyLocal`. Without `metrics`,
+   * this also decides whether `GET /metrics` exists.
+   */
+  page?: boolean | undefined;
   metrics?: boolean | undefined;
   /** Whether requests may choose the status of their responses with `Prefer`. */
   allowPrefer: boolean;
@@ -76,8 +81,9 @@ export async function startService(options: ServiceOptions) {
     // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
     const isLoopback = isLoopbackAddress(address);
-    const isLocal = isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
-    if (options.metrics ?? isLocal) metrics = createMetrics(banCounts, onError);
+    const hasTools = options.page ?? isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
+    const credentials = hasTools ? createToolCredentials() : undefined;
+    if (options.metrics ?? hasTools) metrics = createMetrics(banCounts, onError);
     const app = createApp({
       store,
       keys,
@@ -96,6 +102,7 @@ export async function startService(options: ServiceOptions) {
       onError,
       onAccess,
       countResponse: metrics?.countResponse,
+      tools: credentials && { credentials, routes: new Map() },
     });
     const listening = await listen(app, {
       host,
@@ -115,6 +122,12 @@ export async function startService(options: ServiceOptions) {
       port: listening.port,
       /** Whether only programs on this machine can connect to the service. */
       isLoopback,
+      /** The developer tools; undefined if they are turned off. `url` is the address of their page, with the token. */
+      tools: credentials && {
+        token: credentials.token,
+        url: `${listening.origin}/#t=${credentials.token}`,
+        allowKey: credentials.allowKey,
+      },
       faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();

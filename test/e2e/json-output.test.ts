@@ -82,7 +82,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
-  const again = await serve(machine, ['--data', store, '--no-profile']);
+  const again = await serve(machine, ['--data', store, '--no-profile', '--no-page']);
   await rm(join(store, 'keys'), { recursive: true });
   await writeFile(join(store, 'keys'), '');
   await run(machine, undefined, ['list'], { exit: 7, env: { ...env, PETS_BASE_URL: again.url } });
@@ -94,7 +94,7 @@ async function withoutData({ run, serve }: Samples): Promise<void> {
   const machine = await freshMachine();
   const command = ['--', process.execPath, '--eval', ''];
   await run(machine, undefined, ['serve', '--ephemeral', ...command]);
-  await run(machine, undefined, ['serve', '--ephemeral', '--latency', '1', ...command]);
+  await run(machine, undefined, ['serve', '--ephemeral', '--no-page', '--latency', '1', ...command]);
   await run(machine, undefined, ['serve', '--ephemeral', '--fail-rate', '0.5', ...command]);
   const service = await serve(machine, ['--ephemeral', '--plan', 'enterprise']);
   await run(machine, undefined, ['use', 'staging']);

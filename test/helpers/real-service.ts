@@ -36,6 +36,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
   onTestFinished(() => service.stop(0));
   return {
     clock,
+    service: () => service,
     key,
     warnings,
     port: () => service.port,

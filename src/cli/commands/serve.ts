@@ -126,6 +126,8 @@ export const serve: Command<ServeOptions> = {
       default: 256,
     },
     { flags: '--log', description: 'log each request to stderr' },
+    { flags: '--page', description: 'have the developer tools even if other machines can reach the service' },
+    { flags: '--no-page', description: 'have neither the developer tools nor /metrics' },
     { flags: '--metrics', description: 'serve metrics at /metrics even if other machines can reach it' },
     {
       flags: '--no-prefer',

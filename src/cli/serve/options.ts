@@ -33,6 +33,8 @@ export type ServeOptions = {
   cors?: string[];
   log?: boolean;
   metrics?: boolean;
+  /** True with `--page`, false with `--no-page`. */
+  page?: boolean;
   /** False with `--no-prefer`. */
   prefer: boolean;
   quiet?: boolean;

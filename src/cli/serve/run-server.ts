@@ -76,6 +76,7 @@ async function serveLocation(
     if (service === undefined) return interruptedCode(options, shutdown);
     if (options.command.length > 0) {
       const key = service.keys.addTemporary('command', plan, fixedKey?.key);
+      service.tools?.allowKey(key);
       return await serveCommand(service, key, options, context, events, shutdown);
     }
     const isTemporary = options.ephemeral || fixedKey !== undefined;
@@ -84,6 +85,7 @@ async function serveLocation(
       : await ensureDevKey(context, service, location, { plan, profile: options.profile }).catch(
           warnIfUnwritable,
         );
+    if (devKey?.key) service.tools?.allowKey(devKey.key);
     const otherService =
       options.profile && devKey?.key
         ? await saveLocalProfile(context, service, devKey.key).catch(warnIfUnwritable)
@@ -128,6 +130,7 @@ async function start(
       publicUrl: options.publicUrl,
       trustedProxies: options.trustProxy,
       allowHosts: options.allowHost ?? [],
+      page: options.page,
       metrics: options.metrics,
       allowPrefer: options.prefer,
       cors: options.cors ?? [],
@@ -169,7 +172,12 @@ async function serveCommand(
   shutdown: Shutdown,
 ): Promise<number> {
   await events.runningCommand(service, key);
-  const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key };
+  const { tools } = service;
+  const variables = {
+    PETS_BASE_URL: service.url,
+    PETS_API_KEY: key,
+    ...(tools && { PETS_SERVE_TOKEN: tools.token }),
+  };
   const { requested, failure } = shutdown;
   if (requested.aborted) return interruptedCode(options, shutdown);
   // `runCommand` handles signals while the command runs.

@@ -74,7 +74,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   return {
     async listening(service: Service, { location, devKey, otherService }: Started) {
       const animals = await service.store.size();
-      const { url, port, seeded, faults } = service;
+      const { url, port, seeded, faults, tools } = service;
       const key = devKey?.source === undefined ? devKey?.key : undefined;
       const event = {
         event: 'listening',
@@ -88,6 +88,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         ...(faults && { faults }),
         ...(key && { key }),
         ...(devKey && { plan: devKey.plan }),
+        ...(tools && { pageToken: tools.token }),
       };
       const path = sanitizeForTerminal(location.place);
       const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
@@ -102,6 +103,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
           ? `  no API key of this store is saved here; create one: ${addKeyCommand(location, devKey?.plan ?? options.plan ?? DEFAULT_PLAN)}`
           : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
         ...(faults ? [`  ${describeFaults(faults)}`] : []),
+        ...(tools ? [`  page ${cyan(tools.url)}`] : []),
         `  ${dim('try:')} ${next}`,
       ];
       await print(event, lines.join('\n'));
@@ -121,11 +123,15 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         );
     },
     async runningCommand(service: Service, key: string) {
-      const { url, faults } = service;
-      const text = `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`;
+      const { url, faults, tools } = service;
+      const lines = [
+        `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`,
+        ...(faults ? [describeFaults(faults)] : []),
+        ...(tools ? [`pets serve: page ${tools.url}`] : []),
+      ];
       await print(
-        { event: 'listening', url, key, ...(faults && { faults }) },
-        faults ? `${text}\n${describeFaults(faults)}` : text,
+        { event: 'listening', url, key, ...(faults && { faults }), ...(tools && { pageToken: tools.token }) },
+        lines.join('\n'),
       );
       warn(service);
     },

@@ -77,6 +77,8 @@ export function createAuthentication(options: AuthenticationOptions) {
   }
 
   return {
+    hashOfKey,
+    countAnonymous,
     /** Returns the caller. Counts a failure as anonymous. @throws ServiceError 400, 401, or 429 if `limitFailedKeys` */
     async authenticate(request: IncomingMessage, context: RequestContext): Promise<Principal> {
       let id: string | undefined;

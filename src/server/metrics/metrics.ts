@@ -4,7 +4,7 @@ import type { ResponseContent } from '../response.ts';
 import type { Counts } from './prometheus.ts';
 
 /**
- * Whether only programs on this machine are meant to reach the service, which then shows its metrics by default.
+ * Whether only programs on this machine are meant to reach the service, which then has its developer tools and metrics by default.
  * Listening on loopback is not enough, because a reverse proxy on this machine may forward requests of other machines.
  */
 export const isOnlyLocal = (options: {

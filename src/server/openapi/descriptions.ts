@@ -108,6 +108,7 @@ export const fieldDescriptions: Record<string, string> = {
 export const errorDescriptions: Record<ErrorCode, string> = {
   invalid_request: 'The request is malformed, or a value is missing or invalid.',
   unauthorized: 'The API key is missing or invalid.',
+  forbidden: 'The server does not allow the request.',
   not_found: 'The resource does not exist.',
   method_not_allowed: `The path does not support the method; \`${header.allow}\` lists the supported ones.`,
   request_timeout: 'The request did not arrive in time.',

@@ -135,7 +135,10 @@ function response(name: OperationName, status: number) {
   };
 }
 
-const allCodes = Object.keys(errorCodes) as ErrorCode[];
+/** The codes of the operations. Only the developer tools have others. */
+const allCodes = (Object.keys(errorCodes) as ErrorCode[]).filter((code) =>
+  Object.values<Operation>(operations).some(({ errors }) => errors.includes(errorCodes[code])),
+);
 
 const codesOf = ({ method }: Operation, status: number): ErrorCode[] =>
   allCodes.filter(

@@ -1,0 +1,31 @@
+import { timingSafeEqual } from 'node:crypto';
+import { generateKey, hashKey } from '../../store/keys/keys.ts';
+
+export type ToolCredentials = ReturnType<typeof createToolCredentials>;
+
+/**
+ * The credentials that may use the developer tools (docs/service.md 13): a token with 256 random bits that is new at each
+ * start, and the API keys that `allowKey` adds. The token has the form of an API key, so that everything that redacts API
+ * keys redacts it too.
+ */
+export function createToolCredentials() {
+  const token = generateKey();
+  const tokenHash = Buffer.from(hashKey(token));
+  const keyHashes: Buffer[] = [];
+
+  return {
+    token,
+    /** Lets an API key use the tools while it is valid. */
+    allowKey(key: string): void {
+      keyHashes.push(Buffer.from(hashKey(key)));
+    },
+    /** Finds out what has this SHA-256 in hexadecimal. Takes the same time whatever it is. */
+    identify(sha256: string): 'token' | 'key' | undefined {
+      const given = Buffer.from(sha256);
+      const isToken = timingSafeEqual(given, tokenHash);
+      const isKey = keyHashes.filter((hash) => timingSafeEqual(given, hash)).length > 0;
+      if (isToken) return 'token';
+      return isKey ? 'key' : undefined;
+    },
+  };
+}
