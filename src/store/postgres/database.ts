@@ -1,12 +1,12 @@
 import type { Client } from 'pg';
 import { StoreError } from '../errors.ts';
-import { checkServer } from './check-server.ts';
-import { connectClient } from './connect-client.ts';
-import { readConnectionSettings } from './connection-settings.ts';
-import type { DatabaseTarget } from './database-target.ts';
-import { failureKind, toCallError } from './failures.ts';
-import type { Query } from './limit-calls.ts';
-import { driverLimits } from './time-limits.ts';
+import { failureKind, toCallError } from './calls/failures.ts';
+import type { Query } from './calls/session.ts';
+import { driverLimits } from './calls/time-limits.ts';
+import { connectClient } from './connect/connect-client.ts';
+import { readConnectionSettings } from './connect/connection-settings.ts';
+import type { DatabaseTarget } from './connect/database-target.ts';
+import { checkServer } from './schema/check-server.ts';
 
 /**
  * How long a command waits until the database has accepted a connection and a first query, and then for a lock that another

@@ -1,8 +1,7 @@
-import type { QueryResultRow } from 'pg';
 import type { Quota } from '../../contract/plans.ts';
 import type { RefusedRequests } from '../limits/bans.ts';
 import type { WindowCounts } from '../limits/limiter.ts';
-import type { Statement } from './session.ts';
+import type { Query, Statement } from './calls/session.ts';
 
 /** What the database knows about a caller after it has counted requests. All times are in milliseconds since 1970. */
 export type CallerState = WindowCounts & {
@@ -29,9 +28,6 @@ export type LimitCalls = {
   /** How many callers are banned now. */
   countBans(): Promise<number>;
 };
-
-/** Sends a statement and returns its rows. */
-export type Query = <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;

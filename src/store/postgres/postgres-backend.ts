@@ -1,14 +1,14 @@
 import type { Backend, BackendOptions } from '../backend.ts';
 import { KeyCache } from '../keys/key-cache.ts';
-import { DatabaseConnection } from './connection.ts';
-import { ConnectionPool } from './connection-pool.ts';
+import { DatabaseConnection } from './calls/connection.ts';
+import { ConnectionPool } from './calls/connection-pool.ts';
+import { toCallError } from './calls/failures.ts';
 import type { Database } from './database.ts';
-import { toCallError } from './failures.ts';
 import { limitCalls } from './limit-calls.ts';
-import { migrate, openIdentity } from './migrate.ts';
 import { PostgresKeyReader } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
+import { migrate, openIdentity } from './schema/migrate.ts';
 import { addSeed } from './seed.ts';
 
 /** Opens the store in a database for a server. Creates the store, or migrates it, if needed. */

@@ -12,9 +12,8 @@ import {
   quotaOf,
   StoredKey,
 } from '../keys/keys.ts';
-import { sqlStateOf } from './failures.ts';
-import type { Query } from './limit-calls.ts';
-import type { Statement } from './session.ts';
+import { sqlStateOf } from './calls/failures.ts';
+import type { Query, Statement } from './calls/session.ts';
 
 const LIST: Statement = {
   name: 'keys',

@@ -9,7 +9,7 @@ import {
   type RateLimitDecision,
   type RateLimitWindow,
 } from '../limits/limiter.ts';
-import { BatchQueue } from './batch-queue.ts';
+import { BatchQueue } from './calls/batch-queue.ts';
 import type { CallerState, LimitCalls } from './limit-calls.ts';
 
 export type PostgresLimiterOptions = {

@@ -1,12 +1,12 @@
 import type { Client } from 'pg';
 import type { LocationContext, StoreLocation } from '../backend.ts';
 import { checkDatabase } from './check-database.ts';
+import { parseDatabaseTarget } from './connect/database-target.ts';
 import { createDatabase, queryOf } from './database.ts';
-import { parseDatabaseTarget } from './database-target.ts';
-import { migrate, pendingSql, schemaVersion } from './migrate.ts';
 import { openPostgresBackend } from './postgres-backend.ts';
 import { PostgresKeys } from './postgres-keys.ts';
 import { readDatabase } from './read-database.ts';
+import { migrate, pendingSql, schemaVersion } from './schema/migrate.ts';
 import { commitCopy, writeDatabase } from './write-database.ts';
 
 /** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */

@@ -5,11 +5,10 @@ import { noIdsLeftError, StoreError } from '../errors.ts';
 import { fingerprintOf } from '../index/idempotency-index.ts';
 import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
-import { BatchQueue } from './batch-queue.ts';
-import { sqlStateOf } from './failures.ts';
-import type { Query } from './limit-calls.ts';
-import type { StoreIdentity } from './migrate.ts';
-import type { Statement } from './session.ts';
+import { BatchQueue } from './calls/batch-queue.ts';
+import { sqlStateOf } from './calls/failures.ts';
+import type { Query, Statement } from './calls/session.ts';
+import type { StoreIdentity } from './schema/migrate.ts';
 
 export type PostgresStoreOptions = {
   identity: StoreIdentity;

@@ -3,9 +3,9 @@ import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
 import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../contents.ts';
 import { StoreDamagedError } from '../errors.ts';
 import { queryOf } from './database.ts';
-import { readIdentity } from './migrate.ts';
 import { PostgresKeys } from './postgres-keys.ts';
 import { STATUSES } from './postgres-store.ts';
+import { readIdentity } from './schema/migrate.ts';
 
 const INT64_MIN_TEXT = '-9223372036854775808';
 

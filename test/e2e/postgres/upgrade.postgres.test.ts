@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { migrate } from '../../../src/store/postgres/migrate.ts';
-import { SCHEMA_STEPS } from '../../../src/store/postgres/schema.ts';
+import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
+import { SCHEMA_STEPS } from '../../../src/store/postgres/schema/schema.ts';
 import { listAllPets } from '../../helpers/list-all-pets.ts';
 import { createKey, startFleet } from '../../helpers/postgres/fleet.ts';
 import { Follower } from '../../helpers/postgres/followers.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { migrate } from '../../../src/store/postgres/migrate.ts';
+import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
 import { connectTo, freshDatabase } from '../postgres.ts';
 
 /** A new database with the schema of the store. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
-import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/batch-queue.ts';
-import { BadItemError, ConflictError } from '../../../src/store/postgres/failures.ts';
+import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/calls/batch-queue.ts';
+import { BadItemError, ConflictError } from '../../../src/store/postgres/calls/failures.ts';
 import { gate } from '../../helpers/gate.ts';
 
 const PLACE = 'postgres://shop@db.example/pets';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { StoreError, StoreUnavailableError } from '../../../src/store/errors.ts';
-import { checkServer } from '../../../src/store/postgres/check-server.ts';
-import type { SchemaClient } from '../../../src/store/postgres/migrate.ts';
+import { checkServer } from '../../../src/store/postgres/schema/check-server.ts';
+import type { SchemaClient } from '../../../src/store/postgres/schema/migrate.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
 const settings = {

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { StoreUnavailableError } from '../../../src/store/errors.ts';
-import { DatabaseConnection } from '../../../src/store/postgres/connection.ts';
+import { DatabaseConnection } from '../../../src/store/postgres/calls/connection.ts';
 import { manualClock } from '../../helpers/clock.ts';
 
 const STATEMENT = { name: 'read', text: 'select 2' };

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { StoreLocation } from '../../../src/store/backend.ts';
 import type { StoreContents } from '../../../src/store/contents.ts';
 import { copyStore } from '../../../src/store/copy-store.ts';
-import { migrate } from '../../../src/store/postgres/migrate.ts';
+import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
 import { commitCopy, writeDatabase } from '../../../src/store/postgres/write-database.ts';
 import { copyFixture, many, stateOf } from '../../helpers/postgres/copy-fixture.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';

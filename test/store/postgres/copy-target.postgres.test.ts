@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { copyStore } from '../../../src/store/copy-store.ts';
-import { migrate, openIdentity } from '../../../src/store/postgres/migrate.ts';
+import { migrate, openIdentity } from '../../../src/store/postgres/schema/migrate.ts';
 import { commitCopy, writeDatabase } from '../../../src/store/postgres/write-database.ts';
 import { copyFixture, many, stateOf } from '../../helpers/postgres/copy-fixture.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';

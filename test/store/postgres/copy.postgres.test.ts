@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
 import type { StoreLocation } from '../../../src/store/backend.ts';
 import { copyStore } from '../../../src/store/copy-store.ts';
-import { migrate, pendingSql, readIdentity } from '../../../src/store/postgres/migrate.ts';
+import { migrate, pendingSql, readIdentity } from '../../../src/store/postgres/schema/migrate.ts';
 import { BANNED, copyFixture } from '../../helpers/postgres/copy-fixture.ts';
 import {
   connectTo,

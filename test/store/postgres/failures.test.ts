@@ -10,7 +10,7 @@ import {
   isConnectionOutdated,
   sqlStateOf,
   toCallError,
-} from '../../../src/store/postgres/failures.ts';
+} from '../../../src/store/postgres/calls/failures.ts';
 
 const PLACE = 'postgres://shop@db.example/pets';
 

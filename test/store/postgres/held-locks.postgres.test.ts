@@ -1,8 +1,8 @@
 import { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/contract/clock.ts';
-import { DatabaseConnection } from '../../../src/store/postgres/connection.ts';
-import { driverLimits } from '../../../src/store/postgres/time-limits.ts';
+import { DatabaseConnection } from '../../../src/store/postgres/calls/connection.ts';
+import { driverLimits } from '../../../src/store/postgres/calls/time-limits.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
 import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
 import { animal } from '../../helpers/store-fixtures.ts';

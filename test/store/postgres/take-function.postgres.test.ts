@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { migrate } from '../../../src/store/postgres/migrate.ts';
+import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
 import {
   blocked,
   callerHash,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { ClientConfig } from 'pg';
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../../errors.ts';
 import type { ConnectionParameters, SslMode } from './connection-parameters.ts';
 import type { DatabaseTarget } from './database-target.ts';
 import { readPasswordFile } from './password-file.ts';

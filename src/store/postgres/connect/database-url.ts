@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../../errors.ts';
 import { type ConnectionParameters, type ParameterName, toParameterName } from './connection-parameters.ts';
 
 export const URL_HINT =

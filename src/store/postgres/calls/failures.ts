@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg';
-import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../errors.ts';
+import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../errors.ts';
 
 /**
  * What the failure of a call means:

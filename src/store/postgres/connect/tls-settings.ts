@@ -2,8 +2,8 @@ import { X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ConnectionOptions, createSecureContext, type SecureContextOptions } from 'node:tls';
-import { errnoOf } from '../../system/file-system.ts';
-import { StoreError } from '../errors.ts';
+import { errnoOf } from '../../../system/file-system.ts';
+import { StoreError } from '../../errors.ts';
 import { type ConnectionParameters, type SslMode, SYSTEM_AUTHORITIES } from './connection-parameters.ts';
 
 type TlsFiles = Pick<ConnectionParameters, 'sslrootcert' | 'sslcert' | 'sslkey' | 'sslpassword'>;

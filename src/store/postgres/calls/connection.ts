@@ -1,6 +1,6 @@
 import type { Client, QueryResultRow } from 'pg';
-import type { SteadyClock } from '../../contract/clock.ts';
-import { StoreError, StoreUnavailableError } from '../errors.ts';
+import type { SteadyClock } from '../../../contract/clock.ts';
+import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import { type FailureKind, failureKind, isConnectionOutdated, toCallError } from './failures.ts';
 import { Session, type StartCallTimer, type Statement } from './session.ts';
 import { CALL_TIMEOUT_MS, CONNECT_TIMEOUT_MS } from './time-limits.ts';

@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../../errors.ts';
 
 /**
  * The parameters of a database URL, each with its environment variable. All except `prepare` are parameters of libpq

@@ -1,4 +1,4 @@
-import { StoreError, StoreUnavailableError } from '../errors.ts';
+import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import type { SchemaClient } from './migrate.ts';
 
 const OLDEST_SERVER = 150_000;

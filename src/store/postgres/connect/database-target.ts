@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../../errors.ts';
 import {
   type ConnectionParameters,
   checkParameters,

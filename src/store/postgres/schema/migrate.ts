@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { StoreDamagedError, StoreError, StoreVersionError } from '../errors.ts';
+import { StoreDamagedError, StoreError, StoreVersionError } from '../../errors.ts';
 import { SCHEMA_STEPS, type SchemaStep } from './schema.ts';
 
 /** One connection to the database. */

@@ -1,5 +1,5 @@
 import { Client, type ClientConfig, DatabaseError } from 'pg';
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../../errors.ts';
 import type { ConnectionSettings } from './connection-settings.ts';
 
 /**

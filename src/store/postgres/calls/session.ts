@@ -6,6 +6,9 @@ export type StartCallTimer = (callback: () => void, milliseconds: number) => Nod
 /** An SQL statement. Its name is unique to its text. */
 export type Statement = { name: string; text: string };
 
+/** Sends a statement and returns its rows. */
+export type Query = <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
+
 export type SessionOptions = {
   /** Whether statements are prepared under their names. */
   prepare: boolean;

@@ -1,4 +1,4 @@
-import { StoreError, StoreUnavailableError } from '../errors.ts';
+import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import { tooManyWaiting } from './connection.ts';
 import { BadItemError, ConflictError } from './failures.ts';
 import type { StartCallTimer } from './session.ts';
