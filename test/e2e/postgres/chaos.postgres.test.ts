@@ -17,6 +17,7 @@ const STOPS = count('PETS_POSTGRES_SERVER_STOPS', 2);
 const RESTARTS = count('PETS_POSTGRES_RESTARTS', 4);
 const PAUSES = count('PETS_POSTGRES_PAUSES', 1);
 const READ_ONLY = count('PETS_POSTGRES_READ_ONLY', 1);
+const FULL = count('PETS_POSTGRES_NO_CONNECTIONS', 1);
 const LOCKS = count('PETS_POSTGRES_LOCKS', 1);
 
 const WRITERS = 8;
@@ -71,6 +72,7 @@ test(
         ...Array.from({ length: RESTARTS }, (_, i) => WAYS_TO_RESTART[i % 4] as IncidentKind),
         ...times(PAUSES, 'SIGSTOP of the database'),
         ...times(READ_ONLY, 'read-only database'),
+        ...times(FULL, 'no free connections'),
         ...times(LOCKS, 'held lock'),
       ]);
       for (const kind of kinds) {

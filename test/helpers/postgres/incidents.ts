@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from './cluster.ts';
+import { USER } from './databases.ts';
 import type { Exchange, Period, Traffic } from './traffic.ts';
 import type { Writers } from './writers.ts';
 
@@ -167,6 +168,14 @@ function failuresOf(traffic: Traffic, cluster: Cluster, database: string) {
       await cluster.setReadOnly(true);
       await untilReady(traffic, 503);
       await cluster.setReadOnly(false);
+      return undefined;
+    },
+    async 'no free connections'() {
+      const ofServers = `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${USER}'`;
+      await cluster.sql('postgres', `alter role ${USER} connection limit 0`);
+      await cluster.sql('postgres', ofServers);
+      await untilReady(traffic, 503);
+      await cluster.sql('postgres', `alter role ${USER} connection limit -1`);
       return undefined;
     },
     async 'held lock'() {
