@@ -12,11 +12,11 @@ export const fieldError = (message: string) => ({
 export const describeIssues = ({ issues }: z.core.$ZodError, whole?: string): string =>
   issues.map((issue) => describeIssue(issue, whole)).join('; ');
 
-/** Formats the first validation error: `0.status must be one of …`. */
-export const describeFirstIssue = ({ issues }: z.core.$ZodError): string =>
+/** Formats the first validation error: `0.status must be one of …`. `whole` as for `describeIssues`. */
+export const describeFirstIssue = ({ issues }: z.core.$ZodError, whole?: string): string =>
   issues
     .slice(0, 1)
-    .map((issue) => describeIssue(issue))
+    .map((issue) => describeIssue(issue, whole))
     .join();
 
 function describeIssue({ path, message }: z.core.$ZodIssue, whole?: string): string {

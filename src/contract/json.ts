@@ -1,4 +1,4 @@
-import { LosslessNumber, parse, stringify } from 'lossless-json';
+import { isLosslessNumber, LosslessNumber, parse, stringify } from 'lossless-json';
 
 // Numbers that JSON.parse may change: those with 16 digits or more, a fraction or an exponent, and minus zero.
 const INEXACT = /\d(?:\d{15}|[.eE])|-0(?!\d)/;
@@ -45,6 +45,10 @@ function parseNumber(text: string): number | bigint | LosslessNumber {
   const value = Number(text);
   return Number.isSafeInteger(value) ? value : BigInt(text);
 }
+
+/** Converts a number with a fraction, as `parseJson` returns it, to a `number`. Returns other values unchanged. */
+export const decimalToNumber = (value: unknown): unknown =>
+  isLosslessNumber(value) ? Number(value.toString()) : value;
 
 function isDeeperThan(text: string, maxDepth: number): boolean {
   if (!hasMoreBracketsThan(text, maxDepth)) return false;

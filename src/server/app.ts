@@ -5,7 +5,7 @@ import { header } from '../contract/headers.ts';
 import { StoreUnavailableError } from '../store/errors.ts';
 import { type AuthenticationOptions, createAuthentication } from './auth/authentication.ts';
 import { corsHeaders } from './cors.ts';
-import { drawFault, type FaultOptions, type InjectedFault } from './faults/random-fault.ts';
+import type { RandomFault } from './faults/random-fault.ts';
 import { ServiceError, serviceUnavailable } from './http-errors.ts';
 import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import type { RequestContext } from './request/context.ts';
@@ -31,7 +31,6 @@ export type AppOptions = AuthenticationOptions &
   RequestStepsOptions & {
     /** Undefined if no reverse proxy is trusted. */
     isTrustedProxy?: IsTrustedProxy | undefined;
-    faults?: FaultOptions | undefined;
     /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
     sleep?: ((milliseconds: number) => Promise<void>) | undefined;
     onAccess?: ((entry: AccessLogEntry) => void) | undefined;
@@ -43,18 +42,17 @@ export type AppOptions = AuthenticationOptions &
 
 export type App = ReturnType<typeof createApp>;
 
-const NO_FAULT: InjectedFault = { latency: 0, fails: false };
+const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
 export function createApp(options: AppOptions) {
-  const { clock, faults, cors = [], onAccess } = options;
+  const { clock, cors = [], onAccess, faults } = options;
   const authentication = createAuthentication(options);
   const { anonymousWindow } = authentication;
   const runSteps = createRequestSteps(options, authentication);
   const requestId = createRequestIds();
   // The latest request per connection. The response to a parser error reports the rate-limit window of that request.
   const contexts = new WeakMap<Socket, RequestContext>();
-  let requestCount = 0;
 
   /** Responds to a request; never rejects. */
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -67,12 +65,12 @@ export function createApp(options: AppOptions) {
       Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
-    const fault =
-      faults && isUnderApi(target) && method !== 'OPTIONS' ? drawFault(faults, requestCount++) : NO_FAULT;
+    const fault = faults && isUnderApi(target) && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
+    context.latency = fault.latency;
     try {
-      const result = await runSteps(request, context, fault).catch(toErrorResponse);
+      const result = await runSteps(request, context, fault.fails).catch(toErrorResponse);
       const window = context.window ?? (await anonymousWindow(context.client));
-      if (fault.latency > 0) await delay(socket, fault.latency);
+      if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
       if (!response.headersSent) sendResponse(response, result, window, context.headers);
@@ -102,6 +100,7 @@ export function createApp(options: AppOptions) {
     targetHost,
     // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged.
     started: onAccess ? clock.elapsed() : 0,
+    latency: 0,
     headers: { [header.requestId]: id },
   });
 

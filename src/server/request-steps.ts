@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
-import type { ApiKeyLookup, Authentication } from './auth/authentication.ts';
+import type { ApiKeyLookup, Authentication, Principal } from './auth/authentication.ts';
 import { preflightHeaders } from './cors.ts';
-import { mockResponse, preferredStatus } from './faults/mock-response.ts';
-import type { InjectedFault } from './faults/random-fault.ts';
+import type { Faults } from './faults/faults.ts';
+import { type MockRequest, mockResponse, parsePrefer } from './faults/mock-response.ts';
 import { handlerOf } from './handlers.ts';
 import { notFound, ServiceError } from './http-errors.ts';
 import type { RequestContext } from './request/context.ts';
@@ -13,7 +13,7 @@ import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
 import { readOperationInput } from './request/input.ts';
 import { isUnderApi, validateTarget } from './request/target.ts';
 import { optionsResponse, type ServiceResponse } from './response.ts';
-import { allDeprecationHeaders, allowedMethods, matchRoute } from './route-match.ts';
+import { allDeprecationHeaders, allowedMethods, matchRoute, type RouteMatch } from './route-match.ts';
 import { createToolRequests, isToolTarget, type Tools } from './tools/tool-requests.ts';
 import { createUnversionedRoutes, type UnversionedRoutesOptions } from './unversioned-routes.ts';
 
@@ -28,6 +28,15 @@ export type RequestStepsOptions = UnversionedRoutesOptions & {
   allowPrefer?: boolean;
   /** The developer tools; undefined if they are turned off. */
   tools?: Tools | undefined;
+  /** By default, there are none. */
+  faults?: Faults | undefined;
+};
+
+type MockedRequest = {
+  request: IncomingMessage;
+  context: RequestContext;
+  principal: Principal;
+  route: RouteMatch | ServiceError;
 };
 
 /**
@@ -36,7 +45,7 @@ export type RequestStepsOptions = UnversionedRoutesOptions & {
  */
 export function createRequestSteps(options: RequestStepsOptions, authentication: Authentication) {
   const { authenticate, consumeQuota, peekQuota } = authentication;
-  const { store, clock, publicUrl, cors = [], allowPrefer = true } = options;
+  const { store, clock, publicUrl, cors = [], allowPrefer = true, faults } = options;
   const checkHost = createHostCheck(options.hosts);
   const toolRequests = options.tools && createToolRequests(options.tools, options.keys, authentication);
   const unversionedRoutes = createUnversionedRoutes(options);
@@ -46,7 +55,7 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
   async function runSteps(
     request: IncomingMessage,
     context: RequestContext,
-    fault: InjectedFault,
+    failsAtRandom: boolean,
   ): Promise<ServiceResponse> {
     const { method = '', url = '' } = request;
     checkHttpVersion(request);
@@ -63,16 +72,12 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     const principal = await authenticate(request, context);
 
     const { prefer } = request.headers;
-    const status = prefer === undefined || !allowPrefer ? undefined : preferredStatus(String(prefer));
-    if (status !== undefined) {
-      // A mocked 401 reports the window of anonymous callers, so do not put the caller's window into `context`.
-      const window = await peekQuota(principal, status === '401' ? { ...context, headers: {} } : context);
-      if (status === '429') context.window = { ...window, remaining: 0 };
-      if (route instanceof ServiceError) throw route;
-      validateTarget(url);
-      return mockResponse(status, { ...route, window, now: clock.now() });
-    }
-    if (fault.fails) {
+    const preferred = prefer === undefined || !allowPrefer ? undefined : parsePrefer(String(prefer));
+    if (preferred) return mock(preferred, { request, context, principal, route });
+    const rule = route instanceof ServiceError ? undefined : faults?.applyRule(method, route);
+    if (rule?.latency !== undefined) context.latency = rule.latency;
+    if (rule?.mock) return mock(rule.mock, { request, context, principal, route });
+    if (failsAtRandom) {
       await peekQuota(principal, context);
       throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
     }
@@ -83,6 +88,23 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     checkExpectation(request);
     const input = await readOperationInput(route, request);
     return handlerOf(route.operation)(input, { store, principal, request, basePath, now: clock.now() });
+  }
+
+  /** Sends a mocked response. The request is not counted. */
+  async function mock(
+    mocked: MockRequest,
+    { request, context, principal, route }: MockedRequest,
+  ): Promise<ServiceResponse> {
+    const { status, retryAfter } = mocked;
+    const now = clock.now();
+    // A mocked 401 reports the window of anonymous callers, so do not put the caller's window into `context`.
+    let window = await peekQuota(principal, status === 401 ? { ...context, headers: {} } : context);
+    if (retryAfter) window = { ...window, resetAt: now + retryAfter * 1_000 };
+    if (route instanceof ServiceError) throw route;
+    validateTarget(request.url ?? '');
+    const response = mockResponse(mocked, { ...route, window, now });
+    if (status === 429) context.window = { ...window, remaining: 0 };
+    return response;
   }
 
   /** Reports the methods of a path (D15). The request needs no API key, and is counted only if it has an invalid one. */

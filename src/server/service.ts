@@ -10,7 +10,7 @@ import type { Seed, Store } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
 import { type AccessLogEntry, createApp } from './app.ts';
 import { listen } from './connection/listen.ts';
-import type { FaultOptions } from './faults/random-fault.ts';
+import { createFaults, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 import { createToolCredentials } from './tools/credentials.ts';
@@ -42,6 +42,7 @@ export type ServiceOptions = {
   /** Whether requests may choose the status of their responses with `Prefer`. */
   allowPrefer: boolean;
   cors: readonly string[];
+  /** The faults at the start. */
   faults?: FaultOptions | undefined;
   /** Called only if the store is empty. */
   seed?: (() => Promise<Seed>) | undefined;
@@ -95,7 +96,7 @@ export async function startService(options: ServiceOptions) {
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       allowPrefer: options.allowPrefer,
       cors,
-      faults,
+      faults: createFaults(faults),
       sleep,
       clock,
       metrics: metrics?.response,

@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest';
 import { plans, type Quota } from '../../src/contract/plans.ts';
 import { type AccessLogEntry, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
+import { createFaults, type FaultOptions } from '../../src/server/faults/faults.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
 import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
 import { manualClock } from './clock.ts';
@@ -10,7 +11,10 @@ import { memoryStore } from './store-fixtures.ts';
 export const KEY = 'pets_test';
 export const OTHER_KEY = 'pets_other';
 
-export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onError' | 'onAccess'>> & {
+export type ServiceOptions = Partial<
+  Omit<AppOptions, 'keys' | 'clock' | 'onError' | 'onAccess' | 'faults'>
+> & {
+  faults?: FaultOptions | undefined;
   /** The quota of each key. The default is the quota of plan free. */
   quota?: Quota;
   /** The initial time of the clock. */
@@ -19,7 +23,7 @@ export type ServiceOptions = Partial<Omit<AppOptions, 'keys' | 'clock' | 'onErro
 };
 
 /** Starts the service on a free loopback port, with two keys and a manual clock. Stops the service after the test. */
-export async function start({ quota = plans.free, time, limits, ...options }: ServiceOptions = {}) {
+export async function start({ quota = plans.free, time, limits, faults, ...options }: ServiceOptions = {}) {
   const clock = manualClock(time);
   const store = options.store ?? (await memoryStore(clock));
   const accessLog: AccessLogEntry[] = [];
@@ -28,6 +32,7 @@ export async function start({ quota = plans.free, time, limits, ...options }: Se
     limiter: createMemoryLimiter(clock),
     anonymousLimiter: createMemoryLimiter(clock),
     ...options,
+    faults: createFaults(faults),
     store,
     keys: {
       find: (sha256) =>

@@ -1,6 +1,6 @@
 import { type PlanName, plans } from '../../contract/plans.ts';
 import type { AccessLogEntry } from '../../server/app.ts';
-import type { FaultOptions } from '../../server/faults/random-fault.ts';
+import type { FaultOptions } from '../../server/faults/faults.ts';
 import type { Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { describeError } from '../errors/describe-error.ts';

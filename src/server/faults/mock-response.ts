@@ -15,18 +15,60 @@ import type { ServiceResponse } from '../response.ts';
 import type { RouteMatch } from '../route-match.ts';
 import { sampleData } from '../sample-data.ts';
 
+/** A response that a `Prefer` header or a fault rule asks for, instead of running the operation. */
+export type MockRequest = {
+  /** NaN if the text of a `Prefer` header is not a status. */
+  status: number;
+  /** The value of Retry-After, in seconds; NaN if the text of a `Prefer` header is not valid. */
+  retryAfter?: number | undefined;
+  /** Who asks for the response, for its message, such as `Prefer: code=503`. */
+  source: string;
+  /** The value of Preference-Applied. */
+  applied?: string;
+};
+
 // Preferences are separated by commas outside quotes; each may have parameters (RFC 7240).
 const PREFERENCE = /(?:[^,"]|"(?:[^"\\]|\\.)*")+/g;
-const CODE = /^\s*code\s*=\s*(?:"([^"]*)"|([^\s;"]*))\s*(?:;|$)/i;
+const NAME_AND_VALUE = /^\s*([\w-]+)\s*=\s*(?:"([^"]*)"|([^\s;"]*))\s*(?:;|$)/;
 
-/** The status in `Prefer: code=429` (docs/service.md 11); undefined if the header asks for none. */
-export function preferredStatus(prefer: string): string | undefined {
+/** Reads `Prefer: code=429, retry-after=1` (docs/service.md 11); undefined if the header asks for no response. */
+export function parsePrefer(prefer: string): MockRequest | undefined {
+  const values = new Map<string, string>();
   for (const preference of prefer.match(PREFERENCE) ?? []) {
-    const match = CODE.exec(preference);
-    if (match) return match[1] ?? match[2];
+    const [, name = '', quoted, token = ''] = NAME_AND_VALUE.exec(preference) ?? [];
+    // If a preference is repeated, the first one counts (RFC 7240, 2).
+    if (!values.has(name.toLowerCase())) values.set(name.toLowerCase(), quoted ?? token);
   }
-  return undefined;
+  const code = values.get('code');
+  if (code === undefined) return undefined;
+  const wait = values.get('retry-after');
+  const applied = wait === undefined ? `code=${code}` : `code=${code}, retry-after=${wait}`;
+  return {
+    status: toInteger(code),
+    retryAfter: wait === undefined ? undefined : toInteger(wait),
+    source: `${header.prefer}: ${applied}`,
+    applied,
+  };
 }
+
+const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN);
+
+/** The longest Retry-After that can be requested, in seconds. */
+export const MAX_RETRY_AFTER = 1_000_000;
+/** The statuses for which a Retry-After can be requested. */
+export const RETRYABLE_STATUSES: readonly number[] = [errorCodes.rate_limited, errorCodes.unavailable];
+
+const errorStatuses: readonly number[] = [...new Set(Object.values(errorCodes))];
+const successStatus = (operation: OperationName): number => operations[operation].success.status;
+
+/** Every status for which `isPossibleStatus` is true for some operation. */
+export const mockableStatuses: readonly number[] = [
+  ...new Set([...Object.values(operations).map(({ success }) => success.status), ...errorStatuses]),
+].sort((a, b) => a - b);
+
+/** Whether the response of an operation with this status can be mocked. */
+export const isPossibleStatus = (operation: OperationName, status: number): boolean =>
+  status === successStatus(operation) || errorStatuses.includes(status);
 
 export type MockContext = Pick<RouteMatch, 'operation' | 'path' | 'allow'> & {
   window: RateLimitWindow;
@@ -34,25 +76,41 @@ export type MockContext = Pick<RouteMatch, 'operation' | 'path' | 'allow'> & {
 };
 
 /**
- * Returns an example of the operation's response with the status `code`, without running the operation.
+ * Returns an example of the operation's response with a status, without running the operation.
  *
- * @throws ServiceError 400 if `code` is neither the success status of the operation nor a status of any error
+ * @throws ServiceError 400 if the operation has no response with this status, or if the Retry-After is not possible
  */
-export function mockResponse(code: string, context: MockContext): ServiceResponse {
-  const { status, headers, body } = buildMock(code, context);
-  return { status, headers: { ...headers, [header.preferenceApplied]: `code=${code}` }, body };
+export function mockResponse(mock: MockRequest, context: MockContext): ServiceResponse {
+  checkMock(mock, context.operation);
+  const { status, headers, body } = buildMock(mock, context);
+  return {
+    status,
+    headers: { ...headers, ...(mock.applied && { [header.preferenceApplied]: mock.applied }) },
+    body,
+  };
 }
 
-function buildMock(code: string, { operation, path, allow, window, now }: MockContext): ServiceResponse {
-  const { status } = operations[operation].success;
-  if (code === String(status)) return { status, headers: {}, body: examples[operation]() };
-  const names = Object.keys(errorCodes) as ErrorCode[];
-  const name = names.find((each) => String(errorCodes[each]) === code);
+function checkMock({ status, retryAfter, source }: MockRequest, operation: OperationName): void {
+  if (!isPossibleStatus(operation, status)) {
+    const possible = [successStatus(operation), ...errorStatuses].join(', ');
+    throw invalidRequest(`${source} is not supported. Use one of ${possible}`);
+  }
+  if (retryAfter === undefined) return;
+  if (!(retryAfter <= MAX_RETRY_AFTER && RETRYABLE_STATUSES.includes(status))) {
+    throw invalidRequest(
+      `${source} is not supported. Use retry-after with 1 to ${MAX_RETRY_AFTER} seconds and code=${RETRYABLE_STATUSES.join(' or code=')}`,
+    );
+  }
+}
+
+function buildMock(
+  { status, retryAfter, source }: MockRequest,
+  { operation, path, allow, window, now }: MockContext,
+): ServiceResponse {
+  const name = errorNames.find((each) => errorCodes[each] === status);
   switch (name) {
-    case undefined: {
-      const possible = [status, ...new Set(Object.values(errorCodes))].join(', ');
-      throw invalidRequest(`${header.prefer}: code=${code} is not supported. Use one of ${possible}`);
-    }
+    case undefined:
+      return { status, headers: {}, body: examples[operation]() };
     case 'unauthorized':
       return unauthorized();
     case 'method_not_allowed':
@@ -60,9 +118,15 @@ function buildMock(code: string, { operation, path, allow, window, now }: MockCo
     case 'rate_limited':
       return tooManyRequests({ window, now });
     default:
-      return new ServiceError(name, `Mocked response (${header.prefer}: code=${code})`);
+      return new ServiceError(
+        name,
+        `Mocked response (${source})`,
+        retryAfter === undefined ? {} : { [header.retryAfter]: String(retryAfter) },
+      );
   }
 }
+
+const errorNames = Object.keys(errorCodes) as ErrorCode[];
 
 const petTexts = () => sampleData().pets.map(petJson);
 

@@ -126,7 +126,7 @@ export function headersOf(name: OperationName, status: number): Record<string, H
 }
 
 const optionalRetryAfter = optional(
-  'The seconds to wait before the next request, if the code is `unavailable` or `storage_full`.',
+  'The seconds to wait before the next request, if the service knows them.',
   { type: 'integer', minimum: 1 },
   5,
 );

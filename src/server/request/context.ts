@@ -20,6 +20,8 @@ export type RequestContext = {
   /** The name of the API key, if it is valid. */
   keyName?: string;
   window?: RateLimitWindow;
+  /** The injected latency of the response, in milliseconds. */
+  latency: number;
   headers: Record<string, string>;
   /** Set just before the response is sent. */
   isFinished?: true;
