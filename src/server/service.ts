@@ -14,6 +14,7 @@ import { createFaults, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 import { createToolCredentials } from './tools/credentials.ts';
+import { createFaultTool } from './tools/fault-tool.ts';
 
 export type ServiceOptions = {
   location: Pick<StoreLocation, 'open'>;
@@ -61,7 +62,7 @@ export type Service = Awaited<ReturnType<typeof startService>>;
  * @throws StoreError, or the system's error if the address is not available. After an error, nothing stays open
  */
 export async function startService(options: ServiceOptions) {
-  const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, cors, faults } = options;
+  const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, cors } = options;
   const { bans, onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
   // Each request that waits for an injected latency adds a listener, so many listeners are not a leak.
@@ -85,6 +86,7 @@ export async function startService(options: ServiceOptions) {
     const hasTools = options.page ?? isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
     const credentials = hasTools ? createToolCredentials() : undefined;
     if (options.metrics ?? hasTools) metrics = createMetrics(banCounts, onError);
+    const faults = createFaults(options.faults);
     const app = createApp({
       store,
       keys,
@@ -96,14 +98,14 @@ export async function startService(options: ServiceOptions) {
       isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       allowPrefer: options.allowPrefer,
       cors,
-      faults: createFaults(faults),
+      faults,
       sleep,
       clock,
       metrics: metrics?.response,
       onError,
       onAccess,
       countResponse: metrics?.countResponse,
-      tools: credentials && { credentials, routes: new Map() },
+      tools: credentials && { credentials, routes: new Map([['/faults', createFaultTool(faults)]]) },
     });
     const listening = await listen(app, {
       host,
@@ -129,7 +131,8 @@ export async function startService(options: ServiceOptions) {
         url: `${listening.origin}/#t=${credentials.token}`,
         allowKey: credentials.allowKey,
       },
-      faults,
+      /** The faults at the start. */
+      faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
         await listening.stop(graceMilliseconds);
