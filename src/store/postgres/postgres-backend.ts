@@ -5,11 +5,11 @@ import { ConnectionPool } from './calls/connection-pool.ts';
 import { toCallError } from './calls/failures.ts';
 import type { Database } from './database.ts';
 import { limitCalls } from './limit-calls.ts';
+import { addSeed, countAnimals } from './long-calls.ts';
 import { PostgresKeyReader } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { migrate, openIdentity } from './schema/migrate.ts';
-import { addSeed } from './seed.ts';
 
 /** Opens the store in a database for a server. Creates the store, or migrates it, if needed. */
 export async function openPostgresBackend(database: Database, options: BackendOptions): Promise<Backend> {
@@ -47,6 +47,7 @@ export async function openPostgresBackend(database: Database, options: BackendOp
     createQuery: (statement, values) => creations.query(statement, values),
     query: (statement, values) => reads.query(statement, values),
     addSeed: (seed) => database.run((client) => addSeed(client, seed)),
+    countAnimals: () => database.run(countAnimals),
     testTime,
   });
   const reader = new PostgresKeyReader(
