@@ -35,6 +35,18 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
+/** The line on which a text stops being JSON, from 1; undefined if it is not known. */
+export function jsonErrorLine(text: string): number | undefined {
+  try {
+    parse(text);
+    return undefined;
+  } catch (error) {
+    // JSON.parse reports a position only for some errors. lossless-json always does.
+    const [, position] = / at position (\d+)$/.exec((error as Error).message) ?? [];
+    return position === undefined ? undefined : text.slice(0, Number(position)).split('\n').length;
+  }
+}
+
 /** Formats a value as JSON with every digit that `parseJson` read: on one line, or with `indent` spaces per level. */
 export function stringifyJson(value: unknown, { indent }: { indent?: number | undefined } = {}): string {
   return stringify(value, undefined, indent) ?? 'null';

@@ -63,6 +63,7 @@ const wrong = [
   'serve --data URL --port x',
   'serve --port URL',
   'serve --key-file URL',
+  'serve --faults URL',
   'serve --ephemeral --port 0 --seed URL',
   'serve --ephemeral --port 0 --quiet -- URL',
   'serve --ephemeral --port 0 -- URL',

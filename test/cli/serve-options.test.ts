@@ -1,10 +1,13 @@
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { serve as serveCommand } from '../../src/cli/commands/serve.ts';
 import { FLUSH_TIMEOUT, GRACE_PERIOD } from '../../src/cli/serve/run-server.ts';
 import { CONNECTION_LIMITS } from '../../src/server/connection/listen.ts';
 import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
 import { connectTo, sendRaw } from '../helpers/raw-client.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 // These tests show what the options of `pets serve` change for clients of the service.
 
@@ -161,6 +164,50 @@ test('--latency and --fail-rate repeat the same faults with the same --fault-see
   expect(await run([...args, '--fault-seed', String(first.faults.seed)])).toEqual(first);
   const other = await run([...args, '--fault-seed', '4711']);
   expect(other.held).not.toEqual(first.held);
+});
+
+test('--faults sets faults and rules; other options replace its fields', async () => {
+  const directory = await temporaryDirectory();
+  const file = join(directory, 'faults.json');
+  const rules = [{ match: { path: '/v1/pets' }, answer: 503, times: 2, retryAfter: 1 }];
+  await writeFile(file, `\uFEFF${JSON.stringify({ latency: 5, failRate: 0, seed: 3, rules })}`);
+  const held: number[] = [];
+  const { event, call } = await serve(['--faults', file, '--latency', '7'], {
+    onSleep: (milliseconds) => void held.push(milliseconds),
+  });
+  expect(event.faults).toEqual({ latency: { min: 7, max: 7 }, failRate: 0, seed: 3, rules });
+  const statuses: number[] = [];
+  for (let i = 0; i < 3; i++) statuses.push((await call()).status);
+  expect([statuses, held]).toEqual([
+    [503, 503, 200],
+    [7, 7, 7],
+  ]);
+});
+
+test.each([
+  ['{"failRate":1', ', line 1: invalid JSON: '],
+  ['[\n  {"answer":503},\n  answer\n]', ', line 3: invalid JSON: '],
+  ['', ', line 1: invalid JSON: '],
+  ['['.repeat(100_000), ': invalid JSON: nested deeper'],
+  ['7', ': the document must be a JSON object'],
+  ['{"rule":[]}', ': the document has the unknown field "rule"'],
+  ['[{"answer":503,"tmes":2}]', ': rules.0 has the unknown field "tmes"'],
+  ['[{"answer":503},{"answer":"503"}]', ': rules.1.answer must be one of'],
+  ['{"failRate":1.5}', ': failRate must be a number from 0 to 1'],
+  ['[{"\\u001b[2J":1}]', ': rules.0 has the unknown field'],
+])('an invalid file for --faults is an error with its line or field: %s', async (text, message) => {
+  const file = join(await temporaryDirectory(), 'faults.json');
+  await writeFile(file, text);
+  const program = await startInTerminal(['serve', '--port', '0', '--ephemeral', '--faults', file]);
+  expect(await program.ended).toBe(2);
+  expect(program.stderr().replaceAll(/\s+/g, ' ')).toContain(`faults.json${message}`);
+  expect(program.stderr()).not.toContain('\u001b[2J');
+});
+
+test('a file for --faults that does not exist is an error', async () => {
+  const program = await startInTerminal(['serve', '--port', '0', '--ephemeral', '--faults', 'none.json']);
+  expect(await program.ended).toBe(1);
+  expect(program.stderr()).toContain('cannot read none.json: it does not exist');
 });
 
 test('the first lines describe the faults and the seed to repeat them', async () => {

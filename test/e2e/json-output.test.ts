@@ -96,6 +96,14 @@ async function withoutData({ run, serve }: Samples): Promise<void> {
   await run(machine, undefined, ['serve', '--ephemeral', ...command]);
   await run(machine, undefined, ['serve', '--ephemeral', '--no-page', '--latency', '1', ...command]);
   await run(machine, undefined, ['serve', '--ephemeral', '--fail-rate', '0.5', ...command]);
+  const latency = { min: 1, max: 2 };
+  const rules = [
+    { match: {}, latency, applied: 1 },
+    { match: { method: 'POST', path: '/v1/pets' }, answer: 503, times: 1, retryAfter: 1 },
+    { answer: 500 },
+  ];
+  const file = await machine.file('faults.json', JSON.stringify(rules));
+  await run(machine, undefined, ['serve', '--ephemeral', '--faults', file, ...command]);
   const service = await serve(machine, ['--ephemeral', '--plan', 'enterprise']);
   await run(machine, undefined, ['use', 'staging']);
   const login = ['login', '--with-key', '--no-verify', '--base-url', service.url];

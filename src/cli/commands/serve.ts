@@ -81,6 +81,10 @@ export const serve: Command<ServeOptions> = {
       parse: integer(0, Number.MAX_SAFE_INTEGER),
     },
     {
+      flags: '--faults <file>',
+      description: 'JSON file with rules that choose the responses to certain requests',
+    },
+    {
       flags: '--ban-after <number>',
       description: 'ban a key after this many requests per minute following a 429; 0 = never',
       parse: integer(0, 1_000_000),
@@ -135,12 +139,12 @@ export const serve: Command<ServeOptions> = {
     },
     { flags: '--quiet', description: 'show errors only' },
   ],
-  check({ data, ephemeral, latency, failRate, faultSeed }) {
+  check({ data, ephemeral, latency, failRate, faultSeed, faults }) {
     if (data !== undefined && ephemeral) {
       throw usageError('--data and --ephemeral cannot be combined', 'use only one');
     }
-    if (faultSeed !== undefined && latency === undefined && failRate === undefined) {
-      throw usageError('--fault-seed has no effect on its own', 'add --latency or --fail-rate');
+    if (faultSeed !== undefined && [latency, failRate, faults].every((each) => each === undefined)) {
+      throw usageError('--fault-seed has no effect on its own', 'add --latency, --fail-rate or --faults');
     }
   },
   async run(options, context) {

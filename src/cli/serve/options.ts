@@ -23,6 +23,8 @@ export type ServeOptions = {
   maxConnections: number;
   failRate?: number;
   faultSeed?: number;
+  /** The path of a JSON file. */
+  faults?: string;
   banAfter: number;
   /** The length of a ban, in seconds. */
   banFor: number;

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { FaultOptions } from '../../server/faults/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
@@ -14,6 +15,7 @@ import { openLocation } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { ensureDevKey } from './dev-key.ts';
+import { initialFaults } from './faults.ts';
 import { readFixedKey } from './fixed-key.ts';
 import { saveLocalProfile } from './local-profile.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
@@ -59,6 +61,7 @@ async function serveLocation(
 ): Promise<number> {
   const fixedKey = await readFixedKey(options.keyFile, context);
   if (fixedKey) context.console.redact(fixedKey.key);
+  const faults = await initialFaults(options, context);
   const plan = options.plan ?? DEFAULT_PLAN;
   const events = createServerEvents(options, context);
   const shutdown = createShutdown(context, onForcedExit);
@@ -72,7 +75,7 @@ async function serveLocation(
     return undefined;
   };
   try {
-    service = await start(location, options, context, { events, shutdown });
+    service = await start(location, options, context, { events, shutdown, faults });
     if (service === undefined) return interruptedCode(options, shutdown);
     if (options.command.length > 0) {
       const key = service.keys.addTemporary('command', plan, fixedKey?.key);
@@ -109,10 +112,9 @@ async function start(
   location: StoreLocation,
   options: ServeOptions,
   context: CommandContext,
-  { events, shutdown }: { events: ServerEvents; shutdown: Shutdown },
+  { events, shutdown, faults }: { events: ServerEvents; shutdown: Shutdown; faults: FaultOptions },
 ): Promise<Service | undefined> {
-  const { host, seed, latency, failRate, faultSeed, waitForData } = options;
-  const hasFaults = latency !== undefined || failRate !== undefined;
+  const { host, seed, waitForData } = options;
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
   try {
     return await startService({
@@ -134,10 +136,7 @@ async function start(
       metrics: options.metrics,
       allowPrefer: options.prefer,
       cors: options.cors ?? [],
-      // The fault seed is printed, so that the run can be repeated with --fault-seed.
-      faults: hasFaults
-        ? { latency, failRate, seed: faultSeed ?? Math.floor(context.random() * 2 ** 32) }
-        : undefined,
+      faults,
       seed: seed === undefined ? undefined : () => readSeed(seed),
       onWarning: events.warning,
       onFailure: shutdown.fail,

@@ -1,6 +1,5 @@
 import { type PlanName, plans } from '../../contract/plans.ts';
 import type { AccessLogEntry } from '../../server/app.ts';
-import type { FaultOptions } from '../../server/faults/faults.ts';
 import type { Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { describeError } from '../errors/describe-error.ts';
@@ -11,6 +10,7 @@ import { shellQuote, withEnvironment } from '../output/shell-words.ts';
 import type { CommandContext } from '../program/command.ts';
 import { createAccessLog } from './access-log.ts';
 import type { DevKey } from './dev-key.ts';
+import { describeFaults } from './faults.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 export type ServerEvents = ReturnType<typeof createServerEvents>;
@@ -75,6 +75,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
     async listening(service: Service, { location, devKey, otherService }: Started) {
       const animals = await service.store.size();
       const { url, port, seeded, faults, tools } = service;
+      const described = faults && describeFaults(faults);
       const key = devKey?.source === undefined ? devKey?.key : undefined;
       const event = {
         event: 'listening',
@@ -85,7 +86,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         directory: location.place,
         animals,
         seeded,
-        ...(faults && { faults }),
+        ...(described && { faults }),
         ...(key && { key }),
         ...(devKey && { plan: devKey.plan }),
         ...(tools && { pageToken: tools.token }),
@@ -102,7 +103,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         devKey?.key === undefined
           ? `  no API key of this store is saved here; create one: ${addKeyCommand(location, devKey?.plan ?? options.plan ?? DEFAULT_PLAN)}`
           : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
-        ...(faults ? [`  ${describeFaults(faults)}`] : []),
+        ...(described ? [`  ${described}`] : []),
         ...(tools ? [`  page ${cyan(tools.url)}`] : []),
         `  ${dim('try:')} ${next}`,
       ];
@@ -124,13 +125,20 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
     },
     async runningCommand(service: Service, key: string) {
       const { url, faults, tools } = service;
+      const described = faults && describeFaults(faults);
       const lines = [
         `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`,
-        ...(faults ? [describeFaults(faults)] : []),
+        ...(described ? [described] : []),
         ...(tools ? [`pets serve: page ${tools.url}`] : []),
       ];
       await print(
-        { event: 'listening', url, key, ...(faults && { faults }), ...(tools && { pageToken: tools.token }) },
+        {
+          event: 'listening',
+          url,
+          key,
+          ...(described && { faults }),
+          ...(tools && { pageToken: tools.token }),
+        },
         lines.join('\n'),
       );
       warn(service);
@@ -153,15 +161,4 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
             reportLimit(entry);
           },
   };
-}
-
-/** Describes the injected faults, with the seed that repeats them. */
-function describeFaults({ latency, failRate, seed }: FaultOptions): string {
-  const parts: string[] = [];
-  if (latency) {
-    const { min, max } = latency;
-    parts.push(`responses delayed by ${min === max ? min : `${min} to ${max}`} ms`);
-  }
-  if (failRate !== undefined) parts.push(`${Number((failRate * 100).toPrecision(3))} % of requests fail`);
-  return `faults: ${parts.join(', ')} (--fault-seed ${seed})`;
 }
