@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { StoreError } from '../errors.ts';
-import { failureKind, toCallError } from './calls/failures.ts';
+import { toCallError } from './calls/failures.ts';
 import type { Query } from './calls/session.ts';
 import { driverLimits } from './calls/time-limits.ts';
 import { connectClient } from './connect/connect-client.ts';
@@ -71,14 +71,12 @@ export function createDatabase(target: DatabaseTarget, options: DatabaseOptions)
     connect: async () => connectClient(await settings(), driverLimits(prepare)),
     async run(task) {
       const { client, warnings } = await open().catch((error) => {
-        throw error instanceof StoreError ? error : toCallError(error, 'connecting', place, 'not_done');
+        throw error instanceof StoreError ? error : toCallError(error, 'connecting', place);
       });
       try {
         return await task(client, warnings);
       } catch (error) {
-        throw error instanceof StoreError
-          ? error
-          : toCallError(error, 'sent', place, failureKind(error, 'sent'));
+        throw error instanceof StoreError ? error : toCallError(error, 'sent', place);
       } finally {
         await client.end().catch(() => {});
       }
@@ -93,6 +91,6 @@ export const queryOf =
     try {
       return (await client.query(statement.text, values)).rows;
     } catch (error) {
-      throw toCallError(error, 'sent', place, failureKind(error, 'sent'));
+      throw toCallError(error, 'sent', place);
     }
   };

@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import type { SeedTexts } from '../seed.ts';
-import { STATUS_NUMBERS } from './postgres-store.ts';
+import { STATUS_NUMBERS } from './status-numbers.ts';
 
 /** Adds the seed in one call. Resolves with false if the store is not empty. */
 export async function addSeed(client: Client, { animals, orders }: SeedTexts): Promise<boolean> {

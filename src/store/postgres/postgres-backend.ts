@@ -24,10 +24,10 @@ export async function openPostgresBackend(database: Database, options: BackendOp
   await database.connect().then(
     (client) => client.end(),
     (error) => {
-      throw toCallError(error, 'connecting', place, 'not_done');
+      throw toCallError(error, 'connecting', place);
     },
   );
-  const connect = () => new DatabaseConnection({ ...database, connect: database.connect, clock });
+  const connect = () => new DatabaseConnection({ ...database, clock });
   // Requests are counted and animals are added on connections of their own, where nothing else delays them. Reads do not
   // wait for one another's results.
   const takes = connect();

@@ -1,6 +1,6 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
-import { type PetStatus, petJson } from '../../contract/schemas.ts';
+import { petJson } from '../../contract/schemas.ts';
 import { noIdsLeftError, StoreError } from '../errors.ts';
 import { fingerprintOf } from '../index/idempotency-index.ts';
 import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
@@ -9,6 +9,7 @@ import { BatchQueue } from './calls/batch-queue.ts';
 import { sqlStateOf } from './calls/failures.ts';
 import type { Query, Statement } from './calls/session.ts';
 import type { StoreIdentity } from './schema/migrate.ts';
+import { STATUS_NUMBERS } from './status-numbers.ts';
 
 export type PostgresStoreOptions = {
   identity: StoreIdentity;
@@ -37,11 +38,6 @@ type CreateRow = {
   id: string | null;
   response: string | null;
 };
-
-/** The numbers by which the database stores statuses. */
-export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 0, pending: 1, sold: 2 };
-/** The statuses by their numbers. */
-export const STATUSES: readonly PetStatus[] = ['available', 'pending', 'sold'];
 
 const CREATE: Statement = { name: 'create', text: 'select * from pets.create_v1($1, $2, $3, $4, $5)' };
 const PAGE: Statement = { name: 'page', text: 'select animals, next from pets.page_v1($1, $2, $3)' };

@@ -4,8 +4,8 @@ import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal
 import { StoreDamagedError } from '../errors.ts';
 import { queryOf } from './database.ts';
 import { PostgresKeys } from './postgres-keys.ts';
-import { STATUSES } from './postgres-store.ts';
 import { readIdentity } from './schema/migrate.ts';
+import { STATUSES } from './status-numbers.ts';
 
 const INT64_MIN_TEXT = '-9223372036854775808';
 

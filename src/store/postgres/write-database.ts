@@ -1,9 +1,9 @@
 import type { Client } from 'pg';
 import type { StoreContents, StoredAnimal } from '../contents.ts';
 import { StoreError, StoreUnavailableError } from '../errors.ts';
-import { STATUS_NUMBERS } from './postgres-store.ts';
 import { readDatabase } from './read-database.ts';
 import { migrateInTransaction } from './schema/migrate.ts';
+import { STATUS_NUMBERS } from './status-numbers.ts';
 
 /**
  * Writes the contents of a store to a database, in a transaction that `commitCopy` commits. Creates or migrates the schema if

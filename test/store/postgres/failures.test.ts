@@ -1,12 +1,11 @@
 import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
-import { StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
+import { type StoreError, StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
 import {
   BadItemError,
   type CallPhase,
   ConflictError,
   type FailureKind,
-  failureKind,
   isConnectionOutdated,
   sqlStateOf,
   toCallError,
@@ -54,7 +53,8 @@ const kinds: [name: string, error: unknown, phase: CallPhase, kind: FailureKind]
 ];
 
 test.each(kinds)('%s is classified', (_name, error, phase, kind) => {
-  expect(failureKind(error, phase)).toBe(kind);
+  const meaning = (each: StoreError) => [each.constructor, 'outcome' in each && each.outcome];
+  expect(meaning(toCallError(error, phase, PLACE))).toEqual(meaning(toCallError(error, phase, PLACE, kind)));
 });
 
 test.each([
@@ -79,14 +79,14 @@ test.each([
   [systemError('ENOTFOUND'), /host name/],
   [systemError('ECONNREFUSED'), /is running/],
 ])('the message of %s names the database, and the hint is a next step', (error, hint) => {
-  const { message, hint: shown } = toCallError(error, 'connecting', PLACE, 'not_done');
+  const { message, hint: shown } = toCallError(error, 'connecting', PLACE);
   expect(message).toBe(`cannot connect to ${PLACE}: ${error.message}`);
   expect(shown).toMatch(hint);
 });
 
 test('the message contains the errors of all addresses of a host', () => {
   const both = new AggregateError([systemError('ECONNREFUSED'), systemError('ENETUNREACH')]);
-  const { message } = toCallError(both, 'connecting', PLACE, 'not_done');
+  const { message } = toCallError(both, 'connecting', PLACE);
   expect(message).toContain('connect ECONNREFUSED 127.0.0.1:5432, connect ENETUNREACH');
 });
 

@@ -10,11 +10,6 @@ export class ConnectionPool {
     this.#connections = connections;
   }
 
-  /** When the last response arrived, as `clock.elapsed()`. */
-  get lastSuccessAt(): number {
-    return Math.max(...this.#connections.map(({ lastSuccessAt }) => lastSuccessAt));
-  }
-
   /** Runs one statement on the connection with the fewest calls. Throws the errors of `DatabaseConnection.query`. */
   query<Row extends QueryResultRow>(statement: Statement, values?: unknown[]): Promise<Row[]> {
     const load = ({ isFailing, waiting }: DatabaseConnection) =>

@@ -60,15 +60,9 @@ export class DatabaseConnection {
   #retryTimer: NodeJS.Timeout | undefined;
   #calls = new Set<Promise<unknown>>();
   #isClosed = false;
-  #lastSuccessAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ConnectionOptions) {
     this.#options = { maxWaiting: 1_000, random: Math.random, startTimer: setTimeout, ...options };
-  }
-
-  /** When the last response arrived, as `clock.elapsed()`. Minus infinity if there was none. */
-  get lastSuccessAt(): number {
-    return this.#lastSuccessAt;
   }
 
   /** The number of calls without a result. */
@@ -112,12 +106,11 @@ export class DatabaseConnection {
     const { clock, place } = this.#options;
     const started = clock.elapsed();
     const timeLeft = () => started + CALL_TIMEOUT_MS - clock.elapsed();
-    const session = this.#session ?? (await this.#nextSession());
-    if (timeLeft() <= 0) throw toCallError(new Error('it took too long'), 'connecting', place, 'not_done');
+    if (this.#failure) throw this.#failure;
+    const session = this.#session ?? (await this.#connect());
+    if (timeLeft() <= 0) throw toCallError(new Error('connecting took too long'), 'connecting', place);
     try {
-      const rows = await session.call<Row>(statement, values, timeLeft());
-      this.#lastSuccessAt = clock.elapsed();
-      return rows;
+      return await session.call<Row>(statement, values, timeLeft());
     } catch (error) {
       const kind = await this.#kindOf(error, session, timeLeft());
       if (kind === 'unknown' || isConnectionOutdated(error)) session.destroy();
@@ -127,17 +120,12 @@ export class DatabaseConnection {
 
   /** PostgreSQL ends the connection after its gravest errors, and then the statement may have been committed. */
   async #kindOf(error: unknown, session: Session, timeout: number): Promise<FailureKind> {
-    const kind = failureKind(error, 'sent');
+    const kind = failureKind(error);
     if (kind === 'unknown') return kind;
     return session.call(PING, [], timeout).then(
       () => kind,
       () => 'unknown',
     );
-  }
-
-  async #nextSession(): Promise<Session> {
-    if (this.#failure) throw this.#failure;
-    return this.#connect();
   }
 
   #connect(): Promise<Session> {
@@ -161,13 +149,12 @@ export class DatabaseConnection {
       await opened.call(first, [], Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), FIRST_DELAY_MS));
       this.#session = opened;
       this.#openedAt = clock.elapsed();
-      this.#lastSuccessAt = this.#openedAt;
       this.#failure = undefined;
       return opened;
     } catch (error) {
       session?.destroy();
       this.#failures += 1;
-      const failure = toCallError(error, 'connecting', place, 'not_done');
+      const failure = toCallError(error, 'connecting', place);
       this.#retryLater(failure, started);
       throw failure;
     }
@@ -182,11 +169,7 @@ export class DatabaseConnection {
     if (now - this.#openedAt >= STABLE_AFTER_MS) this.#failures = 0;
     this.#failures += 1;
     if (this.#failures === 1) this.#connectInBackground();
-    else
-      this.#retryLater(
-        toCallError(new Error('the connection was lost'), 'connecting', place, 'not_done'),
-        now,
-      );
+    else this.#retryLater(toCallError(new Error('the connection was lost'), 'connecting', place), now);
   }
 
   /** Lets calls fail until an attempt to connect succeeds. Waits less if the failed attempt took long. */

@@ -42,8 +42,7 @@ const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
  * The kind of an error of the driver or of a socket. An error that PostgreSQL reports has this kind only if the connection
  * stays open. If the connection ends, for example after a PANIC during a commit, the kind is `unknown`.
  */
-export function failureKind(error: unknown, phase: CallPhase): FailureKind {
-  if (phase === 'connecting') return 'not_done';
+export function failureKind(error: unknown): FailureKind {
   const state = sqlStateOf(error);
   if (state === undefined) return 'unknown';
   return KINDS.find(([prefix]) => state.startsWith(prefix))?.[1] ?? 'not_done';
@@ -67,7 +66,12 @@ export function isConnectionOutdated(error: unknown): boolean {
 }
 
 /** Converts the error of a call to a StoreError. `place` is the URL of the database without its password. */
-export function toCallError(error: unknown, phase: CallPhase, place: string, kind: FailureKind): StoreError {
+export function toCallError(
+  error: unknown,
+  phase: CallPhase,
+  place: string,
+  kind = phase === 'connecting' ? 'not_done' : failureKind(error),
+): StoreError {
   const action = phase === 'connecting' ? 'cannot connect to' : 'a call failed at';
   const message = `${action} ${place}: ${messageOf(error)}`;
   const hint = hintFor(error, phase);

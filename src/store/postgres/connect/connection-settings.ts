@@ -41,7 +41,6 @@ export async function readConnectionSettings(
     password: () => found.password ?? missingPassword(user),
     application_name: parameters.application_name || 'pets',
     options: parameters.options,
-    connectionTimeoutMillis: target.connectTimeoutMs ?? 0,
     keepAlive: true,
     sslnegotiation: 'postgres',
     ssl: false,

@@ -22,8 +22,6 @@ export type ConnectionEnvironment = {
 export type DatabaseTarget = {
   /** The URL of the same database without passwords. A user can use it as --data. */
   place: string;
-  /** The passwords in the URL, which must never be printed: decoded, and as they are written. */
-  secrets: readonly string[];
   /** False if the database is behind a pooler that does not support named prepared statements. */
   prepare: boolean;
   user: string;
@@ -32,8 +30,6 @@ export type DatabaseTarget = {
   host: string | undefined;
   port: number;
   sslmode: SslMode;
-  /** The limit for a connection attempt; undefined if the user has set none. */
-  connectTimeoutMs: number | undefined;
   parameters: ConnectionParameters;
 };
 
@@ -46,9 +42,9 @@ const DEFAULT_PORT = 5432;
  * @throws StoreError
  */
 export function parseDatabaseTarget(url: string, environment: ConnectionEnvironment): DatabaseTarget {
-  const { parameters: fromUrl, secrets } = parseDatabaseUrl(url);
-  const given = { ...parametersFromEnvironment(environment.env), ...fromUrl };
+  const given = { ...parametersFromEnvironment(environment.env), ...parseDatabaseUrl(url) };
   checkParameters(given);
+  checkTimeout(given.connect_timeout);
   const host = given.host || undefined;
   const user = given.user || environment.userName;
   if (!user) throw new StoreError('the database URL contains no user', URL_HINT);
@@ -69,14 +65,12 @@ export function parseDatabaseTarget(url: string, environment: ConnectionEnvironm
   };
   return {
     place: formatDatabaseUrl({ ...given, user, dbname: database, port: `${port}`, sslmode, ...defaults }),
-    secrets,
     prepare: given.prepare !== 'off',
     user,
     database,
     host,
     port,
     sslmode,
-    connectTimeoutMs: parseTimeout(given.connect_timeout),
     parameters: given,
   };
 }
@@ -89,16 +83,14 @@ function parsePort(text = ''): number {
   return port;
 }
 
-/** The time in milliseconds. As in libpq, zero and negative numbers mean no limit, and the least limit is 2 s. */
-function parseTimeout(text = ''): number | undefined {
+/** Refuses a value that libpq refuses. Other values have no effect, because pets has its own time limits. */
+function checkTimeout(text = ''): void {
   if (!/^\s*(?:[+-]?\d{1,6})?\s*$/.test(text)) {
     throw new StoreError(
       `the value of ${sourceOf('connect_timeout')} is not valid`,
       'use a number of seconds; 0 means no limit',
     );
   }
-  const seconds = Number(text);
-  return seconds > 0 ? Math.max(2, seconds) * 1000 : undefined;
 }
 
 function parseSslMode({ sslmode, sslrootcert }: ConnectionParameters): SslMode {

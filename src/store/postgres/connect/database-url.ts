@@ -6,19 +6,13 @@ export const URL_HINT =
 
 const isSecret = (name: ParameterName): boolean => name === 'password' || name === 'sslpassword';
 
-export type DatabaseUrl = {
-  parameters: ConnectionParameters;
-  /** The passwords in the URL, decoded and as they are written. */
-  secrets: string[];
-};
-
 /**
  * Parses a URL as libpq does. No error message contains text that may belong to a password.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
  * @throws StoreError
  */
-export function parseDatabaseUrl(text: string): DatabaseUrl {
+export function parseDatabaseUrl(text: string): ConnectionParameters {
   const rest = /^postgres(?:ql)?:\/\/(.*)$/s.exec(text)?.[1] ?? malformed();
   const userInfo = /^([^@/]*)@/.exec(rest)?.[1];
   const address = userInfo === undefined ? rest : rest.slice(userInfo.length + 1);
@@ -36,7 +30,8 @@ export function parseDatabaseUrl(text: string): DatabaseUrl {
     ['port', port],
     ['dbname', database],
   ];
-  return decodePairs([...named.filter(([, value]) => value), ...queryPairs(query)]);
+  const pairs = [...named.filter(([, value]) => value), ...queryPairs(query)];
+  return Object.fromEntries(pairs.map(([name, value = '']) => [name, decode(value)]));
 }
 
 /** A parameter and its encoded value. */
@@ -54,17 +49,6 @@ function queryPairs(query: string): Pair[] {
     else pairs.push([toParameterName(decode(name), isShown), value]);
   }
   return pairs;
-}
-
-function decodePairs(pairs: readonly Pair[]): DatabaseUrl {
-  const parameters: ConnectionParameters = {};
-  const secrets: string[] = [];
-  for (const [name, encoded = ''] of pairs) {
-    const value = decode(encoded);
-    parameters[name] = value;
-    if (isSecret(name)) secrets.push(value, encoded);
-  }
-  return { parameters, secrets: [...new Set(secrets)].filter(Boolean) };
 }
 
 function decode(text: string): string {

@@ -106,14 +106,14 @@ export async function migrateInTransaction(client: SchemaClient, steps = SCHEMA_
  *
  * @throws StoreVersionError, StoreError, or an error of the driver
  */
-export async function openIdentity(client: SchemaClient, steps = SCHEMA_STEPS): Promise<StoreIdentity> {
+export async function openIdentity(client: SchemaClient): Promise<StoreIdentity> {
   const [meta] = await rowsOf<{ isNew: boolean }>(client, 'select opened is null as "isNew" from pets.meta');
   if (meta?.isNew) {
     await client.query(
       `begin; set local lock_timeout = '4s'; update pets.meta set opened = now() where opened is null; commit`,
     );
   }
-  return readIdentity(client, steps);
+  return readIdentity(client);
 }
 
 function migrationError(error: unknown): unknown {

@@ -1,5 +1,5 @@
 /**
- * `lock_empty_v1` locks the store for the rest of the transaction, and returns whether nothing was ever added.
+ * `is_empty_v1` returns whether the store has no animals and no orders, and no ids of a copied store.
  * `seed_v1` adds animals with their ids and complete JSON texts, and orders. It returns false if the store is not empty.
  * `expire_v1` removes some expired idempotency keys, and returns their number. If it is 2,000, there may be more.
  */
@@ -13,16 +13,6 @@ as $$
   from pets.meta;
 $$;
 
--- Every transaction that adds animals without create_v1 calls this function first.
-create function pets.lock_empty_v1() returns boolean
-language plpgsql
-as $$
-begin
-  perform from pets.meta where one for update;
-  return (select pets.is_empty_v1());
-end
-$$;
-
 create function pets.seed_v1(ids bigint[], statuses smallint[], bodies text[], orders text[])
 returns boolean
 language plpgsql
@@ -31,7 +21,8 @@ begin
   if current_setting('synchronous_commit') = 'off' then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  if not pets.lock_empty_v1() then
+  perform from pets.meta where one for update;
+  if not pets.is_empty_v1() then
     return false;
   end if;
   insert into pets.animals (id, status, body)

@@ -1,0 +1,7 @@
+import type { PetStatus } from '../../contract/schemas.ts';
+
+/** The numbers by which the database stores statuses. */
+export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 0, pending: 1, sold: 2 };
+
+/** The statuses by their numbers. */
+export const STATUSES: readonly PetStatus[] = ['available', 'pending', 'sold'];
