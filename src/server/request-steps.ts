@@ -101,7 +101,8 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     let window = await peekQuota(principal, status === 401 ? { ...context, headers: {} } : context);
     if (retryAfter) window = { ...window, resetAt: now + retryAfter * 1_000 };
     if (route instanceof ServiceError) throw route;
-    validateTarget(request.url ?? '');
+    // A rule applies to every request of an operation, even if the query is malformed.
+    if (mocked.applied !== undefined) validateTarget(request.url ?? '');
     const response = mockResponse(mocked, { ...route, window, now });
     if (status === 429) context.window = { ...window, remaining: 0 };
     return response;

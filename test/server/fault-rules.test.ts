@@ -77,6 +77,12 @@ describe('a fault rule', () => {
     expect((await call('/v1/store/orders')).status).toBe(500);
   });
 
+  test('applies even if the query is malformed', async () => {
+    const { call } = await startWith([{ answer: 500, times: 1 }]);
+    expect((await call('/v1/pets?a=1&a=2')).status).toBe(500);
+    expect((await call('/v1/pets?a=1&a=2')).status).toBe(400);
+  });
+
   test('is not used up by a request that prefers another response', async () => {
     const { call } = await startWith([{ answer: 500, times: 1 }]);
     expect((await call('/v1/pets', { headers: { Prefer: 'code=404' } })).status).toBe(404);

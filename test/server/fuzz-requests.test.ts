@@ -49,7 +49,22 @@ const story = fc.record({
     { perMinute: 12, perDay: 100 },
     { perMinute: 4, perDay: 10 },
   ),
-  faults: fc.option(fc.record({ failRate: fc.constant(0.1), seed: fc.nat() }), { nil: undefined }),
+  faults: fc.option(
+    fc.record({
+      failRate: fc.constant(0.1),
+      seed: fc.nat(),
+      rules: fc.array(
+        fc.record({
+          match: fc.record({ method: fc.constantFrom('GET', 'POST') }),
+          answer: fc.constant(503),
+          times: fc.integer({ min: 1, max: 3 }),
+          retryAfter: fc.option(fc.constant(1), { nil: undefined }),
+        }),
+        { maxLength: 2 },
+      ),
+    }),
+    { nil: undefined },
+  ),
   /** Each wave starts after all responses to the previous wave. */
   waves: fc.array(
     fc.record({

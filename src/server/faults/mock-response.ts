@@ -23,7 +23,7 @@ export type MockRequest = {
   retryAfter?: number | undefined;
   /** Who asks for the response, for its message, such as `Prefer: code=503`. */
   source: string;
-  /** The value of Preference-Applied. */
+  /** The value of Preference-Applied; undefined if a fault rule asks for the response. */
   applied?: string;
 };
 
