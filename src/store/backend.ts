@@ -32,7 +32,8 @@ export interface StoreLocation {
    */
   read<Result>(task: (contents: StoreContents) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
   /**
-   * Makes a store with these contents. The place must be empty. After an error, it is as before.
+   * Makes a store with these contents. The place must be empty. After an error, the place is as before; only after a
+   * StoreUnavailableError with the outcome `unknown`, it may be the complete store.
    *
    * @param verify receives what was written, before it becomes a store. If it rejects, there will be no store
    * @throws StoreError, or the reason of `signal`
@@ -61,7 +62,7 @@ export interface StoreLocation {
 /** The versions of a schema before and after a migration. A database without a schema has version 0. */
 export type Migration = { from: number; to: number };
 
-/** What the meaning of a place depends on. */
+/** What a location needs to know about the process and its user. */
 export type LocationContext = {
   clock: Clock;
   env: Readonly<Record<string, string | undefined>>;

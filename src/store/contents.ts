@@ -2,7 +2,7 @@ import type { PetStatus } from '../contract/schemas.ts';
 import type { StoredKey } from './keys/keys.ts';
 import type { OrderJson, PetJson, StoreReport } from './store.ts';
 
-/** An animal as a copy moves it. */
+/** An animal with everything that a copy must keep. */
 export type StoredAnimal = {
   id: bigint;
   status: PetStatus;
@@ -11,7 +11,7 @@ export type StoredAnimal = {
   idempotency?: StoredIdempotencyKey | undefined;
 };
 
-/** `fingerprint` is that of `fingerprintOf`, in hexadecimal. `at` is the time of the creation, in milliseconds since 1970. */
+/** `fingerprint` is that of `fingerprintOf`. `at` is when the animal was created, in milliseconds since 1970. */
 export type StoredIdempotencyKey = { fingerprint: string; at: number };
 
 /** Everything that a store keeps, at one point in time. */
@@ -33,6 +33,7 @@ export type StoreContents = {
   animals(): AsyncIterable<readonly StoredAnimal[]>;
 };
 
-/** The maximum number of animals that are read at a time, and the approximate maximum of the bytes of their texts. */
+/** The maximum number of animals that are read at a time. */
 export const MAX_READ_ANIMALS = 1000;
+/** After this many bytes of texts, no more animals are read at a time. */
 export const MAX_READ_BYTES = 2 ** 20;

@@ -16,7 +16,7 @@ export type CopyOptions = {
 
 /**
  * Makes a consistent copy of a store, also while servers use it. Reads the copy again and compares everything before the
- * target becomes a store. After an error, the target is as before.
+ * target becomes a store. After an error, the target is as before (see `StoreLocation.write` for the exception).
  *
  * @throws StoreError, or the reason of `signal`
  */
@@ -38,7 +38,7 @@ export async function copyStore(
     const total = contents.report.animals;
     onProgress({ step, done: 0, total });
     for await (const animals of contents.animals()) {
-      // Signals are handled between two batches.
+      // Let Node handle signals between two batches.
       await setImmediate();
       signal?.throwIfAborted();
       digest.add(animals);

@@ -23,10 +23,10 @@ export class StoreInUseError extends StoreError {
   }
 }
 
-/** The content of a store file is not valid. The file was not changed. */
+/** The content of a file or table of the store is not valid. Nothing was changed. */
 export class StoreDamagedError extends StoreError {}
 
-/** A file of the store was written by a newer version of the program. */
+/** A file of the store, or the schema of the database, has a version that this program cannot use. */
 export class StoreVersionError extends StoreError {}
 
 /**

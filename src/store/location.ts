@@ -3,8 +3,8 @@ import { StoreError } from './errors.ts';
 import { journalLocation } from './journal/journal-location.ts';
 
 /**
- * Finds the kind of store that a user has named: a directory or the URL of a database. No other function looks at the form
- * of the name. The driver of the database is loaded only if it is needed.
+ * Finds the store that a user has named: in a directory, or in the database of a URL. The driver of the database is loaded
+ * only if it is needed.
  *
  * @throws StoreError
  */

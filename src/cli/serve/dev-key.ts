@@ -29,7 +29,7 @@ export type DevKey = {
  * is shared with other servers.
  * With `--no-profile`, profile `local` is not read, and a store that has other keys gets no key.
  *
- * @returns undefined if the store has keys, but none that is saved and none named `dev`
+ * @returns undefined if no key of the store is saved and none may be created
  */
 export async function ensureDevKey(
   context: Context,

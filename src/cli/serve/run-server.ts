@@ -118,7 +118,7 @@ async function start(
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
   try {
     return await startService({
-      // A directory is available at once.
+      // Only a database may have to be waited for.
       location: location.isShared
         ? { open: openWhenAvailable(location, waitForData, context, shutdown.requested) }
         : location,

@@ -107,7 +107,10 @@ async function claim(target: string, files: FileSystem): Promise<OpenFile> {
   }
 }
 
-/** Deletes the copy. First takes the name of the journal away, and deletes that file last, as a copy is created. */
+/**
+ * Deletes the copy. First renames the journal, so that the directory contains no store. Deletes this file last, because it
+ * shows that the copy is incomplete.
+ */
 async function removeCopy(target: string): Promise<void> {
   const journal = join(target, JOURNAL_OF_COPY);
   await fs.rename(join(target, JOURNAL), journal).catch(() => {});

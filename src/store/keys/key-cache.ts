@@ -3,11 +3,14 @@ import { type PlanName, plans } from '../../contract/plans.ts';
 import type { KeyDirectory, KnownKey } from '../backend.ts';
 import { generateKey, hashKey } from './keys.ts';
 
-/** Where the API keys of a store are. */
+/** Reads the API keys of a store. */
 export type KeyReader = {
   /** Reads all valid keys. */
   read(): Promise<readonly KnownKey[]>;
-  /** Whether the keys may have changed since the last `read`. Called for unknown keys, so it must be cheap or wait. */
+  /**
+   * Whether the keys may have changed since the last `read`. It must be cheap or wait, because unknown keys can cause many
+   * calls.
+   */
   mayHaveChanged(): Promise<boolean>;
 };
 

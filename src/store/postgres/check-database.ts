@@ -4,7 +4,7 @@ import { StoreDamagedError } from '../errors.ts';
 import type { StoreReport } from '../store.ts';
 import { StoredPet } from '../stored-json.ts';
 
-/** Reads everything, and checks that responses can contain it. @throws StoreDamagedError */
+/** Checks that the texts of all orders and animals are valid, and match the other columns. @throws StoreDamagedError */
 export async function checkDatabase(contents: StoreContents, place: string): Promise<StoreReport> {
   for (const [i, order] of contents.orders.entries()) {
     if (tryParseJson(order) === undefined) throw damagedRow(place, `pets.orders (order ${i + 1})`);

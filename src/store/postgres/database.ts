@@ -8,10 +8,7 @@ import { readConnectionSettings } from './connect/connection-settings.ts';
 import type { DatabaseTarget } from './connect/database-target.ts';
 import { checkServer } from './schema/check-server.ts';
 
-/**
- * How long a command waits until the database has accepted a connection and a first query, and then for a lock that another
- * program holds.
- */
+/** How long a command waits for each of these: a connection, the response to the first query, and each lock. */
 const START_TIMEOUT_MS = 4_000;
 
 /** A database and how to connect to it. */
@@ -21,7 +18,7 @@ export type Database = {
   prepare: boolean;
   /** Returns a number from 0 to 1, like `Math.random`. */
   random(): number;
-  /** Opens a connection of a server, whose calls have short limits of time. */
+  /** Opens a connection for a running server. Its calls have short time limits. */
   connect(): Promise<Client>;
   /**
    * Opens a connection, runs a task with it, and closes it. The task gets warnings about the settings of the database.
@@ -84,7 +81,7 @@ export function createDatabase(target: DatabaseTarget, options: DatabaseOptions)
   };
 }
 
-/** Sends statements on a connection, without limits of time. */
+/** Sends statements on a connection. This process sets no time limit for them. */
 export const queryOf =
   (client: Client, place: string): Query =>
   async (statement, values) => {

@@ -17,7 +17,7 @@ export type CallerState = WindowCounts & {
 };
 
 export type LimitCalls = {
-  /** Counts requests, or as many as the quotas allow. Returns the state of each caller. A caller must not occur twice. */
+  /** Counts as many requests as the quotas allow. Returns the state of each caller. A caller must not occur twice. */
   take(groups: readonly { caller: string; quota: Quota; count: number }[]): Promise<Map<string, CallerState>>;
   /** Stores refusals and a ban, if the caller still has this version. Resolves with whether they were stored. */
   storeRefusal(
@@ -25,7 +25,7 @@ export type LimitCalls = {
     version: number,
     next: Pick<CallerState, 'refusals' | 'bannedUntil'>,
   ): Promise<boolean>;
-  /** How many callers are banned now. */
+  /** Returns how many callers are banned now. */
   countBans(): Promise<number>;
 };
 
@@ -39,7 +39,7 @@ const REFUSE: Statement = {
 };
 const BANS: Statement = { name: 'bans', text: 'select pets.bans_v1($1) as count' };
 
-/** The columns of type `bigint` arrive as text. */
+/** The driver returns columns of type `bigint` as text. */
 type TakeRow = {
   n: number;
   granted: number;
@@ -58,8 +58,8 @@ type TakeRow = {
 /**
  * Calls the SQL functions of the limits.
  *
- * @param takeQuery sends statements on a connection for requests to count
- * @param query sends all other statements
+ * @param takeQuery sends the statement that counts requests
+ * @param query sends the other statements
  * @param testTime replaces the clock of the database in tests
  */
 export function limitCalls(takeQuery: Query, query: Query, testTime: () => number | null): LimitCalls {

@@ -13,6 +13,7 @@ export async function addSeed(client: Client, { animals, orders }: SeedTexts): P
   return rows[0]?.added ?? false;
 }
 
+/** Counts all animals, however long that takes. */
 export async function countAnimals(client: Client): Promise<number> {
   const { rows } = await client.query<{ count: string }>('select pets.size_v1() as count');
   return Number(rows[0]?.count);

@@ -28,8 +28,8 @@ export async function openPostgresBackend(database: Database, options: BackendOp
     },
   );
   const connect = () => new DatabaseConnection({ ...database, clock });
-  // Requests are counted and animals are added on connections of their own, where nothing else delays them. Reads do not
-  // wait for one another's results.
+  // Requests are counted and animals are added on connections of their own, where nothing else delays them. Two connections
+  // share the reads, so that one slow read does not delay all others.
   const takes = connect();
   const creations = connect();
   const reads = new ConnectionPool([connect(), connect()]);

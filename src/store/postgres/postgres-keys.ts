@@ -68,7 +68,7 @@ export class PostgresKeys implements KeyManager {
   }
 
   async create(request: KeyRequest): Promise<CreatedKey> {
-    // The database sets the time.
+    // The database sets the time of creation, so the time 0 is not used.
     const { created, stored } = makeKey(request, 0);
     await this.#createStore();
     const { name, plan, sha256, perMinute = null, perDay = null } = stored;
@@ -128,7 +128,7 @@ export class PostgresKeyReader implements KeyReader {
     });
   }
 
-  /** All unknown keys of a tenth of a second wait for one read. */
+  /** Resolves after a tenth of a second, so that all unknown keys that arrive meanwhile cause one read. */
   mayHaveChanged(): Promise<boolean> {
     this.#waiting ??= this.#sleep(UNKNOWN_KEY_MS).then(() => {
       this.#waiting = undefined;

@@ -23,21 +23,21 @@ export type PostgresLimiterOptions = {
 /** A request to count; with `count` 0, the counts are only read. */
 type Take = { caller: string; quota: Quota; count: 0 | 1 };
 
-/** What the database reported about a caller. `askedAt` is when it was asked, as `clock.elapsed()`. */
+/** What the database reported about a caller. `askedAt` is when the call was sent, as `clock.elapsed()`. */
 type Known = { state: CallerState; window: RateLimitWindow; askedAt: number };
 
-/** For calls that only read. */
+/** The quota in calls that only read the counts, where it has no effect. */
 const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
 
 /**
- * How often a change of a caller's refusals is tried, if other servers change them at the same time. One of the servers
- * succeeds each time, so this is enough for as many servers.
+ * How often a server tries to store a refusal while other servers store refusals of the same caller. If all attempts fail,
+ * the refusal does not count towards a ban.
  */
 const MAX_ATTEMPTS = 20;
 
 /**
- * Counts requests in the database, in groups: requests that arrive during a call form the next one. While a caller has no
- * requests left or is banned, it answers from memory, except for refused requests that count towards a ban.
+ * Counts requests in the database, in groups: requests that arrive during a call form the next call. A caller that has no
+ * requests left or is banned is refused without asking the database. A refusal is stored if it can matter for a ban.
  */
 export class PostgresLimiter implements Limiter {
   #options: PostgresLimiterOptions;
@@ -90,8 +90,8 @@ export class PostgresLimiter implements Limiter {
   }
 
   /**
-   * The time of the database. It may be ahead by the time that the last call took, so that nobody is refused from memory
-   * after a window or ban has ended.
+   * Estimates the time of the database. The estimate is never behind, so that no caller is refused from memory after its
+   * window or ban has ended. It can be ahead by the duration of the last call.
    */
   #timeOf({ state, askedAt }: Known): number {
     return state.now + this.#options.clock.elapsed() - askedAt;
@@ -133,7 +133,7 @@ export class PostgresLimiter implements Limiter {
     return decision;
   }
 
-  /** No ban ends later. A later one was stored with another rule, or while the clock was ahead. */
+  /** The latest end of a ban. A stored ban that ends later began under another rule, or while the clock was ahead. */
   #latestEnd(now: number): number {
     const { after, milliseconds } = this.#options.rule;
     return after === 0 ? now : now + milliseconds;
@@ -144,7 +144,7 @@ export class PostgresLimiter implements Limiter {
     if (!known) return;
     const { state } = known;
     const next = { refusals: state.refusals, bannedUntil: this.#latestEnd(now) };
-    // If this fails, another server has just changed the ban.
+    // If another server has just changed the ban, nothing is stored, and the next call reads the new ban.
     await this.#options.calls.storeRefusal(caller, state.version, next);
     this.#known.delete(caller);
   }

@@ -20,15 +20,18 @@ export type PostgresStoreOptions = {
   createQuery: Query;
   /** Sends all other statements. */
   query: Query;
-  /** Adds the seed in one transaction, which may take longer than other calls. Resolves with false if the store is not empty. */
+  /** Adds the seed in one transaction, without the time limit of other calls. Returns false if the store is not empty. */
   addSeed(seed: SeedTexts): Promise<boolean>;
-  /** Counts all animals, which may take longer than other calls: about a quarter of a second for each million. */
+  /** Counts all animals, without the time limit of other calls. Takes about a quarter of a second for each million. */
   countAnimals(): Promise<number>;
   /** Replaces the clock of the database in tests. */
   testTime(): number | null;
 };
 
-/** A creation that waits for the next call. `key` and `body` are the halves of the fingerprint of its idempotency key. */
+/**
+ * An animal to add. `rest` is its JSON text after the id. `key` and `body` are the halves of the fingerprint of its
+ * idempotency key.
+ */
 type NewAnimal = { status: number; rest: string; key?: Buffer | undefined; body?: Buffer | undefined };
 
 /** `id` is set if the animal was added, and `response` if it was replayed. */
@@ -45,13 +48,14 @@ const GET: Statement = { name: 'get', text: 'select pets.get_v1($1) as body' };
 const ORDERS: Statement = { name: 'orders', text: 'select * from pets.orders_v1() as body' };
 const IS_EMPTY: Statement = { name: 'is_empty', text: 'select pets.is_empty_v1() as empty' };
 const EXPIRE: Statement = { name: 'expire', text: 'select pets.expire_v1($1) as removed' };
-/** After a check whether the database can be written, later checks within this time get the same result. */
+/** A check whether the database can be written uses the result of an earlier check that began less than this time ago. */
 const CHECK_MS = 1_000;
-/** How often expired idempotency keys are removed, and how many at most in one statement. */
+/** How often expired idempotency keys are removed. */
 const EXPIRE_MS = 60_000;
+/** `expire_v1` removes at most this many keys in one call. */
 const EXPIRE_SLICE = 2_000;
 
-/** The next id is not an int64. */
+/** The SQLSTATE of an id that is not an int64. */
 const OUT_OF_RANGE = '22003';
 
 const EMPTY = Buffer.alloc(0);
@@ -63,7 +67,7 @@ export class PostgresStore implements Store {
   #options: PostgresStoreOptions;
   /** Each item is one animal, or none to check only whether animals could be added. */
   #creations: BatchQueue<[NewAnimal] | [], CreateResult | undefined>;
-  /** The idempotency keys of creations that this server has not completed, by their halves of the fingerprint. */
+  /** The idempotency keys of creations that are running on this server, by the first half of their fingerprint. */
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<unknown> } | undefined;
   #expiredAt = Number.NEGATIVE_INFINITY;
@@ -141,7 +145,7 @@ export class PostgresStore implements Store {
     this.#throwIfClosed();
     const now = this.#options.clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      // A call that adds nothing locks the same row as every creation. On another connection, it could delay reads.
+      // A call that adds nothing waits for the same lock as every creation. On a connection of reads, it would delay reads.
       this.#check = { at: now, result: this.#creations.add([]) };
     }
     await this.#check.result;

@@ -11,7 +11,10 @@ const INT64_MIN_TEXT = '-9223372036854775808';
 
 type MetaRow = { created: Date; readAt: string; lastIssued: string; animals: string; maxId: string | null };
 
-/** The rows of animals begin at an id, and end after 1 MiB of texts. Only their lengths are read from the other rows. */
+/**
+ * Reads animals from an id on. The last one is that with which the texts reach 1 MiB. Of the animals after that one, only
+ * the lengths of the texts are read.
+ */
 const ANIMALS = `
 select id, status, body
 from (
@@ -41,11 +44,10 @@ order by known.id, known.at`;
 type IdempotencyRow = { fingerprint: string; at: string; id: string | null; isText: boolean | null };
 
 /**
- * Reads everything in the store of a database. The caller has begun a transaction, and ends it after it has read all
- * animals.
+ * Reads everything in the store of a database. Call this in a transaction, which must not end before all animals were read.
  *
  * @param readAt the time by which idempotency keys expire, in milliseconds since 1970; null for the clock of the database
- * @throws StoreDamagedError, or an error of the driver
+ * @throws StoreError, or an error of the driver
  */
 export async function readDatabase(
   client: Client,
@@ -111,7 +113,7 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
     if (last) yield animals;
     from = last && nextIdText(last.id);
   }
-  // The next key that was not found among the animals keeps all later ones from being found.
+  // The loop takes the next key only after it has found the animal of `key`. So a key that is left has no animal.
   if (key) {
     throw new StoreDamagedError(
       `the response of an idempotency key in the table pets.idempotency is not the text of an animal (id ${key.id})`,
@@ -121,7 +123,7 @@ async function* readAnimals(client: Client, readAt: number): AsyncGenerator<Stor
   await client.query('close idempotency_keys');
 }
 
-/** Undefined after the highest id. */
+/** The next id; undefined after the highest int64. */
 const nextIdText = (id: bigint): string | undefined =>
   BigInt.asIntN(64, id + 1n) > id ? `${id + 1n}` : undefined;
 

@@ -6,8 +6,8 @@ import { migrateInTransaction } from './schema/migrate.ts';
 import { STATUS_NUMBERS } from './status-numbers.ts';
 
 /**
- * Writes the contents of a store to a database, in a transaction that `commitCopy` commits. Creates or migrates the schema if
- * needed. The database must not contain a store that has something in it, or that servers have used.
+ * Writes the contents of a store to a database, in a transaction that `commitCopy` commits. Creates or migrates the schema.
+ * If the database contains a store already, it must be empty, and no server must have opened it.
  *
  * @param verify receives what was written
  * @throws StoreError, or an error of the driver
@@ -21,7 +21,7 @@ export async function writeDatabase(
   await client.query('begin isolation level read committed');
   await client.query('set local synchronous_commit = on; set local idle_in_transaction_session_timeout = 0');
   await migrateInTransaction(client);
-  // Other transactions can only read. A server that starts waits, because it marks the row of pets.meta.
+  // Other transactions can only read. A server that starts waits for the lock, because it marks the row of pets.meta.
   await client.query(
     'lock table pets.meta, pets.animals, pets.orders, pets.idempotency, pets.keys, pets.callers in exclusive mode',
   );

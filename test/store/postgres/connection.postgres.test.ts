@@ -132,7 +132,7 @@ test.each<[name: string, fail: () => Promise<unknown>, recover: () => unknown]>(
   ['is restarted', () => cluster.restart(), () => {}],
   ['loses a backend', () => cluster.killBackend('queue'), () => {}],
 ])(
-  'if the database %s during a call, the outcome is unknown, and service returns by itself',
+  'if the database %s during a call, the outcome is unknown, and later calls succeed again',
   async (_name, fail, recover) => {
     const { connection, queue } = openQueue();
     expect(await queue.add(1)).toBe(1);
@@ -164,7 +164,7 @@ test('if another transaction holds a lock, nothing is stored, and calls continue
   expect(await stored()).toEqual([1, 4]);
 });
 
-test('while the database is stopped, calls are rejected at once, and service returns without a call', async () => {
+test('while the database is stopped, calls are rejected at once; afterwards, it is connected again without a call', async () => {
   const { connection, queue } = openQueue();
   await queue.add(1);
   await cluster.stop();

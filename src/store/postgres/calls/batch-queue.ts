@@ -44,7 +44,7 @@ export class BatchQueue<Item, Result> {
    * Adds an item to the next call. Resolves or rejects within about two seconds.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the item may have been stored
-   * @throws BadItemError, StoreUnwritableError if the item was not stored
+   * @throws BadItemError, StoreUnwritableError, or another StoreError if the item was not stored
    */
   add(item: Item): Promise<Result> {
     const { place, maxWaiting } = this.#options;
@@ -85,7 +85,7 @@ export class BatchQueue<Item, Result> {
     };
     const { place, startTimer } = this.#options;
     const expire = () => entry.reject(timedOut(place, entry.isSent ? 'unknown' : 'not_done'));
-    // If this process was stopped for a while, a response that has arrived meanwhile is read before `setImmediate`.
+    // After a pause of this process, timers run first. `setImmediate` lets Node read a response that has arrived meanwhile.
     const timer = startTimer(() => setImmediate(expire), CALL_TIMEOUT_MS);
     return entry;
   }
@@ -98,11 +98,14 @@ export class BatchQueue<Item, Result> {
       const error = notSent(outage);
       for (const entry of [...batch, ...this.#waiting.splice(0)]) entry.reject(error);
     }
-    // In the same step as the check of the loop. Otherwise, an item that is added in between would never be sent.
+    // Do not await anything after the last check of the loop: an item that is added in between would never be sent.
     this.#running = undefined;
   }
 
-  /** Settles the entries, except if the database cannot be used; then returns the error, and entries that were not sent remain. */
+  /**
+   * Sends the entries, and settles those that were sent. If the database cannot be used, returns the error for those that
+   * were not sent.
+   */
   async #run(entries: Entry<Item, Result>[], retries = 0): Promise<StoreUnavailableError | undefined> {
     const open = entries.filter(({ isSettled }) => !isSettled);
     if (open.length === 0) return undefined;

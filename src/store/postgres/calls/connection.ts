@@ -28,7 +28,7 @@ export type ConnectionOptions = {
 const FIRST_DELAY_MS = 100;
 const LAST_DELAY_MS = 400;
 
-/** A connection that lasted this long was not part of the failures before it. */
+/** After a connection has lasted this long, earlier failures no longer count for the delay. */
 const STABLE_AFTER_MS = 1_000;
 
 const PING: Statement = { name: 'ping', text: 'select 1' };
@@ -79,7 +79,7 @@ export class DatabaseConnection {
    * Runs one statement and returns its rows within about two seconds. The statement is a transaction of its own.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the statement may have had an effect
-   * @throws ConflictError, BadItemError, StoreUnwritableError if it had none
+   * @throws ConflictError, BadItemError, StoreUnwritableError if the statement had no effect
    */
   query<Row extends QueryResultRow>(statement: Statement, values: unknown[] = []): Promise<Row[]> {
     const { place, maxWaiting } = this.#options;
@@ -118,7 +118,10 @@ export class DatabaseConnection {
     }
   }
 
-  /** PostgreSQL ends the connection after its gravest errors, and then the statement may have been committed. */
+  /**
+   * After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed. A ping shows
+   * whether the connection is still open.
+   */
   async #kindOf(error: unknown, session: Session, timeout: number): Promise<FailureKind> {
     const kind = failureKind(error);
     if (kind === 'unknown') return kind;
@@ -143,8 +146,8 @@ export class DatabaseConnection {
       const client = await connect();
       const opened = new Session(client, { prepare, startTimer, onEnd: () => this.#lost(opened) });
       session = opened;
-      // A proxy such as pgbouncer accepts connections although the database is down.
-      // In transaction mode, the setting would stay in a connection of pgbouncer that others use.
+      // The first statement shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
+      // Behind pgbouncer, LIMIT_UNREAD would change a connection that other clients use later.
       const first = prepare ? LIMIT_UNREAD : PING;
       await opened.call(first, [], Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), FIRST_DELAY_MS));
       this.#session = opened;
@@ -172,7 +175,7 @@ export class DatabaseConnection {
     else this.#retryLater(toCallError(new Error('the connection was lost'), 'connecting', place), now);
   }
 
-  /** Lets calls fail until an attempt to connect succeeds. Waits less if the failed attempt took long. */
+  /** Rejects calls until an attempt to connect succeeds. Waits less before the next attempt if the last one took long. */
   #retryLater(failure: StoreError, started: number): void {
     if (this.#isClosed) return;
     this.#failure = failure;
@@ -182,7 +185,7 @@ export class DatabaseConnection {
     this.#retryTimer = startTimer(() => this.#connectInBackground(), left);
   }
 
-  /** The result is in `#session` or `#failure`. */
+  /** Connects without a caller. The result is in `#session` or `#failure`. */
   #connectInBackground(): void {
     this.#connect().catch(() => {});
   }

@@ -54,11 +54,13 @@ export function sqlStateOf(error: unknown): string | undefined {
   return source instanceof DatabaseError ? source.code : undefined;
 }
 
-/**
- * SQLSTATEs after which a new connection can work although this one cannot: the server is read-only, and another one may
- * have taken over its address; or the server does not know a prepared statement, or cannot use it any more.
- */
-const OUTDATED_CONNECTION = new Set(['25006', '26000', '42P05', '0A000']);
+/** SQLSTATEs after which a new connection can work although this one cannot. */
+const OUTDATED_CONNECTION = new Set([
+  '25006', // the server is read-only, and another one may have taken over its address
+  '26000', // the server does not know the prepared statement
+  '42P05', // the server has another prepared statement with this name
+  '0A000', // the prepared statement no longer fits the tables
+]);
 
 /** Whether the connection must be replaced after this error. */
 export function isConnectionOutdated(error: unknown): boolean {

@@ -3,7 +3,7 @@ import type { Client, QueryResultRow } from 'pg';
 /** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
 export type StartCallTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
 
-/** An SQL statement. Its name is unique to its text. */
+/** An SQL statement. Statements with different texts have different names. */
 export type Statement = { name: string; text: string };
 
 /** Sends a statement and returns its rows. */
@@ -55,7 +55,7 @@ export class Session {
         reject(new Error(`no response within ${Math.round(timeout)} ms`));
         this.destroy();
       };
-      // If this process was stopped for a while, a response that has arrived meanwhile is read before `setImmediate`.
+      // After a pause of this process, timers run first. `setImmediate` lets Node read a response that has arrived meanwhile.
       const timer = startTimer(() => setImmediate(expire), timeout);
       // The driver calls the callback before it handles the next call, so that `#isUnconfirmed` belongs to this call.
       this.#client.query<Row>(prepare ? { name, text, values } : { text, values }, (error, result) => {
@@ -77,7 +77,7 @@ export class Session {
     this.#options.onEnd();
   }
 
-  /** Says goodbye to the server and ends the connection. All calls must have ended. */
+  /** Ends the connection as the protocol says, or by force after `timeout` milliseconds. All calls must have ended. */
   async close(timeout: number): Promise<void> {
     const timer = this.#options.startTimer(() => this.destroy(), timeout);
     await this.#client.end();

@@ -15,8 +15,8 @@ const IDLE_TRANSACTION_TIMEOUT_MS = 5_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /**
- * Settings of the driver for a `DatabaseConnection`, in addition to those of the user. pgbouncer rejects settings of the server, so
- * in transaction mode (`prepare: false`) only the SQL functions and ALTER ROLE limit the time of a statement.
+ * Settings of the driver for a `DatabaseConnection`, in addition to those of the user. pgbouncer (`prepare: false`) rejects
+ * the limits of PostgreSQL. Behind it, the SQL functions limit waits for locks, and ALTER ROLE can limit statements.
  */
 export const driverLimits = (prepare: boolean): ClientConfig => ({
   connectionTimeoutMillis: CONNECT_TIMEOUT_MS,

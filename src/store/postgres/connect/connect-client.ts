@@ -55,7 +55,7 @@ async function connect(client: Client): Promise<Client> {
   }
 }
 
-/** The driver uses channel binding if the server offers it. This refuses all other servers, before a password is sent. */
+/** Connects with channel binding. If the server does not offer it, rejects before a password is sent. */
 async function connectWithBinding(config: ClientConfig): Promise<Client> {
   let isOffered = false;
   const { password } = config;

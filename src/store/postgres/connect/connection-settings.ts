@@ -9,7 +9,7 @@ import { readTlsSettings } from './tls-settings.ts';
 
 /** How to connect to a database now. */
 export type ConnectionSettings = {
-  /** Settings to try in this order, see `connectClient`. A second one is with TLS if the first one is without, or vice versa. */
+  /** One or two settings to try in this order, see `connectClient`. Of two, one uses TLS and the other does not. */
   attempts: readonly ClientConfig[];
   requiresChannelBinding: boolean;
   /** Problems that do not prevent a connection. */
@@ -45,14 +45,16 @@ export async function readConnectionSettings(
     sslnegotiation: 'postgres',
     ssl: false,
   };
+  // As in libpq, a connection through a socket never uses TLS.
+  const mode = host.startsWith('/') ? 'disable' : sslmode;
   return {
-    attempts: await attemptsOf(plain, host.startsWith('/') ? 'disable' : sslmode, parameters, homeDirectory),
+    attempts: await attemptsOf(plain, mode, parameters, homeDirectory),
     requiresChannelBinding: parameters.channel_binding === 'require',
     warnings: 'warning' in found ? [found.warning] : [],
   };
 }
 
-/** As in libpq, a connection through a socket never uses TLS. */
+/** The settings without TLS, with TLS, or both, as the sslmode demands. */
 async function attemptsOf(
   plain: ClientConfig,
   mode: SslMode,

@@ -65,7 +65,7 @@ function malformed(): never {
   throw new StoreError('the database URL is not valid', URL_HINT);
 }
 
-/** Everything except the password, as a URL. Empty parameters are omitted. */
+/** The URL of the parameters, without passwords. Empty parameters are omitted. */
 export function formatDatabaseUrl(parameters: ConnectionParameters): string {
   const { host = '', port, user = '', dbname = '', password: _, sslpassword: __, ...others } = parameters;
   const isPath = host.startsWith('/');

@@ -34,7 +34,7 @@ export function findPassword(
   text: string,
   { host, port, database, user }: PasswordQuery,
 ): string | undefined {
-  // The file does not depend on where the system has its sockets.
+  // As in libpq, a line for localhost also applies to the default directories of sockets.
   const wanted = [DEFAULT_SOCKET_DIRECTORIES.includes(host) ? 'localhost' : host, `${port}`, database, user];
   for (const line of text.split(/\r?\n/)) {
     if (line.startsWith('#')) continue;

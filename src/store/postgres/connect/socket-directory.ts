@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Where servers create their sockets: Debian and Red Hat, and PostgreSQL's own default. */
+/** The directories in which servers create their sockets: on Debian and Red Hat, and by default. */
 export const DEFAULT_SOCKET_DIRECTORIES: readonly string[] = ['/var/run/postgresql', '/tmp'];
 
 /** The first of the directories with the socket of a server on this port; undefined if there is none. */

@@ -17,8 +17,8 @@ const PERMISSION_DENIED = '42501';
 const LOCK_TIMEOUT = '55P03';
 
 /**
- * Creates the schema `pets`, or applies the steps that it does not have. Either all of them are applied, or none. Needs no
- * other privileges than a server if nothing is missing.
+ * Creates the schema `pets`, or applies the steps that it does not have. Applies either all of them or none. If no step is
+ * missing, the privileges of a server are enough.
  *
  * @throws StoreVersionError if this version of the program is too old for the schema, StoreError, or an error of the driver
  */

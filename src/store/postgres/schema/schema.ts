@@ -30,7 +30,7 @@ create table pets.meta (
   -- Ids up to this one are not issued: a store from which this one was copied has issued them.
   last_id bigint not null default 0,
   created timestamptz not null default now(),
-  -- When the first server has opened the store; null if none has. From then on, the id and the secret do not change.
+  -- When the first server opened the store; null if none has. From then on, the id and the secret do not change.
   opened timestamptz
 );
 insert into pets.meta (id, secret)
