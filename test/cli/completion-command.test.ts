@@ -20,6 +20,7 @@ test('after -- it prints the candidates with descriptions, and what the shell sh
   expect(await candidates('logo')).toBe('logout\tremove the API key from a profile\n:nothing\n');
   expect(await candidates('list', '--status', 'so')).toBe('sold\n:nothing\n');
   expect(await candidates('add', '--from', '')).toBe(':files\n');
+  expect(await candidates('serve', '--faults', '')).toBe(':files\n');
 });
 
 test('the script for PowerShell calls pets, and its brackets and quotes are balanced', async () => {
