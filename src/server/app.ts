@@ -7,12 +7,14 @@ import { type AuthenticationOptions, createAuthentication } from './auth/authent
 import { corsHeaders } from './cors.ts';
 import type { RandomFault } from './faults/random-fault.ts';
 import { ServiceError, serviceUnavailable } from './http-errors.ts';
+import { hasBody } from './request/body.ts';
 import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import type { RequestContext } from './request/context.ts';
 import { createRequestIds } from './request/request-id.ts';
 import { isUnderApi, splitTarget } from './request/target.ts';
 import { createRequestSteps, type RequestStepsOptions } from './request-steps.ts';
-import { rateLimitHeaders, type ServiceResponse, sendResponse } from './response.ts';
+import { rateLimitHeaders, type ServiceResponse, sendResponse, sentResponse } from './response.ts';
+import type { Exchange, Recorder } from './tools/recorder.ts';
 import { isToolTarget } from './tools/tool-requests.ts';
 
 /** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
@@ -38,6 +40,8 @@ export type AppOptions = AuthenticationOptions &
     countResponse?:
       | ((operation: string | undefined, status: number, code: ErrorCode | undefined) => void)
       | undefined;
+    /** Records all requests, except those for the developer tools. */
+    recorder?: Recorder | undefined;
   };
 
 export type App = ReturnType<typeof createApp>;
@@ -46,7 +50,7 @@ const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
 export function createApp(options: AppOptions) {
-  const { clock, cors = [], onAccess, faults } = options;
+  const { clock, cors = [], onAccess, faults, recorder } = options;
   const authentication = createAuthentication(options);
   const { anonymousWindow } = authentication;
   const runSteps = createRequestSteps(options, authentication);
@@ -61,25 +65,23 @@ export function createApp(options: AppOptions) {
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
     const context = createContext({ id: requestId(request), client, method, url, targetHost });
-    if (cors.length > 0 && !isToolTarget(target))
-      Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
+    const isTool = isToolTarget(target);
+    if (cors.length > 0 && !isTool) Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault = faults && isUnderApi(target) && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
+    const body = recorder && !isTool && hasBody(request) ? recorder.recordBody(request) : undefined;
     try {
       const result = await runSteps(request, context, fault.fails).catch(toErrorResponse);
       const window = context.window ?? (await anonymousWindow(context.client));
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
-      if (!response.headersSent) sendResponse(response, result, window, context.headers);
+      const sent = response.headersSent ? undefined : sendResponse(response, result, window, context.headers);
       const { statusCode: status } = response;
-      report(
-        context,
-        status,
-        result instanceof ServiceError && result.status === status ? result.code : undefined,
-      );
+      const code = result instanceof ServiceError && result.status === status ? result.code : undefined;
+      report(context, status, code, isTool ? undefined : { headers: request.rawHeaders, body, sent });
     } catch (error) {
       options.onError(error);
       response.destroy();
@@ -98,19 +100,29 @@ export function createApp(options: AppOptions) {
     method,
     url,
     targetHost,
-    // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged.
-    started: onAccess ? clock.elapsed() : 0,
+    // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged or recorded.
+    started: onAccess || recorder ? clock.elapsed() : 0,
     latency: 0,
     headers: { [header.requestId]: id },
   });
 
-  /** Counts a response, and logs it if there is a log. `code` is undefined if the response is not an error. */
-  function report(context: RequestContext, status: number, code: ErrorCode | undefined): void {
+  /**
+   * Counts a response, logs it if there is a log, and records it with `exchange`. `code` is undefined if the response is not
+   * an error, `exchange` if the request is not to be recorded.
+   */
+  function report(
+    context: RequestContext,
+    status: number,
+    code: ErrorCode | undefined,
+    exchange: Pick<Exchange, 'headers' | 'body' | 'sent'> | undefined,
+  ): void {
     const { id, client, keyName, method, url } = context;
     options.countResponse?.(context.operation, status, code);
-    if (!onAccess) return;
+    if (!onAccess && !recorder) return;
     const milliseconds = clock.elapsed() - context.started;
-    onAccess({ time: clock.now(), id, client, keyName, method, url, status, code, milliseconds });
+    const time = clock.now();
+    onAccess?.({ time, id, client, keyName, method, url, status, code, milliseconds });
+    if (exchange) recorder?.add({ context, time, milliseconds, status, code, ...exchange });
   }
 
   function toErrorResponse(error: unknown): ServiceResponse {
@@ -132,7 +144,7 @@ export function createApp(options: AppOptions) {
     handle,
     /** The response to bytes that Node's HTTP parser rejected, or to a refused connection. */
     async errorResponse(error: ServiceError, socket: Socket): Promise<ServiceResponse> {
-      const { code, status, headers, body } = error;
+      const { code, status, body } = error;
       const latest = contexts.get(socket);
       // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
@@ -140,8 +152,12 @@ export function createApp(options: AppOptions) {
         ? latest
         : createContext({ id: requestId(), client: peerAddress(socket), method: '-', url: '-' });
       const window = context.window ?? (await anonymousWindow(context.client));
-      if (!isInterrupted) report(context, status, code);
-      return { status, headers: { ...rateLimitHeaders(window), ...context.headers, ...headers }, body };
+      const headers = { ...rateLimitHeaders(window), ...context.headers, ...error.headers };
+      if (!isInterrupted) {
+        const sent = sentResponse(Object.entries(headers).flat(), body);
+        report(context, status, code, { headers: [], body: undefined, sent });
+      }
+      return { status, headers, body };
     },
   };
 }

@@ -76,8 +76,12 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     if (preferred) return mock(preferred, { request, context, principal, route });
     const rule = route instanceof ServiceError ? undefined : faults?.applyRule(method, route);
     if (rule?.latency !== undefined) context.latency = rule.latency;
-    if (rule?.mock) return mock(rule.mock, { request, context, principal, route });
+    if (rule?.mock) {
+      context.isInjected = true;
+      return mock(rule.mock, { request, context, principal, route });
+    }
     if (failsAtRandom) {
+      context.isInjected = true;
       await peekQuota(principal, context);
       throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
     }

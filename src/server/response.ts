@@ -19,24 +19,40 @@ export type ServiceResponse = ResponseContent & {
   encoding?: 'utf8' | 'latin1';
 };
 
+/** What was sent. `headers` has names and values by turns; `bytes` is the length of the body. */
+export type SentResponse = Required<Pick<ServiceResponse, 'body' | 'encoding'>> & {
+  headers: readonly string[];
+  bytes: number;
+};
+
 /** Sends a response with the rate-limit headers of `window` and the headers that `more` adds. */
 export function sendResponse(
   response: ServerResponse,
   { status, headers, body, contentType = 'application/json', encoding = 'utf8' }: ServiceResponse,
   window: RateLimitWindow,
   more: ResponseHeaders,
-): void {
+): SentResponse {
   const lines: string[] = [];
-  if (body !== '') {
-    const length = encoding === 'latin1' ? body.length : Buffer.byteLength(body);
-    lines.push('Content-Type', contentType, 'Content-Length', String(length));
-  }
+  const sent = sentResponse(lines, body, encoding);
+  if (sent.bytes > 0) lines.push('Content-Type', contentType, 'Content-Length', String(sent.bytes));
   for (const part of [rateLimitHeaders(window), more, headers]) {
     for (const name in part) lines.push(name, part[name] ?? '');
   }
   response.writeHead(status, lines);
   response.end(body, encoding);
+  return sent;
 }
+
+export const sentResponse = (
+  headers: readonly string[],
+  body: string,
+  encoding: SentResponse['encoding'] = 'utf8',
+): SentResponse => ({
+  headers,
+  body,
+  encoding,
+  bytes: encoding === 'latin1' ? body.length : Buffer.byteLength(body),
+});
 
 /** The response to an OPTIONS request. `allow` lists the methods of the target, and `more` has additional headers. */
 export const optionsResponse = (allow: string, more: ResponseHeaders = {}): ServiceResponse => ({

@@ -15,6 +15,8 @@ import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 import { createToolCredentials } from './tools/credentials.ts';
 import { createFaultTool } from './tools/fault-tool.ts';
+import { createRecorder } from './tools/recorder.ts';
+import { requestsRoute } from './tools/requests-route.ts';
 
 export type ServiceOptions = {
   location: Pick<StoreLocation, 'open'>;
@@ -85,6 +87,7 @@ export async function startService(options: ServiceOptions) {
     const isLoopback = isLoopbackAddress(address);
     const hasTools = options.page ?? isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
     const credentials = hasTools ? createToolCredentials() : undefined;
+    const recorder = credentials && createRecorder(options);
     if (options.metrics ?? hasTools) metrics = createMetrics(banCounts, onError);
     const faults = createFaults(options.faults);
     const app = createApp({
@@ -105,7 +108,15 @@ export async function startService(options: ServiceOptions) {
       onError,
       onAccess,
       countResponse: metrics?.countResponse,
-      tools: credentials && { credentials, routes: new Map([['/faults', createFaultTool(faults)]]) },
+      recorder,
+      tools: credentials &&
+        recorder && {
+          credentials,
+          routes: new Map([
+            ['/requests', requestsRoute(recorder, credentials)],
+            ['/faults', createFaultTool(faults)],
+          ]),
+        },
     });
     const listening = await listen(app, {
       host,
@@ -135,6 +146,7 @@ export async function startService(options: ServiceOptions) {
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
+        recorder?.stop();
         await listening.stop(graceMilliseconds);
         await backend.close();
       },

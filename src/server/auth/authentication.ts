@@ -104,6 +104,7 @@ export function createAuthentication(options: AuthenticationOptions) {
       });
       setQuota(context, decision.window);
       if (decision.retryAt !== undefined) throw tooManyRequests(decision);
+      context.isCounted = true;
     },
 
     /** Returns the caller's rate-limit window, and puts it into `context`, without counting the request. */

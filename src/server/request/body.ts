@@ -10,6 +10,10 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true });
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
 
+/** Whether a request has a body, which may be empty. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+
 /** Reads a JSON body of at most MAX_BODY_BYTES. @throws ServiceError 400, 413 or 415 */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkContentType(request);

@@ -9,7 +9,7 @@ export type RequestContext = {
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
   readonly method: string;
   readonly url: string;
-  /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are not logged. */
+  /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are neither logged nor recorded. */
   readonly started: number;
   /** The host in an absolute target. */
   readonly targetHost?: string | undefined;
@@ -19,6 +19,10 @@ export type RequestContext = {
   operation?: string;
   /** The name of the API key, if it is valid. */
   keyName?: string;
+  /** Whether the request was counted against the rate limit of its API key. */
+  isCounted?: true;
+  /** Whether the response is an injected fault. */
+  isInjected?: true;
   window?: RateLimitWindow;
   /** The injected latency of the response, in milliseconds. */
   latency: number;

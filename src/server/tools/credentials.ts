@@ -10,6 +10,7 @@ export type ToolCredentials = ReturnType<typeof createToolCredentials>;
  */
 export function createToolCredentials() {
   const token = generateKey();
+  const keys: string[] = [];
   const tokenHash = Buffer.from(hashKey(token));
   const keyHashes: Buffer[] = [];
 
@@ -17,8 +18,11 @@ export function createToolCredentials() {
     token,
     /** Lets an API key use the tools while it is valid. */
     allowKey(key: string): void {
+      keys.push(key);
       keyHashes.push(Buffer.from(hashKey(key)));
     },
+    /** The token and the keys, to redact them. */
+    secrets: (): string[] => [token, ...keys],
     /** Finds out what has this SHA-256 in hexadecimal. Takes the same time whatever it is. */
     identify(sha256: string): 'token' | 'key' | undefined {
       const given = Buffer.from(sha256);

@@ -1,0 +1,24 @@
+import type { DescribedRequest } from '../../src/server/tools/describe-request.ts';
+import { startReal } from './real-service.ts';
+
+export type Requests = { requests: DescribedRequest[]; cursor: string };
+
+/** Starts the service with its developer tools. Waiting ends only when the service or the test ends it. */
+export async function startWithTools(options: Parameters<typeof startReal>[0] = {}) {
+  const sleep = (_milliseconds: number, signal: AbortSignal) =>
+    new Promise<void>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  const real = await startReal({ page: true, sleep, ...options });
+  const token = () => real.service().tools?.token ?? '';
+  /** Uses a tool with the token. */
+  const use = (path: string, init: RequestInit = {}) =>
+    fetch(new URL(path, real.service().url), {
+      ...init,
+      headers: { Authorization: `Bearer ${token()}`, ...init.headers },
+    });
+  const requests = async (query = ''): Promise<Requests> => {
+    const response = await use(`/requests${query}`);
+    if (response.status !== 200) throw new Error(await response.text());
+    return (await response.json()) as Requests;
+  };
+  return { ...real, token, use, requests };
+}

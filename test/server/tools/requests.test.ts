@@ -1,0 +1,254 @@
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { MAX_RECORDED_BODY, MAX_REQUESTS, MAX_WAITERS } from '../../../src/server/tools/recorder.ts';
+import { closed, connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
+import { create } from '../../helpers/service.ts';
+import { startWithTools } from '../../helpers/tools.ts';
+
+const REX = '{"name":"Rex","categoryId":9223372036854775807}';
+
+test('GET /requests shows a request and its response, with all digits of its numbers', async () => {
+  const { call, requests } = await startWithTools({ time: '2026-11-20T12:00:00Z' });
+  await call('/pets?a=%20b', create(REX, { 'X-Request-Id': 'first', 'Idempotency-Key': '"k"' }));
+  const { requests: shown } = await requests();
+  expect(shown).toEqual([
+    {
+      id: 'first',
+      time: '2026-11-20T12:00:00.000Z',
+      milliseconds: 0,
+      client: '127.0.0.1',
+      method: 'POST',
+      url: '/v1/pets?a=%20b',
+      operation: 'createPet',
+      keyName: 'till',
+      status: 201,
+      outcome: 'counted',
+      request: {
+        headers: expect.objectContaining({
+          authorization: '[redacted]',
+          'content-type': 'application/json',
+          'idempotency-key': '"k"',
+        }),
+        body: REX,
+        bodyBytes: REX.length,
+      },
+      response: {
+        headers: expect.objectContaining({
+          'content-type': 'application/json',
+          'x-ratelimit-remaining': '59',
+          'x-request-id': 'first',
+        }),
+        body: '{"id":1,"name":"Rex","categoryId":9223372036854775807,"status":"available"}',
+        bodyBytes: 75,
+      },
+    },
+  ]);
+});
+
+test('GET /requests shows what happened to each request, the newest first', async () => {
+  const { call, requests, clock } = await startWithTools({
+    time: '2026-11-20T12:00:10Z',
+    bans: { after: 1, milliseconds: 5_000 },
+  });
+  const key = { 'Idempotency-Key': '"k"' };
+  await call('/pets', create(REX, key));
+  await call('/pets', create(REX, key));
+  await call('/pets', { headers: { Prefer: 'code=503' } });
+  await call('/pets', { headers: { Authorization: 'Bearer wrong' } });
+  await call('/pets', { method: 'OPTIONS' });
+  await call('/nothing');
+  for (let i = 0; i < 57; i++) await call('/pets');
+  await call('/pets', create(REX));
+  clock.advance(1_000);
+  await call('/pets');
+  const { requests: shown } = await requests();
+  const what = shown.map(({ status, code, outcome, until }) =>
+    [status, code, outcome, until].filter((each) => each !== undefined).join(' '),
+  );
+  expect(what.slice(0, 2)).toEqual([
+    '429 key_banned banned 2026-11-20T12:00:16.000Z',
+    '429 rate_limited rate_limited 2026-11-20T12:01:00.000Z',
+  ]);
+  expect(what.slice(-6).reverse()).toEqual([
+    '201 counted',
+    '201 replayed',
+    '503 mocked',
+    '401 unauthorized not_counted',
+    '204 not_counted',
+    '404 not_found counted',
+  ]);
+  // The service never read the body of the refused creation, but the client sent it.
+  expect(shown[1]?.request).toMatchObject({ body: REX, bodyBytes: REX.length });
+});
+
+test('a request that fails because of --fail-rate is an injected fault', async () => {
+  const { call, requests } = await startWithTools({ faults: { failRate: 1, seed: 1 } });
+  await call('/pets');
+  expect((await requests()).requests).toMatchObject([{ code: 'injected_fault', outcome: 'injected_fault' }]);
+});
+
+test('requests for the tools are not shown; all others are, also those that are not valid HTTP', async () => {
+  const { port, requests, use } = await startWithTools();
+  await use('/healthz');
+  await use('/reset', { method: 'DELETE' });
+  await requests();
+  await sendRaw(port(), 'nonsense\r\n\r\n');
+  expect((await requests()).requests).toMatchObject([
+    {
+      method: '-',
+      url: '-',
+      status: 400,
+      code: 'invalid_request',
+      response: { bodyBytes: expect.any(Number) },
+    },
+    { method: 'GET', url: '/healthz', status: 200, operation: '/healthz' },
+  ]);
+});
+
+test.each([
+  ['', ['GET /v1/pets?limit=1', 'GET /v1/store/orders', 'POST /v1/pets', 'GET /v1/pets?limit=0']],
+  ['?status=400', ['GET /v1/pets?limit=0']],
+  ['?method=POST', ['POST /v1/pets']],
+  ['?path=/v1/pets', ['GET /v1/pets?limit=1', 'POST /v1/pets', 'GET /v1/pets?limit=0']],
+  ['?path=/v1/pets&method=GET&status=200', ['GET /v1/pets?limit=1']],
+  ['?key=till', ['GET /v1/pets?limit=1', 'GET /v1/store/orders', 'GET /v1/pets?limit=0']],
+  ['?key=other', []],
+  ['?limit=2', ['GET /v1/pets?limit=1', 'GET /v1/store/orders']],
+])('GET /requests%s shows the requests that match', async (query, expected) => {
+  const { call, requests } = await startWithTools();
+  await call('/pets?limit=0');
+  await call('/pets', { ...create(REX), headers: { Authorization: '' } });
+  await call('/store/orders');
+  await call('/pets?limit=1');
+  expect((await requests(query)).requests.map(({ method, url }) => `${method} ${url}`)).toEqual(expected);
+});
+
+test.each([
+  'status=99',
+  'status=4xx',
+  'status=',
+  'status=400&status=401',
+  'limit=0',
+  'limit=1001',
+  'wait=21',
+  'wait=-1',
+  'wait=1.5',
+  'since=x',
+  'since=',
+  'since=00000000-',
+  'path=%zz',
+])('GET /requests?%s is invalid', async (query) => {
+  const { use } = await startWithTools();
+  const response = await use(`/requests?${query}`);
+  expect([response.status, await response.json()]).toMatchObject([400, { code: 'invalid_request' }]);
+});
+
+test('`since` shows only the requests after a cursor; after a restart, it shows all', async () => {
+  const { call, requests, restart } = await startWithTools();
+  await call('/pets?limit=1');
+  const { cursor } = await requests();
+  expect((await requests(`?since=${cursor}`)).requests).toEqual([]);
+  await call('/pets?limit=2');
+  expect((await requests(`?since=${cursor}`)).requests).toMatchObject([{ url: '/v1/pets?limit=2' }]);
+  await restart();
+  await call('/pets?limit=3');
+  expect((await requests(`?since=${cursor}`)).requests).toMatchObject([{ url: '/v1/pets?limit=3' }]);
+});
+
+test('`wait` waits for a request that matches', async () => {
+  const { call, requests } = await startWithTools();
+  await call('/pets');
+  const { cursor } = await requests();
+  let isDone = false;
+  const waiting = requests(`?since=${cursor}&status=404&wait=20`).then((result) => {
+    isDone = true;
+    return result;
+  });
+  await call('/pets');
+  await call('/pets');
+  expect(isDone).toBe(false);
+  await call('/nothing');
+  expect((await waiting).requests).toMatchObject([{ url: '/v1/nothing', status: 404 }]);
+});
+
+test('`wait` ends with an empty list if no request matches in time', async () => {
+  const waits: number[] = [];
+  const { requests } = await startWithTools({
+    sleep: async (milliseconds) => void waits.push(milliseconds),
+  });
+  expect((await requests('?wait=3')).requests).toEqual([]);
+  expect(waits).toEqual([3_000]);
+});
+
+test('only a limited number of requests can wait; they do not delay a stop', async () => {
+  const { port, service, token, use } = await startWithTools();
+  const sockets = Array.from({ length: MAX_WAITERS }, () => connectTo(port()));
+  for (const socket of sockets)
+    socket.write(
+      `GET /requests?wait=20 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token()}\r\n\r\n`,
+    );
+  const refused = async () => (await use('/requests?wait=20')).status;
+  await expect.poll(refused, { timeout: 10_000 }).toBe(503);
+  // A client that disconnects makes room for another one.
+  sockets[0]?.destroy();
+  const next = connectTo(port());
+  next.write(`GET /requests?wait=20 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token()}\r\n\r\n`);
+  const last = sockets.at(-1);
+  if (!last) throw new Error('no socket');
+  const response = nextData(last);
+  await service().stop(60_000);
+  expect(String(await response)).toContain('HTTP/1.1 200');
+});
+
+test(`the last ${MAX_REQUESTS} requests are kept`, async () => {
+  const { requests, port } = await startWithTools();
+  const total = MAX_REQUESTS + 500;
+  const socket = connectTo(port());
+  socket.resume();
+  const lines = Array.from(
+    { length: total },
+    (_, i) => `GET /healthz?${i} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+  );
+  socket.write(`${lines.join('')}GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+  await closed(socket);
+  const { requests: shown } = await requests();
+  expect(shown.length).toBe(MAX_REQUESTS);
+  expect(shown[1]?.url).toBe(`/healthz?${total - 1}`);
+  expect(shown.at(-1)?.url).toBe(`/healthz?${total - MAX_REQUESTS + 1}`);
+}, 60_000);
+
+test(`bodies are shown up to about ${MAX_RECORDED_BODY} bytes, and their sizes in full`, async () => {
+  const { call, requests } = await startWithTools();
+  const name = 'é'.repeat(20_000);
+  expect((await call('/pets', create(JSON.stringify({ name, categoryId: 1 })))).status).toBe(201);
+  expect((await call('/pets')).status).toBe(200);
+  const { requests: shown } = await requests();
+  for (const message of [shown[1]?.request, shown[1]?.response, shown[0]?.response]) {
+    expect(message?.bodyBytes).toBeGreaterThan(40_000);
+    expect(message?.body).toMatch(/^[{[].*éééé$/);
+    const bytes = Buffer.byteLength(message?.body ?? '');
+    expect(bytes).toBeGreaterThan(MAX_RECORDED_BODY - 1_000);
+    expect(bytes).toBeLessThanOrEqual(MAX_RECORDED_BODY);
+  }
+});
+
+test('bodies of older requests are dropped if all bodies need more than 8 MB', async () => {
+  const { port, requests, makeKey } = await startWithTools();
+  const key = await makeKey({ name: 'large', plan: 'enterprise' });
+  const body = 'x'.repeat(32_000);
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+  const rest = `Content-Length: ${body.length}\r\n\r\n${body}`;
+  const socket = connectTo(port());
+  socket.resume();
+  for (let i = 0; i < 700; i++) {
+    if (!socket.write(head + rest)) await once(socket, 'drain');
+  }
+  socket.write(`${head}Connection: close\r\n${rest}`);
+  await closed(socket);
+  const { requests: shown } = await requests();
+  const withBody = shown.filter((each) => each.request.body !== undefined);
+  expect(shown.map((each) => each.request.bodyBytes)).toEqual(Array(701).fill(body.length));
+  expect(withBody.length).toBeGreaterThan(450);
+  expect(withBody.length).toBeLessThanOrEqual((8 * 2 ** 20) / MAX_RECORDED_BODY);
+  expect(shown.slice(0, withBody.length)).toEqual(withBody);
+}, 60_000);

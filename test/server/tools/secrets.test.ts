@@ -1,0 +1,168 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
+import { generateKey } from '../../../src/store/keys/keys.ts';
+import { sendRaw } from '../../helpers/raw-client.ts';
+import { startWithTools } from '../../helpers/tools.ts';
+
+const percent = (text: string) => Array.from(text, (c) => `%${c.charCodeAt(0).toString(16)}`).join('');
+const unicode = (text: string) => Array.from(text, (c) => `\\u00${c.charCodeAt(0).toString(16)}`).join('');
+
+/** The forms in which a client can send a secret by mistake. */
+const forms: [name: string, (secret: string) => string][] = [
+  ['as it is', (secret) => secret],
+  ['percent-encoded', percent],
+  ['percent-encoded in upper case', (secret) => percent(secret).toUpperCase()],
+  ['percent-encoded twice', (secret) => percent(secret).replaceAll('%', '%25')],
+  ['as a URL component', encodeURIComponent],
+  ['with one encoded character', (secret) => secret.slice(0, 2) + percent(secret[2] ?? '') + secret.slice(3)],
+  ['escaped as in JSON', unicode],
+  ['escaped as in JSON twice', (secret) => unicode(secret).replaceAll('\\', '\\\\')],
+  ['as a JSON string', (secret) => JSON.stringify(secret).slice(1, -1)],
+  ['as a JSON string in a JSON string', (secret) => JSON.stringify(JSON.stringify(secret)).slice(3, -3)],
+  ['with other text around it', (secret) => `key=${secret}&x`],
+];
+
+/** A text contains a secret if it does so in any of its forms. */
+const occurrences = (text: string, secrets: readonly string[]) =>
+  secrets.flatMap((secret) =>
+    forms
+      .filter(
+        ([, form]) => text.includes(form(secret)) || text.includes(JSON.stringify(form(secret)).slice(1, -1)),
+      )
+      .map(([name]) => `${secret} ${name}`),
+  );
+
+/** A service, and its secrets: the token, a generated key, a key that the user has chosen, and others. */
+async function startWithSecrets() {
+  const service = await startWithTools({ maxConnections: 10_000 });
+  const chosen = 'my+secret/"key"\\with-odd=characters';
+  service.service().tools?.allowKey(chosen);
+  const secrets = {
+    'the token': service.token(),
+    'the API key of the request': service.key,
+    'an API key that the user has chosen': chosen,
+    'an API key of another service': generateKey(),
+  };
+  return { ...service, secrets };
+}
+
+test('no form of a secret is shown, wherever it occurs', async () => {
+  const { port, requests, secrets, key } = await startWithSecrets();
+  let count = 0;
+  for (const secret of Object.values(secrets)) {
+    for (const [, form] of forms) {
+      const sent = form(secret);
+      const isTarget = !/[\\"]/.test(sent);
+      const body = `{"name":"${sent}","categoryId":1}`;
+      const head = `Host: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+      const frame = `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+      const targets = isTarget ? [`/v1/pets?key=${sent}`, `/v1/${sent}`, `/${sent}?x`] : ['/v1/pets'];
+      for (const target of targets) {
+        await sendRaw(
+          port(),
+          `POST ${target} HTTP/1.1\r\n${head}X-Api-Key: ${sent}\r\nX-Request-Id: ${sent}\r\nReferer: http://localhost/?${sent}\r\n${frame}Connection: close\r\n\r\n${body}`,
+        );
+        count++;
+      }
+    }
+  }
+  await sendRaw(
+    port(),
+    `GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n\r\n`,
+  );
+  const shown = await requests();
+  expect(shown.requests.length).toBe(count + 1);
+  expect(occurrences(JSON.stringify(shown), Object.values(secrets))).toEqual([]);
+});
+
+test.each([
+  ['Authorization', 'Basic YWRhOmh1bnRlcjI='],
+  ['authorization', 'Bearer not-a-known-key'],
+  ['AUTHORIZATION', 'hunter2hunter2'],
+  ['Proxy-Authorization', 'Bearer hunter2hunter2'],
+  ['Cookie', 'session=hunter2hunter2'],
+  ['Set-Cookie', 'session=hunter2hunter2'],
+])(
+  'the value of the header %s: %s is not shown, and neither are credentials elsewhere',
+  async (name, value) => {
+    const { port, requests } = await startWithTools();
+    const secret = value.split(' ').at(-1) ?? '';
+    const path = name.toLowerCase().includes('authorization')
+      ? `/v1/pets?k=${encodeURIComponent(secret)}`
+      : '/v1/pets';
+    await sendRaw(
+      port(),
+      `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${name}: ${value}\r\nConnection: close\r\n\r\n`,
+    );
+    const text = JSON.stringify(await requests());
+    expect(text).toContain(`"${name.toLowerCase()}":"[redacted]"`);
+    expect(text).not.toContain(secret);
+    expect(text).not.toContain('hunter2');
+  },
+);
+
+test.each(['http://ada:hunter2@localhost/v1/pets', '/v1/pets?next=https://ada:hunter2@shop.test/'])(
+  'the password in the target %s is not shown',
+  async (target) => {
+    const { port, requests } = await startWithTools();
+    await sendRaw(
+      port(),
+      `GET ${target} HTTP/1.1\r\nHost: localhost\r\nReferer: ftp://ada:hunter2@shop.test/\r\nConnection: close\r\n\r\n`,
+    );
+    const { requests: shown } = await requests();
+    expect(shown.length).toBe(1);
+    expect(JSON.stringify(shown)).not.toContain('hunter2');
+  },
+);
+
+test('a secret is not shown in part, wherever the recorded body ends', async () => {
+  const { call, requests, token } = await startWithTools();
+  const sentToken = token();
+  for (const form of [(secret: string) => secret, unicode]) {
+    const secret = form(sentToken);
+    for (let before = secret.length - 1; before > 0; before -= 13) {
+      const start = '{"name":"';
+      const name = 'x'.repeat(MAX_RECORDED_BODY - before - start.length) + secret;
+      await call('/pets', { method: 'POST', body: `${start}${name}","categoryId":1}` });
+    }
+  }
+  const { requests: shown } = await requests();
+  expect(shown.length).toBeGreaterThan(20);
+  for (const { request } of shown) {
+    expect(request.body?.length).toBeGreaterThan(15_000);
+    expect(request.body).toMatch(/^{"name":"x*$/);
+  }
+});
+
+test('headers with odd names are shown', async () => {
+  const { port, requests } = await startWithTools();
+  const key = generateKey();
+  await sendRaw(
+    port(),
+    `GET /healthz HTTP/1.1\r\nHost: localhost\r\n__proto__: a\r\nconstructor: b\r\nX: 1\r\nx: 2\r\n${key}: c\r\nConnection: close\r\n\r\n`,
+  );
+  const text = JSON.stringify((await requests()).requests[0]?.request.headers);
+  expect(text).toContain('"__proto__":"a"');
+  expect(text).toContain('"constructor":"b"');
+  expect(text).toContain('"x":"1, 2"');
+  expect(text.toLowerCase()).not.toContain(key.toLowerCase());
+});
+
+test('recorded requests are not written to the disk', async () => {
+  const { call, directory, token, key, service } = await startWithTools();
+  const marker = 'only-in-a-header';
+  await call('/pets', {
+    method: 'POST',
+    body: '{"name":"Rex","categoryId":1}',
+    headers: { 'X-Mark': marker },
+  });
+  await service().stop(0);
+  const files = await readdir(directory, { recursive: true, withFileTypes: true });
+  const texts = await Promise.all(
+    files.filter((file) => file.isFile()).map((file) => readFile(join(file.parentPath, file.name), 'latin1')),
+  );
+  expect(texts.join()).toContain('"name":"Rex"');
+  for (const secret of [marker, token(), key]) expect(texts.join()).not.toContain(secret);
+});
