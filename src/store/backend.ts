@@ -27,6 +27,7 @@ export interface StoreLocation {
   check(): Promise<StoreReport>;
   /**
    * Reads everything at one point in time, also while servers use the store. The contents can be used until the task ends.
+   * They are verified as by `check`.
    *
    * @throws StoreError, or the reason of `signal`
    */

@@ -1,12 +1,12 @@
 import type { Client } from 'pg';
 import type { LocationContext, StoreLocation } from '../backend.ts';
-import { checkDatabase } from './check-database.ts';
 import { parseDatabaseTarget } from './connect/database-target.ts';
 import { createDatabase, queryOf } from './database.ts';
 import { openPostgresBackend } from './postgres-backend.ts';
 import { PostgresKeys } from './postgres-keys.ts';
 import { readDatabase } from './read-database.ts';
 import { migrate, pendingSql, schemaVersion } from './schema/migrate.ts';
+import { validateContents } from './validate-contents.ts';
 import { commitCopy, writeDatabase } from './write-database.ts';
 
 /** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */
@@ -14,6 +14,18 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
   const target = parseDatabaseTarget(url, context);
   const database = createDatabase(target, context);
   const { place } = target;
+  const read: StoreLocation['read'] = (task, signal) =>
+    database
+      .run((client) =>
+        stopIfAborted(client, signal, async () => {
+          await beginReading(client);
+          return task(validateContents(await readDatabase(client, place, database.testTime()), place));
+        }),
+      )
+      .catch((error) => {
+        signal?.throwIfAborted();
+        throw error;
+      });
   return {
     place,
     isShared: true,
@@ -21,22 +33,11 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
     manageKeys: (task) =>
       database.run((client) => task(new PostgresKeys(queryOf(client, place), () => migrate(client)))),
     check: () =>
-      database.run(async (client) => {
-        await beginReading(client);
-        return checkDatabase(await readDatabase(client, place, database.testTime()), place);
+      read(async ({ report, animals }) => {
+        for await (const _ of animals());
+        return report;
       }),
-    read: (task, signal) =>
-      database
-        .run((client) =>
-          stopIfAborted(client, signal, async () => {
-            await beginReading(client);
-            return task(await readDatabase(client, place, database.testTime()));
-          }),
-        )
-        .catch((error) => {
-          signal?.throwIfAborted();
-          throw error;
-        }),
+    read,
     async write(contents, verify, signal) {
       let isWritten = false;
       try {
