@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import type { LocationContext, StoreLocation } from './backend.ts';
 import { StoreError } from './errors.ts';
 import { journalLocation } from './journal/journal-location.ts';
@@ -13,11 +14,12 @@ export async function parseLocation(text: string, context: LocationContext): Pro
     const { postgresLocation } = await import('./postgres/postgres-location.ts');
     return postgresLocation(text, context);
   }
-  // Such a text would be the name of a directory. The error does not contain it, because it may contain a password.
-  if (/^[\w+.-]+:\/\/|(^|\s)(host|dbname|user|password|service)\s*=/i.test(text)) {
+  // A mistyped URL would be the name of a new directory. The error does not contain it, because it may contain a password.
+  if (!isAbsolute(text) && !/^\.\.?[/\\]/.test(text) && /[:@=$"'`]|\/\//.test(text)) {
     throw new StoreError(
       'the place of the store is neither a directory nor the URL of a PostgreSQL database',
-      'use a directory, or postgres://user@host/database',
+      'use a directory, or postgres://user@host/database without quotes or variables; ' +
+        'start the name of a directory with ./ if it contains : @ = $ // or quotes',
     );
   }
   return journalLocation(text, context.clock);

@@ -1,5 +1,5 @@
 import { access, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, serve } from '../helpers/pets.ts';
 
@@ -35,10 +35,17 @@ describe('PETS_DATA', () => {
     await expect(access(place)).rejects.toThrow('ENOENT');
   });
 
-  test('has no effect if it is empty', async () => {
+  test.each(['', ' \n'])('has no effect if it is %j', async (value) => {
     const machine = await freshMachine();
-    const service = await serve(machine, [], { env: { PETS_DATA: '' } });
+    const service = await serve(machine, [], { env: { PETS_DATA: value } });
     expect(directoryOf(service)).toBe(join(machine.home, '.local', 'share', 'pets', 'store'));
+  });
+
+  test('can be surrounded by white space', async () => {
+    const machine = await freshMachine();
+    const place = join(machine.home, 'store');
+    const service = await serve(machine, [], { env: { PETS_DATA: ` ${place}\r\n` } });
+    expect(directoryOf(service)).toBe(place);
   });
 });
 
@@ -82,15 +89,64 @@ test('pets store migrate changes nothing in a directory', async () => {
   }
 });
 
-test.each(['mysql://db/pets', 'file:///store', 'host=db dbname=pets password=x'])(
-  '%s is not the place of a store',
-  async (place) => {
+describe('a mistyped URL', () => {
+  const notAPlace = 'use a directory, or postgres://user@host/database without quotes or variables';
+  const notAUrl = 'write postgres://user@host:5432/database';
+
+  test.each([
+    ['mysql://db/pets', notAPlace],
+    ['file:///store', notAPlace],
+    ['host=db dbname=pets password=canary', notAPlace],
+    ['"postgres://pets:canary@db/pets"', notAPlace],
+    ["'postgres://pets:canary@db/pets'", notAPlace],
+    ['`postgres://pets:canary@db/pets`', notAPlace],
+    ['"/srv/canary"', notAPlace],
+    ['jdbc:postgresql://db/pets?password=canary', notAPlace],
+    ['postgres//pets:canary@db/pets', notAPlace],
+    ['postgres//db/canary', notAPlace],
+    ['pets:canary@db/pets', notAPlace],
+    ['canary@db/pets', notAPlace],
+    ['db:5432/canary', notAPlace],
+    ['$DATABASE_URL', notAPlace],
+    ['\x24{CANARY_URL}', notAPlace],
+    ['postgres:/pets:canary@db/pets', notAUrl],
+    ['postgres:pets:canary@db/pets', notAUrl],
+    ['postgres://pets:canary@db/petspostgres://pets:canary@db/pets', notAUrl],
+    ['postgres://pets:canary@db/pets\npostgres://pets:canary@db/pets', notAUrl],
+  ])('%j is not the name of a directory', async (place, hint) => {
     const machine = await freshMachine();
-    const { code, stderr } = await machine.pets(['keys', 'list', '--data', place]);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringContaining('use a directory, or postgres://user@host/database'),
-    ]);
+    for (const [args, env] of [
+      [['serve', '--port', '0', '--data', place], {}],
+      [['serve', '--port', '0'], { PETS_DATA: place }],
+      [['keys', 'add', 'till', '--plan', 'pro', '--data', place], {}],
+      [['store', 'check', place], {}],
+      [['store', 'migrate', place], {}],
+      [['store', 'copy', place, 'copy'], {}],
+      [['store', 'copy', machine.home, place], {}],
+    ] as const) {
+      const { code, stdout, stderr } = await machine.pets(['--debug', ...args], { env });
+      expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining(hint)]);
+      expect(stderr).not.toMatch(/canary/i);
+    }
+  });
+
+  test.each([' ', '\n', '\t'])('must not begin or end with %j', async (space) => {
+    const machine = await freshMachine();
+    for (const place of [`${space}store`, `postgres://pets:canary@db/pets${space}`]) {
+      const { code, stderr } = await machine.pets(['serve', '--data', place]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('must not begin or end with white space')]);
+      expect(stderr).not.toContain('canary');
+    }
+  });
+});
+
+test.each(['HOME', '.', '..', '../x'])(
+  'a directory whose name could be a URL is accepted after %s',
+  async (parent) => {
+    const machine = await freshMachine();
+    const place = `${parent.replace('HOME', machine.home)}/pets:$x'y"=a@b//c`;
+    const { stderr } = await machine.pets(['store', 'check', place]);
+    expect(stderr).toContain(`there is no store in ${resolve(place)}`);
   },
 );
 

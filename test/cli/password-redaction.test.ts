@@ -26,6 +26,9 @@ const urls: [string, string][] = [
     `postgresql://pets@${CLOSED}/pets?sslmode=disable&password=${PASSWORD_CANARY}`,
   ],
   ['an unencoded parameter', `postgres://pets@${CLOSED}/pets?password=a&b=${PASSWORD_CANARY}`],
+  ['a URL in quotes', `"${withPassword(PASSWORD_CANARY)}"`],
+  ['a URL without its colon', withPassword(PASSWORD_CANARY).replace(':', '')],
+  ['a URL without a slash', withPassword(PASSWORD_CANARY).replace('/', '')],
   ['another database', `mysql://pets:${PASSWORD_CANARY}@${CLOSED}/pets`],
 ];
 
@@ -147,6 +150,9 @@ test.each([
   ['--data=postgres://pets:x@db/pets', true],
   ['postgres://db/pets?sslpassword=x', true],
   ['postgres://db/pets?options=password', false],
+  ['postgres//pets:x@db/pets', true],
+  ['postgres:pets:x@db/pets', true],
+  ['./postgres/a:b@c', false],
   ['./store', false],
   ['C:\\store:x@y', false],
   ['https://pets:x@shop.example/v1', false],

@@ -46,7 +46,7 @@ export function createConsole(context: Context, { json, color }: { json: boolean
   const hasStatus = stderr.isTTY === true && !json && env['TERM'] !== 'dumb';
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
   const redactors = new Map<string, (text: string) => string>();
-  const removePasswords = createPasswordRemover([...context.argv, env['PETS_DATA'] ?? '']);
+  const removePasswords = createPasswordRemover([...context.argv, env['PETS_DATA']?.trim() ?? '']);
   if (removePasswords) redactors.set('', removePasswords);
   /** Redacts the passwords of URLs in the command line, and everything that was passed to `redact`. */
   const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);

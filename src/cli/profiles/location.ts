@@ -11,6 +11,10 @@ export const dataOption: Option = {
   parse: parsePlace,
 };
 
+/** The place in PETS_DATA, without the newline at the end of many environment and secret files. */
+export const placeFromVariable = (env: CommandContext['env']): string | undefined =>
+  env['PETS_DATA']?.trim() || undefined;
+
 /**
  * The place of the local service's store: an argument, or else PETS_DATA, or else the directory of the user's data.
  *
@@ -26,7 +30,7 @@ export async function openLocation(
     );
   }
   const { parseLocation } = await import('../../store/location.ts');
-  return parseLocation(argument ?? (context.env['PETS_DATA'] || dataDirectory(context)), {
+  return parseLocation(argument ?? placeFromVariable(context.env) ?? dataDirectory(context), {
     ...context,
     userName: userName(),
   });

@@ -23,6 +23,7 @@ export const oneOf = <Word extends string>(words: readonly Word[]): ((text: stri
  */
 export function parsePlace(text: string): string {
   if (text === '') throw new ArgumentError('must be the name of a directory or the URL of a database');
+  if (text !== text.trim()) throw new ArgumentError('must not begin or end with white space');
   return text;
 }
 

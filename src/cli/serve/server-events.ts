@@ -7,6 +7,7 @@ import { isClosedPipe } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { shellQuote, withEnvironment } from '../output/shell-words.ts';
+import { placeFromVariable } from '../profiles/location.ts';
 import type { CommandContext } from '../program/command.ts';
 import { createAccessLog } from './access-log.ts';
 import type { DevKey } from './dev-key.ts';
@@ -54,7 +55,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   };
   /** The command that adds a key to the store. It needs no --data if PETS_DATA names the store. */
   const addKeyCommand = ({ place }: StoreLocation, plan: PlanName) => {
-    const isFromVariable = options.data === undefined && context.env['PETS_DATA'];
+    const isFromVariable = options.data === undefined && placeFromVariable(context.env) !== undefined;
     const words = ['--plan', plan, '--save', ...(isFromVariable ? [] : ['--data', place])];
     return `pets keys add <name> ${sanitizeForTerminal(shellQuote(words, context.platform))}`;
   };
