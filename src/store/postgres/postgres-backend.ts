@@ -9,24 +9,13 @@ import { addSeed, countAnimals } from './long-calls.ts';
 import { PostgresKeyReader } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
-import { migrate, openIdentity } from './schema/migrate.ts';
+import { migrate, openIdentity, type StoreIdentity } from './schema/migrate.ts';
 
 /** Opens the store in a database for a server. Creates the store, or migrates it, if needed. */
 export async function openPostgresBackend(database: Database, options: BackendOptions): Promise<Backend> {
   const { clock, bans, onWarning, sleep } = options;
   const { place, testTime } = database;
-  const identity = await database.run(async (client, warnings) => {
-    for (const warning of warnings) onWarning(`${place}: ${warning}`);
-    await migrate(client);
-    return openIdentity(client);
-  });
-  // If the database refuses the settings of a server's connections, fail now instead of at each request.
-  await database.connect().then(
-    (client) => client.end(),
-    (error) => {
-      throw toCallError(error, 'connecting', place);
-    },
-  );
+  const identity = await prepareStore(database, onWarning);
   const connect = () => new DatabaseConnection({ ...database, clock });
   // Requests are counted and animals are added on connections of their own, where nothing else delays them. Two connections
   // share the reads, so that one slow read does not delay all others.
@@ -34,28 +23,19 @@ export async function openPostgresBackend(database: Database, options: BackendOp
   const creations = connect();
   const reads = new ConnectionPool([connect(), connect()]);
   const others = connect();
-  const calls = limitCalls(
-    (statement, values) => takes.query(statement, values),
-    (statement, values) => others.query(statement, values),
-    testTime,
-  );
+  const calls = limitCalls(takes.query, others.query, testTime);
   const limiter = new PostgresLimiter({ rule: bans, clock, place, calls });
   const store = new PostgresStore({
     identity,
     place,
     clock,
-    createQuery: (statement, values) => creations.query(statement, values),
-    query: (statement, values) => reads.query(statement, values),
+    createQuery: creations.query,
+    query: reads.query,
     addSeed: (seed) => database.run((client) => addSeed(client, seed)),
     countAnimals: () => database.run(countAnimals),
     testTime,
   });
-  const reader = new PostgresKeyReader(
-    (statement, values) => others.query(statement, values),
-    sleep,
-    onWarning,
-  );
-  const keys = new KeyCache(reader, clock);
+  const keys = new KeyCache(new PostgresKeyReader(others.query, sleep, onWarning), clock);
   await keys.load();
   let active = 0;
   return {
@@ -74,4 +54,25 @@ export async function openPostgresBackend(database: Database, options: BackendOp
       await Promise.all([takes, creations, reads, others].map((each) => each.close()));
     },
   };
+}
+
+/** Creates or migrates the store, and checks that the connections of a server can be opened. */
+async function prepareStore(
+  database: Database,
+  onWarning: BackendOptions['onWarning'],
+): Promise<StoreIdentity> {
+  const { place } = database;
+  const identity = await database.run(async (client, warnings) => {
+    for (const warning of warnings) onWarning(`${place}: ${warning}`);
+    await migrate(client);
+    return openIdentity(client);
+  });
+  // If the database refuses the settings of a server's connections, fail now instead of at each request.
+  await database.connect().then(
+    (client) => client.end(),
+    (error) => {
+      throw toCallError(error, 'connecting', place);
+    },
+  );
+  return identity;
 }

@@ -32,7 +32,7 @@ export type Cluster = Databases & {
   resume(): void;
   /** Sends a signal to the processes of all connections with this application name. Returns the number of processes. */
   killBackend(applicationName: string, signal?: 'SIGTERM' | 'SIGKILL'): Promise<number>;
-  /** Sets a parameter, and waits until new connections have it. Parameters that need a restart are set by the next one. */
+  /** Sets a parameter, and waits until new connections have it. Some parameters take effect only at the next restart. */
   set(name: string, value: string): Promise<void>;
   /** Makes all transactions read-only by default, also those of open connections. */
   setReadOnly(isReadOnly: boolean): Promise<void>;
@@ -88,7 +88,7 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
   }
 
   async function pause() {
-    // After the end of a backend by SIGKILL, the server restarts.
+    // If a backend was killed with SIGKILL, the server may still be restarting.
     await untilReady();
     const client = new Client({ connectionString: superuserUrl });
     client.on('error', () => {});
@@ -161,7 +161,7 @@ export async function createCluster(options: ClusterOptions = {}): Promise<Clust
   };
 }
 
-/** Whether the server accepts connections. It also does so if it responds with an error, such as too many connections. */
+/** Whether the server accepts connections. Errors other than that it is starting count, such as too many connections. */
 async function acceptsConnections(connectionString: string): Promise<boolean> {
   const client = new Client({ connectionString });
   client.on('error', () => {});

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Client, type QueryResult } from 'pg';
 
-/** The server that listens on a port of 127.0.0.1. */
+/** The databases of the server that listens on a port of 127.0.0.1. */
 export type Databases = {
   port: number;
   /** The URL of a database, for a user who is not a superuser. */
@@ -46,7 +46,7 @@ export function databasesAt(port: number): Databases {
 
 async function runSql(connectionString: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new Client({ connectionString, options: '-c default_transaction_read_only=off' });
-  // If the server ends the connection, the query fails, too.
+  // If the server ends the connection, the query rejects too, so the event needs no handling.
   client.on('error', () => {});
   try {
     await client.connect();

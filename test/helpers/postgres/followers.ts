@@ -7,7 +7,7 @@ import type { Reply, Traffic } from './traffic.ts';
  * Remembers pages with a next link, which must never change.
  */
 export class Follower {
-  /** The next links and bodies of final pages by their paths. */
+  /** The contents of the final pages, which are those with a next link, by their paths. */
   readonly #final = new Map<string, string>();
   readonly #ids: number[] = [];
   readonly #changed: string[] = [];

@@ -16,7 +16,7 @@ export type Incident = Period & {
 
 export type IncidentKind = keyof ReturnType<typeof failuresOf>;
 
-/** Longer than each limit of time in a server. */
+/** Longer than every time limit of a server. */
 const LONG_MS = 3_000;
 
 export class Incidents {

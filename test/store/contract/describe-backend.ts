@@ -33,7 +33,7 @@ export function describeBackend(name: string, openLocation: OpenLocation): void 
     describeKeyDirectory(places);
 
     it('runs all tests of the contract', ({ task }) => {
-      // This test is not one of them.
+      // Do not count this test itself.
       const count = countTests(task.suite?.tasks ?? []) - 1;
       process.stdout.write(`contract suite: ${count} tests on ${name}\n`);
       expect(count).toBe(CONTRACT_TESTS);

@@ -71,7 +71,7 @@ test('long animals are read one by one', async () => {
   }
 });
 
-test('idempotency keys are copied in whatever order the table has them', async () => {
+test('a copy does not depend on the order of idempotency keys in the table', async () => {
   const { at, directoryWith } = await copyFixture();
   const source = await directoryWith(async (store) => {
     for (const key of ['a', 'b', 'c']) await store.add({ pet: animal(), idempotency: idempotency(key) });
@@ -79,7 +79,7 @@ test('idempotency keys are copied in whatever order the table has them', async (
   const url = await freshDatabase();
   await copyStore(source, at(url));
   const expected = await at(url).read(collect);
-  // An update moves the row behind the others.
+  // An update moves the row of the first animal to the end of the table.
   await (await connectTo(url)).query(`update pets.idempotency set at = at where response like '{"id":1,%'`);
   expect(await at(url).read(collect)).toEqual(expected);
 });

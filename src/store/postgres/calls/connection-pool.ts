@@ -11,12 +11,12 @@ export class ConnectionPool {
   }
 
   /** Runs one statement on the connection with the fewest calls. Throws the errors of `DatabaseConnection.query`. */
-  query<Row extends QueryResultRow>(statement: Statement, values?: unknown[]): Promise<Row[]> {
+  query = <Row extends QueryResultRow>(statement: Statement, values?: unknown[]): Promise<Row[]> => {
     const load = ({ isFailing, waiting }: DatabaseConnection) =>
       isFailing ? Number.POSITIVE_INFINITY : waiting;
     const best = this.#connections.reduce((one, other) => (load(other) < load(one) ? other : one));
     return best.query(statement, values);
-  }
+  };
 
   /** Completes the calls in flight. Later calls are rejected. */
   async close(): Promise<void> {

@@ -81,7 +81,7 @@ export class DatabaseConnection {
    * @throws StoreUnavailableError whose `outcome` says whether the statement may have had an effect
    * @throws ConflictError, BadItemError, StoreUnwritableError if the statement had no effect
    */
-  query<Row extends QueryResultRow>(statement: Statement, values: unknown[] = []): Promise<Row[]> {
+  query = <Row extends QueryResultRow>(statement: Statement, values: unknown[] = []): Promise<Row[]> => {
     const { place, maxWaiting } = this.#options;
     if (this.#isClosed)
       return Promise.reject(new StoreError(`${place} was closed`, 'start the server again'));
@@ -91,7 +91,7 @@ export class DatabaseConnection {
     const remove = () => this.#calls.delete(call);
     call.then(remove, remove);
     return call;
-  }
+  };
 
   /** Completes the calls in flight, and ends the connection. Later calls are rejected. */
   async close(): Promise<void> {

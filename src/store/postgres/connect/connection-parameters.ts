@@ -1,8 +1,8 @@
 import { StoreError } from '../../errors.ts';
 
 /**
- * The parameters of a database URL, each with its environment variable. All except `prepare` are parameters of libpq
- * with the same meaning.
+ * The parameters of a database URL, each with its environment variable. All except `prepare` are parameters of libpq and
+ * have the same meaning, except that `connect_timeout` has no effect.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
