@@ -3,6 +3,7 @@ import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../.
 import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/calls/batch-queue.ts';
 import { BadItemError, ConflictError } from '../../../src/store/postgres/calls/failures.ts';
 import { gate } from '../../helpers/gate.ts';
+import { outcomes } from '../../helpers/postgres/outcomes.ts';
 
 const PLACE = 'postgres://shop@db.example/pets';
 
@@ -28,15 +29,6 @@ function createQueue(
 }
 
 const timesTen = (items: number[]) => items.map((item) => item * 10);
-
-/** What became of each item: its result, or the outcome or the class of its error. */
-async function outcomes(added: Promise<number>[]) {
-  const settled = await Promise.allSettled(added);
-  return settled.map((each) => {
-    if (each.status === 'fulfilled') return each.value;
-    return each.reason.outcome ?? each.reason.constructor;
-  });
-}
 
 /** Timers that a test lets expire. */
 function manualTimers() {

@@ -14,6 +14,7 @@ import { connectClient } from '../../../src/store/postgres/connect/connect-clien
 import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
+import { outcomes } from '../../helpers/postgres/outcomes.ts';
 import { connectTo, hasPgbouncer, startPgbouncer } from '../../helpers/postgres.ts';
 
 /** Calls must end within 2.5 s. The rest is for a busy machine. */
@@ -86,15 +87,6 @@ function openQueue({
     await connection.close();
   });
   return { connection, queue };
-}
-
-/** What became of each item: its result, or the outcome or the class of its error. */
-async function outcomes(added: Promise<number>[]): Promise<unknown[]> {
-  const settled = await Promise.allSettled(added);
-  return settled.map((each) => {
-    if (each.status === 'fulfilled') return each.value;
-    return each.reason.outcome ?? each.reason.constructor;
-  });
 }
 
 async function timed<T>(promise: Promise<T>): Promise<T> {
