@@ -309,12 +309,15 @@ describe('~/.pgpass', () => {
     await writeFile(path, '*:*:*:*:secret');
     await chmod(path, 0o640);
     const { warnings } = await settingsFor('postgres://db', {}, { PGPASSFILE: path });
-    expect(warnings).toEqual([expect.stringMatching(/passwords is ignored: other users can read it/)]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/passwords is ignored: its mode lets other users read it/),
+    ]);
     const second = await settingsFor('postgres://db', {}, { PGPASSFILE: directory });
     expect(second.warnings).toEqual([expect.stringMatching(/is not a plain file/)]);
-    await expect(passwordFor('postgres://db', {}, { PGPASSFILE: path })).rejects.toThrow(
-      /asks for a password of the user ann/,
-    );
+    await expect(passwordFor('postgres://db', {}, { PGPASSFILE: path })).rejects.toMatchObject({
+      message: expect.stringContaining('asks for a password of the user ann'),
+      hint: expect.stringContaining(`its mode lets other users read it. Make it private: chmod 600 ${path}`),
+    });
   });
 });
 

@@ -31,6 +31,7 @@ export async function readConnectionSettings(
   const found = parameters.password
     ? { password: parameters.password }
     : await readPasswordFile(passwordFile, { host, port, database, user });
+  const warning = 'warning' in found ? found.warning : undefined;
   // The driver would use its own environment variables for parameters that are missing here.
   const plain: ClientConfig = {
     host,
@@ -38,7 +39,7 @@ export async function readConnectionSettings(
     user,
     database,
     // A function, so that the password is not printed with the settings.
-    password: () => found.password ?? missingPassword(user),
+    password: () => found.password ?? missingPassword(user, warning),
     application_name: parameters.application_name || 'pets',
     options: parameters.options,
     keepAlive: true,
@@ -50,7 +51,7 @@ export async function readConnectionSettings(
   return {
     attempts: await attemptsOf(plain, mode, parameters, homeDirectory),
     requiresChannelBinding: parameters.channel_binding === 'require',
-    warnings: 'warning' in found ? [found.warning] : [],
+    warnings: warning === undefined ? [] : [warning],
   };
 }
 
@@ -72,9 +73,9 @@ async function attemptsOf(
   return mode === 'prefer' ? [encrypted, plain] : [encrypted];
 }
 
-function missingPassword(user: string): never {
+function missingPassword(user: string, warning: string | undefined): never {
   throw new StoreError(
     `the database asks for a password of the user ${user}, and none is set`,
-    'set PGPASSWORD, or add the password to ~/.pgpass',
+    warning ?? 'set PGPASSWORD, or add the password to ~/.pgpass',
   );
 }

@@ -19,7 +19,7 @@ export async function readPasswordFile(
     if (!status.isFile()) return { warning: `the password file ${path} is ignored: it is not a plain file` };
     if (status.mode & 0o077) {
       return {
-        warning: `the password file ${path} is ignored: other users can read it. Make it private: chmod 600 ${path}`,
+        warning: `the password file ${path} is ignored: its mode lets other users read it. Make it private: chmod 600 ${path}`,
       };
     }
     const password = findPassword(await readFile(path, 'utf8'), query);
