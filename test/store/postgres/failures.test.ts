@@ -1,3 +1,4 @@
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
 import { type StoreError, StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
@@ -82,6 +83,29 @@ test.each([
   const { message, hint: shown } = toCallError(error, 'connecting', PLACE);
   expect(message).toBe(`cannot connect to ${PLACE}: ${error.message}`);
   expect(shown).toMatch(hint);
+});
+
+test.each([
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+])('the hint after %s names the certificate and its settings', (code) => {
+  const { hint } = toCallError(systemError(code), 'connecting', PLACE, 'not_done');
+  expect(hint).toMatch(/certificate of the server.*sslmode and sslrootcert/);
+});
+
+test.each([
+  ['DNS:localhost', { subject: { CN: 'db' }, subjectaltname: 'DNS:localhost' }],
+  ['CN=db', { subject: { CN: 'db' } }],
+])('the message of a certificate for %s names both hosts', (names, cert) => {
+  const error = checkServerIdentity('127.0.0.1', cert as PeerCertificate);
+  const { message, hint } = toCallError(error, 'connecting', PLACE, 'not_done');
+  expect(message).toBe(
+    `cannot connect to ${PLACE}: the server's certificate is for ${names}, not for 127.0.0.1`,
+  );
+  expect(hint).toMatch(/certificate.*sslmode/);
 });
 
 test('the message contains the errors of all addresses of a host', () => {

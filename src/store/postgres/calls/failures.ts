@@ -93,11 +93,33 @@ export function toCallError(
 /** A Node error that lists the failures of several addresses has no message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(', ');
+  // The message of Node ends with an empty list if the certificate contains no IP address.
+  if (isOtherHostError(error)) {
+    const names = error.cert.subjectaltname ?? `CN=${error.cert.subject?.CN}`;
+    return `the server's certificate is for ${names}, not for ${error.host}`;
+  }
   return error instanceof Error ? error.message : String(error);
 }
 
+/** The certificate of the server does not contain its host name. */
+type OtherHostError = { host: string; cert: { subjectaltname?: string; subject?: { CN?: string } } };
+
+const isOtherHostError = (error: unknown): error is OtherHostError =>
+  error instanceof Error &&
+  'cert' in error &&
+  'code' in error &&
+  error.code === 'ERR_TLS_CERT_ALTNAME_INVALID';
+
+const CERTIFICATE_HINT =
+  'check the certificate of the server, and sslmode and sslrootcert of the database URL';
+
 const HINTS: readonly (readonly [codePrefix: string, hint: string])[] = [
   ['ENOTFOUND', 'check the host name'],
+  ['ERR_TLS_CERT', 'use a host name of the certificate, or sslmode=verify-ca to accept any name'],
+  ['CERT_', CERTIFICATE_HINT],
+  ['DEPTH_ZERO_SELF_SIGNED', CERTIFICATE_HINT],
+  ['SELF_SIGNED', CERTIFICATE_HINT],
+  ['UNABLE_TO_', CERTIFICATE_HINT],
   ['EAI_AGAIN', 'check the host name and the name server'],
   ['08P01', 'for pgbouncer, add the parameter prepare=off to the URL (docs/postgres.md)'],
   ['28', 'check the user and the password (PGPASSWORD, ~/.pgpass)'],
