@@ -109,6 +109,17 @@ test('an older server works until a step needs a newer one', async () => {
   }
 });
 
+test('a store without its version is damaged', async () => {
+  const client = await connectTo(await freshDatabase());
+  await migrate(client);
+  await client.query('delete from pets.schema_version');
+  for (const refused of [migrate, pendingSql, readIdentity]) {
+    const error = await refused(client).catch((reason) => reason);
+    expect(error).toBeInstanceOf(StoreDamagedError);
+    expect(error.message).toBe('the table pets.schema_version is empty');
+  }
+});
+
 test('a store without its identity is damaged', async () => {
   const client = await connectTo(await freshDatabase());
   await migrate(client);

@@ -160,10 +160,17 @@ async function readState(client: SchemaClient, steps: readonly SchemaStep[]): Pr
   );
   const { hasSchema = false, hasTables = false } = found ?? {};
   if (!hasTables) return { version: 0, hasSchema };
-  const [{ version, oldest } = { version: 0, oldest: 0 }] = await rowsOf<{ version: number; oldest: number }>(
+  const [last] = await rowsOf<{ version: number; oldest: number }>(
     client,
     'select version, oldest from pets.schema_version order by version desc limit 1',
   );
+  if (!last) {
+    throw new StoreDamagedError(
+      'the table pets.schema_version is empty',
+      'restore the database from a backup; nothing was changed',
+    );
+  }
+  const { version, oldest } = last;
   if (oldest > steps.length) {
     throw new StoreVersionError(
       `the schema pets needs a server that knows version ${oldest}; this version of pets knows ${steps.length}`,
