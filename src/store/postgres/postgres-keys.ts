@@ -43,6 +43,14 @@ type KeyRow = {
   created: Date;
 };
 
+/**
+ * The keys of a store.
+ *
+ * @throws StoreDamagedError, StoreUnavailableError
+ */
+export const readKeys = async (query: Query): Promise<StoredKey[]> =>
+  (await query<KeyRow>(LIST, [])).map(parseKey);
+
 /** The API keys in the table `pets.keys`. A database without a store has none. */
 export class PostgresKeys implements KeyManager {
   #query: Query;

@@ -3,7 +3,7 @@ import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
 import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../contents.ts';
 import { StoreDamagedError } from '../errors.ts';
 import { queryOf } from './database.ts';
-import { PostgresKeys } from './postgres-keys.ts';
+import { readKeys } from './postgres-keys.ts';
 import { readIdentity } from './schema/migrate.ts';
 import { STATUSES } from './status-numbers.ts';
 
@@ -70,7 +70,7 @@ export async function readDatabase(
   const bans = await client.query<{ caller: string; until: string }>(
     `select encode(caller, 'hex') as caller, banned_until as until from pets.callers where banned_until > 0`,
   );
-  const keys = await new PostgresKeys(queryOf(client, place)).list();
+  const keys = await readKeys(queryOf(client, place));
   return {
     report: {
       id,

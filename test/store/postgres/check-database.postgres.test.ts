@@ -47,6 +47,14 @@ describe('a check of a database and copies of it fail with the same error, and n
     expect(await readdir(home)).toEqual(['store']);
   });
 
+  test('because the table of the API keys is missing', async () => {
+    const { at, directoryWith } = await copyFixture();
+    const url = await freshDatabase();
+    await copyStore(await directoryWith(many(3)), at(url));
+    await (await connectTo(url)).query('drop table pets.keys');
+    await expect(at(url).check()).rejects.toThrow('relation "pets.keys" does not exist');
+  });
+
   test('because it contains no store', async () => {
     const { at, inDirectory } = await copyFixture();
     const url = await freshDatabase();
