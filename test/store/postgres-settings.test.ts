@@ -135,7 +135,7 @@ describe('a database URL', () => {
     ['postgres://ann:a@db/shop?b=c', /^the parameter b of the database URL/],
     ['postgres://db/shop?service=x', /service .*not supported/, /into the URL/],
     ['postgres://db/shop?sslmode', /URL is not valid/],
-    ['postgres://db/shop?options=a=b', /URL is not valid/],
+    ['postgres://db/shop?options=a=b', /URL is not valid/, /= in a parameter as %3D/],
     ['postgres://db/shop?sslmode=full', /sslmode \(or PGSSLMODE\)/, /disable, allow, .* or verify-full/],
     ['postgres://db/shop?sslmode=', /sslmode/],
     ['postgres://db/shop?prepare=false', /prepare/, /on or off/],

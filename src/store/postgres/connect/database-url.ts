@@ -2,7 +2,7 @@ import { StoreError } from '../../errors.ts';
 import { type ConnectionParameters, type ParameterName, toParameterName } from './connection-parameters.ts';
 
 export const URL_HINT =
-  'write postgres://user@host:5432/database, and percent-encode special characters: @ as %40, / as %2F, % as %25';
+  'write postgres://user@host:5432/database, and percent-encode special characters: @ as %40, / as %2F, % as %25, = in a parameter as %3D';
 
 const isSecret = (name: ParameterName): boolean => name === 'password' || name === 'sslpassword';
 
