@@ -17,6 +17,7 @@ import { createToolCredentials } from './tools/credentials.ts';
 import { createFaultTool } from './tools/fault-tool.ts';
 import { createRecorder } from './tools/recorder.ts';
 import { requestsRoute } from './tools/requests-route.ts';
+import { createWaiters } from './tools/waiters.ts';
 
 export type ServiceOptions = {
   location: Pick<StoreLocation, 'open'>;
@@ -87,7 +88,8 @@ export async function startService(options: ServiceOptions) {
     const isLoopback = isLoopbackAddress(address);
     const hasTools = options.page ?? isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
     const credentials = hasTools ? createToolCredentials() : undefined;
-    const recorder = credentials && createRecorder(options);
+    const waiters = createWaiters(options.sleep);
+    const recorder = credentials && createRecorder(waiters);
     if (options.metrics ?? hasTools) metrics = createMetrics(banCounts, onError);
     const faults = createFaults(options.faults);
     const app = createApp({
@@ -113,7 +115,7 @@ export async function startService(options: ServiceOptions) {
         recorder && {
           credentials,
           routes: new Map([
-            ['/requests', requestsRoute(recorder, credentials)],
+            ['/requests', requestsRoute(recorder, waiters, credentials)],
             ['/faults', createFaultTool(faults)],
           ]),
         },
@@ -146,7 +148,7 @@ export async function startService(options: ServiceOptions) {
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
-        recorder?.stop();
+        waiters.stop();
         await listening.stop(graceMilliseconds);
         await backend.close();
       },

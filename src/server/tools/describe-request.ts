@@ -53,57 +53,54 @@ export function createRequestDescriber(
   };
 
   return (recorded) => {
-    const { context, status, code, headers, body, responseHeaders, responseBody } = recorded;
-    const { operation, keyName, client } = context;
+    const { operation, keyName, client, status, code, headers, responseHeaders } = recorded;
     const redactor = redactorFor(headers);
     const { redact } = redactor;
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
     return {
-      id: redact(context.id),
+      id: redact(recorded.id),
       time: new Date(recorded.time - recorded.milliseconds).toISOString(),
       milliseconds: Math.round(recorded.milliseconds * 10) / 10,
       client,
-      method: redact(context.method),
-      url: redact(context.url),
-      ...(operation !== undefined && { operation }),
-      ...(keyName !== undefined && { keyName }),
+      method: redact(recorded.method),
+      url: redact(recorded.url),
+      ...(operation !== '' && { operation }),
+      ...(keyName !== '' && { keyName }),
       status,
-      ...(code !== undefined && { code }),
+      ...(code !== '' && { code }),
       outcome,
-      ...(isRefused && context.window && { until: new Date(context.window.resetAt).toISOString() }),
-      request: messageOf(headers, body, redactor),
-      ...(responseHeaders && { response: messageOf(responseHeaders, responseBody, redactor) }),
+      ...(isRefused && { until: new Date(recorded.resetAt).toISOString() }),
+      request: messageOf(headers, recorded.body, redactor),
+      ...(responseHeaders.length > 0 && {
+        response: messageOf(responseHeaders, recorded.responseBody, redactor),
+      }),
     };
   };
 }
 
 const isAuthorization = (name = ''): boolean => /^(proxy-)?authorization$/i.test(name);
 
-function outcomeOf({ context, code, responseHeaders = [] }: RecordedRequest): RequestOutcome {
-  if (context.isInjected) return 'injected_fault';
+function outcomeOf({ isCounted, isInjected, code, responseHeaders }: RecordedRequest): RequestOutcome {
+  if (isInjected) return 'injected_fault';
   if (responseHeaders.includes(header.preferenceApplied)) return 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
   if (responseHeaders.includes(header.idempotencyReplayed)) return 'replayed';
-  return context.isCounted ? 'counted' : 'not_counted';
+  return isCounted ? 'counted' : 'not_counted';
 }
 
-function messageOf(headers: readonly string[], body: RecordedBody | undefined, redactor: Redactor): Message {
-  const text = textOf(body, redactor);
+function messageOf(
+  headers: readonly string[],
+  { text, bytes, isCutOff }: RecordedBody,
+  redactor: Redactor,
+): Message {
+  const { redact, longest } = redactor;
+  const hasText = text !== undefined && bytes > 0;
   return {
     headers: redactHeaders(headers, redactor),
-    ...(text !== undefined && { body: text }),
-    bodyBytes: body?.bytes ?? 0,
+    // The end of a text that was cut off can be the beginning of a secret.
+    ...(hasText && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
+    bodyBytes: bytes,
   };
-}
-
-/** The recorded text without secrets; undefined if there is no body, or if its text was dropped. */
-function textOf(body: RecordedBody | undefined, { redact, longest }: Redactor): string | undefined {
-  if (body?.text === undefined || body.bytes === 0) return undefined;
-  const isBinary = body.encoding === 'latin1';
-  const text = isBinary ? Buffer.from(body.text, 'latin1').toString() : body.text;
-  const isCutOff = isBinary && body.bytes > body.text.length;
-  // The end of a text that was cut off can be the beginning of a secret.
-  return isCutOff ? redact(text).slice(0, -longest) : redact(text);
 }

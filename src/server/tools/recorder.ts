@@ -1,28 +1,30 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { ErrorCode } from '../../contract/error-codes.ts';
-import { ServiceError } from '../http-errors.ts';
 import type { RequestContext } from '../request/context.ts';
 import type { SentResponse } from '../response.ts';
+import { ByteRing } from './byte-ring.ts';
+import type { Matches, Waiters } from './waiters.ts';
 
 /** How many requests are kept, how many bytes of each body, and how many bytes of all bodies together. */
 export const MAX_REQUESTS = 1_000;
 export const MAX_RECORDED_BODY = 16 * 1024;
 const MAX_ALL_BODIES = 8 * 1024 * 1024;
 
-/** How many requests may wait for a further request. Each of them occupies a connection. */
-export const MAX_WAITERS = 32;
+/** Enough for the headers of all requests and responses: those of a request have at most 8 KiB. */
+const MAX_ALL_HEADS = 16 * 1024 * 1024;
 
 const CURSOR = /^([0-9a-f]{8})-(\d{1,15})$/;
 
-/**
- * The first bytes of a body. In the encoding latin1, each character of `text` is one byte. `bytes` is the size of the whole
- * body. `text` is undefined if it was dropped, because bodies of later requests need the memory.
- */
-export type RecordedBody = { text: string | undefined; encoding: 'latin1' | 'utf8'; bytes: number };
+/** The body of a request while it arrives. Each character of `text` is one byte; `bytes` is the size of the whole body. */
+export type IncomingBody = {
+  text: string;
+  bytes: number;
+  /** The number of the request, as soon as it is recorded. */
+  number: number | undefined;
+};
 
-/** A request and its response, as the service handled them. They contain secrets, which `describeRequest` removes. */
+/** A request and its response, as the service handled them. */
 export type Exchange = {
   context: RequestContext;
   /** When the response was sent, in milliseconds since the epoch. */
@@ -32,67 +34,103 @@ export type Exchange = {
   code: ErrorCode | undefined;
   /** The names and values of the request's headers, by turns. */
   headers: readonly string[];
-  body: RecordedBody | undefined;
+  body: IncomingBody | undefined;
   /** The response; undefined if it is not known, because it interrupted the request. */
   sent: SentResponse | undefined;
 };
 
-export type RecordedRequest = Omit<Exchange, 'sent'> & {
-  responseHeaders: readonly string[] | undefined;
-  responseBody: RecordedBody | undefined;
+/** The beginning of a body. `text` is undefined if it was overwritten. */
+export type RecordedBody = { text: string | undefined; bytes: number; isCutOff: boolean };
+
+/** A request that was recorded. It contains secrets, which `createRequestDescriber` removes. */
+export type RecordedRequest = {
+  id: string;
+  client: string;
+  method: string;
+  url: string;
+  operation: string;
+  keyName: string;
+  code: string;
+  isCounted: boolean;
+  isInjected: boolean;
+  /** The end of the rate-limit window or ban, in milliseconds since the epoch. */
+  resetAt: number;
+  time: number;
+  milliseconds: number;
+  status: number;
+  headers: readonly string[];
+  body: RecordedBody;
+  /** Empty if the response is not known. */
+  responseHeaders: readonly string[];
+  responseBody: RecordedBody;
 };
 
-type Matches = (recorded: RecordedRequest) => boolean;
+// The columns of a row: numbers, and the start, the end and the full size of each text.
+const [TIME, DURATION, STATUS, RESET, HEAD, BODY, RESPONSE, COLUMNS] = [0, 1, 2, 3, 4, 6, 9, 12];
+const BYTES = 2;
 
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /**
- * Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1). A recorded request refers to objects that
- * exist anyway: they are turned into text only when somebody asks for them.
+ * Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1).
  */
-export function createRecorder({
-  sleep,
-}: {
-  /** Waits; rejects when the signal is aborted. */
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-}) {
+export function createRecorder(waiters: Pick<Waiters, 'notify'>) {
   // Cursors of an earlier start mean other requests.
   const startId = randomBytes(4).toString('hex');
-  const recorded: RecordedRequest[] = [];
+  const rows = new Float64Array(MAX_REQUESTS * COLUMNS);
+  const heads = new ByteRing(MAX_ALL_HEADS);
+  const bodies = new ByteRing(MAX_ALL_BODIES);
   let count = 0;
-  let bodyBytes = 0;
-  /** Requests with lower numbers have no bodies any more. */
-  let firstWithBodies = 0;
-  let isStopping = false;
-  const counted = new WeakSet<RecordedBody>();
-  const waiters = new Map<AbortController, Matches>();
 
-  function charge(bytes: number): void {
-    bodyBytes += bytes;
-    while (bodyBytes > MAX_ALL_BODIES) dropBodies();
+  const rowOf = (number: number): number => (number % MAX_REQUESTS) * COLUMNS;
+
+  function writeBody(column: number, text: string, encoding: 'latin1' | 'utf8', bytes: number): void {
+    bodies.write(text, encoding, MAX_RECORDED_BODY, rows, column);
+    rows[column + BYTES] = bytes;
   }
 
-  function dropBodies(): void {
-    const oldest = recorded[firstWithBodies++ % MAX_REQUESTS];
-    for (const body of [oldest?.body, oldest?.responseBody]) {
-      if (body === undefined) continue;
-      bodyBytes -= body.text?.length ?? 0;
-      body.text = undefined;
-    }
+  function readBody(column: number): RecordedBody {
+    const [start = 0, end = 0, bytes = 0] = rows.subarray(column, column + 3);
+    return { text: bodies.read(start, end, 'utf8'), bytes, isCutOff: end - start < bytes };
+  }
+
+  /** Undefined if the headers were overwritten. */
+  function read(number: number): RecordedRequest | undefined {
+    const row = rowOf(number);
+    const [time = 0, milliseconds = 0, status = 0, resetAt = 0, start = 0, end = 0] = rows.subarray(row);
+    const head = heads.read(start, end, 'latin1')?.split('\n');
+    if (head === undefined) return undefined;
+    const [id = '', client = '', method = '', url = '', operation = '', keyName = '', code = ''] = head;
+    const [isCounted, isInjected, length, ...lines] = head.slice(7);
+    return {
+      ...{ id, client, method, url, operation, keyName, code, resetAt, time, milliseconds, status },
+      isCounted: isCounted === 'true',
+      isInjected: isInjected === 'true',
+      headers: lines.slice(0, Number(length)),
+      body: readBody(row + BODY),
+      responseHeaders: lines.slice(Number(length)),
+      responseBody: readBody(row + RESPONSE),
+    };
   }
 
   return {
     /** Records the body of a request if something reads it, or if Node discards it after the response. */
-    recordBody(request: IncomingMessage): RecordedBody {
-      const body: RecordedBody = { text: '', encoding: 'latin1', bytes: 0 };
+    recordBody(request: IncomingMessage): IncomingBody {
+      const body: IncomingBody = { text: '', bytes: 0, number: undefined };
       // The service must decide whether the body is read, so wait until it begins to read.
       request.once('resume', () => {
         request.on('data', (chunk: Buffer) => {
+          const isFirst = body.bytes === 0;
           body.bytes += chunk.length;
-          if (body.text === undefined || body.text.length >= MAX_RECORDED_BODY) return;
-          const kept = chunk.toString('latin1', 0, MAX_RECORDED_BODY - body.text.length);
-          body.text += kept;
-          if (counted.has(body)) charge(kept.length);
+          if (body.number === undefined) {
+            const left = MAX_RECORDED_BODY - body.text.length;
+            if (left > 0) body.text += chunk.toString('latin1', 0, left);
+          } else if (count - body.number <= MAX_REQUESTS) {
+            // Node discards a body that the service did not read. Only its first part is kept.
+            const column = rowOf(body.number) + BODY;
+            if (isFirst) writeBody(column, chunk.toString('latin1'), 'latin1', body.bytes);
+            else rows[column + BYTES] = body.bytes;
+          }
         });
       });
       return body;
@@ -100,24 +138,25 @@ export function createRecorder({
 
     /** Adds a request when its response was sent. */
     add({ context, time, milliseconds, status, code, headers, body, sent }: Exchange): void {
-      if (count - firstWithBodies >= MAX_REQUESTS) dropBodies();
-      const responseBody = sent && context.method !== 'HEAD' ? bodyOf(sent) : undefined;
-      const added: RecordedRequest = {
-        context,
-        time,
-        milliseconds,
-        status,
-        code,
-        headers,
-        body,
-        responseHeaders: sent?.headers,
-        responseBody,
-      };
-      recorded[count++ % MAX_REQUESTS] = added;
-      if (body) counted.add(body);
-      charge((body?.text?.length ?? 0) + (responseBody?.text?.length ?? 0));
-      if (waiters.size === 0) return;
-      for (const [waiter, matches] of waiters) if (matches(added)) waiter.abort();
+      const { id, client, method, url, operation, keyName, isCounted, isInjected, window } = context;
+      const row = rowOf(count);
+      rows.fill(0, row, row + COLUMNS);
+      rows[row + TIME] = time;
+      rows[row + DURATION] = milliseconds;
+      rows[row + STATUS] = status;
+      rows[row + RESET] = window?.resetAt ?? 0;
+      // None of these texts contains a line break.
+      const text = `${id}\n${client}\n${method}\n${url}\n${operation ?? ''}\n${keyName ?? ''}\n${code ?? ''}\n${isCounted}\n${isInjected}\n${headers.length}`;
+      const head = [text, ...headers, ...(sent?.headers ?? [])].join('\n');
+      heads.write(head, 'latin1', head.length, rows, row + HEAD);
+      if (body) {
+        body.number = count;
+        writeBody(row + BODY, body.text, 'latin1', body.bytes);
+      }
+      if (sent && method !== 'HEAD') writeBody(row + RESPONSE, sent.body, sent.encoding, sent.bytes);
+      count++;
+      // Reading is only needed if somebody waits.
+      waiters.notify(() => read(count - 1));
     },
 
     /** At most `limit` matching requests with numbers from `from` on, the newest first. */
@@ -125,38 +164,10 @@ export function createRecorder({
       const found: RecordedRequest[] = [];
       const oldest = Math.max(from, count - MAX_REQUESTS, 0);
       for (let number = count - 1; number >= oldest && found.length < limit; number--) {
-        const each = recorded[number % MAX_REQUESTS];
+        const each = read(number);
         if (each && matches(each)) found.push(each);
       }
       return found;
-    },
-
-    /**
-     * Waits until a request matches, but no longer than `milliseconds`, than the connection exists, or than the server runs.
-     *
-     * @throws ServiceError 503 if too many requests wait
-     */
-    async wait(matches: Matches, milliseconds: number, socket: Socket): Promise<void> {
-      if (isStopping || socket.destroyed) return;
-      if (waiters.size >= MAX_WAITERS) {
-        throw new ServiceError(
-          'too_many_connections',
-          `${MAX_WAITERS} requests are waiting, which is the limit`,
-        );
-      }
-      const waiter = new AbortController();
-      const end = () => waiter.abort();
-      waiters.set(waiter, matches);
-      socket.once('close', end);
-      await sleep(milliseconds, waiter.signal).catch(() => {});
-      socket.off('close', end);
-      waiters.delete(waiter);
-    },
-
-    /** Ends all waiting. */
-    stop(): void {
-      isStopping = true;
-      for (const waiter of waiters.keys()) waiter.abort();
     },
 
     /** The position after the latest request. */
@@ -169,15 +180,4 @@ export function createRecorder({
       return start === startId ? Number(number) : 0;
     },
   };
-}
-
-function bodyOf({ body, encoding, bytes }: SentResponse): RecordedBody {
-  if (bytes <= MAX_RECORDED_BODY) return { text: body, encoding, bytes };
-  // Copy the beginning: a slice of the string would keep the whole string in memory.
-  const text = Buffer.from(body.slice(0, MAX_RECORDED_BODY), encoding).toString(
-    'latin1',
-    0,
-    MAX_RECORDED_BODY,
-  );
-  return { text, encoding: 'latin1', bytes };
 }

@@ -6,6 +6,7 @@ import type { ToolCredentials } from './credentials.ts';
 import { createRequestDescriber } from './describe-request.ts';
 import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
 import type { ToolMethods } from './tool-requests.ts';
+import type { Waiters } from './waiters.ts';
 
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
@@ -33,6 +34,7 @@ const Query = z.object({
 /** `GET /requests` (docs/service.md 13.1). */
 export function requestsRoute(
   recorder: Recorder,
+  waiters: Pick<Waiters, 'wait'>,
   credentials: Pick<ToolCredentials, 'secrets'>,
 ): ToolMethods {
   return {
@@ -45,7 +47,7 @@ export function requestsRoute(
       const matches = matcherOf(data);
       let found = recorder.find(matches, from, limit);
       if (found.length === 0 && wait > 0) {
-        await recorder.wait(matches, wait * 1_000, socket);
+        await waiters.wait(matches, wait * 1_000, socket);
         found = recorder.find(matches, from, limit);
       }
       const requests = found.map(createRequestDescriber(credentials.secrets()));
@@ -61,15 +63,15 @@ function matcherOf({
   path,
   key,
 }: Omit<z.infer<typeof Query>, 'since' | 'limit' | 'wait'>): (recorded: RecordedRequest) => boolean {
-  return ({ status: actual, context }) =>
-    (status === undefined || actual === status) &&
-    (method === undefined || context.method === method) &&
-    (path === undefined || pathOfContext(context) === path) &&
-    (key === undefined || context.keyName === key);
+  return (recorded) =>
+    (status === undefined || recorded.status === status) &&
+    (method === undefined || recorded.method === method) &&
+    (path === undefined || pathOfRequest(recorded) === path) &&
+    (key === undefined || recorded.keyName === key);
 }
 
 /** The path that a client requested, as it was sent; empty if the target was not a path. */
-function pathOfContext({ method, url }: RecordedRequest['context']): string {
+function pathOfRequest({ method, url }: RecordedRequest): string {
   try {
     return pathOf(splitTarget(method, url).target);
   } catch {

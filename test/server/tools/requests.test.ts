@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { MAX_RECORDED_BODY, MAX_REQUESTS, MAX_WAITERS } from '../../../src/server/tools/recorder.ts';
+import { MAX_RECORDED_BODY, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
+import { MAX_WAITERS } from '../../../src/server/tools/waiters.ts';
 import { closed, connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
 import { create } from '../../helpers/service.ts';
 import { startWithTools } from '../../helpers/tools.ts';
