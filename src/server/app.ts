@@ -65,7 +65,7 @@ export function createApp(options: AppOptions) {
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
     const context = createContext({ id: requestId(request), client, method, url, targetHost });
-    const isTool = isToolTarget(target);
+    const isTool = !isUnderApi(target) && isToolTarget(target);
     if (cors.length > 0 && !isTool) Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.

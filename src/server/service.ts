@@ -89,7 +89,7 @@ export async function startService(options: ServiceOptions) {
     const hasTools = options.page ?? isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
     const credentials = hasTools ? createToolCredentials() : undefined;
     const waiters = createWaiters(options.sleep);
-    const recorder = credentials && createRecorder(waiters);
+    const recorder = credentials && createRecorder(waiters.notify);
     if (options.metrics ?? hasTools) metrics = createMetrics(banCounts, onError);
     const faults = createFaults(options.faults);
     const app = createApp({

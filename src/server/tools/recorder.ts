@@ -4,7 +4,6 @@ import type { ErrorCode } from '../../contract/error-codes.ts';
 import type { RequestContext } from '../request/context.ts';
 import type { SentResponse } from '../response.ts';
 import { ByteRing } from './byte-ring.ts';
-import type { Matches, Waiters } from './waiters.ts';
 
 /** How many requests are kept, how many bytes of each body, and how many bytes of all bodies together. */
 export const MAX_REQUESTS = 1_000;
@@ -72,9 +71,10 @@ const BYTES = 2;
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /**
- * Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1).
+ * Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1). After each request, calls
+ * `onAdd` with a function that reads it.
  */
-export function createRecorder(waiters: Pick<Waiters, 'notify'>) {
+export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) => void) {
   // Cursors of an earlier start mean other requests.
   const startId = randomBytes(4).toString('hex');
   const rows = new Float64Array(MAX_REQUESTS * COLUMNS);
@@ -147,7 +147,8 @@ export function createRecorder(waiters: Pick<Waiters, 'notify'>) {
       rows[row + RESET] = window?.resetAt ?? 0;
       // None of these texts contains a line break.
       const text = `${id}\n${client}\n${method}\n${url}\n${operation ?? ''}\n${keyName ?? ''}\n${code ?? ''}\n${isCounted}\n${isInjected}\n${headers.length}`;
-      const head = [text, ...headers, ...(sent?.headers ?? [])].join('\n');
+      const sentHeaders = sent?.headers ?? [];
+      const head = [text, headers.join('\n'), sentHeaders.join('\n')].filter(Boolean).join('\n');
       heads.write(head, 'latin1', head.length, rows, row + HEAD);
       if (body) {
         body.number = count;
@@ -155,12 +156,11 @@ export function createRecorder(waiters: Pick<Waiters, 'notify'>) {
       }
       if (sent && method !== 'HEAD') writeBody(row + RESPONSE, sent.body, sent.encoding, sent.bytes);
       count++;
-      // Reading is only needed if somebody waits.
-      waiters.notify(() => read(count - 1));
+      onAdd(() => read(count - 1));
     },
 
     /** At most `limit` matching requests with numbers from `from` on, the newest first. */
-    find(matches: Matches, from: number, limit: number): RecordedRequest[] {
+    find(matches: (recorded: RecordedRequest) => boolean, from: number, limit: number): RecordedRequest[] {
       const found: RecordedRequest[] = [];
       const oldest = Math.max(from, count - MAX_REQUESTS, 0);
       for (let number = count - 1; number >= oldest && found.length < limit; number--) {
