@@ -19,7 +19,8 @@ export async function openJournalBackend(
   const store = await openJournalStore({ directory, clock, files: timedFiles, onWarning, onFailure });
   try {
     const keys = new KeyCache(new KeyFiles(directory, { clock, files, onWarning }), clock);
-    await keys.load();
+    // If the keys cannot be read, the first request that needs them fails.
+    await keys.load().catch(() => {});
     let isWarned = false;
     const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {
       // The store locks the directory as soon as the disk accepts writes.

@@ -44,9 +44,8 @@ export class KeyCache implements KeyDirectory {
   }
 
   /** Reads the keys, to report damaged ones before the first request. */
-  async load(): Promise<void> {
-    // If the keys cannot be read, the first request that needs them fails.
-    await this.#read().catch(() => {});
+  load(): Promise<void> {
+    return this.#read();
   }
 
   /** Returns a promise only if the keys must be read. */

@@ -2,21 +2,26 @@ import type { Backend, BackendOptions } from '../backend.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { DatabaseConnection } from './calls/connection.ts';
 import { ConnectionPool } from './calls/connection-pool.ts';
-import { toCallError } from './calls/failures.ts';
+import { OutageReport } from './calls/outage-report.ts';
 import type { Database } from './database.ts';
 import { limitCalls } from './limit-calls.ts';
 import { addSeed, countAnimals } from './long-calls.ts';
 import { PostgresKeyReader } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
-import { migrate, openIdentity, type StoreIdentity } from './schema/migrate.ts';
+import { migrate, openIdentity } from './schema/migrate.ts';
 
 /** Opens the store in a database for a server. Creates the store, or migrates it, if needed. */
 export async function openPostgresBackend(database: Database, options: BackendOptions): Promise<Backend> {
   const { clock, bans, onWarning, sleep } = options;
   const { place, testTime } = database;
-  const identity = await prepareStore(database, onWarning);
-  const connect = () => new DatabaseConnection({ ...database, clock });
+  const identity = await database.run(async (client, warnings) => {
+    for (const warning of warnings) onWarning(`${place}: ${warning}`);
+    await migrate(client);
+    return openIdentity(client);
+  });
+  const report = new OutageReport(place, clock.elapsed, onWarning);
+  const connect = () => new DatabaseConnection({ ...database, clock, report });
   // Requests are counted and animals are added on connections of their own, where nothing else delays them. Two connections
   // share the reads, so that one slow read does not delay all others.
   const takes = connect();
@@ -36,7 +41,17 @@ export async function openPostgresBackend(database: Database, options: BackendOp
     testTime,
   });
   const keys = new KeyCache(new PostgresKeyReader(others.query, sleep, onWarning), clock);
-  await keys.load();
+  const close = async () => {
+    await Promise.all([store.close(), limiter.close()]);
+    await Promise.all([takes, creations, reads, others].map((each) => each.close()));
+  };
+  try {
+    // Fail now, instead of at each request, if the user lacks a privilege or pgbouncer refuses a connection.
+    await Promise.all([store.checkWritable(), keys.load()]);
+  } catch (error) {
+    await close();
+    throw error;
+  }
   let active = 0;
   return {
     store,
@@ -49,30 +64,6 @@ export async function openPostgresBackend(database: Database, options: BackendOp
     },
     // Several servers use the store, so none of them is the one that others should use.
     announce() {},
-    async close() {
-      await Promise.all([store.close(), limiter.close()]);
-      await Promise.all([takes, creations, reads, others].map((each) => each.close()));
-    },
+    close,
   };
-}
-
-/** Creates or migrates the store, and checks that the connections of a server can be opened. */
-async function prepareStore(
-  database: Database,
-  onWarning: BackendOptions['onWarning'],
-): Promise<StoreIdentity> {
-  const { place } = database;
-  const identity = await database.run(async (client, warnings) => {
-    for (const warning of warnings) onWarning(`${place}: ${warning}`);
-    await migrate(client);
-    return openIdentity(client);
-  });
-  // If the database refuses the settings of a server's connections, fail now instead of at each request.
-  await database.connect().then(
-    (client) => client.end(),
-    (error) => {
-      throw toCallError(error, 'connecting', place);
-    },
-  );
-  return identity;
 }

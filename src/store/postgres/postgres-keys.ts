@@ -15,16 +15,21 @@ import {
 import { sqlStateOf } from './calls/failures.ts';
 import type { Query, Statement } from './calls/session.ts';
 
+/** SQL for an instant as ISO 8601 text. The driver's own conversion would depend on the user's setting of DateStyle. */
+export const instant = (column: string): string =>
+  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
 const LIST: Statement = {
   name: 'keys',
   text: `select name, plan, per_minute::text as "perMinute", per_day::text as "perDay",
-  encode(sha256, 'hex') as sha256, created
+  encode(sha256, 'hex') as sha256,
+  ${instant('created')} as created
   from pets.keys order by name collate "C"`,
 };
 const ADD: Statement = {
   name: 'add_key',
   text: `insert into pets.keys (sha256, name, plan, per_minute, per_day)
-  values ($1, $2, $3, $4, $5) returning created`,
+  values ($1, $2, $3, $4, $5)`,
 };
 const REVOKE: Statement = {
   name: 'revoke_key',
@@ -40,7 +45,7 @@ type KeyRow = {
   perMinute: string | null;
   perDay: string | null;
   sha256: string;
-  created: Date;
+  created: string;
 };
 
 /**
@@ -147,12 +152,11 @@ export class PostgresKeyReader implements KeyReader {
 }
 
 /** @throws StoreDamagedError */
-function parseKey({ perMinute, perDay, created, ...row }: KeyRow): StoredKey {
+function parseKey({ perMinute, perDay, ...row }: KeyRow): StoredKey {
   const parsed = z.safeParse(StoredKey, {
     ...row,
     ...(perMinute !== null && { perMinute: Number(perMinute) }),
     ...(perDay !== null && { perDay: Number(perDay) }),
-    created: created.toISOString(),
   });
   if (parsed.success) return parsed.data;
   throw new StoreDamagedError(

@@ -90,11 +90,11 @@ export class PostgresLimiter implements Limiter {
   }
 
   /**
-   * Estimates the time of the database. The estimate is never behind, so that no caller is refused from memory after its
-   * window or ban has ended. It can be ahead by the duration of the last call.
+   * Estimates the time of the database, in whole milliseconds. The estimate can be ahead by the duration of the last call,
+   * so that no caller is refused from memory after its window or ban has ended.
    */
   #timeOf({ state, askedAt }: Known): number {
-    return state.now + this.#options.clock.elapsed() - askedAt;
+    return state.now + Math.floor(this.#options.clock.elapsed() - askedAt);
   }
 
   async #run(takes: Take[]): Promise<RateLimitDecision[]> {

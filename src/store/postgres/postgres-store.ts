@@ -48,6 +48,9 @@ const GET: Statement = { name: 'get', text: 'select pets.get_v1($1) as body' };
 const ORDERS: Statement = { name: 'orders', text: 'select * from pets.orders_v1() as body' };
 const IS_EMPTY: Statement = { name: 'is_empty', text: 'select pets.is_empty_v1() as empty' };
 const EXPIRE: Statement = { name: 'expire', text: 'select pets.expire_v1($1) as removed' };
+/** Reads no key, but fails if the keys cannot be read. */
+const READ_KEY: Statement = { name: 'read_key', text: 'select from pets.keys limit 0' };
+
 /** A check whether the database can be written uses the result of an earlier check that began less than this time ago. */
 const CHECK_MS = 1_000;
 /** How often expired idempotency keys are removed. */
@@ -146,7 +149,8 @@ export class PostgresStore implements Store {
     const now = this.#options.clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
       // A call that adds nothing waits for the same lock as every creation. On a connection of reads, it would delay reads.
-      this.#check = { at: now, result: this.#creations.add([]) };
+      const result = Promise.all([this.#creations.add([]), this.#query(READ_KEY, [])]);
+      this.#check = { at: now, result };
     }
     await this.#check.result;
   }

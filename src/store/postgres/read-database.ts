@@ -3,13 +3,13 @@ import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
 import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../contents.ts';
 import { StoreDamagedError } from '../errors.ts';
 import { queryOf } from './database.ts';
-import { readKeys } from './postgres-keys.ts';
+import { instant, readKeys } from './postgres-keys.ts';
 import { readIdentity } from './schema/migrate.ts';
 import { STATUSES } from './status-numbers.ts';
 
 const INT64_MIN_TEXT = '-9223372036854775808';
 
-type MetaRow = { created: Date; readAt: string; lastIssued: string; animals: string; maxId: string | null };
+type MetaRow = { created: string; readAt: string; lastIssued: string; animals: string; maxId: string | null };
 
 /**
  * Reads animals from an id on. The last one is that with which the texts reach 1 MiB. Of the animals after that one, only
@@ -56,7 +56,7 @@ export async function readDatabase(
 ): Promise<StoreContents> {
   const { id, secret } = await readIdentity(client);
   const { rows } = await client.query<MetaRow>(
-    `select created, last_id as "lastIssued", (select count(*) from pets.animals) as animals,
+    `select ${instant('created')} as created, last_id as "lastIssued", (select count(*) from pets.animals) as animals,
       (select max(id) from pets.animals) as "maxId",
       coalesce($1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint) as "readAt"
     from pets.meta where one`,
@@ -82,7 +82,7 @@ export async function readDatabase(
       damagedBytes: 0,
     },
     secret,
-    created: meta.created.toISOString(),
+    created: meta.created,
     nextId: highest + 1n,
     orders: orders.rows.map(({ body }) => body),
     keys,

@@ -22,10 +22,13 @@ export function placesOf(openLocation: OpenLocation) {
   async function newPlace(time?: string) {
     const clock = manualClock(time);
     const { location, keyReads } = await openLocation(clock);
+    // As with performance.now(), a little time passes between two readings, and times are not whole milliseconds.
+    let readings = 0;
+    const preciseClock = { ...clock, elapsed: () => clock.elapsed() + ++readings * 1e-3 };
     async function open(bans = BAN_RULE): Promise<Backend> {
       const failures: Error[] = [];
       const backend = await location.open({
-        clock,
+        clock: preciseClock,
         bans,
         sleep: async (milliseconds) => clock.advance(milliseconds),
         onWarning: () => {},

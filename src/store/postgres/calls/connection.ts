@@ -2,6 +2,7 @@ import type { Client, QueryResultRow } from 'pg';
 import type { SteadyClock } from '../../../contract/clock.ts';
 import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import { type FailureKind, failureKind, isConnectionOutdated, toCallError } from './failures.ts';
+import type { OutageReport } from './outage-report.ts';
 import { Session, type StartCallTimer, type Statement } from './session.ts';
 import { CALL_TIMEOUT_MS, CONNECT_TIMEOUT_MS } from './time-limits.ts';
 
@@ -13,6 +14,8 @@ export type ConnectionOptions = {
   /** Whether statements are prepared under their names. It must be false for pgbouncer in transaction mode. */
   prepare: boolean;
   clock: SteadyClock;
+  /** Learns of each failure to use the database, and of each success. */
+  report?: Pick<OutageReport, 'failed' | 'succeeded'>;
   /** How many calls may be sent and not yet have a result. By default 1,000. */
   maxWaiting?: number;
   /** Returns a number from 0 to 1, like `Math.random`. */
@@ -62,7 +65,13 @@ export class DatabaseConnection {
   #isClosed = false;
 
   constructor(options: ConnectionOptions) {
-    this.#options = { maxWaiting: 1_000, random: Math.random, startTimer: setTimeout, ...options };
+    this.#options = {
+      report: { failed() {}, succeeded() {} },
+      maxWaiting: 1_000,
+      random: Math.random,
+      startTimer: setTimeout,
+      ...options,
+    };
   }
 
   /** The number of calls without a result. */
@@ -103,18 +112,22 @@ export class DatabaseConnection {
   }
 
   async #call<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<Row[]> {
-    const { clock, place } = this.#options;
+    const { clock, place, report } = this.#options;
     const started = clock.elapsed();
     const timeLeft = () => started + CALL_TIMEOUT_MS - clock.elapsed();
     if (this.#failure) throw this.#failure;
     const session = this.#session ?? (await this.#connect());
     if (timeLeft() <= 0) throw toCallError(new Error('connecting took too long'), 'connecting', place);
     try {
-      return await session.call<Row>(statement, values, timeLeft());
+      const rows = await session.call<Row>(statement, values, timeLeft());
+      report.succeeded(this);
+      return rows;
     } catch (error) {
       const kind = await this.#kindOf(error, session, timeLeft());
       if (kind === 'unknown' || isConnectionOutdated(error)) session.destroy();
-      throw toCallError(error, 'sent', place, kind);
+      const failure = toCallError(error, 'sent', place, kind);
+      if (kind === 'unknown' || kind === 'not_done') report.failed(this, failure);
+      throw failure;
     }
   }
 
@@ -139,7 +152,7 @@ export class DatabaseConnection {
   }
 
   async #open(): Promise<Session> {
-    const { clock, connect, place, prepare, startTimer } = this.#options;
+    const { clock, connect, place, prepare, report, startTimer } = this.#options;
     const started = clock.elapsed();
     let session: Session | undefined;
     try {
@@ -153,11 +166,13 @@ export class DatabaseConnection {
       this.#session = opened;
       this.#openedAt = clock.elapsed();
       this.#failure = undefined;
+      report.succeeded(this);
       return opened;
     } catch (error) {
       session?.destroy();
       this.#failures += 1;
       const failure = toCallError(error, 'connecting', place);
+      report.failed(this, failure);
       this.#retryLater(failure, started);
       throw failure;
     }
