@@ -15,6 +15,7 @@ import { isUnderApi, splitTarget } from './request/target.ts';
 import { createRequestSteps, type RequestStepsOptions } from './request-steps.ts';
 import { rateLimitHeaders, type ServiceResponse, sendResponse, sentResponse } from './response.ts';
 import type { Exchange, Recorder } from './tools/recorder.ts';
+import type { ResetGate } from './tools/reset-gate.ts';
 import { isToolTarget } from './tools/tool-requests.ts';
 
 /** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
@@ -42,6 +43,8 @@ export type AppOptions = AuthenticationOptions &
       | undefined;
     /** Records all requests, except those for the developer tools. */
     recorder?: Recorder | undefined;
+    /** Makes requests of the API wait for a reset; undefined if the store cannot be reset. */
+    resetGate?: Pick<ResetGate, 'run'> | undefined;
   };
 
 export type App = ReturnType<typeof createApp>;
@@ -50,7 +53,7 @@ const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
 export function createApp(options: AppOptions) {
-  const { clock, cors = [], onAccess, faults, recorder } = options;
+  const { clock, cors = [], onAccess, faults, recorder, resetGate } = options;
   const authentication = createAuthentication(options);
   const { anonymousWindow } = authentication;
   const runSteps = createRequestSteps(options, authentication);
@@ -73,7 +76,10 @@ export function createApp(options: AppOptions) {
     context.latency = fault.latency;
     const body = recorder && !isTool && hasBody(request) ? recorder.recordBody(request) : undefined;
     try {
-      const result = await runSteps(request, context, fault.fails).catch(toErrorResponse);
+      const run = () => runSteps(request, context, fault.fails);
+      const result = await (resetGate && isUnderApi(target) ? resetGate.run(run) : run()).catch(
+        toErrorResponse,
+      );
       const window = context.window ?? (await anonymousWindow(context.client));
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;

@@ -17,6 +17,8 @@ import { createToolCredentials } from './tools/credentials.ts';
 import { createFaultTool } from './tools/fault-tool.ts';
 import { createRecorder } from './tools/recorder.ts';
 import { requestsRoute } from './tools/requests-route.ts';
+import { createResetGate } from './tools/reset-gate.ts';
+import { createResetTool } from './tools/reset-tool.ts';
 import { createWaiters } from './tools/waiters.ts';
 
 export type ServiceOptions = {
@@ -48,7 +50,9 @@ export type ServiceOptions = {
   cors: readonly string[];
   /** The faults at the start. */
   faults?: FaultOptions | undefined;
-  /** Called only if the store is empty. */
+  /** Whether `POST /reset` may replace the contents of the store by the seed. */
+  resettable?: boolean | undefined;
+  /** Called if the store is empty, and for each reset. */
   seed?: (() => Promise<Seed>) | undefined;
   onWarning(message: string): void;
   /** Called once if the store can no longer be read: the service must be stopped. */
@@ -92,11 +96,21 @@ export async function startService(options: ServiceOptions) {
     const recorder = credentials && createRecorder(waiters.notify);
     if (options.metrics ?? hasTools) metrics = createMetrics(banCounts, onError);
     const faults = createFaults(options.faults);
+    const anonymousLimiter = createMemoryLimiter(clock);
+    const canReset = hasTools && options.resettable && backend.reset !== undefined;
+    const resetGate = canReset ? createResetGate() : undefined;
+    const reset = async () => {
+      const contents = (await seed?.()) ?? { pets: [], orders: [] };
+      await resetGate?.exclusive(async () => {
+        await backend.reset?.(contents);
+        anonymousLimiter.clear();
+      });
+    };
     const app = createApp({
       store,
       keys,
       limiter,
-      anonymousLimiter: createMemoryLimiter(clock),
+      anonymousLimiter,
       limitFailedKeys: options.limitFailedKeys || publicUrl !== undefined || !isLoopback,
       hosts: allowedHosts({ host, address }, allowHosts, publicUrl),
       publicUrl,
@@ -111,11 +125,19 @@ export async function startService(options: ServiceOptions) {
       onAccess,
       countResponse: metrics?.countResponse,
       recorder,
+      resetGate,
       tools: credentials &&
         recorder && {
           credentials,
           routes: new Map([
             ['/requests', requestsRoute(recorder, waiters, credentials)],
+            [
+              '/reset',
+              createResetTool(canReset ? reset : undefined, async () => ({
+                animals: await store.size(),
+                cursor: recorder.cursor(),
+              })),
+            ],
             ['/faults', createFaultTool(faults)],
           ]),
         },

@@ -3,7 +3,7 @@ import type { PlanName, Quota } from '../contract/plans.ts';
 import type { StoreContents } from './contents.ts';
 import type { CreatedKey, KeyRequest, StoredKey } from './keys/keys.ts';
 import type { BanCounts, BanRule, Limiter } from './limits/limiter.ts';
-import type { Store, StoreReport } from './store.ts';
+import type { Seed, Store, StoreReport } from './store.ts';
 
 /**
  * A place that can keep a store: a directory, or a database (docs/serve.md, docs/postgres.md). Nothing is opened until a
@@ -93,6 +93,13 @@ export interface Backend {
   readonly keys: KeyDirectory;
   /** Counts the requests of API keys. */
   readonly limiter: Limiter;
+  /**
+   * Replaces all animals and orders by a seed, after which ids start again. Forgets idempotency keys, windows and bans; API
+   * keys stay. Call it only while no other method runs. Undefined if this kind of store cannot be reset.
+   *
+   * @throws StoreUnwritableError if the store cannot write for now, StoreFailedError
+   */
+  reset?(seed: Seed): Promise<void>;
   /** How many bans there are, for metrics. */
   banCounts(): Promise<BanCounts>;
   /** Publishes the server's URL to other servers that try to open the same store. */

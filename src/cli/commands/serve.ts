@@ -44,6 +44,7 @@ export const serve: Command<ServeOptions> = {
     },
     dataOption,
     { flags: '--ephemeral', description: 'keep the store in a temporary directory, deleted on exit' },
+    { flags: '--resettable', description: 'let POST /reset replace everything in the store by the seed' },
     {
       flags: '--wait-for-data <seconds>',
       description: "maximum time to wait for the store's database at the start",

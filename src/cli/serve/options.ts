@@ -11,6 +11,7 @@ export type ServeOptions = {
   host: string;
   data?: string;
   ephemeral?: boolean;
+  resettable?: boolean;
   /** How long to wait for the database of the store, in seconds. */
   waitForData: number;
   /** A file, or true for the sample data. */

@@ -133,6 +133,7 @@ async function start(
       trustedProxies: options.trustProxy,
       allowHosts: options.allowHost ?? [],
       page: options.page,
+      resettable: options.resettable || options.ephemeral,
       metrics: options.metrics,
       allowPrefer: options.prefer,
       cors: options.cors ?? [],

@@ -37,10 +37,16 @@ export async function openJournalBackend(
       }
     });
     await bans.saved();
+    const limiter = createMemoryLimiter(clock, bans);
     return {
       store,
       keys,
-      limiter: createMemoryLimiter(clock, bans),
+      limiter,
+      async reset(seed) {
+        await store.reset(seed);
+        limiter.clear();
+        await bans.clear();
+      },
       banCounts: async () => bans.count(),
       announce: (url) => store.announce(url),
       async close() {

@@ -115,6 +115,16 @@ export class JournalStore implements Store {
       // Check again, because the journal may have been read again.
       return this.seed(seed);
     }
+    await this.#replace(seed);
+  }
+
+  /** Replaces everything by a seed. Call it only while no other method runs. */
+  async reset(seed: Seed): Promise<void> {
+    await this.checkWritable();
+    await this.#replace(seed);
+  }
+
+  async #replace(seed: Seed): Promise<void> {
     const lines = seedJournal(this.#access.journal.header, seed, this.#settings.clock.now());
     const seeding = this.#access.replace(lines);
     this.#seeding = seeding.catch(() => {});

@@ -107,6 +107,12 @@ export function createBanTracker(
       }
       if (banned.size > 0) saveActive();
     },
+    /** Ends all bans. */
+    async clear(): Promise<void> {
+      banned.clear();
+      refused.clear();
+      await saveActive();
+    },
     /** How many bans have begun since the start, and how many callers are banned now. */
     count: (): BanCounts => ({ begun, active: activeBans().size }),
     /** Resolves when all changes of bans are saved, or cannot be saved even at another attempt. */

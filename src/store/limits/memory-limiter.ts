@@ -10,7 +10,7 @@ const DAY = 86_400_000;
 export function createMemoryLimiter(
   clock: SteadyClock,
   bans?: Pick<BanTracker, 'bannedUntil' | 'recordRefusal' | 'moveBack'>,
-): Limiter {
+): Limiter & { clear(): void } {
   const callers = new Map<string, WindowCounts>();
   let sweptAt = 0;
   // If the clock is set back, running windows keep the time that they have left.
@@ -62,6 +62,8 @@ export function createMemoryLimiter(
       const now = currentTime();
       return decide(countsOf(caller, now), quota, bans?.bannedUntil(caller), now);
     },
+    /** Forgets all windows. */
+    clear: () => callers.clear(),
     // The counts in memory are always available.
     lastWindow: () => undefined,
   };

@@ -1,0 +1,120 @@
+import { expect, test } from 'vitest';
+import { sampleData } from '../../../src/server/sample-data.ts';
+import { connectTo, nextData } from '../../helpers/raw-client.ts';
+import { create } from '../../helpers/service.ts';
+import { startWithTools } from '../../helpers/tools.ts';
+
+const REX = '{"name":"Rex","categoryId":1}';
+const seed = async () => sampleData();
+const options = { resettable: true, seed, time: '2026-11-20T12:00:10Z' };
+const reset = { method: 'POST' };
+
+test('POST /reset restores the seed; ids, orders, windows and idempotency keys start again; keys stay', async () => {
+  const { call, use, restart } = await startWithTools(options);
+  const orders = await (await call('/store/orders')).text();
+  const added = await call('/pets', create(REX, { 'Idempotency-Key': '"k"' }));
+  const first = (await added.json()) as { id: number };
+  await call('/pets', create(REX));
+  const response = await use('/reset', reset);
+  expect([response.status, await response.json()]).toEqual([
+    200,
+    { animals: 66, cursor: expect.stringMatching(/-3$/) },
+  ]);
+  const again = await call('/pets', create('{"name":"Mia","categoryId":2}', { 'Idempotency-Key': '"k"' }));
+  expect([again.status, again.headers.get('x-ratelimit-remaining')]).toEqual([201, '59']);
+  expect(await again.json()).toMatchObject({ id: first.id, name: 'Mia' });
+  expect(await (await call('/store/orders')).text()).toBe(orders);
+  await restart();
+  expect(await (await call(`/pets/${first.id}`)).json()).toMatchObject({ name: 'Mia' });
+  expect((await call(`/pets/${first.id + 1}`)).status).toBe(404);
+});
+
+test('POST /reset without a seed empties the store, also one that had animals at the start', async () => {
+  const { call, use, restart } = await startWithTools({ resettable: true });
+  await call('/pets', create(REX));
+  await restart();
+  expect(await (await use('/reset', reset)).json()).toMatchObject({ animals: 0 });
+  expect(await (await call('/pets', create(REX))).json()).toMatchObject({ id: 1 });
+});
+
+test('POST /reset ends bans, also after a restart', async () => {
+  const { call, use, clock, restart } = await startWithTools({
+    ...options,
+    bans: { after: 1, milliseconds: 300_000 },
+  });
+  for (let i = 0; i < 61; i++) await call('/pets');
+  clock.advance(1_000);
+  expect(await (await call('/pets')).json()).toMatchObject({ code: 'key_banned' });
+  expect((await use('/reset', reset)).status).toBe(200);
+  expect((await call('/pets')).status).toBe(200);
+  await restart();
+  expect((await call('/pets')).status).toBe(200);
+});
+
+test('a page cursor from before a reset still works', async () => {
+  const { call, use } = await startWithTools(options);
+  const next =
+    /<\/v1(.+)>; rel="next"/.exec((await call('/pets?limit=50')).headers.get('link') ?? '')?.[1] ?? '';
+  await use('/reset', reset);
+  expect(await (await call(next)).json()).toHaveLength(16);
+});
+
+test.each([{}, { resettable: false }, { seed }])(
+  'without --resettable, POST /reset is forbidden: %j',
+  async (more) => {
+    const { call, use } = await startWithTools(more);
+    await call('/pets', create(REX));
+    const before = await (await call('/pets')).text();
+    const response = await use('/reset', reset);
+    expect([response.status, await response.json()]).toMatchObject([403, { code: 'forbidden' }]);
+    expect(await (await call('/pets')).text()).toBe(before);
+  },
+);
+
+test('a reset waits for requests that have begun, and later requests wait for the reset', async () => {
+  const { call, use, key, port } = await startWithTools(options);
+  const socket = connectTo(port());
+  socket.write(
+    `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${REX.length}\r\n\r\n`,
+  );
+  // The service has begun to read the body, so the request is running.
+  expect(String(await nextData(socket))).toContain('100 Continue');
+  const done: string[] = [];
+  const resetting = use('/reset', reset).then(() => done.push('reset'));
+  const response = nextData(socket).then((data) => done.push(String(data).slice(0, 12)));
+  socket.write(REX);
+  await Promise.all([resetting, response]);
+  expect(done).toEqual(['HTTP/1.1 201', 'reset']);
+  expect(await (await call('/pets?limit=100')).json()).toHaveLength(66);
+});
+
+test('resets and creations at the same time leave the seed and only later creations, without gaps', async () => {
+  const { call, use } = await startWithTools(options);
+  const results = await Promise.all([
+    ...Array.from({ length: 20 }, () => call('/pets', create(REX))),
+    use('/reset', reset),
+    use('/reset', reset),
+    ...Array.from({ length: 20 }, () => call('/pets', create(REX))),
+  ]);
+  expect(results.map(({ status }) => status).filter((status) => status >= 400)).toEqual([]);
+  const ids = ((await (await call('/pets?limit=100')).json()) as { id: number }[]).map(({ id }) => id);
+  expect(ids).toEqual(Array.from(ids, (_, i) => i + (ids[0] ?? 0)));
+  expect(ids.length).toBeGreaterThanOrEqual(66);
+});
+
+test('a seed that cannot be read changes nothing', async () => {
+  let isBroken = false;
+  const { call, use } = await startWithTools({
+    resettable: true,
+    seed: async () => {
+      if (isBroken) throw new Error('the seed is gone');
+      return sampleData();
+    },
+  });
+  await call('/pets', create(REX));
+  isBroken = true;
+  expect((await use('/reset', reset)).status).toBe(500);
+  expect(await (await call('/pets?limit=100')).json()).toHaveLength(67);
+  isBroken = false;
+  expect((await use('/reset', reset)).status).toBe(200);
+});
