@@ -160,10 +160,9 @@ export async function startService(options: ServiceOptions) {
       port: listening.port,
       /** Whether only programs on this machine can connect to the service. */
       isLoopback,
-      /** The developer tools; undefined if they are turned off. `url` is the address of their page, with the token. */
+      /** The developer tools; undefined if they are turned off. */
       tools: credentials && {
         token: credentials.token,
-        url: `${listening.origin}/#t=${credentials.token}`,
         allowKey: credentials.allowKey,
       },
       /** The faults at the start. */

@@ -105,7 +105,6 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
           ? `  no API key of this store is saved here; create one: ${addKeyCommand(location, devKey?.plan ?? options.plan ?? DEFAULT_PLAN)}`
           : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
         ...(described ? [`  ${described}`] : []),
-        ...(tools ? [`  page ${cyan(tools.url)}`] : []),
         `  ${dim('try:')} ${next}`,
       ];
       await print(event, lines.join('\n'));
@@ -130,7 +129,6 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       const lines = [
         `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`,
         ...(described ? [described] : []),
-        ...(tools ? [`pets serve: page ${tools.url}`] : []),
       ];
       await print(
         {
