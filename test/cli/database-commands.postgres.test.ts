@@ -224,3 +224,27 @@ test('a password in the command line or in PETS_DATA is used, and never printed 
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('password authentication failed')]);
   expect(wrong.stderr).not.toContain('battery');
 });
+
+test('API keys do not depend on the setting DateStyle', async () => {
+  const [machine, url] = [await freshMachine(), `${await freshDatabase()}?options=-c%20DateStyle%3DGerman`];
+  const key = (await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', url])).stdout.trim();
+  const [listed] = JSON.parse((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout);
+  expect(listed).toMatchObject({
+    name: 'till',
+    created: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/),
+  });
+  const service = await serve(machine, ['--data', url]);
+  const response = await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${key}` } });
+  expect(response.status).toBe(200);
+});
+
+test('a server without the privilege to add animals does not start', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  await machine.pets(['store', 'migrate', url]);
+  const { sql } = sharedCluster();
+  await sql(nameOf(url), 'alter table pets.animals owner to postgres; revoke all on pets.animals from pets');
+  const { code, stderr } = await machine.pets(['serve', '--port', '0', '--data', url]);
+  expect(code).toBe(1);
+  expect(stderr).toContain('permission denied for table animals');
+  expect(stderr).toContain('grant the privilege to this user');
+});

@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { StoreDamagedError, StoreError, StoreVersionError } from '../../errors.ts';
+import { StoreDamagedError, StoreError, StoreUnavailableError, StoreVersionError } from '../../errors.ts';
 import { SCHEMA_STEPS, type SchemaStep } from './schema.ts';
 
 /** One connection to the database. */
@@ -126,10 +126,10 @@ function migrationError(error: unknown): unknown {
     );
   }
   if (code === LOCK_TIMEOUT) {
-    return new StoreError(
+    return new StoreUnavailableError(
       'cannot change the schema pets: another program is changing it',
       'try again; pg_locks shows the program that has the advisory lock',
-      { cause: error },
+      { cause: error, outcome: 'not_done' },
     );
   }
   return error;
