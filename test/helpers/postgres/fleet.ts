@@ -1,4 +1,4 @@
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { KeyRequest } from '../../../src/store/keys/keys.ts';
 import { freshMachine, serveCommand } from '../pets.ts';
 import { databaseLocation } from './backends.ts';
@@ -67,4 +67,13 @@ export async function startFleet(databaseUrl: string, size = 3): Promise<FleetSe
     return server;
   };
   return Promise.all(Array.from({ length: size }, start));
+}
+
+const OUTAGE_NOTICE = /; requests that need this get 503$|^postgres:\S+ can be used again$/;
+
+/** Checks that the server has never ended by itself, and has written nothing but notices of outages to stderr. */
+export function expectOnlyOutages(server: FleetServer): void {
+  expect(server.unexpectedEnds()).toBe(0);
+  const lines = server.stderr().split('\n').filter(Boolean);
+  expect(lines.filter((line) => !OUTAGE_NOTICE.test(JSON.parse(line).notice))).toEqual([]);
 }
