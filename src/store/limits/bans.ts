@@ -11,21 +11,39 @@ export type RefusedRequests = {
   counted: readonly number[];
 };
 
+/** What decides whether the next rejected request of a caller causes a ban. */
+export type BanState = {
+  refusals: RefusedRequests;
+  /** The end of the last ban, in milliseconds since the epoch; 0 if there was none. */
+  bannedUntil: number;
+};
+
 const SECOND = 1_000;
 const MINUTE = 60_000;
+const NO_REFUSALS: RefusedRequests = { resetAt: 0, firstAt: 0, counted: [] };
 
 /**
- * Adds a rejected request. Requests within a second after the first rejected one of a window do not count towards a
- * ban, because the client may have sent them before it received the 429. Then, the result is `before`.
+ * Adds a rejected request of a caller that is not banned. `bannedUntil` of the result differs from `before` if the request
+ * causes a ban (docs/service.md 8.4, D9).
+ *
+ * Requests within a second after the first rejected one of a window do not count towards a ban, because the client may have
+ * sent them before it received the 429. Then, the result is `before`.
  */
-export function addRefusedRequest(
-  before: RefusedRequests | undefined,
+export function addRefusal(
+  before: BanState,
+  { after, milliseconds }: BanRule,
   resetAt: number,
   now: number,
-): RefusedRequests {
-  const recent = (before?.counted ?? []).filter((at) => now - at < MINUTE);
-  if (before?.resetAt !== resetAt) return { resetAt, firstAt: now, counted: recent };
-  return now - before.firstAt < SECOND ? before : { ...before, counted: [...recent, now] };
+): BanState {
+  const { refusals, bannedUntil } = before;
+  const recent = refusals.counted.filter((at) => now - at < MINUTE);
+  const isFirst = refusals.resetAt !== resetAt;
+  if (!isFirst && now - refusals.firstAt < SECOND) return before;
+  const firstAt = isFirst ? now : refusals.firstAt;
+  const counted = isFirst ? recent : [...recent, now];
+  if (after === 0 || counted.length < after) return { refusals: { resetAt, firstAt, counted }, bannedUntil };
+  // Keep `firstAt`, so that requests after the ban count immediately if their window is still the same.
+  return { refusals: { resetAt, firstAt, counted: [] }, bannedUntil: now + milliseconds };
 }
 
 export type BanTracker = ReturnType<typeof createBanTracker>;
@@ -36,16 +54,16 @@ export type BanTracker = ReturnType<typeof createBanTracker>;
  * It must not reject, and returns whether the bans were stored. If not, it is called again at later requests.
  */
 export function createBanTracker(
-  { after, milliseconds }: BanRule,
+  rule: BanRule,
   clock: Clock,
   stored: ReadonlyMap<string, number> = new Map(),
   save: (bans: ReadonlyMap<string, number>) => Promise<boolean> = async () => true,
 ) {
-  // No ban lasts longer than `milliseconds` from now. A longer one was stored with another rule, or while the clock
+  // No ban lasts longer than `rule.milliseconds` from now. A longer one was stored with another rule, or while the clock
   // was ahead.
-  const latestEnd = clock.now() + milliseconds;
+  const latestEnd = clock.now() + rule.milliseconds;
   const banned = new Map(
-    after === 0 ? [] : [...stored].map(([caller, until]) => [caller, Math.min(until, latestEnd)]),
+    rule.after === 0 ? [] : [...stored].map(([caller, until]) => [caller, Math.min(until, latestEnd)]),
   );
   const refused = new Map<string, RefusedRequests>();
   let begun = 0;
@@ -81,19 +99,14 @@ export function createBanTracker(
     },
     /** Records a rejected request. Returns the end of the ban if the request causes a ban. */
     async recordRefusal(caller: string, resetAt: number): Promise<number | undefined> {
-      const now = clock.now();
-      const requests = addRefusedRequest(refused.get(caller), resetAt, now);
-      if (after === 0 || requests.counted.length < after) {
-        refused.set(caller, requests);
-        return undefined;
-      }
-      // Keep `firstAt`, so that requests after the ban count immediately if their window is still the same.
-      refused.set(caller, { ...requests, counted: [] });
-      const until = now + milliseconds;
-      banned.set(caller, until);
+      const before = { refusals: refused.get(caller) ?? NO_REFUSALS, bannedUntil: banned.get(caller) ?? 0 };
+      const { refusals, bannedUntil } = addRefusal(before, rule, resetAt, clock.now());
+      refused.set(caller, refusals);
+      if (bannedUntil === before.bannedUntil) return undefined;
+      banned.set(caller, bannedUntil);
       begun++;
       await saveActive();
-      return until;
+      return bannedUntil;
     },
     /** Moves all times back, after the clock was set back by as much. Otherwise, bans would last longer. */
     moveBack(by: number): void {

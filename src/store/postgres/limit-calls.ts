@@ -1,30 +1,24 @@
 import type { Quota } from '../../contract/plans.ts';
-import type { RefusedRequests } from '../limits/bans.ts';
+import type { BanState } from '../limits/bans.ts';
 import type { WindowCounts } from '../limits/limiter.ts';
 import type { Query, Statement } from './calls/session.ts';
 
 /** What the database knows about a caller after it has counted requests. All times are in milliseconds since 1970. */
-export type CallerState = WindowCounts & {
-  /** How many of the requests were counted. */
-  granted: number;
-  refusals: RefusedRequests;
-  /** The end of the last ban; 0 if there was none. */
-  bannedUntil: number;
-  /** Changes with `refusals` and `bannedUntil`. */
-  version: number;
-  /** When the database decided. */
-  now: number;
-};
+export type CallerState = WindowCounts &
+  BanState & {
+    /** How many of the requests were counted. */
+    granted: number;
+    /** Changes with `refusals` and `bannedUntil`. */
+    version: number;
+    /** When the database decided. */
+    now: number;
+  };
 
 export type LimitCalls = {
   /** Counts as many requests as the quotas allow. Returns the state of each caller. A caller must not occur twice. */
   take(groups: readonly { caller: string; quota: Quota; count: number }[]): Promise<Map<string, CallerState>>;
   /** Stores refusals and a ban, if the caller still has this version. Resolves with whether they were stored. */
-  storeRefusal(
-    caller: string,
-    version: number,
-    next: Pick<CallerState, 'refusals' | 'bannedUntil'>,
-  ): Promise<boolean>;
+  storeRefusal(caller: string, version: number, next: BanState): Promise<boolean>;
   /** Returns how many callers are banned now. */
   countBans(): Promise<number>;
 };

@@ -1,6 +1,6 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import type { Quota } from '../../contract/plans.ts';
-import { addRefusedRequest } from '../limits/bans.ts';
+import { addRefusal } from '../limits/bans.ts';
 import {
   type BanRule,
   bannedDecision,
@@ -174,17 +174,13 @@ export class PostgresLimiter implements Limiter {
       if (!known) return decision;
       const { state } = known;
       if (state.bannedUntil > now) return bannedDecision(window, state.bannedUntil, now);
-      const refusals = addRefusedRequest(state.refusals, window.resetAt, now);
-      if (refusals === state.refusals) return decision;
-      const bans = refusals.counted.length >= rule.after;
-      const bannedUntil = bans ? now + rule.milliseconds : state.bannedUntil;
-      // Keep `firstAt`, so that requests after the ban count immediately if their window is still the same.
-      const next = { refusals: bans ? { ...refusals, counted: [] } : refusals, bannedUntil };
+      const next = addRefusal(state, rule, window.resetAt, now);
+      if (next === state) return decision;
       if (await calls.storeRefusal(caller, state.version, next)) {
         known.state = { ...state, ...next, version: state.version + 1 };
-        if (!bans) return decision;
+        if (next.bannedUntil === state.bannedUntil) return decision;
         this.#begun += 1;
-        return bannedDecision(window, bannedUntil, now);
+        return bannedDecision(window, next.bannedUntil, now);
       }
       // Another server has recorded a refusal of the caller, or a ban.
       const askedAt = clock.elapsed();
