@@ -5,7 +5,7 @@ import { createDatabase, queryOf } from './database.ts';
 import { openPostgresBackend } from './postgres-backend.ts';
 import { PostgresKeys } from './postgres-keys.ts';
 import { readDatabase } from './read-database.ts';
-import { migrate, pendingSql, schemaVersion } from './schema/migrate.ts';
+import { migrate, pendingSql } from './schema/migrate.ts';
 import { validateContents } from './validate-contents.ts';
 import { commitCopy, writeDatabase } from './write-database.ts';
 
@@ -51,12 +51,7 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
         throw error;
       }
     },
-    migrate: () =>
-      database.run(async (client) => {
-        const from = await schemaVersion(client);
-        await migrate(client);
-        return { from, to: await schemaVersion(client) };
-      }),
+    migrate: () => database.run((client) => migrate(client)),
     pendingSql: () => database.run((client) => pendingSql(client)),
   };
 }

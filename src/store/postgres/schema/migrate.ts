@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import type { Migration } from '../../backend.ts';
 import { StoreDamagedError, StoreError, StoreUnavailableError, StoreVersionError } from '../../errors.ts';
 import { SCHEMA_STEPS, type SchemaStep } from './schema.ts';
 
@@ -20,11 +21,14 @@ const LOCK_TIMEOUT = '55P03';
  * Creates the schema `pets`, or applies the steps that it does not have. Applies either all of them or none. If no step is
  * missing, the privileges of a server are enough.
  *
+ * @throws StoreDamagedError if the row that identifies the store is missing
  * @throws StoreVersionError if this version of the program is too old for the schema, StoreError, or an error of the driver
  */
-export async function migrate(client: SchemaClient, steps = SCHEMA_STEPS): Promise<StoreIdentity> {
-  if ((await missingSql(client, steps)) !== '') await applyMissing(client, steps);
-  return readIdentity(client, steps);
+export async function migrate(client: SchemaClient, steps = SCHEMA_STEPS): Promise<Migration> {
+  const { version: from } = await readState(client, steps);
+  if (from < steps.length) await applyMissing(client, steps);
+  const { version: to } = await readStore(client, steps);
+  return { from, to };
 }
 
 /**
@@ -48,16 +52,18 @@ commit;
 `;
 }
 
-/** The number of steps that were applied to the schema. */
-export const schemaVersion = async (client: SchemaClient): Promise<number> =>
-  (await readState(client, SCHEMA_STEPS)).version;
-
 /**
  * Reads which store the database contains, without changing anything.
  *
  * @throws StoreVersionError, StoreError, or an error of the driver
  */
-export async function readIdentity(client: SchemaClient, steps = SCHEMA_STEPS): Promise<StoreIdentity> {
+export const readIdentity = async (client: SchemaClient, steps = SCHEMA_STEPS): Promise<StoreIdentity> =>
+  (await readStore(client, steps)).identity;
+
+async function readStore(
+  client: SchemaClient,
+  steps: readonly SchemaStep[],
+): Promise<{ version: number; identity: StoreIdentity }> {
   const { version } = await readState(client, steps);
   if (version === 0) {
     throw new StoreError('the database contains no store', 'pets serve creates one');
@@ -72,7 +78,7 @@ export async function readIdentity(client: SchemaClient, steps = SCHEMA_STEPS): 
   if (!identity) {
     throw new StoreDamagedError('the table pets.meta is empty', 'restore the database from a backup');
   }
-  return identity;
+  return { version, identity };
 }
 
 async function applyMissing(client: SchemaClient, steps: readonly SchemaStep[]): Promise<void> {
