@@ -8,6 +8,7 @@ import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed
 import { BatchQueue } from './calls/batch-queue.ts';
 import { sqlStateOf } from './calls/failures.ts';
 import type { Query, Statement } from './calls/session.ts';
+import { IdempotencyExpiry } from './idempotency-expiry.ts';
 import type { StoreIdentity } from './schema/migrate.ts';
 import { STATUS_NUMBERS } from './status-numbers.ts';
 
@@ -47,16 +48,11 @@ const PAGE: Statement = { name: 'page', text: 'select animals, next from pets.pa
 const GET: Statement = { name: 'get', text: 'select pets.get_v1($1) as body' };
 const ORDERS: Statement = { name: 'orders', text: 'select * from pets.orders_v1() as body' };
 const IS_EMPTY: Statement = { name: 'is_empty', text: 'select pets.is_empty_v1() as empty' };
-const EXPIRE: Statement = { name: 'expire', text: 'select pets.expire_v1($1) as removed' };
 /** Reads no key, but fails if the keys cannot be read. */
 const READ_KEY: Statement = { name: 'read_key', text: 'select from pets.keys limit 0' };
 
 /** A check whether the database can be written uses the result of an earlier check that began less than this time ago. */
 const CHECK_MS = 1_000;
-/** How often expired idempotency keys are removed. */
-const EXPIRE_MS = 60_000;
-/** `expire_v1` removes at most this many keys in one call. */
-const EXPIRE_SLICE = 2_000;
 
 /** The SQLSTATE of an id that is not an int64. */
 const OUT_OF_RANGE = '22003';
@@ -73,20 +69,20 @@ export class PostgresStore implements Store {
   /** The idempotency keys of creations that are running on this server, by the first half of their fingerprint. */
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<unknown> } | undefined;
-  #expiredAt = Number.NEGATIVE_INFINITY;
-  #expiring = Promise.resolve();
+  #expiry: IdempotencyExpiry;
   #isClosed = false;
 
   constructor(options: PostgresStoreOptions) {
     this.id = options.identity.id;
     this.#options = options;
+    this.#expiry = new IdempotencyExpiry(options);
     this.#creations = new BatchQueue({ run: (items) => this.#create(items), place: options.place });
   }
 
   async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
     const rest = petJson({ id: 0n, ...pet }).slice(ID_START.length);
     const animal = { status: STATUS_NUMBERS[pet.status], rest };
-    this.#expireLater();
+    this.#expiry.start();
     if (!idempotency) return this.#createLater(animal);
     const { hex } = fingerprintOf(idempotency, this.#options.identity.secret);
     const key = hex.slice(0, 32);
@@ -141,7 +137,7 @@ export class PostgresStore implements Store {
   async seed(seed: Seed): Promise<void> {
     this.#throwIfClosed();
     const { addSeed, place } = this.#options;
-    if (!(await this.isEmpty()) || !(await addSeed(seedTexts(seed)))) throw notEmptyError(place);
+    if (!(await addSeed(seedTexts(seed)))) throw notEmptyError(place);
   }
 
   async checkWritable(): Promise<void> {
@@ -157,8 +153,7 @@ export class PostgresStore implements Store {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#creations.close();
-    await this.#expiring;
+    await Promise.all([this.#creations.close(), this.#expiry.close()]);
   }
 
   async #create(items: ([NewAnimal] | [])[]): Promise<(CreateResult | undefined)[]> {
@@ -185,23 +180,6 @@ export class PostgresStore implements Store {
     this.#throwIfClosed();
     return this.#options.query(statement, values);
   };
-
-  /** Removes expired idempotency keys once a minute, while animals are added. */
-  #expireLater(): void {
-    const now = this.#options.clock.elapsed();
-    if (now - this.#expiredAt < EXPIRE_MS) return;
-    this.#expiredAt = now;
-    // An error is no problem: expired keys are not used, and the next attempt removes them.
-    this.#expiring = this.#expire().catch(() => {});
-  }
-
-  async #expire(): Promise<void> {
-    let removed = EXPIRE_SLICE;
-    while (removed === EXPIRE_SLICE && !this.#isClosed) {
-      const [row] = await this.#options.query<{ removed: number }>(EXPIRE, [this.#options.testTime()]);
-      removed = row?.removed ?? 0;
-    }
-  }
 
   #throwIfClosed(): void {
     if (this.#isClosed) throw new StoreError('the store is closed', 'open it again');
