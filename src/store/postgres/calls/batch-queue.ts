@@ -1,6 +1,5 @@
-import { StoreError, StoreUnavailableError } from '../../errors.ts';
-import { tooManyWaiting } from './connection.ts';
-import { BadItemError, ConflictError } from './failures.ts';
+import { StoreUnavailableError } from '../../errors.ts';
+import { BadItemError, ConflictError, closedError, tooManyWaiting } from './failures.ts';
 import type { StartCallTimer } from './session.ts';
 import { CALL_TIMEOUT_MS } from './time-limits.ts';
 
@@ -48,8 +47,7 @@ export class BatchQueue<Item, Result> {
    */
   add(item: Item): Promise<Result> {
     const { place, maxWaiting } = this.#options;
-    if (this.#isClosed)
-      return Promise.reject(new StoreError(`${place} was closed`, 'start the server again'));
+    if (this.#isClosed) return Promise.reject(closedError(place));
     if (this.#waiting.length >= maxWaiting) return Promise.reject(tooManyWaiting(place));
     return new Promise((resolve, reject) => {
       this.#waiting.push(this.#createEntry(item, resolve, reject));

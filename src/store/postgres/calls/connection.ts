@@ -1,10 +1,17 @@
 import type { Client, QueryResultRow } from 'pg';
 import type { SteadyClock } from '../../../contract/clock.ts';
-import { StoreError, StoreUnavailableError } from '../../errors.ts';
-import { type FailureKind, failureKind, isConnectionOutdated, toCallError } from './failures.ts';
+import type { StoreError } from '../../errors.ts';
+import {
+  closedError,
+  type FailureKind,
+  failureKind,
+  isConnectionOutdated,
+  toCallError,
+  tooManyWaiting,
+} from './failures.ts';
 import type { OutageReport } from './outage-report.ts';
 import { Session, type StartCallTimer, type Statement } from './session.ts';
-import { CALL_TIMEOUT_MS, CONNECT_TIMEOUT_MS } from './time-limits.ts';
+import { CALL_TIMEOUT_MS, CONNECT_TIMEOUT_MS, LIMIT_UNREAD } from './time-limits.ts';
 
 export type ConnectionOptions = {
   /** Opens a connection with `driverLimits`, and settles within about a second. */
@@ -35,15 +42,6 @@ const LAST_DELAY_MS = 400;
 const STABLE_AFTER_MS = 1_000;
 
 const PING: Statement = { name: 'ping', text: 'select 1' };
-
-/**
- * A large result holds the locks of its call until this process has read it. If this process does not read, for example
- * because it was stopped, PostgreSQL ends the connection after this time.
- */
-const LIMIT_UNREAD: Statement = {
-  name: 'limit_unread',
-  text: `select set_config('tcp_user_timeout', '${CALL_TIMEOUT_MS}', false)`,
-};
 
 /**
  * A connection to the database that replaces itself when it is lost. It connects when the first call needs it. A call
@@ -92,8 +90,7 @@ export class DatabaseConnection {
    */
   query = <Row extends QueryResultRow>(statement: Statement, values: unknown[] = []): Promise<Row[]> => {
     const { place, maxWaiting } = this.#options;
-    if (this.#isClosed)
-      return Promise.reject(new StoreError(`${place} was closed`, 'start the server again'));
+    if (this.#isClosed) return Promise.reject(closedError(place));
     if (this.#calls.size >= maxWaiting) return Promise.reject(tooManyWaiting(place));
     const call = this.#call<Row>(statement, values);
     this.#calls.add(call);
@@ -160,7 +157,7 @@ export class DatabaseConnection {
       const opened = new Session(client, { prepare, startTimer, onEnd: () => this.#lost(opened) });
       session = opened;
       // The first statement shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
-      // Behind pgbouncer, LIMIT_UNREAD would change a connection that other clients use later.
+      // LIMIT_UNREAD is not sent to pgbouncer, which would later give the changed connection to other clients.
       const first = prepare ? LIMIT_UNREAD : PING;
       await opened.call(first, [], Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), FIRST_DELAY_MS));
       this.#session = opened;
@@ -205,8 +202,3 @@ export class DatabaseConnection {
     this.#connect().catch(() => {});
   }
 }
-
-export const tooManyWaiting = (place: string): StoreUnavailableError =>
-  new StoreUnavailableError(`too many calls wait for ${place}`, 'see the log of PostgreSQL', {
-    outcome: 'not_done',
-  });

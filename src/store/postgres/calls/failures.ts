@@ -141,3 +141,11 @@ function hintFor(error: unknown, phase: CallPhase): string {
     ? 'check that PostgreSQL is running, and check the host and the port'
     : 'see the log of PostgreSQL';
 }
+
+export const tooManyWaiting = (place: string): StoreUnavailableError =>
+  new StoreUnavailableError(`too many calls wait for ${place}`, 'see the log of PostgreSQL', {
+    outcome: 'not_done',
+  });
+
+export const closedError = (place: string): StoreError =>
+  new StoreError(`${place} was closed`, 'start the server again');
