@@ -17,6 +17,13 @@ const errorOf = (value: unknown) => {
 const routeOf = (method: string, path: string) => matchRoute(method, path) as RouteMatch;
 
 describe('valid settings', () => {
+  const rule = {
+    match: { method: 'POST', path: '/v1/pets' },
+    answer: 429,
+    times: 2,
+    retryAfter: 1,
+    applied: 1,
+  };
   test.each([
     ['nothing', {}, {}],
     ['the rules alone', [{ answer: 503 }], { rules: [{ answer: 503 }] }],
@@ -30,31 +37,13 @@ describe('valid settings', () => {
         latency: 1,
         failRate: 1,
         seed: 0,
-        rules: [
-          {
-            match: { method: 'POST', path: '/v1/pets' },
-            answer: 429,
-            times: 2,
-            retryAfter: 1,
-            latency: 3,
-            applied: 1,
-          },
-        ],
+        rules: [{ ...rule, latency: 3 }],
       },
       {
         latency: { min: 1, max: 1 },
         failRate: 1,
         seed: 0,
-        rules: [
-          {
-            match: { method: 'POST', path: '/v1/pets' },
-            answer: 429,
-            times: 2,
-            retryAfter: 1,
-            latency: { min: 3, max: 3 },
-            applied: 1,
-          },
-        ],
+        rules: [{ ...rule, latency: { min: 3, max: 3 } }],
       },
     ],
   ])('%s', (_name, value, expected) => {

@@ -62,7 +62,7 @@ export class PostgresKeys implements KeyManager {
   #createStore: () => Promise<unknown>;
 
   /** @param createStore creates the tables if they are missing */
-  constructor(query: Query, createStore: () => Promise<unknown> = async () => {}) {
+  constructor(query: Query, createStore: () => Promise<unknown>) {
     this.#query = query;
     this.#createStore = createStore;
   }

@@ -30,7 +30,7 @@ export class Session {
     this.#options = options;
     client.once('end', () => this.destroy());
     client.once('error', () => this.destroy());
-    // PostgreSQL reports success if somebody cancels a commit that waits for a synchronous replica.
+    // PostgreSQL reports success if a commit that waits for a synchronous replica is cancelled.
     client.on('notice', ({ routine }) => {
       if (routine === 'SyncRepWaitForLSN') this.#isUnconfirmed = true;
     });

@@ -22,7 +22,7 @@ export type ConnectionEnvironment = {
 export type DatabaseTarget = {
   /** The URL of the same database without passwords. A user can use it as --data. */
   place: string;
-  /** False if the database is behind a pooler that does not support named prepared statements. */
+  /** False if connections go through a pooler that does not support named prepared statements. */
   prepare: boolean;
   user: string;
   database: string;
