@@ -13,13 +13,7 @@ import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
-import { createToolCredentials } from './tools/credentials.ts';
-import { createFaultTool } from './tools/fault-tool.ts';
-import { createRecorder } from './tools/recorder.ts';
-import { requestsRoute } from './tools/requests-route.ts';
-import { createResetGate } from './tools/reset-gate.ts';
-import { createResetTool } from './tools/reset-tool.ts';
-import { createWaiters } from './tools/waiters.ts';
+import { createTools } from './tools/create-tools.ts';
 
 export type ServiceOptions = {
   location: Pick<StoreLocation, 'open'>;
@@ -91,21 +85,19 @@ export async function startService(options: ServiceOptions) {
     const { address } = await lookup(host);
     const isLoopback = isLoopbackAddress(address);
     const hasTools = options.page ?? isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
-    const credentials = hasTools ? createToolCredentials() : undefined;
-    const waiters = createWaiters(options.sleep);
-    const recorder = credentials && createRecorder(waiters.notify);
     if (options.metrics ?? hasTools) metrics = createMetrics(banCounts, onError);
     const faults = createFaults(options.faults);
     const anonymousLimiter = createMemoryLimiter(clock);
-    const canReset = hasTools && options.resettable && backend.reset !== undefined;
-    const resetGate = canReset ? createResetGate() : undefined;
-    const reset = async () => {
-      const contents = (await seed?.()) ?? { pets: [], orders: [] };
-      await resetGate?.exclusive(async () => {
-        await backend.reset?.(contents);
-        anonymousLimiter.clear();
-      });
-    };
+    const tools = hasTools
+      ? createTools({
+          backend,
+          faults,
+          resettable: options.resettable ?? false,
+          seed,
+          onReset: anonymousLimiter.clear,
+          sleep: options.sleep,
+        })
+      : undefined;
     const app = createApp({
       store,
       keys,
@@ -124,23 +116,9 @@ export async function startService(options: ServiceOptions) {
       onError,
       onAccess,
       countResponse: metrics?.countResponse,
-      recorder,
-      resetGate,
-      tools: credentials &&
-        recorder && {
-          credentials,
-          routes: new Map([
-            ['/requests', requestsRoute(recorder, waiters, credentials)],
-            [
-              '/reset',
-              createResetTool(canReset ? reset : undefined, async () => ({
-                animals: await store.size(),
-                cursor: recorder.cursor(),
-              })),
-            ],
-            ['/faults', createFaultTool(faults)],
-          ]),
-        },
+      recorder: tools?.recorder,
+      resetGate: tools?.resetGate,
+      tools,
     });
     const listening = await listen(app, {
       host,
@@ -161,15 +139,12 @@ export async function startService(options: ServiceOptions) {
       /** Whether only programs on this machine can connect to the service. */
       isLoopback,
       /** The developer tools; undefined if they are turned off. */
-      tools: credentials && {
-        token: credentials.token,
-        allowKey: credentials.allowKey,
-      },
+      tools: tools && { token: tools.credentials.token, allowKey: tools.credentials.allowKey },
       /** The faults at the start. */
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
-        waiters.stop();
+        tools?.stop();
         await listening.stop(graceMilliseconds);
         await backend.close();
       },

@@ -119,6 +119,8 @@ export interface KeyDirectory {
    * @throws StoreUnavailableError if it is not known whether the key is valid
    */
   find(sha256: string): KnownKey | undefined | Promise<KnownKey | undefined>;
+  /** All accepted keys, sorted by name. @throws StoreUnavailableError */
+  list(): Promise<KnownKey[]>;
   /** Adds a key that exists only in this process. By default, generates the key. Returns the key. */
   addTemporary(name: string, plan: PlanName, key?: string): string;
 }

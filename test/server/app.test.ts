@@ -22,6 +22,7 @@ test('a failing rate limiter causes a 500 with every header, and the service kee
     limiter: {
       take: () => Promise.reject(new Error('no limiter')),
       peek: () => Promise.reject(new Error('no limiter')),
+      usage: () => Promise.reject(new Error('no limiter')),
       lastWindow: () => undefined,
     },
   });

@@ -19,7 +19,10 @@ type Message = {
 };
 
 /** A request as `GET /requests` shows it. It contains no secrets. */
-export type DescribedRequest = {
+export type DescribedRequest = RequestSummary & { request: Message; response?: Message };
+
+/** A request without its headers and bodies. */
+export type RequestSummary = {
   id: string;
   time: string;
   milliseconds: number;
@@ -32,14 +35,10 @@ export type DescribedRequest = {
   code?: string;
   outcome: RequestOutcome;
   until?: string;
-  request: Message;
-  response?: Message;
 };
 
-/** Returns a function that describes recorded requests without `secrets` and without the credentials of each request. */
-export function createRequestDescriber(
-  secrets: readonly string[],
-): (recorded: RecordedRequest) => DescribedRequest {
+/** Returns functions that describe recorded requests without `secrets` and without the credentials of each request. */
+export function createRequestDescriber(secrets: readonly string[]) {
   // Most requests have the same Authorization header.
   const redactors = new Map<string, Redactor>();
   const redactorFor = (headers: readonly string[]): Redactor => {
@@ -52,10 +51,9 @@ export function createRequestDescriber(
     return redactor;
   };
 
-  return (recorded) => {
-    const { operation, keyName, client, status, code, headers, responseHeaders } = recorded;
-    const redactor = redactorFor(headers);
-    const { redact } = redactor;
+  function summarize(recorded: RecordedRequest): RequestSummary {
+    const { operation, keyName, client, status, code, headers } = recorded;
+    const { redact } = redactorFor(headers);
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
     return {
@@ -71,12 +69,20 @@ export function createRequestDescriber(
       ...(code !== '' && { code }),
       outcome,
       ...(isRefused && { until: new Date(recorded.resetAt).toISOString() }),
-      request: messageOf(headers, recorded.body, redactor),
-      ...(responseHeaders.length > 0 && {
-        response: messageOf(responseHeaders, recorded.responseBody, redactor),
-      }),
     };
-  };
+  }
+
+  function describe(recorded: RecordedRequest): DescribedRequest {
+    const { headers, body, responseHeaders, responseBody } = recorded;
+    const redactor = redactorFor(headers);
+    return {
+      ...summarize(recorded),
+      request: messageOf(headers, body, redactor),
+      ...(responseHeaders.length > 0 && { response: messageOf(responseHeaders, responseBody, redactor) }),
+    };
+  }
+
+  return { summarize, describe };
 }
 
 const isAuthorization = (name = ''): boolean => /^(proxy-)?authorization$/i.test(name);

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
-import { describeIssues } from '../../contract/issues.ts';
 import { invalidRequest } from '../http-errors.ts';
-import { parseQuery, pathOf, splitTarget } from '../request/target.ts';
+import { pathOf, splitTarget } from '../request/target.ts';
 import type { ToolCredentials } from './credentials.ts';
 import { createRequestDescriber } from './describe-request.ts';
+import { queryInteger, readQuery } from './query.ts';
 import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
 import type { ToolMethods } from './tool-requests.ts';
 import type { Waiters } from './waiters.ts';
@@ -11,24 +11,16 @@ import type { Waiters } from './waiters.ts';
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
 
-const integer = (min: number, max: number) =>
-  z.pipe(
-    z.string().check(
-      z.refine((text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max, {
-        error: `must be an integer from ${min} to ${max}`,
-      }),
-    ),
-    z.transform(Number),
-  );
-
 const Query = z.object({
-  status: z.optional(integer(100, 599)),
+  id: z.optional(z.string()),
+  status: z.optional(queryInteger(100, 599)),
   method: z.optional(z.string()),
   path: z.optional(z.string()),
   key: z.optional(z.string()),
   since: z.optional(z.string()),
-  limit: z.optional(integer(1, MAX_REQUESTS)),
-  wait: z.optional(integer(0, MAX_WAIT)),
+  limit: z.optional(queryInteger(1, MAX_REQUESTS)),
+  wait: z.optional(queryInteger(0, MAX_WAIT)),
+  summary: z.optional(z.enum(['true', 'false'])),
 });
 
 /** `GET /requests` (docs/service.md 13.1). */
@@ -39,31 +31,33 @@ export function requestsRoute(
 ): ToolMethods {
   return {
     async GET({ url = '', socket }) {
-      const { success, data, error } = z.safeParse(Query, { ...parseQuery(url) });
-      if (!success) throw invalidRequest(describeIssues(error, 'The query'));
-      const { since, limit = MAX_REQUESTS, wait = 0 } = data;
+      const query = readQuery(Query, url);
+      const { since, limit = MAX_REQUESTS, wait = 0, summary } = query;
       const from = since === undefined ? 0 : recorder.numberAfter(since);
       if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
-      const matches = matcherOf(data);
+      const matches = matcherOf(query);
       let found = recorder.find(matches, from, limit);
       if (found.length === 0 && wait > 0) {
         await waiters.wait(matches, wait * 1_000, socket);
         found = recorder.find(matches, from, limit);
       }
-      const requests = found.map(createRequestDescriber(credentials.secrets()));
+      const { summarize, describe } = createRequestDescriber(credentials.secrets());
+      const requests = found.map(summary === 'true' ? summarize : describe);
       const body = JSON.stringify({ requests, cursor: recorder.cursor() });
-      return { status: 200, headers: { 'Cache-Control': 'no-store' }, body };
+      return { status: 200, headers: {}, body };
     },
   };
 }
 
 function matcherOf({
+  id,
   status,
   method,
   path,
   key,
-}: Omit<z.infer<typeof Query>, 'since' | 'limit' | 'wait'>): (recorded: RecordedRequest) => boolean {
+}: z.infer<typeof Query>): (recorded: RecordedRequest) => boolean {
   return (recorded) =>
+    (id === undefined || recorded.id === id) &&
     (status === undefined || recorded.status === status) &&
     (method === undefined || recorded.method === method) &&
     (path === undefined || pathOfRequest(recorded) === path) &&

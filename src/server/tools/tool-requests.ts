@@ -8,10 +8,21 @@ import { optionsResponse, type ServiceResponse } from '../response.ts';
 import type { ToolCredentials } from './credentials.ts';
 
 /** The paths of the developer tools (docs/service.md 13). Their responses never have CORS headers. */
-const TOOL_PATHS: ReadonlySet<string> = new Set(['/requests', '/reset', '/faults']);
+const TOOL_PATHS: ReadonlySet<string> = new Set([
+  '/requests',
+  '/inventory',
+  '/inventory/counts',
+  '/inventory/orders',
+  '/keys',
+  '/reset',
+  '/faults',
+]);
 
 /** Whether a request target is one of the developer tools, also if the tools are turned off. */
-export const isToolTarget = (target: string): boolean => TOOL_PATHS.has(target.split('?', 1)[0] ?? '');
+export function isToolTarget(target: string): boolean {
+  const mark = target.indexOf('?');
+  return TOOL_PATHS.has(mark === -1 ? target : target.slice(0, mark));
+}
 
 /** Carries out a request that may use the tools. */
 export type ToolHandler = (request: IncomingMessage, context: RequestContext) => Promise<ServiceResponse>;
@@ -47,7 +58,8 @@ export function createToolRequests(
     const handler = methods[(method === 'HEAD' ? 'GET' : method) as keyof ToolMethods];
     if (handler === undefined) throw methodNotAllowed(path, allow);
     checkExpectation(request);
-    return handler(request, context);
+    const { headers, ...response } = await handler(request, context);
+    return { ...response, headers: { 'Cache-Control': 'no-store', ...headers } };
   };
 
   /** @throws ServiceError 400, 401, or 429 if requests without a valid key are limited */

@@ -56,6 +56,12 @@ export class KeyCache implements KeyDirectory {
     return known ?? this.#lookUp(sha256);
   }
 
+  async list(): Promise<KnownKey[]> {
+    if (this.#isOlder(this.#readAt, FRESH_MS)) await this.#read();
+    const all = new Map([...this.#byHash, ...this.#temporary]);
+    return [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
   async #lookUp(sha256: string): Promise<KnownKey | undefined> {
     const started = this.#started;
     if (this.#isOlder(this.#readAt, FRESH_MS)) await this.#read();

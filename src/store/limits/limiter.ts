@@ -30,6 +30,8 @@ export interface Limiter {
   take(caller: string, quota: Quota): Promise<RateLimitDecision>;
   /** The caller's current window and ban, without counting a request. @throws StoreUnavailableError */
   peek(caller: string, quota: Quota): Promise<RateLimitDecision>;
+  /** The current windows and bans of callers, in the same order. Changes nothing. @throws StoreUnavailableError */
+  usage(callers: readonly string[]): Promise<Usage[]>;
   /** The window of an earlier decision about the caller, for responses while the counts are not available. */
   lastWindow(caller: string): RateLimitWindow | undefined;
 }
@@ -39,6 +41,9 @@ export type WindowCounts = {
   minute: { endsAt: number; used: number };
   day: { endsAt: number; used: number };
 };
+
+/** What is counted for a caller, and when the caller's ban ends; undefined if the caller is not banned. */
+export type Usage = WindowCounts & { bannedUntil: number | undefined };
 
 /** The decision about the next request of a caller, before it is counted. */
 export function decide(

@@ -1,7 +1,7 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import type { BanTracker } from './bans.ts';
 import { detectSetBack } from './clock-steps.ts';
-import { bannedDecision, decide, type Limiter, type WindowCounts } from './limiter.ts';
+import { bannedDecision, decide, type Limiter, type Usage, type WindowCounts } from './limiter.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -42,6 +42,11 @@ export function createMemoryLimiter(
     return counts;
   }
 
+  function usageOf(caller: string, now: number): Usage {
+    const { minute, day } = countsOf(caller, now);
+    return { minute: { ...minute }, day: { ...day }, bannedUntil: bans?.bannedUntil(caller) };
+  }
+
   return {
     async take(caller, quota) {
       const now = currentTime();
@@ -60,7 +65,12 @@ export function createMemoryLimiter(
     },
     async peek(caller, quota) {
       const now = currentTime();
-      return decide(countsOf(caller, now), quota, bans?.bannedUntil(caller), now);
+      const usage = usageOf(caller, now);
+      return decide(usage, quota, usage.bannedUntil, now);
+    },
+    async usage(callers) {
+      const now = currentTime();
+      return callers.map((caller) => usageOf(caller, now));
     },
     /** Forgets all windows. */
     clear: () => callers.clear(),

@@ -17,6 +17,8 @@ export type CallerState = WindowCounts &
 export type LimitCalls = {
   /** Counts as many requests as the quotas allow. Returns the state of each caller. A caller must not occur twice. */
   take(groups: readonly { caller: string; quota: Quota; count: number }[]): Promise<Map<string, CallerState>>;
+  /** Reads the windows and bans of callers, in the same order. Changes and locks nothing. */
+  usage(callers: readonly string[]): Promise<(WindowCounts & Pick<CallerState, 'bannedUntil' | 'now'>)[]>;
   /** Stores refusals and a ban, if the caller still has this version. Resolves with whether they were stored. */
   storeRefusal(caller: string, version: number, next: BanState): Promise<boolean>;
   /** Returns how many callers are banned now. */
@@ -27,6 +29,7 @@ const MINUTE = 60_000;
 const DAY = 86_400_000;
 
 const TAKE: Statement = { name: 'take', text: 'select * from pets.take_v1($1, $2, $3, $4, $5)' };
+const USAGE: Statement = { name: 'usage', text: 'select * from pets.usage_v1($1, $2) order by n' };
 const REFUSE: Statement = {
   name: 'refuse',
   text: 'select pets.refuse_v1($1, $2, $3, $4, $5, $6) as stored',
@@ -34,19 +37,22 @@ const REFUSE: Statement = {
 const BANS: Statement = { name: 'bans', text: 'select pets.bans_v1($1) as count' };
 
 /** The driver returns columns of type `bigint` as text. */
-type TakeRow = {
+type UsageRow = {
   n: number;
-  granted: number;
   minute: string;
   minute_used: string;
   day: string;
   day_used: string;
+  banned_until: string;
+  now: string;
+};
+
+type TakeRow = UsageRow & {
+  granted: number;
   refused_window: string;
   first_refused: string;
   counted: string[];
-  banned_until: string;
   version: string;
-  now: string;
 };
 
 /**
@@ -68,6 +74,10 @@ export function limitCalls(takeQuery: Query, query: Query, testTime: () => numbe
       ]);
       return new Map(rows.map((row) => [groups[row.n - 1]?.caller ?? '', toState(row)]));
     },
+    async usage(callers) {
+      const ids = callers.map((caller) => Buffer.from(caller, 'hex'));
+      return (await query<UsageRow>(USAGE, [ids, testTime()])).map(toUsage);
+    },
     async storeRefusal(caller, version, { refusals: { resetAt, firstAt, counted }, bannedUntil }) {
       const id = Buffer.from(caller, 'hex');
       const values = [id, version, resetAt, firstAt, counted, bannedUntil];
@@ -81,16 +91,20 @@ export function limitCalls(takeQuery: Query, query: Query, testTime: () => numbe
   };
 }
 
-const toState = (row: TakeRow): CallerState => ({
-  granted: row.granted,
+const toUsage = (row: UsageRow) => ({
   minute: { endsAt: Number(row.minute) + MINUTE, used: Number(row.minute_used) },
   day: { endsAt: Number(row.day) + DAY, used: Number(row.day_used) },
+  bannedUntil: Number(row.banned_until),
+  now: Number(row.now),
+});
+
+const toState = (row: TakeRow): CallerState => ({
+  ...toUsage(row),
+  granted: row.granted,
   refusals: {
     resetAt: Number(row.refused_window),
     firstAt: Number(row.first_refused),
     counted: row.counted.map(Number),
   },
-  bannedUntil: Number(row.banned_until),
   version: Number(row.version),
-  now: Number(row.now),
 });

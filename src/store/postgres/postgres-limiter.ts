@@ -8,6 +8,7 @@ import {
   type Limiter,
   type RateLimitDecision,
   type RateLimitWindow,
+  type Usage,
 } from '../limits/limiter.ts';
 import { BatchQueue } from './calls/batch-queue.ts';
 import type { CallerState, LimitCalls } from './limit-calls.ts';
@@ -69,6 +70,14 @@ export class PostgresLimiter implements Limiter {
 
   peek(caller: string, quota: Quota): Promise<RateLimitDecision> {
     return this.#queue.add({ caller, quota, count: 0 });
+  }
+
+  async usage(callers: readonly string[]): Promise<Usage[]> {
+    const usages = await this.#options.calls.usage(callers);
+    return usages.map(({ minute, day, bannedUntil, now }) => {
+      const until = Math.min(bannedUntil, this.#latestEnd(now));
+      return { minute, day, bannedUntil: until > now ? until : undefined };
+    });
   }
 
   lastWindow(caller: string): RateLimitWindow | undefined {

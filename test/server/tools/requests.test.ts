@@ -124,7 +124,24 @@ test.each([
   expect((await requests(query)).requests.map(({ method, url }) => `${method} ${url}`)).toEqual(expected);
 });
 
+test('`id` shows one request, and `summary=true` leaves out headers and bodies', async () => {
+  const { call, requests } = await startWithTools();
+  await call('/pets', create(REX));
+  await call('/nothing', { headers: { 'X-Request-Id': 'mine' } });
+  const { requests: all } = await requests();
+  const { requests: summaries } = await requests('?summary=true');
+  const fullAgain = await requests('?summary=false');
+  expect(fullAgain.requests).toEqual(all);
+  expect(summaries).toEqual(all.map(({ request, response, ...summary }) => summary));
+  for (const each of all) expect((await requests(`?id=${each.id}`)).requests).toEqual([each]);
+  expect((await requests('?id=mine&summary=true')).requests).toEqual(summaries.slice(0, 1));
+  expect((await requests('?id=')).requests).toEqual([]);
+});
+
 test.each([
+  'summary=',
+  'summary=yes',
+  'id=1&id=2',
   'status=99',
   'status=4xx',
   'status=',

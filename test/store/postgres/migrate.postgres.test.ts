@@ -200,7 +200,7 @@ test('a server with the documented privileges can do everything that a server do
   await create(server, [{ key: 'a' }]);
   await take(server, [{ caller: 'a', count: 1 }]);
   await server.query(
-    `select pets.refuse_v1(sha256('a'), 0, 0, 0, '{}', 0), pets.expire_v1(), pets.bans_v1()`,
+    `select pets.refuse_v1(sha256('a'), 0, 0, 0, '{}', 0), pets.expire_v1(), pets.bans_v1(), pets.usage_v1('{}')`,
   );
   await server.query('select pets.page_v1(null, 1, 20), pets.get_v1(1), pets.orders_v1(), pets.size_v1()');
   await server.query(`insert into pets.keys (sha256, name, plan) values (sha256('a'), 'a', 'free')`);

@@ -78,6 +78,7 @@ const CALLS = [
   `select n from pets.create_v1('{0}', '{x}', null, null)`,
   `select n from pets.create_v1('{0}', '{x}', array[${FINGERPRINT}], array[${FINGERPRINT}])`,
   `select n from pets.take_v1(array[sha256('1'), sha256('2')], '{1,1}', '{9,9}', '{9,9}')`,
+  `select n from pets.usage_v1(array[sha256('1'), sha256('2')])`,
   `select pets.refuse_v1(sha256('1'), 0, 0, 0, '{}', 0)`,
   'select pets.expire_v1()',
 ];

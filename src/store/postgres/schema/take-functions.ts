@@ -3,6 +3,9 @@
  * count of 0 counts nothing. A caller must not occur twice. It returns a row for each caller: its number in the arrays from
  * 1, how many requests it counted, the caller's windows and refusals afterwards, and the time `now` of the decision.
  *
+ * `usage_v1` returns the windows of callers and the ends of their last bans, without any change or lock. A caller that has made no
+ * request has the current windows with nothing used.
+ *
  * `refuse_v1` stores the refusals and the ban of a caller that result from another rejected request, if the caller's row
  * still has the version `expected`. Otherwise it returns false, and the decision must be made again.
  *
@@ -97,6 +100,41 @@ begin
     return next;
   end loop;
 end
+$$;
+
+create function pets.usage_v1(
+  callers bytea[],
+  at_ms bigint default null
+) returns table (
+  n int,
+  minute bigint,
+  minute_used bigint,
+  day bigint,
+  day_used bigint,
+  banned_until bigint,
+  now bigint
+)
+language sql stable
+set enable_seqscan = off
+as $$
+  select
+    item.n::int,
+    span.minute,
+    case when span.minute = c.minute then c.minute_used else 0 end,
+    span.day,
+    case when span.day = c.day then c.day_used else 0 end,
+    coalesce(c.banned_until, 0),
+    clock.now
+  from unnest(callers) with ordinality as item (caller, n)
+  left join pets.callers c on c.caller = item.caller
+  cross join (
+    select coalesce(at_ms, floor(extract(epoch from statement_timestamp()) * 1000)::bigint) as now
+  ) clock
+  cross join lateral (
+    select
+      pets.window_v1(coalesce(c.minute, 0), clock.now, 60000) as minute,
+      pets.window_v1(coalesce(c.day, 0), clock.now, 86400000) as day
+  ) span;
 $$;
 
 create function pets.refuse_v1(

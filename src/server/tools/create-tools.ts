@@ -1,0 +1,69 @@
+import type { Backend } from '../../store/backend.ts';
+import type { Seed } from '../../store/store.ts';
+import type { Faults } from '../faults/faults.ts';
+import { createAnimalCounter } from './animal-counts.ts';
+import { createToolCredentials } from './credentials.ts';
+import { createFaultTool } from './fault-tool.ts';
+import { inventoryCountsTool, inventoryOrdersTool, inventoryTool } from './inventory-tools.ts';
+import { keysTool } from './keys-tool.ts';
+import { createRecorder } from './recorder.ts';
+import { requestsRoute } from './requests-route.ts';
+import { createResetGate } from './reset-gate.ts';
+import { createResetTool } from './reset-tool.ts';
+import type { ToolHandler, ToolMethods } from './tool-requests.ts';
+import { createWaiters } from './waiters.ts';
+
+export type ToolsOptions = {
+  backend: Backend;
+  faults: Faults;
+  /** Whether `POST /reset` may replace the contents of the store by the seed. */
+  resettable: boolean;
+  /** Called for each reset. */
+  seed: (() => Promise<Seed>) | undefined;
+  /** Called during each reset. */
+  onReset(): void;
+  /** Rejects when the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+};
+
+/** Creates the developer tools (docs/service.md 13). */
+export function createTools({ backend, faults, resettable, seed, onReset, sleep }: ToolsOptions) {
+  const { store, keys, limiter } = backend;
+  const credentials = createToolCredentials();
+  const waiters = createWaiters(sleep);
+  const recorder = createRecorder(waiters.notify);
+  const counter = createAnimalCounter(store);
+  const resetGate = resettable && backend.reset !== undefined ? createResetGate() : undefined;
+
+  async function reset(): Promise<void> {
+    const contents = (await seed?.()) ?? { pets: [], orders: [] };
+    await resetGate?.exclusive(async () => {
+      await backend.reset?.(contents);
+      counter.clear();
+      onReset();
+    });
+  }
+
+  /** A tool that reads the store. Like a request of the API, it does not run during a reset. */
+  const readingTool = (GET: ToolHandler): ToolMethods => ({
+    GET: (request, context) =>
+      resetGate ? resetGate.run(() => GET(request, context)) : GET(request, context),
+  });
+
+  const routes = new Map<string, ToolMethods>([
+    ['/requests', requestsRoute(recorder, waiters, credentials)],
+    ['/inventory', readingTool(inventoryTool(store))],
+    ['/inventory/counts', readingTool(inventoryCountsTool(counter))],
+    ['/inventory/orders', readingTool(inventoryOrdersTool(store))],
+    ['/keys', readingTool(keysTool(keys, limiter))],
+    ['/faults', createFaultTool(faults)],
+    [
+      '/reset',
+      createResetTool(resetGate && reset, async () => ({
+        animals: await store.size(),
+        cursor: recorder.cursor(),
+      })),
+    ],
+  ]);
+  return { credentials, recorder, resetGate, routes, stop: waiters.stop };
+}

@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest';
+import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
+import { MAX_KEYS } from '../../../src/server/tools/keys-tool.ts';
+import { KeyFiles } from '../../../src/store/journal/key-files.ts';
+import { hashKey } from '../../../src/store/keys/keys.ts';
+import { startWithTools } from '../../helpers/tools.ts';
+
+type Window = { limit: number; used: number; endsAt: string };
+type Keys = {
+  keys: { name: string; plan: string; minute: Window; day: Window; bannedUntil?: string }[];
+  total: number;
+};
+
+async function start() {
+  const real = await startWithTools({
+    time: '2026-11-20T12:00:10Z',
+    bans: { after: 1, milliseconds: 300_000 },
+  });
+  const keys = async () => (await (await real.use('/keys')).json()) as Keys;
+  const callWith = (key: string) => real.call('/pets', { headers: { Authorization: `Bearer ${key}` } });
+  return { ...real, keys, callWith };
+}
+
+const minute = (used: number, endsAt = '2026-11-20T12:01:00.000Z') => ({ limit: 60, used, endsAt });
+const day = (used: number) => ({ limit: 1_000, used, endsAt: '2026-11-21T00:00:00.000Z' });
+
+describe('GET /keys', () => {
+  test('shows both windows of each key, sorted by name, without the keys and their hashes', async () => {
+    const { call, makeKey, keys, use, key, service, callWith, clock } = await start();
+    const own = await makeKey({
+      name: 'big',
+      plan: 'enterprise',
+      quota: { perMinute: 5, perDay: MAX_QUOTA },
+    });
+    const temporary = service().keys.addTemporary('dev', 'pro');
+    await call('/pets');
+    await call('/pets');
+    await callWith(own);
+    clock.advance(1_000);
+    expect(await keys()).toEqual({
+      keys: [
+        {
+          name: 'big',
+          plan: 'enterprise',
+          minute: { ...minute(1), limit: 5 },
+          day: { ...day(1), limit: MAX_QUOTA },
+        },
+        {
+          name: 'dev',
+          plan: 'pro',
+          minute: { ...minute(0), limit: plans.pro.perMinute },
+          day: { ...day(0), limit: plans.pro.perDay },
+        },
+        { name: 'till', plan: 'free', minute: minute(2), day: day(2) },
+      ],
+      total: 3,
+    });
+    const text = await (await use('/keys')).text();
+    for (const each of [key, own, temporary]) {
+      expect(text).not.toContain(each);
+      expect(text).not.toContain(hashKey(each));
+    }
+    clock.advance(60_000);
+    expect((await keys()).keys[2]).toMatchObject({
+      minute: minute(0, '2026-11-20T12:02:00.000Z'),
+      day: day(2),
+    });
+  });
+
+  test('shows a ban until it ends, and begins none', async () => {
+    const { call, keys, clock } = await start();
+    for (let i = 0; i < 61; i++) await call('/pets');
+    clock.advance(1_000);
+    for (let i = 0; i < 20; i++) expect((await keys()).keys[0]).not.toHaveProperty('bannedUntil');
+    expect(await (await call('/pets')).json()).toMatchObject({ code: 'key_banned' });
+    expect((await keys()).keys[0]).toMatchObject({
+      minute: minute(60),
+      bannedUntil: '2026-11-20T12:05:11.000Z',
+    });
+    clock.advance(300_000);
+    expect((await keys()).keys[0]).not.toHaveProperty('bannedUntil');
+  });
+
+  test('shows new keys and no revoked ones', async () => {
+    const { makeKey, keys, clock, directory } = await start();
+    const names = async () => (await keys()).keys.map(({ name }) => name);
+    await makeKey({ name: 'a' });
+    clock.advance(1_000);
+    expect(await names()).toEqual(['a', 'till']);
+    await new KeyFiles(directory).revoke('till');
+    clock.advance(1_000);
+    expect(await names()).toEqual(['a']);
+  });
+
+  test(`shows at most ${MAX_KEYS} keys, and the number of all`, async () => {
+    const { service, keys } = await start();
+    for (let i = 0; i < MAX_KEYS + 50; i++)
+      service().keys.addTemporary(`k-${String(i).padStart(3, '0')}`, 'free');
+    const { keys: shown, total } = await keys();
+    expect([shown.length, shown[0]?.name, shown.at(-1)?.name, total]).toEqual([
+      MAX_KEYS,
+      'k-000',
+      `k-${MAX_KEYS - 1}`,
+      MAX_KEYS + 51,
+    ]);
+  });
+});
+
+describe.each(['/inventory', '/inventory/counts', '/inventory/orders', '/keys', '/requests'])(
+  '%s',
+  (path) => {
+    test('spends no quota and changes no window', async () => {
+      const { call, use, key, service, keys } = await start();
+      service().tools?.allowKey(key);
+      await call('/pets');
+      const before = await keys();
+      for (let i = 0; i < 100; i++) {
+        const response = await use(path, { headers: { Authorization: `Bearer ${key}` } });
+        expect(response.status).toBe(200);
+        await response.text();
+      }
+      expect(await keys()).toEqual(before);
+      expect((await call('/pets')).headers.get('x-ratelimit-remaining')).toBe('58');
+    });
+
+    test('needs a credential, refuses other origins, and supports only GET, HEAD and OPTIONS', async () => {
+      const { use, port, key, requests } = await start();
+      const status = async (init: RequestInit) => (await use(path, init)).status;
+      const plain = async (method: string) => fetch(`http://127.0.0.1:${port()}${path}`, { method });
+      expect((await plain('GET')).status).toBe(401);
+      expect((await plain('POST')).status).toBe(401);
+      expect(await status({ headers: { Authorization: `Bearer ${key}` } })).toBe(401);
+      expect(await status({ headers: { 'Sec-Fetch-Site': 'same-site' } })).toBe(403);
+      expect(await status({ headers: { 'Sec-Fetch-Site': 'cross-site' } })).toBe(403);
+      expect(await status({ headers: { 'Sec-Fetch-Site': 'same-origin' } })).toBe(200);
+      expect(await status({ method: 'POST' })).toBe(405);
+      const head = await use(path, { method: 'HEAD' });
+      expect([head.status, await head.text(), Number(head.headers.get('content-length')) > 0]).toEqual([
+        200,
+        '',
+        true,
+      ]);
+      expect(head.headers.get('cache-control')).toBe('no-store');
+      const options = await plain('OPTIONS');
+      expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS']);
+      expect((await requests()).requests).toEqual([]);
+    });
+
+    test('is off with the tools', async () => {
+      const { port } = await startWithTools({ page: false });
+      expect((await fetch(`http://127.0.0.1:${port()}${path}`)).status).toBe(404);
+    });
+  },
+);
