@@ -149,6 +149,30 @@ export function describeBans({ newPlace }: Places): void {
       });
     });
 
+    it('is shown as banned until the ban ends, and is not banned by reads of the usage', async () => {
+      const { clock, limiter, codes, restart } = await overLimit();
+      const bannedUntil = async () => (await limiter().usage([CALLER]))[0]?.bannedUntil;
+      await codes(1);
+      clock.advance(1_000);
+      for (let i = 0; i < 20; i++) expect(await bannedUntil()).toBeUndefined();
+      expect((await codes(10)).at(-1)).toBe('banned');
+      const until = clock.now() + 300_000;
+      expect(await bannedUntil()).toBe(until);
+      await restart({ after: 10, milliseconds: 60_000 });
+      expect(await bannedUntil()).toBe(clock.now() + 60_000);
+      await restart({ after: 0, milliseconds: 300_000 });
+      expect(await bannedUntil()).toBeUndefined();
+    });
+
+    it('is not shown as banned when the ban has ended', async () => {
+      const { clock, limiter, ban } = await overLimit();
+      await ban();
+      clock.advance(299_999);
+      expect(await limiter().usage([CALLER])).toMatchObject([{ bannedUntil: clock.now() + 1 }]);
+      clock.advance(1);
+      expect(await limiter().usage([CALLER])).toMatchObject([{ bannedUntil: undefined }]);
+    });
+
     it('does not affect other callers', async () => {
       const { ban, codes, counts } = await overLimit();
       await ban();

@@ -11,7 +11,7 @@ import { type OpenLocation, placesOf } from './place.ts';
 import { describeSeeding } from './seeding.ts';
 
 /** The number of tests below. Each kind of store must run all of them. */
-const CONTRACT_TESTS = 124;
+const CONTRACT_TESTS = 128;
 
 type Tasks = readonly { mode: string; tasks?: Tasks }[];
 

@@ -63,6 +63,21 @@ export function describeKeyDirectory({ newPlace }: Places): void {
       expect(await reopened.find(hashKey(key))).toBeUndefined();
     });
 
+    it('lists all keys by name, also temporary and new ones, and no revoked ones after a second', async () => {
+      const { clock, create, revoke, keys, key } = await placeWithKey();
+      const temporary = keys.addTemporary('b', 'free');
+      const second = await create({ name: 'c', plan: 'enterprise', quota: { perMinute: 7, perDay: 8 } });
+      clock.advance(999);
+      expect(await keys.list()).toMatchObject([
+        { name: 'a', plan: 'pro', sha256: hashKey(key), quota: plans.pro },
+        { name: 'b', plan: 'free', sha256: hashKey(temporary), quota: plans.free },
+        { name: 'c', plan: 'enterprise', sha256: hashKey(second.key), quota: { perMinute: 7, perDay: 8 } },
+      ]);
+      await revoke('a');
+      clock.advance(999);
+      expect((await keys.list()).map(({ name }) => name)).toEqual(['b', 'c']);
+    });
+
     it('keeps keys over a restart', async () => {
       const { open, keys, key, close } = await placeWithKey();
       const before = await keys.find(hashKey(key));

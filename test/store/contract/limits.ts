@@ -173,6 +173,32 @@ export function describeLimits({ newPlace }: Places): void {
       expect(await peek()).toMatchObject({ window: { remaining: 2, resetAt: at('20T12:02:00') } });
     });
 
+    it('is shown for both windows by reads of the usage, which change nothing', async () => {
+      const { clock, limiter } = await openLimiter();
+      const quota = { perMinute: 2, perDay: 100 };
+      const other = hashKey('other');
+      const windows = (minute: number, day: number, end = '20T12:01:00') => ({
+        minute: { used: minute, endsAt: at(end) },
+        day: { used: day, endsAt: at('21T00:00:00') },
+        bannedUntil: undefined,
+      });
+      expect(await limiter.usage([])).toEqual([]);
+      expect(await limiter.usage([CALLER, other])).toEqual([windows(0, 0), windows(0, 0)]);
+      await consume(limiter, 5, quota);
+      await consume(limiter, 1, quota, other);
+      for (let i = 0; i < 5; i++) {
+        expect(await limiter.usage([other, CALLER])).toEqual([windows(1, 1), windows(2, 2)]);
+      }
+      clock.advance(MINUTE);
+      expect(await limiter.usage([CALLER, other])).toEqual([
+        windows(0, 2, '20T12:02:00'),
+        windows(0, 1, '20T12:02:00'),
+      ]);
+      expect(await consume(limiter, 5, quota)).toBe(2);
+      clock.advance(DAY);
+      expect(await limiter.usage([CALLER])).toMatchObject([{ day: { used: 0, endsAt: at('22T00:00:00') } }]);
+    });
+
     it('is separate for each caller', async () => {
       const { limiter } = await openLimiter();
       const quota = { perMinute: 2, perDay: 100 };
