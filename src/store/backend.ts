@@ -95,11 +95,13 @@ export interface Backend {
   readonly limiter: Limiter;
   /**
    * Replaces all animals and orders by a seed, after which ids start again. Forgets idempotency keys, windows and bans; API
-   * keys stay. Call it only while no other method runs. Undefined if this kind of store cannot be reset.
+   * keys stay. The inventory is replaced completely or not at all, also if the process is killed. Call it only while no
+   * other method of this object runs. Other servers can use the store meanwhile.
    *
-   * @throws StoreUnwritableError if the store cannot write for now, StoreFailedError
+   * @throws StoreError if the seed is not valid, StoreUnwritableError if the store cannot write for now,
+   * StoreUnavailableError, StoreFailedError
    */
-  reset?(seed: Seed): Promise<void>;
+  reset(seed: Seed): Promise<void>;
   /** How many bans there are, for metrics. */
   banCounts(): Promise<BanCounts>;
   /** Publishes the server's URL to other servers that try to open the same store. */

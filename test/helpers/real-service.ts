@@ -41,6 +41,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     warnings,
     port: () => service.port,
     directory,
+    location,
     makeKey,
     plan: plans.free,
     /** Sends a request to a path below the base URL. */

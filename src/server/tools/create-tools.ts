@@ -33,15 +33,16 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
   const waiters = createWaiters(sleep);
   const recorder = createRecorder(waiters.notify);
   const counter = createAnimalCounter(store);
-  const resetGate = resettable && backend.reset !== undefined ? createResetGate() : undefined;
+  const resetGate = resettable ? createResetGate() : undefined;
 
-  async function reset(): Promise<void> {
+  async function reset(): Promise<number> {
     const contents = (await seed?.()) ?? { pets: [], orders: [] };
     await resetGate?.exclusive(async () => {
-      await backend.reset?.(contents);
+      await backend.reset(contents);
       counter.clear();
       onReset();
     });
+    return contents.pets.length;
   }
 
   /** A tool that reads the store. Like a request of the API, it does not run during a reset. */
@@ -57,13 +58,7 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
     ['/inventory/orders', readingTool(inventoryOrdersTool(store))],
     ['/keys', readingTool(keysTool(keys, limiter))],
     ['/faults', createFaultTool(faults)],
-    [
-      '/reset',
-      createResetTool(resetGate && reset, async () => ({
-        animals: await store.size(),
-        cursor: recorder.cursor(),
-      })),
-    ],
+    ['/reset', createResetTool(resetGate && reset, recorder.cursor)],
   ]);
   return { credentials, recorder, resetGate, routes, stop: waiters.stop };
 }

@@ -4,25 +4,25 @@ import type { ToolMethods } from './tool-requests.ts';
 /**
  * `POST /reset` (docs/service.md 13.2).
  *
- * @param reset undefined if the store must not be reset
- * @param describe returns the body of the response, after a reset
+ * @param reset returns the number of animals in the seed; undefined if the store must not be reset
+ * @param cursor returns the cursor for later requests
  */
 export function createResetTool(
-  reset: (() => Promise<void>) | undefined,
-  describe: () => Promise<Record<string, unknown>>,
+  reset: (() => Promise<number>) | undefined,
+  cursor: () => string,
 ): ToolMethods {
   return {
     async POST() {
       if (reset === undefined) {
         throw new ServiceError(
           'forbidden',
-          'This store cannot be reset. Only a directory of pets serve --ephemeral or --resettable can',
+          'This store cannot be reset. Start the server with --resettable or --ephemeral',
         );
       }
-      await reset().catch((error) => {
+      const animals = await reset().catch((error) => {
         throw storageError(error);
       });
-      return { status: 200, headers: {}, body: JSON.stringify(await describe()) };
+      return { status: 200, headers: {}, body: JSON.stringify({ animals, cursor: cursor() }) };
     },
   };
 }

@@ -8,7 +8,7 @@ export type CallerState = WindowCounts &
   BanState & {
     /** How many of the requests were counted. */
     granted: number;
-    /** Changes with `refusals` and `bannedUntil`. */
+    /** Changes with `refusals` and `bannedUntil`, and at a reset of the store. */
     version: number;
     /** When the database decided. */
     now: number;
@@ -18,7 +18,9 @@ export type LimitCalls = {
   /** Counts as many requests as the quotas allow. Returns the state of each caller. A caller must not occur twice. */
   take(groups: readonly { caller: string; quota: Quota; count: number }[]): Promise<Map<string, CallerState>>;
   /** Reads the windows and bans of callers, in the same order. Changes and locks nothing. */
-  usage(callers: readonly string[]): Promise<(WindowCounts & Pick<CallerState, 'bannedUntil' | 'now'>)[]>;
+  usage(
+    callers: readonly string[],
+  ): Promise<(WindowCounts & Pick<CallerState, 'bannedUntil' | 'version' | 'now'>)[]>;
   /** Stores refusals and a ban, if the caller still has this version. Resolves with whether they were stored. */
   storeRefusal(caller: string, version: number, next: BanState): Promise<boolean>;
   /** Returns how many callers are banned now. */
@@ -44,6 +46,7 @@ type UsageRow = {
   day: string;
   day_used: string;
   banned_until: string;
+  version: string;
   now: string;
 };
 
@@ -52,7 +55,6 @@ type TakeRow = UsageRow & {
   refused_window: string;
   first_refused: string;
   counted: string[];
-  version: string;
 };
 
 /**
@@ -95,6 +97,7 @@ const toUsage = (row: UsageRow) => ({
   minute: { endsAt: Number(row.minute) + MINUTE, used: Number(row.minute_used) },
   day: { endsAt: Number(row.day) + DAY, used: Number(row.day_used) },
   bannedUntil: Number(row.banned_until),
+  version: Number(row.version),
   now: Number(row.now),
 });
 
@@ -106,5 +109,4 @@ const toState = (row: TakeRow): CallerState => ({
     firstAt: Number(row.first_refused),
     counted: row.counted.map(Number),
   },
-  version: Number(row.version),
 });

@@ -5,7 +5,7 @@ import { ConnectionPool } from './calls/connection-pool.ts';
 import { OutageReport } from './calls/outage-report.ts';
 import type { Database } from './database.ts';
 import { limitCalls } from './limit-calls.ts';
-import { addSeed, countAnimals } from './long-calls.ts';
+import { addSeed, countAnimals, resetTo } from './long-calls.ts';
 import { PostgresKeyReader } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
@@ -37,6 +37,7 @@ export async function openPostgresBackend(database: Database, options: BackendOp
     createQuery: creations.query,
     query: reads.query,
     addSeed: (seed) => database.run((client) => addSeed(client, seed)),
+    resetTo: (seed) => database.run((client) => resetTo(client, seed)),
     countAnimals: () => database.run(countAnimals),
     testTime,
   });
@@ -57,6 +58,10 @@ export async function openPostgresBackend(database: Database, options: BackendOp
     store,
     keys,
     limiter,
+    async reset(seed) {
+      await store.reset(seed);
+      limiter.clear();
+    },
     async banCounts() {
       // Metrics must not fail while the database is down.
       active = await calls.countBans().catch(() => active);

@@ -37,12 +37,15 @@ const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
 const MAX_ATTEMPTS = 20;
 
 /**
- * Counts requests in the database, in groups: requests that arrive during a call form the next call. A caller that has no
- * requests left or is banned is refused without asking the database. A refusal is stored if it can matter for a ban.
+ * Counts requests in the database, in groups: requests that arrive during a call form the next call. For a caller that has
+ * no requests left or is banned, the database is only asked whether its state is still the same, because another server may
+ * have reset the store. A refusal is stored if it can matter for a ban.
  */
 export class PostgresLimiter implements Limiter {
   #options: PostgresLimiterOptions;
   #queue: BatchQueue<Take, RateLimitDecision>;
+  /** Reads the versions of callers. */
+  #versions: BatchQueue<string, number | undefined>;
   #known = new Map<string, Known>();
   /** The last change of each caller's refusals. Changes of one caller are made one after the other. */
   #refusing = new Map<string, Promise<unknown>>();
@@ -51,6 +54,7 @@ export class PostgresLimiter implements Limiter {
   constructor(options: PostgresLimiterOptions) {
     this.#options = options;
     this.#queue = new BatchQueue({ run: (takes) => this.#run(takes), place: options.place });
+    this.#versions = new BatchQueue({ run: (callers) => this.#readVersions(callers), place: options.place });
   }
 
   /** How many bans this server has begun. */
@@ -59,8 +63,11 @@ export class PostgresLimiter implements Limiter {
   }
 
   async take(caller: string, quota: Quota): Promise<RateLimitDecision> {
+    const remembered = this.#decideFromMemory(caller, quota);
     const decision =
-      this.#decideFromMemory(caller, quota) ?? (await this.#queue.add({ caller, quota, count: 1 }));
+      remembered && (await this.#isCurrent(caller))
+        ? remembered
+        : await this.#queue.add({ caller, quota, count: 1 });
     if (decision.retryAt === undefined) return decision;
     if (!decision.banned) return this.#recordRefusal(caller, decision);
     if (decision.retryAt <= this.#latestEnd(decision.now)) return decision;
@@ -84,8 +91,13 @@ export class PostgresLimiter implements Limiter {
     return this.#known.get(caller)?.window;
   }
 
-  close(): Promise<void> {
-    return this.#queue.close();
+  /** Forgets all windows and bans, after a reset of the store. */
+  clear(): void {
+    this.#known.clear();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#queue.close(), this.#versions.close()]);
   }
 
   /** The decision about a caller that has no requests left or is banned; undefined if the database must decide. */
@@ -96,6 +108,19 @@ export class PostgresLimiter implements Limiter {
     const now = this.#timeOf(known);
     const decision = decide({ minute, day }, quota, bannedUntil > now ? bannedUntil : undefined, now);
     return decision.retryAt !== undefined && decision.retryAt > now ? decision : undefined;
+  }
+
+  /** Whether the refusals and the ban of a caller are still the known ones, and the store was not reset. */
+  async #isCurrent(caller: string): Promise<boolean> {
+    const version = this.#known.get(caller)?.state.version;
+    return (await this.#versions.add(caller)) === version;
+  }
+
+  async #readVersions(callers: string[]): Promise<(number | undefined)[]> {
+    const each = [...new Set(callers)];
+    const usages = await this.#options.calls.usage(each);
+    const versions = new Map(each.map((caller, i) => [caller, usages[i]?.version]));
+    return callers.map((caller) => versions.get(caller));
   }
 
   /**

@@ -23,6 +23,8 @@ export type PostgresStoreOptions = {
   query: Query;
   /** Adds the seed in one transaction, without the time limit of other calls. Returns false if the store is not empty. */
   addSeed(seed: SeedTexts): Promise<boolean>;
+  /** Replaces everything by the seed in one transaction, without the time limit of other calls. */
+  resetTo(seed: SeedTexts): Promise<void>;
   /** Counts all animals, without the time limit of other calls. Takes about a quarter of a second for each million. */
   countAnimals(): Promise<number>;
   /** Replaces the clock of the database in tests. */
@@ -138,6 +140,12 @@ export class PostgresStore implements Store {
     this.#throwIfClosed();
     const { addSeed, place } = this.#options;
     if (!(await addSeed(seedTexts(seed)))) throw notEmptyError(place);
+  }
+
+  /** Replaces everything by a seed. Creations of other servers are completed before it, or follow it. */
+  async reset(seed: Seed): Promise<void> {
+    this.#throwIfClosed();
+    await this.#options.resetTo(seedTexts(seed));
   }
 
   async checkWritable(): Promise<void> {

@@ -146,4 +146,16 @@ describe('with a real store', () => {
     expect(second).toMatch(/^pets_[\w-]{43}$/);
     expect(second).not.toBe(first);
   });
+
+  test('the API key that opens the tools no longer does so after it was revoked, but the token does', async () => {
+    const { clock, key, location, service } = await startReal();
+    service().tools?.allowKey(key);
+    const token = service().tools?.token ?? '';
+    const status = async (credential: string) =>
+      (await fetch(new URL('/requests', service().url), { headers: bearer(credential) })).status;
+    expect([await status(key), await status(token)]).toEqual([200, 200]);
+    await location.manageKeys((keys) => keys.revoke('till'));
+    clock.advance(500);
+    expect([await status(key), await status(token)]).toEqual([401, 200]);
+  });
 });

@@ -8,10 +8,11 @@ import { describeLifecycle } from './lifecycle.ts';
 import { describeLimits } from './limits.ts';
 import { describePages } from './pages.ts';
 import { type OpenLocation, placesOf } from './place.ts';
+import { describeResetting } from './resetting.ts';
 import { describeSeeding } from './seeding.ts';
 
 /** The number of tests below. Each kind of store must run all of them. */
-const CONTRACT_TESTS = 128;
+const CONTRACT_TESTS = 140;
 
 type Tasks = readonly { mode: string; tasks?: Tasks }[];
 
@@ -25,6 +26,7 @@ export function describeBackend(name: string, openLocation: OpenLocation): void 
     describeAnimals(places);
     describePages(places);
     describeSeeding(places);
+    describeResetting(places);
     describeIdempotency(places);
     describeLifecycle(places);
     describeLimits(places);

@@ -197,6 +197,7 @@ test('a server with the documented privileges can do everything that a server do
   expect(await migrateAndIdentify(server)).toEqual(identity);
   await expect(migrate(server, steps)).rejects.toThrow('cannot change the schema pets: permission denied');
   await server.query(`select pets.seed_v1('{1}', '{0}', '{x}', '{x}')`);
+  await server.query(`select pets.reset_v1('{1}', '{0}', '{x}', '{x}')`);
   await create(server, [{ key: 'a' }]);
   await take(server, [{ caller: 'a', count: 1 }]);
   await server.query(

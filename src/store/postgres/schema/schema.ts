@@ -21,7 +21,7 @@ create table pets.schema_version (
   applied timestamptz not null default now()
 );
 
--- The only row identifies the store. Every transaction that adds animals locks the row, but does not change it.
+-- The only row identifies the store. Every transaction that adds or removes animals locks the row.
 create table pets.meta (
   one boolean primary key default true check (one),
   id uuid not null,
@@ -84,7 +84,7 @@ create table pets.callers (
   day bigint not null default 0,
   day_used bigint not null default 0,
   -- The rejected requests: the end of the window of the last one, the first one of that window, and those that count
-  -- towards a ban. refuse_v1 adds 1 to \`version\` when it changes one of these columns or the ban.
+  -- towards a ban. refuse_v1 adds 1 to \`version\` when it changes one of these columns or the ban, and so does reset_v1.
   refused_window bigint not null default 0,
   first_refused bigint not null default 0,
   counted bigint[] not null default '{}',

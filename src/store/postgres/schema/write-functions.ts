@@ -1,6 +1,7 @@
 /**
  * `is_empty_v1` returns whether the store has no animals and no orders, and no ids of a copied store.
  * `seed_v1` adds animals with their ids and complete JSON texts, and orders. It returns false if the store is not empty.
+ * `reset_v1` replaces all animals and orders by a seed, and removes idempotency keys, windows and bans.
  * `expire_v1` removes some expired idempotency keys, and returns their number. If it is 2,000, there may be more.
  */
 export const WRITE_FUNCTIONS = `
@@ -30,6 +31,31 @@ begin
   insert into pets.orders (position, body)
     select item.n, item.body from unnest(orders) with ordinality as item (body, n);
   return true;
+end
+$$;
+
+-- DELETE needs no other privilege than a server has. TRUNCATE would need one more, would wait for all reads, and would empty
+-- the table for transactions that began earlier, such as those of pg_dump.
+create function pets.reset_v1(ids bigint[], statuses smallint[], bodies text[], orders text[])
+returns void
+language plpgsql
+as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'pets.reset_v1 needs the isolation level READ COMMITTED' using errcode = '0A000';
+  end if;
+  -- Creations wait for this lock until the reset is committed.
+  perform from pets.meta where one for update;
+  delete from pets.animals;
+  delete from pets.orders;
+  delete from pets.idempotency;
+  update pets.meta set last_id = 0 where one;
+  perform pets.seed_v1(ids, statuses, bodies, orders);
+  -- Locks the rows in the same order as take_v1, which also needs that they are never removed. Servers notice the new version.
+  perform from pets.callers order by caller for update;
+  update pets.callers
+  set minute = default, minute_used = default, day = default, day_used = default, refused_window = default,
+    first_refused = default, counted = default, banned_until = default, version = version + 1;
 end
 $$;
 

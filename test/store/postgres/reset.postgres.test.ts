@@ -1,0 +1,165 @@
+import { expect, test } from 'vitest';
+import { petJson } from '../../../src/contract/schemas.ts';
+import { hashKey } from '../../../src/store/keys/keys.ts';
+import { manualClock } from '../../helpers/clock.ts';
+import { openDatabase } from '../../helpers/postgres/backends.ts';
+import { blocked, create, freshStore, take } from '../../helpers/postgres/store-schema.ts';
+import { connectTo, freshDatabase, startCluster } from '../../helpers/postgres.ts';
+import { allTexts, animal, idempotency, idsOf, seedOf, withId } from '../../helpers/store-fixtures.ts';
+
+const SEED = { ...seedOf(1n, 2n, 3n), orders: [{ number: 1 }] };
+const SEED_TEXTS = SEED.pets.map(petJson);
+const RESET = `select pets.reset_v1('{1}', '{0}', array['{"id":1,"name":"Rex"}'], '{}')`;
+
+test('a reset ends the windows and bans of all servers at once', async () => {
+  const url = await freshDatabase();
+  const clock = manualClock('2026-11-20T12:00:10Z');
+  const settings = { clock, testTime: clock.now, bans: { after: 1, milliseconds: 300_000 } };
+  const [first, second] = [await openDatabase(url, settings), await openDatabase(url, settings)];
+  const quota = { perMinute: 100, perDay: 2 };
+  const [banned, refused] = [hashKey('banned'), hashKey('refused')];
+  const codeOf = async (caller: string) => {
+    const { retryAt, banned } = await second.limiter.take(caller, quota);
+    return banned ? 'banned' : retryAt === undefined ? 'ok' : 'refused';
+  };
+  for (let i = 0; i < 3; i++) {
+    await Promise.all(Array.from({ length: 3 }, () => codeOf(banned)));
+    clock.advance(1_000);
+    expect(await codeOf(banned)).toBe('banned');
+    expect([await codeOf(refused), await codeOf(refused), await codeOf(refused)]).toEqual([
+      'ok',
+      'ok',
+      'refused',
+    ]);
+    await first.reset(SEED);
+    expect([await codeOf(banned), await codeOf(refused), await codeOf(refused)]).toEqual(['ok', 'ok', 'ok']);
+    expect(await second.banCounts()).toMatchObject({ active: 0 });
+    await first.reset(SEED);
+    clock.advance(1_000);
+  }
+});
+
+test('other servers see the new inventory at once, and repeat no response from before the reset', async () => {
+  const url = await freshDatabase();
+  const [first, second] = [await openDatabase(url), await openDatabase(url)];
+  const request = { pet: animal(), idempotency: idempotency('k') };
+  for (let i = 0; i < 3; i++) {
+    for (let j = 0; j < 10; j++) await second.store.add({ pet: animal('later') });
+    await second.store.add(request);
+    await first.reset(SEED);
+    expect(await allTexts(second.store)).toEqual(SEED_TEXTS);
+    expect(await second.store.orders()).toEqual(['{"number":1}']);
+    expect(await second.store.add(request)).toMatchObject({ kind: 'added', ...withId(4n) });
+  }
+});
+
+test('creations of another server precede a reset or follow it, and readers see no mixture', async () => {
+  const url = await freshDatabase();
+  const [first, second] = [await openDatabase(url), await openDatabase(url)];
+  await first.reset(SEED);
+  let isDone = false;
+  const added: (string | undefined)[] = [];
+  const writers = Array.from({ length: 4 }, async () => {
+    while (!isDone) {
+      const result = await second.store.add({ pet: animal('later') });
+      if ('pet' in result) added.push(result.pet);
+    }
+  });
+  const reader = (async () => {
+    while (!isDone) {
+      const ids = idsOf(await allTexts(second.store, { limit: 1_000 }));
+      // No animal is missing, and none is there twice.
+      expect(ids).toEqual(ids.map((_, i) => String(i + 1)));
+      expect(ids.length).toBeGreaterThanOrEqual(3);
+    }
+  })();
+  for (let i = 0; i < 50; i++) await first.reset(SEED);
+  isDone = true;
+  await Promise.all([...writers, reader]);
+  const texts = await allTexts(second.store);
+  expect(texts.slice(0, 3)).toEqual(SEED_TEXTS);
+  // The last response for each id belongs to the animal that is stored.
+  expect(added).toEqual(expect.arrayContaining(texts.slice(3)));
+});
+
+test('a reset waits for a creation, and a creation for a reset', async () => {
+  const { client: first, connect } = await freshStore();
+  const [second, observer] = [await connect(), await connect()];
+  await first.query('begin');
+  await create(first, [{}, {}, {}]);
+  const reset = await blocked(second, observer, () => second.query(RESET));
+  await first.query('commit');
+  await reset.result;
+  expect((await observer.query('select id from pets.animals')).rows).toEqual([{ id: '1' }]);
+
+  await second.query('begin');
+  await second.query(RESET);
+  const creation = await blocked(first, observer, () => create(first, [{}]));
+  await second.query('commit');
+  expect(await creation.result).toMatchObject([{ kind: 'added', response: '{"id":2,"name":"Rex"}' }]);
+});
+
+test('a reset and takes of several callers never wait for each other in a circle', async () => {
+  const { client, connect } = await freshStore();
+  const callers = Array.from({ length: 50 }, (_, i) => ({
+    caller: String(i),
+    count: 1,
+    perMinute: 1e6,
+    perDay: 1e6,
+  }));
+  let isDone = false;
+  const takers = [callers, callers.toReversed()].map(async (all) => {
+    const connection = await connect();
+    while (!isDone) expect(await take(connection, all)).toHaveLength(50);
+  });
+  for (let i = 0; i < 50; i++) await client.query(RESET);
+  isDone = true;
+  await Promise.all(takers);
+});
+
+test('a transaction that began before a reset still sees everything, as that of pg_dump does', async () => {
+  const { client, connect } = await freshStore();
+  await create(client, [{}, {}]);
+  const reader = await connect();
+  await reader.query('begin isolation level repeatable read');
+  const count = async () => (await reader.query('select count(*)::int as n from pets.animals')).rows[0].n;
+  expect(await count()).toBe(2);
+  await client.query(RESET);
+  expect(await count()).toBe(2);
+  await reader.query('commit');
+  expect(await count()).toBe(1);
+});
+
+test.each([
+  ['the server is killed before the commit', ['1'], []],
+  ['the database is killed before the commit', ['40', '41'], ['{"old":true}']],
+  ['the database is killed after the commit', ['1'], []],
+])('if %s of a reset, the inventory is completely the new or the old one', async (when, ids, orders) => {
+  const cluster = await startCluster();
+  const url = await cluster.createDatabase();
+  const { store } = await openDatabase(url);
+  await store.seed({ ...seedOf(40n, 41n), orders: [{ old: true }] });
+  const [server, blocker, observer] = [await connectTo(url), await connectTo(url), await connectTo(url)];
+  await take(blocker, [{ caller: 'a', count: 3 }]);
+  const restart = async () => {
+    await cluster.kill9();
+    await cluster.start();
+  };
+  if (when.endsWith('after the commit')) {
+    await server.query(RESET);
+    await restart();
+  } else {
+    // The reset has replaced the animals and orders, and waits for the row of a caller.
+    await blocker.query('begin');
+    await blocker.query('select from pets.callers for update');
+    const { result } = await blocked(server, observer, () => server.query(RESET));
+    const outcome = expect(result).rejects.toThrow();
+    // PostgreSQL completes the reset when the row is free, although nobody waits for it.
+    if (when.startsWith('the server')) server.connection.stream.destroy();
+    else await restart();
+    await outcome;
+    await blocker.query('commit').catch(() => {});
+  }
+  await expect.poll(async () => idsOf(await allTexts(store).catch(() => []))).toEqual(ids);
+  expect(await store.orders()).toEqual(orders);
+});
