@@ -1,5 +1,6 @@
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import type { Store } from '../../store/store.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 import { MAX_READ, readAnimals } from './read-animals.ts';
 
 /** How many counts are kept. Animals of further categories are counted together. */
@@ -34,8 +35,8 @@ export type AnimalCounter = ReturnType<typeof createAnimalCounter>;
  */
 export function createAnimalCounter(store: Pick<Store, 'list' | 'get'>) {
   let state = createState();
-  let latest: Promise<unknown> = Promise.resolve();
 
+  /** Counts the next animals, and returns the counts so far. @throws StoreUnavailableError */
   async function countMore(): Promise<AnimalCounts> {
     const { last } = state;
     // Another server that shares the store may have reset it.
@@ -65,13 +66,8 @@ export function createAnimalCounter(store: Pick<Store, 'list' | 'get'>) {
   }
 
   return {
-    /** Counts the next animals, and returns the counts so far. @throws StoreUnavailableError */
-    count(): Promise<AnimalCounts> {
-      // One call at a time, so that no animal is counted twice.
-      const counting = latest.then(countMore);
-      latest = counting.catch(() => {});
-      return counting;
-    },
+    // Otherwise, two calls would count the same animals.
+    count: oneAtATime(countMore),
     /** Begins again with the first animal. Call it only while nothing is counted. */
     clear(): void {
       state = createState();

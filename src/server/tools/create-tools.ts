@@ -6,6 +6,7 @@ import { createToolCredentials } from './credentials.ts';
 import { createFaultTool } from './fault-tool.ts';
 import { inventoryCountsTool, inventoryOrdersTool, inventoryTool } from './inventory-tools.ts';
 import { keysTool } from './keys-tool.ts';
+import { createPacedStore } from './read-animals.ts';
 import { createRecorder } from './recorder.ts';
 import { requestsRoute } from './requests-route.ts';
 import { createResetGate } from './reset-gate.ts';
@@ -32,7 +33,8 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
   const credentials = createToolCredentials();
   const waiters = createWaiters(sleep);
   const recorder = createRecorder(waiters.notify);
-  const counter = createAnimalCounter(store);
+  const pacedStore = createPacedStore(store);
+  const counter = createAnimalCounter(pacedStore);
   const resetGate = resettable ? createResetGate() : undefined;
 
   async function reset(): Promise<number> {
@@ -53,7 +55,7 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
 
   const routes = new Map<string, ToolMethods>([
     ['/requests', requestsRoute(recorder, waiters, credentials)],
-    ['/inventory', readingTool(inventoryTool(store))],
+    ['/inventory', readingTool(inventoryTool(pacedStore))],
     ['/inventory/counts', readingTool(inventoryCountsTool(counter))],
     ['/inventory/orders', readingTool(inventoryOrdersTool(store))],
     ['/keys', readingTool(keysTool(keys, limiter))],

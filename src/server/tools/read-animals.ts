@@ -1,10 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { tryParseJson } from '../../contract/json.ts';
-import type { PetStatus } from '../../contract/schemas.ts';
+import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { StoreDamagedError } from '../../store/errors.ts';
 import type { PageQuery, PetJson, Store } from '../../store/store.ts';
 import { StoredPet } from '../../store/stored-json.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 
 /** The JSON text of an animal, and the parts of that text. `name` is a JSON string, with quotes and escapes. */
 export type AnimalText = { text: PetJson; id: string; name: string; categoryId: string; status: PetStatus };
@@ -12,16 +13,32 @@ export type AnimalText = { text: PetJson; id: string; name: string; categoryId: 
 /** One call of `readAnimals` ends after this many animals, or after this many bytes of their texts. */
 export const MAX_READ = 10_000;
 const MAX_BYTES = 4 * 2 ** 20;
-/** How many animals are read without a pause, in which the server handles other requests. */
+/** How many animals are read without a pause. */
 const MAX_SLICE = 1_000;
 
-/** An animal as `petJson` formats it. Its integers are in canonical form. */
-const ANIMAL =
-  /\{"id":(0|-?[1-9]\d*),"name":("[^"\\]*(?:\\.[^"\\]*)*"),"categoryId":(0|-?[1-9]\d*),"status":"(\w+)"\}(?=,|$)/y;
+const INTEGER = String.raw`(0|-?[1-9]\d*)`;
+const STRING = String.raw`"[^"\\]*(?:\\.[^"\\]*)*"`;
+/** An animal as `petJson` formats it, with integers in canonical form. */
+const ANIMAL = new RegExp(
+  `\\{"id":${INTEGER},"name":(${STRING}),"categoryId":${INTEGER},"status":"(${petStatuses.join('|')})"\\}(?=,|$)`,
+  'y',
+);
+
+/**
+ * Returns a store for `readAnimals`. It reads one page at a time, also for several requests, so that requests of the API find a
+ * free connection to a database. Before each page is a pause, in which the server handles other requests.
+ */
+export const createPacedStore = (store: Pick<Store, 'list' | 'get'>): Pick<Store, 'list' | 'get'> => ({
+  get: (id) => store.get(id),
+  list: oneAtATime(async (query) => {
+    await setImmediate();
+    return store.list(query);
+  }),
+});
 
 /**
  * Calls `visit` with the animals after `query.after`, in ascending order of id, until it returns false, or until a limit is
- * reached, so that other requests are not delayed.
+ * reached. Use a store of `createPacedStore`, so that other requests are not delayed.
  *
  * @returns how many animals were read, and the id of the last one if more animals follow
  * @throws StoreUnavailableError
@@ -45,7 +62,6 @@ export async function readAnimals(
     bytes += page.pets.length;
     if (read >= MAX_READ || bytes >= MAX_BYTES) return { read, next: String(page.next) };
     after = page.next;
-    await setImmediate();
   }
 }
 
@@ -76,7 +92,7 @@ function parseAnimal(text: string): AnimalText {
 
 /** The position after the JSON object that begins at `start`. */
 function endOfObject(text: string, start: number): number {
-  const token = /[{}]|"[^"\\]*(?:\\.[^"\\]*)*"/g;
+  const token = new RegExp(`[{}]|${STRING}`, 'g');
   token.lastIndex = start;
   let depth = 0;
   for (let match = token.exec(text); match; match = token.exec(text)) {

@@ -3,8 +3,8 @@
  * count of 0 counts nothing. A caller must not occur twice. It returns a row for each caller: its number in the arrays from
  * 1, how many requests it counted, the caller's windows and refusals afterwards, and the time `now` of the decision.
  *
- * `usage_v1` returns the windows of callers, the ends of their last bans, and their versions, without any change or lock. A
- * caller that has made no request has the current windows with nothing used.
+ * `usage_v1` returns the windows of callers, the ends of their last bans, and their versions. It changes and locks nothing. For a
+ * caller that has made no requests, it returns the current windows with nothing used.
  *
  * `refuse_v1` stores the refusals and the ban of a caller that result from another rejected request, if the caller's row
  * still has the version `expected`. Otherwise it returns false, and the decision must be made again.

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest';
+import { parseLocation } from '../../../src/store/location.ts';
+import { manualClock } from '../../helpers/clock.ts';
+import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
+import { create } from '../../helpers/service.ts';
+import { startWithTools } from '../../helpers/tools.ts';
+
+async function startOnPostgres() {
+  const url = await freshDatabase();
+  const clock = manualClock();
+  const location = await parseLocation(url, {
+    clock,
+    env: {},
+    homeDirectory: '/nonexistent',
+    userName: undefined,
+    random: () => 0.5,
+    testTime: clock.now,
+  });
+  const real = await startWithTools({ location });
+  const key = real.service().keys.addTemporary('dev', 'free');
+  const add = (name: string) =>
+    real.call('/pets', create(JSON.stringify({ name, categoryId: 1 }), { Authorization: `Bearer ${key}` }));
+  const read = async (path: string) => (await real.use(path)).text();
+  return { ...real, add, read, sql: await connectTo(url) };
+}
+
+const RESPONSES = {
+  '/inventory': '{"animals":[{"id":1,"name":"Rex","categoryId":1,"status":"available"}],"read":1}',
+  '/inventory/counts':
+    '{"animals":1,"complete":true,"counts":[{"status":"available","categoryId":1,"animals":1}]}',
+  '/inventory/orders': '{"orders":[],"total":0}',
+  '/keys': JSON.stringify({
+    keys: [
+      {
+        name: 'dev',
+        plan: 'free',
+        minute: { limit: 60, used: 1, endsAt: '2026-11-20T12:01:00.000Z' },
+        day: { limit: 1_000, used: 1, endsAt: '2026-11-21T00:00:00.000Z' },
+      },
+    ],
+    total: 1,
+  }),
+};
+
+test('the data is shown while creations and counts of requests wait for a lock', async () => {
+  const { add, read, sql } = await startOnPostgres();
+  expect((await add('Rex')).status).toBe(201);
+  await sql.query('begin; select from pets.meta for update; select from pets.callers for update');
+  const waiting = add('Mia');
+  for (const [path, expected] of Object.entries(RESPONSES)) expect(await read(path)).toBe(expected);
+  await sql.query('commit');
+  expect((await waiting).status).toBe(201);
+});
+
+test('reading the keys stores nothing', async () => {
+  const { read, sql } = await startOnPostgres();
+  expect(JSON.parse(await read('/keys'))).toMatchObject({ keys: [{ minute: { used: 0 } }] });
+  expect((await sql.query('select from pets.callers')).rows).toEqual([]);
+});
+
+test('the counts begin again after another server has replaced the animals', async () => {
+  const { add, read, sql } = await startOnPostgres();
+  await add('Rex');
+  await add('Mia');
+  expect(await read('/inventory/counts')).toContain('"animals":2');
+  await sql.query(`delete from pets.animals where id = 2`);
+  expect(await read('/inventory/counts')).toBe(RESPONSES['/inventory/counts']);
+  await sql.query(`update pets.animals set body = replace(body, 'Rex', 'Max')`);
+  expect(await read('/inventory/counts')).toBe(RESPONSES['/inventory/counts']);
+});
