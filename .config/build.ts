@@ -3,6 +3,7 @@
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'rolldown';
+import { buildPage } from './build-page.ts';
 import { prerender } from './prerender.ts';
 
 const outdir = 'dist';
@@ -55,9 +56,10 @@ const entry = await bundle({ input: { pets: 'bin/pets.ts' }, plugins: [loadProgr
 await writeFile(join(outdir, 'package.json'), '{"type":"commonjs"}\n');
 await chmod(join(outdir, 'pets.js'), 0o755);
 await writeFile(join(outdir, 'prerendered.json'), JSON.stringify(await prerender()));
-const modules = [...program.output, ...entry.output].flatMap((chunk) =>
-  'moduleIds' in chunk ? chunk.moduleIds : [],
-);
+const pageModules = await buildPage(join(outdir, 'page'));
+const modules = [...program.output, ...entry.output]
+  .flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []))
+  .concat(pageModules);
 await writeFile(join(outdir, 'THIRD-PARTY-LICENSES.txt'), await licences(modules));
 
 /** Writes CommonJS, because Node takes longer to start its loader of ES modules than to load these files. */

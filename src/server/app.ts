@@ -7,6 +7,7 @@ import { type AuthenticationOptions, createAuthentication } from './auth/authent
 import { corsHeaders } from './cors.ts';
 import type { RandomFault } from './faults/random-fault.ts';
 import { ServiceError, serviceUnavailable } from './http-errors.ts';
+import { isPageTarget } from './page.ts';
 import { hasBody } from './request/body.ts';
 import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import type { RequestContext } from './request/context.ts';
@@ -68,7 +69,7 @@ export function createApp(options: AppOptions) {
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
     const context = createContext({ id: requestId(request), client, method, url, targetHost });
-    const isTool = !isUnderApi(target) && isToolTarget(target);
+    const isTool = !isUnderApi(target) && (isToolTarget(target) || isPageTarget(target));
     if (cors.length > 0 && !isTool) Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.

@@ -61,7 +61,7 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     checkHttpVersion(request);
     context.host = checkHost(request, context.targetHost);
     if (toolRequests && isToolTarget(url)) return toolRequests(request, context);
-    if (!isUnderApi(url)) return unversionedRoutes(method, url, context);
+    if (!isUnderApi(url)) return unversionedRoutes(request, context);
     if (method === 'OPTIONS') return handleOptions(request, context);
 
     const route = matchRoute(method, url);

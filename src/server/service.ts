@@ -113,6 +113,7 @@ export async function startService(options: ServiceOptions) {
       sleep,
       clock,
       metrics: metrics?.response,
+      hasPage: hasTools,
       onError,
       onAccess,
       countResponse: metrics?.countResponse,
@@ -138,8 +139,12 @@ export async function startService(options: ServiceOptions) {
       port: listening.port,
       /** Whether only programs on this machine can connect to the service. */
       isLoopback,
-      /** The developer tools; undefined if they are turned off. */
-      tools: tools && { token: tools.credentials.token, allowKey: tools.credentials.allowKey },
+      /** The developer tools; undefined if they are turned off. `url` is the address of their page, with the token. */
+      tools: tools && {
+        token: tools.credentials.token,
+        url: `${listening.origin}/#t=${tools.credentials.token}`,
+        allowKey: tools.credentials.allowKey,
+      },
       /** The faults at the start. */
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {

@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
 import { methodNotAllowed, notFound, storageError } from './http-errors.ts';
 import type { OpenApiDocument } from './openapi/document.ts';
+import { createPage, isPageTarget } from './page.ts';
 import type { RequestContext } from './request/context.ts';
 import { validateTarget } from './request/target.ts';
 import { optionsResponse, type ResponseContent, type ServiceResponse } from './response.ts';
@@ -13,6 +15,8 @@ export type UnversionedRoutesOptions = {
   store: Store;
   /** The response to `GET /metrics`; if undefined, that route does not exist. */
   metrics?: (() => Promise<ResponseContent>) | undefined;
+  /** Whether the page of the developer tools exists. */
+  hasPage?: boolean;
   /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
 };
@@ -21,13 +25,14 @@ export type UnversionedRoutesOptions = {
 export function createUnversionedRoutes({
   store,
   metrics,
+  hasPage = false,
   publicUrl,
 }: UnversionedRoutesOptions): (
-  method: string,
-  target: string,
+  request: IncomingMessage,
   context: RequestContext,
 ) => Promise<ServiceResponse> {
   const describe = createDescription();
+  const sendPage = createPage();
   const routes = new Map<string, (context: RequestContext) => Promise<ResponseContent>>([
     ['/healthz', async () => ({ body: JSON.stringify({ status: 'ok', store: store.id }) })],
     ['/readyz', () => checkReady(store)],
@@ -38,16 +43,18 @@ export function createUnversionedRoutes({
   ]);
   if (metrics) routes.set('/metrics', metrics);
 
-  return async (method, target, context) => {
+  return async (request, context) => {
+    const { method = '', url: target = '' } = request;
     // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
     if (method === 'OPTIONS' && (target === '*' || target === '/')) {
       context.operation = 'options';
       return optionsResponse(allMethods);
     }
     const path = validateTarget(target);
-    const route = routes.get(path);
+    const isPage = hasPage && isPageTarget(path);
+    const route = isPage ? () => sendPage(path, request) : routes.get(path);
     if (route === undefined) throw notFound();
-    context.operation = path;
+    context.operation = isPage ? '/' : path;
     if (method === 'OPTIONS') return optionsResponse(METHODS);
     if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(path, METHODS);
     return { status: 200, headers: {}, ...(await route(context)) };

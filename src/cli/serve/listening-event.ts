@@ -47,7 +47,7 @@ export function listeningEvent(
 
 /** The lines that are printed when the server listens. */
 export function listeningText(
-  { url, faults }: Service,
+  { url, faults, tools }: Service,
   { location, devKey, otherService }: Started,
   animals: number,
   options: ServeOptions,
@@ -69,6 +69,7 @@ export function listeningText(
       ? `  no API key of this store is saved here; create one: ${addKeyCommand(location, devKey?.plan ?? options.plan ?? DEFAULT_PLAN, options, context)}`
       : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
     ...(described ? [`  ${described}`] : []),
+    ...(tools ? [`  page ${cyan(tools.url)}`] : []),
     `  ${dim('try:')} ${next}`,
   ].join('\n');
 }

@@ -49,6 +49,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
       const lines = [
         `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`,
         ...(described ? [described] : []),
+        ...(tools ? [`pets serve: page ${tools.url}`] : []),
       ];
       await print(
         {

@@ -1,0 +1,67 @@
+import { API_KEY_PATTERN } from '../contract/headers.ts';
+import { parseJson, tryParseJson } from '../contract/json.ts';
+
+const STORAGE_KEY = 'pets-token';
+
+/** An error response of the service, with its message. */
+export class ApiError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export type Api = ReturnType<typeof createApi>;
+
+/** Sends requests to the developer tools. After a 401, calls `onUnauthorized` and sends nothing until there is a new token. */
+export function createApi(onUnauthorized: () => void) {
+  let token = sessionStorage.getItem(STORAGE_KEY) ?? '';
+
+  async function send(
+    method: string,
+    path: string,
+    { body, signal }: { body?: string; signal?: AbortSignal } = {},
+  ): Promise<unknown> {
+    if (token === '') throw new ApiError(401, 'There is no token');
+    const used = token;
+    const response = await fetch(path, {
+      method,
+      headers: {
+        Authorization: `Bearer ${used}`,
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      },
+      body: body ?? null,
+      signal: signal ?? null,
+      cache: 'no-store',
+      credentials: 'omit',
+      redirect: 'error',
+    });
+    const text = await response.text();
+    if (response.ok) return parseJson(text);
+    if (response.status === 401 && used === token) {
+      setToken('');
+      onUnauthorized();
+    }
+    const { message } = (tryParseJson(text) ?? {}) as { message?: unknown };
+    throw new ApiError(
+      response.status,
+      typeof message === 'string' ? message : `HTTP status ${response.status}`,
+    );
+  }
+
+  function setToken(value: string): void {
+    token = API_KEY_PATTERN.test(value) ? value : '';
+    if (token === '') sessionStorage.removeItem(STORAGE_KEY);
+    else sessionStorage.setItem(STORAGE_KEY, token);
+  }
+
+  return {
+    send,
+    get: (path: string, signal?: AbortSignal) => send('GET', path, signal && { signal }),
+    /** Sets the token or API key. Without a valid one, there are no requests. */
+    setToken,
+    hasToken: () => token !== '',
+  };
+}

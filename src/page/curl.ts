@@ -1,0 +1,75 @@
+import type { DescribedRequest } from '../server/tools/describe-request.ts';
+import { isBodyCutOff, REDACTED } from './recorded-body.ts';
+
+/** A command that sends a request again, with what it cannot repeat. `command` is undefined if there is none. */
+export type Curl = { command: string | undefined; notes: readonly string[] };
+
+/** Headers that curl or the connection sets. */
+const OMITTED = new Set([
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'transfer-encoding',
+]);
+
+/** Characters that a terminal could interpret when they are pasted, or that would show another command than is pasted. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+const UNSAFE_IN_BODY = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+/** Formats a recorded request as a command for curl in a POSIX shell. The key is in the variable PETS_API_KEY. */
+export function curlCommand(
+  { method, url, request }: Pick<DescribedRequest, 'method' | 'url' | 'request'>,
+  origin: string,
+): Curl {
+  const target = /^https?:\/\/[^/?]*(\/.*)$/i.exec(url)?.[1] ?? url;
+  if (!target.startsWith('/') || !/^[A-Z-]+$/.test(method) || method === '-') {
+    return { command: undefined, notes: ['curl cannot repeat this request.'] };
+  }
+  const notes: string[] = [];
+  const options = [...methodOptions(method, request.bodyBytes > 0)];
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (OMITTED.has(name)) continue;
+    if (name === 'authorization') options.push('-H "Authorization: Bearer $PETS_API_KEY"');
+    else if (value === REDACTED || UNSAFE.test(name + value)) notes.push(`The header ${name} is left out.`);
+    else options.push(`-H ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`);
+  }
+  const { body, bodyBytes } = request;
+  if (body !== undefined && !('content-type' in request.headers)) options.push("-H 'Content-Type:'");
+  let input = '';
+  if (body === undefined) {
+    if (bodyBytes > 0) notes.push('The body is missing: it is no longer recorded.');
+  } else if (UNSAFE_IN_BODY.test(body)) {
+    input = `printf '%b' ${quote(escapeForPrintf(body))} | `;
+    options.push('--data-binary @-');
+  } else options.push(`--data-raw ${quote(body)}`);
+  if (isBodyCutOff(request)) notes.push('The body is cut off: only its beginning is recorded.');
+  if (`${target}${body}`.includes(REDACTED)) notes.push('A secret is replaced by [redacted].');
+  const address = quote(origin + encodeTarget(target));
+  return { command: `${input}curl -g --path-as-is ${[...options, address].join(' \\\n  ')}`, notes };
+}
+
+function methodOptions(method: string, hasBody: boolean): string[] {
+  if (method === 'HEAD') return ['-I'];
+  return method === (hasBody ? 'POST' : 'GET') ? [] : [`-X ${method}`];
+}
+
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Each other character of a recorded target is one byte. */
+const encodeTarget = (target: string): string =>
+  target.replace(
+    /[^\x21-\x7e]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
+  );
+
+/** Escapes a text for `printf '%b'`: unsafe characters become octal numbers of their bytes. */
+function escapeForPrintf(text: string): string {
+  return text
+    .replaceAll('\\', '\\\\')
+    .replace(new RegExp(UNSAFE_IN_BODY, 'gu'), (char) =>
+      [...new TextEncoder().encode(char)].map((byte) => `\\0${byte.toString(8).padStart(3, '0')}`).join(''),
+    );
+}

@@ -1,0 +1,115 @@
+import { createApi } from './api.ts';
+import { byId } from './element.ts';
+import { createFaultsView } from './faults-view.ts';
+import { createInventoryView } from './inventory-view.ts';
+import { createKeysView } from './keys-view.ts';
+import { createOrdersView } from './orders-view.ts';
+import type { PageContext, View } from './page-context.ts';
+import { serverUrl } from './page-context.ts';
+import { createFollower } from './polling.ts';
+import { announcement, clearLog } from './request-log.ts';
+import { createRequestsView } from './requests-view.ts';
+import { createResetDialog } from './reset-dialog.ts';
+import { createAnnouncer, failureReason, showConnection } from './status.ts';
+
+const api = createApi(showConnect);
+const context: PageContext = { get: api.get, send: api.send, announce: createAnnouncer() };
+const follower = createFollower(api, {
+  onPoll(log, requests, isFirst) {
+    showConnection('live');
+    requestsView.update(log);
+    if (isFirst) return;
+    const text = announcement(requests);
+    if (text !== undefined && shown === 'requests') context.announce(text);
+    if (requests.length > 0) views[shown]?.onRequests?.(requests);
+  },
+  onFailure(error) {
+    if (api.hasToken()) showConnection('lost', failureReason(error));
+  },
+});
+const requestsView = createRequestsView(context, {
+  clear: () => requestsView.update(follower.update(clearLog)),
+  pause(isPressed) {
+    isPaused = isPressed;
+    restart();
+  },
+});
+const faultsBadge = byId('faults-badge');
+/** The views that show data. The reference has none. */
+const views: Readonly<Record<string, View>> = {
+  requests: requestsView,
+  inventory: createInventoryView(context),
+  orders: createOrdersView(context),
+  keys: createKeysView(context),
+  faults: createFaultsView(context, (areActive) => {
+    faultsBadge.hidden = !areActive;
+  }),
+};
+
+let shown = 'requests';
+/** Whether the user has stopped the updates. */
+let isPaused = false;
+/** Aborted when the page must send nothing: while its tab is hidden, while it is paused, and without a token. */
+let following = new AbortController();
+let viewing = new AbortController();
+
+function showView(): void {
+  viewing.abort();
+  viewing = new AbortController();
+  for (const link of document.querySelectorAll<HTMLAnchorElement>('nav a')) {
+    const isShown = link.hash === `#${shown}`;
+    if (isShown) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+    byId(`${link.hash.slice(1)}-view`).hidden = !isShown;
+  }
+  if (api.hasToken() && !document.hidden) views[shown]?.show(viewing.signal);
+}
+
+/** Starts or stops all requests of the page. */
+function restart(): void {
+  following.abort();
+  following = new AbortController();
+  byId('connect').hidden = api.hasToken();
+  for (const part of document.querySelectorAll<HTMLElement>('[data-needs-token]'))
+    part.hidden = !api.hasToken();
+  if (isPaused) showConnection('paused');
+  else if (api.hasToken() && !document.hidden) follower.follow(following.signal);
+  showView();
+}
+
+/** Stops all requests, and asks for a token. */
+function showConnect(): void {
+  restart();
+  byId('connect-title').focus();
+}
+
+/** Reads a token or the name of a view from the address. A token is removed from it, so that it is not copied by mistake. */
+function readAddress(): void {
+  const { hash } = location;
+  const isToken = hash.startsWith('#t=');
+  if (isToken) {
+    history.replaceState(null, '', location.pathname);
+    api.setToken(hash.slice(3));
+  }
+  const name = hash.slice(1);
+  if (document.getElementById(`${name}-view`)) shown = name;
+  if (isToken) restart();
+  else showView();
+}
+
+byId('address').textContent = location.host;
+for (const example of byId('reference').querySelectorAll('pre')) {
+  example.textContent = example.textContent.replace(/http:\/\/[^/]*/, serverUrl());
+}
+byId('connect-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const field = byId<HTMLInputElement>('token');
+  api.setToken(field.value.trim());
+  field.value = '';
+  if (api.hasToken()) restart();
+});
+createResetDialog(context, restart);
+addEventListener('hashchange', readAddress);
+document.addEventListener('visibilitychange', restart);
+restart();
+readAddress();

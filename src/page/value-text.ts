@@ -1,0 +1,9 @@
+/** A value of `parseJson` as text: strings as they are, and numbers with every digit. */
+export function valueText(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value);
+  if (Array.isArray(value)) return `[${value.map(valueText).join(', ')}]`;
+  // A number that is not a safe integer is an object of another class.
+  if (Object.getPrototypeOf(value) !== Object.prototype) return String(value);
+  const members = Object.entries(value).map(([name, each]) => `${name}: ${valueText(each)}`);
+  return `{${members.join(', ')}}`;
+}
