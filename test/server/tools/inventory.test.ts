@@ -240,6 +240,18 @@ describe('GET /inventory/counts', () => {
   });
 });
 
+test('a reset begins a new count, also if the last animal is then the same as before', async () => {
+  const { read, reset, post } = await startWithSeed({});
+  await post('{"name":"Rex","categoryId":1}');
+  await post('{"name":"Mia","categoryId":2}');
+  await read('/inventory/counts');
+  await reset();
+  await post('{"name":"Rex","categoryId":3}');
+  await post('{"name":"Mia","categoryId":2}');
+  const { counts } = JSON.parse(await read('/inventory/counts'));
+  expect(counts).toMatchObject([{ categoryId: 3 }, { categoryId: 2 }]);
+});
+
 describe('GET /inventory/orders', () => {
   test('orders are shown byte for byte, up to a limited number', async () => {
     const { read, reset } = await startWithSeed({
