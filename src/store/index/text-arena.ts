@@ -1,4 +1,6 @@
-const CHUNK_BYTES = 2 ** 23;
+/** Each new chunk doubles the memory, within these limits. So a small store is cheap to replace again and again. */
+const MIN_CHUNK_BYTES = 2 ** 16;
+const MAX_CHUNK_BYTES = 2 ** 23;
 /** A buffer is copied instead of taken if less than this fraction of its bytes is used. */
 const MIN_FILL = 0.8;
 const EMPTY = Buffer.alloc(0);
@@ -18,6 +20,8 @@ export type TextPlacement = { chunk: number; shift: number; isTaken: boolean };
  */
 export class TextArena {
   #chunks: Buffer[] = [];
+  /** The length of all chunks, in bytes. */
+  #size = 0;
   /** The first unused byte of the last chunk. */
   #free = 0;
 
@@ -28,20 +32,26 @@ export class TextArena {
   append(bytes: Buffer, start: number, end: number, mayTake: boolean): TextPlacement {
     const length = end - start + 1;
     if (mayTake && length > MIN_FILL * bytes.length) {
-      this.#chunks.push(bytes);
+      this.#push(bytes);
       this.#free = bytes.length;
       return { chunk: this.#chunks.length - 1, shift: 0, isTaken: true };
     }
     let chunk = this.#chunks.at(-1);
     if (!chunk || this.#free + length > chunk.length) {
-      chunk = Buffer.allocUnsafeSlow(Math.max(CHUNK_BYTES, length));
-      this.#chunks.push(chunk);
+      const size = Math.min(Math.max(this.#size, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);
+      chunk = Buffer.allocUnsafeSlow(Math.max(size, length));
+      this.#push(chunk);
       this.#free = 0;
     }
     const shift = this.#free - start;
     bytes.copy(chunk, this.#free, start, end);
     this.#free += length;
     return { chunk: this.#chunks.length - 1, shift, isTaken: false };
+  }
+
+  #push(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
   }
 
   chunk(number: number): Buffer {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { AppendFile } from '../../system/append-file.ts';
 import { errnoOf, isMissing, isUnwritable } from '../../system/file-system.ts';
 import { removeFile, replaceFile, temporaryName, withFile, writeFully } from '../../system/files.ts';
 import { type DirectoryLock, LockError } from '../../system/lock/directory-lock.ts';
@@ -87,12 +88,15 @@ export class JournalAccess {
 
   /** Replaces the journal by one with these lines. @throws StoreFailedError */
   async replace(lines: AsyncIterable<Buffer>): Promise<void> {
-    const { files, directory } = this.#settings;
+    const { files, directory, clock } = this.#settings;
+    const path = join(directory, JOURNAL);
     const old = this.writer;
     try {
-      await replaceFile(files, join(directory, JOURNAL), lines);
+      await replaceFile(files, path, lines);
       this.journal = await readJournal(this.#settings);
-      await this.#startWriter();
+      // The new journal has no torn write, and is on the disk.
+      const file = new AppendFile(await files.open(path, 'readwrite'), this.journal.size, { recovers: true });
+      this.writer = new JournalWriter(this.journal, file, clock, this.status);
     } catch (error) {
       throw this.status.stopped(error);
     }

@@ -122,9 +122,10 @@ export function createBanTracker(
     },
     /** Ends all bans. */
     async clear(): Promise<void> {
+      const isStored = banned.size > 0 || !isSaved;
       banned.clear();
       refused.clear();
-      await saveActive();
+      if (isStored) await saveActive();
     },
     /** How many bans have begun since the start, and how many callers are banned now. */
     count: (): BanCounts => ({ begun, active: activeBans().size }),
