@@ -69,18 +69,17 @@ export function createApp(options: AppOptions) {
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
     const context = createContext({ id: requestId(request), client, method, url, targetHost });
-    const isTool = !isUnderApi(target) && (isToolTarget(target) || isPageTarget(target));
+    const isApi = isUnderApi(target);
+    const isTool = !isApi && (isToolTarget(target) || isPageTarget(target));
     if (cors.length > 0 && !isTool) Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
-    const fault = faults && isUnderApi(target) && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
+    const fault = faults && isApi && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
     const body = recorder && !isTool && hasBody(request) ? recorder.recordBody(request) : undefined;
     try {
       const run = () => runSteps(request, context, fault.fails);
-      const result = await (resetGate && isUnderApi(target) ? resetGate.run(run) : run()).catch(
-        toErrorResponse,
-      );
+      const result = await (resetGate && isApi ? resetGate.run(run) : run()).catch(toErrorResponse);
       const window = context.window ?? (await anonymousWindow(context.client));
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;

@@ -60,8 +60,11 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     const { method = '', url = '' } = request;
     checkHttpVersion(request);
     context.host = checkHost(request, context.targetHost);
-    if (toolRequests && isToolTarget(url)) return toolRequests(request, context);
-    if (!isUnderApi(url)) return unversionedRoutes(request, context);
+    if (!isUnderApi(url)) {
+      return toolRequests && isToolTarget(url)
+        ? toolRequests(request, context)
+        : unversionedRoutes(request, context);
+    }
     if (method === 'OPTIONS') return handleOptions(request, context);
 
     const route = matchRoute(method, url);

@@ -146,9 +146,9 @@ export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) 
       rows[row + STATUS] = status;
       rows[row + RESET] = window?.resetAt ?? 0;
       // None of these texts contains a line break.
-      const text = `${id}\n${client}\n${method}\n${url}\n${operation ?? ''}\n${keyName ?? ''}\n${code ?? ''}\n${isCounted}\n${isInjected}\n${headers.length}`;
-      const sentHeaders = sent?.headers ?? [];
-      const head = [text, headers.join('\n'), sentHeaders.join('\n')].filter(Boolean).join('\n');
+      let head = `${id}\n${client}\n${method}\n${url}\n${operation ?? ''}\n${keyName ?? ''}\n${code ?? ''}\n${isCounted}\n${isInjected}\n${headers.length}`;
+      for (const lines of [headers, sent?.headers ?? []])
+        if (lines.length > 0) head += `\n${lines.join('\n')}`;
       heads.write(head, 'latin1', head.length, rows, row + HEAD);
       if (body) {
         body.number = count;
