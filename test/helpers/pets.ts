@@ -147,6 +147,8 @@ type ListeningEvent = {
   url: string;
   key: string;
   pid: number;
+  /** The token for the developer tools. */
+  pageToken: string;
 };
 
 export type RunningService = ListeningEvent & {
