@@ -13,6 +13,9 @@ export class ApiError extends Error {
   }
 }
 
+/** There is no response, because the server has stopped or the request was aborted. */
+export class NoResponseError extends Error {}
+
 export type Api = ReturnType<typeof createApi>;
 
 /** Sends requests to the developer tools. After a 401, calls `onUnauthorized` and sends nothing until there is a new token. */
@@ -26,7 +29,7 @@ export function createApi(onUnauthorized: () => void) {
   ): Promise<unknown> {
     if (token === '') throw new ApiError(401, 'There is no token');
     const used = token;
-    const response = await fetch(path, {
+    const { response, text } = await receive(path, {
       method,
       headers: {
         Authorization: `Bearer ${used}`,
@@ -38,7 +41,6 @@ export function createApi(onUnauthorized: () => void) {
       credentials: 'omit',
       redirect: 'error',
     });
-    const text = await response.text();
     if (response.ok) return parseJson(text);
     if (response.status === 401 && used === token) {
       setToken('');
@@ -64,4 +66,13 @@ export function createApi(onUnauthorized: () => void) {
     setToken,
     hasToken: () => token !== '',
   };
+}
+
+async function receive(path: string, init: RequestInit): Promise<{ response: Response; text: string }> {
+  try {
+    const response = await fetch(path, init);
+    return { response, text: await response.text() };
+  } catch (error) {
+    throw new NoResponseError('There is no response', { cause: error });
+  }
 }

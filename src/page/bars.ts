@@ -17,7 +17,6 @@ export const bar = (fraction: number, isHigh = false): SVGElement =>
 /** A list of bars with a button for each, which chooses its value. */
 export function barList(
   counts: readonly (readonly [value: string, count: number])[],
-  labelOf: (value: string) => string,
   choose: (value: string) => void,
 ): HTMLElement {
   const largest = Math.max(1, ...counts.map(([, count]) => count));
@@ -31,7 +30,7 @@ export function barList(
         element(
           'button',
           { type: 'button', class: 'quiet', click: () => choose(value) },
-          element('span', {}, visibleLine(labelOf(value))),
+          element('span', { title: value }, visibleLine(value)),
           bar(count / largest),
           element('span', { class: 'number' }, formatNumber(count)),
         ),

@@ -4,7 +4,7 @@ import { byId, element, scrollable, tableRow } from './element.ts';
 import { readFaultForm, ruleExamples } from './fault-settings.ts';
 import { visibleLine } from './format.ts';
 import type { PageContext, View } from './page-context.ts';
-import { sleep } from './polling.ts';
+import { repeat } from './polling.ts';
 import { createProblem } from './problem.ts';
 import { labelled } from './request-filter.ts';
 
@@ -13,7 +13,10 @@ const REFRESH_MS = 2_000;
 type Rule = NonNullable<FaultSettings['rules']>[number];
 
 /** The injected faults, and a form that replaces them. Calls `onSettings` whenever it has read them. */
-export function createFaultsView(context: PageContext, onSettings: (areActive: boolean) => void): View {
+export function createFaultsView(
+  context: PageContext,
+  onSettings: (areActive: boolean) => void,
+): View & { refresh(signal: AbortSignal): Promise<void> } {
   const problem = createProblem();
   const current = element('div', { class: 'current' });
   const number = (name: string, max: number) =>
@@ -109,12 +112,12 @@ export function createFaultsView(context: PageContext, onSettings: (areActive: b
     });
   }
 
+  const refresh = (signal: AbortSignal) => context.get('faults', signal).then(showSettings, () => {});
+
   return {
-    async show(signal) {
-      while (!signal.aborted) {
-        await context.get('faults', signal).then(showSettings, () => {});
-        await sleep(REFRESH_MS, signal);
-      }
+    refresh,
+    show(signal) {
+      repeat(REFRESH_MS, signal, () => refresh(signal));
     },
   };
 }

@@ -1,4 +1,3 @@
-import type { PageContext } from './page-context.ts';
 import { valueText } from './value-text.ts';
 
 /** How many animals a page of the table has, and how many categories have a bar. */
@@ -37,7 +36,7 @@ export function sumCounts(counts: readonly Count[]): {
 
 /** Reads animals after an id until a page is full. `onProgress` is called with the number of animals that were read. */
 export async function readPage(
-  { get }: Pick<PageContext, 'get'>,
+  { get }: { get(path: string, signal: AbortSignal): Promise<unknown> },
   filter: InventoryFilter,
   after: string | undefined,
   signal: AbortSignal,

@@ -132,10 +132,10 @@ export function createInventoryView(context: PageContext): View {
       reload();
     };
     charts.replaceChildren(
-      chart('By status', barList(statuses, String, chooser(fields.status))),
+      chart('By status', barList(statuses, chooser(fields.status))),
       chart(
         'By category',
-        barList(categories, String, chooser(fields.category)),
+        barList(categories, chooser(fields.category)),
         others > 0 ? `${formatNumber(others)} in other categories` : '',
       ),
     );

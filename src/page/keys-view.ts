@@ -20,7 +20,7 @@ export function createKeysView(context: PageContext): View {
   byId('keys-title').after(
     total,
     problem.element,
-    scrollable('API keys', ['Name', 'Plan', 'This minute', 'Today', 'Ban'], body),
+    scrollable('API keys', ['Name', 'Plan', 'Minute', 'Day', 'Ban'], body),
   );
 
   const refresh = (signal: AbortSignal) =>
@@ -45,11 +45,11 @@ function createKeyRow({ name, plan, minute, day, bannedUntil }: Key): HTMLElemen
     Object.entries({
       Name: element('bdi', {}, visibleLine(name)),
       Plan: visibleLine(plan),
-      'This minute': gauge(minute, now),
-      Today: gauge(day, now),
+      Minute: gauge(minute, 'minute', now),
+      Day: gauge(day, 'day', now),
       Ban:
         bannedUntil === undefined
-          ? 'none'
+          ? 'not banned'
           : element(
               'span',
               { class: 'outcome banned' },
@@ -59,13 +59,13 @@ function createKeyRow({ name, plan, minute, day, bannedUntil }: Key): HTMLElemen
   );
 }
 
-function gauge({ limit, used, endsAt }: Gauge, now: Date): HTMLElement {
+function gauge({ limit, used, endsAt }: Gauge, unit: string, now: Date): HTMLElement {
   const share = limit === 0 ? 1 : used / limit;
   return element(
     'div',
     { class: 'gauge' },
     bar(share, share >= HIGH),
-    element('span', {}, `${formatNumber(used)} of ${formatNumber(limit)}`),
-    element('span', { class: 'note' }, ` ends in ${formatWait(Date.parse(endsAt) - now.getTime())}`),
+    element('span', {}, `${formatNumber(used)} of ${formatNumber(limit)} per ${unit}`),
+    element('span', { class: 'note' }, `, ends in ${formatWait(Date.parse(endsAt) - now.getTime())}`),
   );
 }

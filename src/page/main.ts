@@ -35,15 +35,16 @@ const requestsView = createRequestsView(context, {
   },
 });
 const faultsBadge = byId('faults-badge');
+const faultsView = createFaultsView(context, (areActive) => {
+  faultsBadge.hidden = !areActive;
+});
 /** The views that show data. The reference has none. */
 const views: Readonly<Record<string, View>> = {
   requests: requestsView,
   inventory: createInventoryView(context),
   orders: createOrdersView(context),
   keys: createKeysView(context),
-  faults: createFaultsView(context, (areActive) => {
-    faultsBadge.hidden = !areActive;
-  }),
+  faults: faultsView,
 };
 
 let shown = 'requests';
@@ -73,7 +74,10 @@ function restart(): void {
   for (const part of document.querySelectorAll<HTMLElement>('[data-needs-token]'))
     part.hidden = !api.hasToken();
   if (isPaused) showConnection('paused');
-  else if (api.hasToken() && !document.hidden) follower.follow(following.signal);
+  else if (api.hasToken() && !document.hidden) {
+    follower.follow(following.signal);
+    faultsView.refresh(following.signal);
+  }
   showView();
 }
 

@@ -31,12 +31,12 @@ export type PollResponse = { requests: readonly RequestSummary[]; cursor: string
 
 export const emptyLog: RequestLog = { requests: [], cursor: undefined, start: undefined, hasGap: false };
 
-/** The query of the next poll. A poll after a cursor waits until there is a request. */
-export function pollQuery({ cursor, start }: RequestLog): string {
+/** The query of the next poll. A poll after a cursor waits until there is a request, except to end a gap soon. */
+export function pollQuery({ cursor, start, hasGap }: RequestLog): string {
   const query = new URLSearchParams({ summary: 'true' });
   if (cursor !== undefined) {
     query.set('since', cursor);
-    query.set('wait', '20');
+    if (!hasGap) query.set('wait', '20');
   } else if (start !== undefined) query.set('since', start);
   query.set('limit', String(cursor === undefined ? MAX_KEPT : POLL_LIMIT));
   return query.toString();

@@ -80,7 +80,7 @@ export function createRequestsView(context: PageContext, actions: FilterActions)
 }
 
 function createRow(request: RequestSummary, open: (button: HTMLElement) => void): HTMLTableRowElement {
-  const { time, method, url, status, code, keyName, milliseconds } = request;
+  const { time, method, url, status, outcome, code, keyName, milliseconds } = request;
   const button = element(
     'button',
     { type: 'button', class: 'link', 'aria-controls': 'details', 'aria-expanded': 'false' },
@@ -95,8 +95,8 @@ function createRow(request: RequestSummary, open: (button: HTMLElement) => void)
       Result: element(
         'span',
         {},
-        element('span', { class: `outcome ${request.outcome}` }, shortOutcome(request, new Date())),
-        code !== undefined && element('span', { class: 'code' }, ` ${code}`),
+        element('span', { class: `outcome ${outcome}` }, shortOutcome(request, new Date())),
+        code !== undefined && /counted$/.test(outcome) && element('span', { class: 'code' }, ` ${code}`),
       ),
       Key: keyName === undefined ? '–' : element('bdi', {}, visibleLine(keyName)),
       Duration: durationText(milliseconds),
@@ -127,7 +127,7 @@ const kindTexts = { refused: 'refused with 429', rejected: 'rejected with 4xx', 
 /** Draws a bar for each request, the newest at the right. Its height grows with the logarithm of the duration. */
 function drawChart(chart: SVGElement, requests: readonly RequestSummary[]): void {
   const bars = requests.slice(0, CHARTED).map((request, i) => {
-    const height = Math.min(20, 3 + 4 * Math.log10(1 + request.milliseconds * 2));
+    const height = Math.min(20, 5 + 5 * Math.log10(1 + request.milliseconds * 10));
     return svgElement('rect', {
       class: requestKind(request),
       x: CHARTED - 1 - i,

@@ -1,0 +1,84 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
+
+/** Where Debian installs Chromium. */
+const CHROMIUM = '/usr/bin/chromium';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Reports violations of the content security policy to the console. */
+const REPORT_VIOLATIONS = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+  console.error('CSP violation: ' + violatedDirective + ' ' + blockedURI));`;
+
+export type OpenPage = {
+  page: Page;
+  /** The requests of the page, such as `GET /requests`, without queries. */
+  requests: string[];
+};
+
+/**
+ * Starts one browser for all tests of a file. Without Chromium the tests are skipped, except in `.ci/run`, where they fail.
+ * Returns a function that opens an address. After each test, the console must have no errors but `expectedErrors`, and there
+ * must have been no request to another origin.
+ */
+export function useBrowser(): (
+  url: string,
+  options?: BrowserContextOptions & { expectedErrors?: RegExp },
+) => Promise<OpenPage> {
+  const isInstalled = existsSync(CHROMIUM);
+  let browser: Browser | undefined;
+  beforeAll(async () => {
+    if (!isInstalled) return;
+    // The sandbox does not work for root, and is not available in many containers.
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  });
+  afterAll(async () => browser?.close());
+  beforeEach(({ skip }) => {
+    if (isInstalled) return;
+    const reason = `Chromium is not installed at ${CHROMIUM}`;
+    if (process.env['PETS_REQUIRE_CHROMIUM']) throw new Error(reason);
+    skip(reason);
+  });
+
+  return async (url, { expectedErrors, ...options } = {}) => {
+    if (browser === undefined) throw new Error('The browser has not started');
+    const context = await browser.newContext({ viewport: { width: 1_280, height: 800 }, ...options });
+    await context.addInitScript(REPORT_VIOLATIONS);
+    await context.addInitScript(AXE);
+    const page = await context.newPage();
+    const { origin } = new URL(url);
+    const requests: string[] = [];
+    const problems: string[] = [];
+    page.on('request', (request) => {
+      const target = new URL(request.url());
+      requests.push(`${request.method()} ${target.pathname}`);
+      if (target.origin !== origin) problems.push(`request to ${target.origin}`);
+    });
+    page.on('pageerror', (error) => problems.push(String(error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !expectedErrors?.test(message.text())) problems.push(message.text());
+    });
+    onTestFinished(async () => {
+      await context.close();
+      expect(problems).toEqual([]);
+    });
+    await page.goto(url);
+    return { page, requests };
+  };
+}
+
+type AxeViolation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] };
+
+/** The serious and critical findings of axe-core about a page as it is now. */
+export async function seriousFindings(page: Page): Promise<string[]> {
+  const { violations } = (await page.evaluate('axe.run()')) as { violations: AxeViolation[] };
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
+}
+
+/** How many pixels of the page are outside the window at the right. */
+export const overflow = (page: Page): Promise<number> =>
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');

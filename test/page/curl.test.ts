@@ -1,0 +1,108 @@
+import { spawnSync } from 'node:child_process';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { curlCommand } from '../../src/page/curl.ts';
+import { cases } from '../helpers/cases.ts';
+import { hostileTexts } from '../helpers/hostile-text.ts';
+
+const ORIGIN = 'http://127.0.0.1:7387';
+
+const request = (
+  method: string,
+  url: string,
+  headers: Record<string, string> = {},
+  body?: string,
+  bodyBytes = Buffer.byteLength(body ?? ''),
+) => ({ method, url, request: { headers, ...(body !== undefined && { body }), bodyBytes } });
+
+/** Runs a command in a shell in which `curl` prints its arguments, and its input if an option reads it. */
+function run(command: string): { words: string[]; input: string } {
+  const curl = `curl() { printf '%s\\0' "$@"; case "$*" in *@-*) cat;; esac; }`;
+  const { stdout, stderr } = spawnSync('sh', ['-c', `${curl}\n${command}`], {
+    env: { PETS_API_KEY: 'the key' },
+  });
+  expect(stderr.toString()).toBe('');
+  const parts = stdout.toString().split('\0');
+  return { words: parts.slice(0, -1), input: parts.at(-1) ?? '' };
+}
+
+describe.skipIf(process.platform === 'win32')('the command for curl', () => {
+  test.each([
+    ['a list', request('GET', '/v1/pets?limit=5'), ['http://127.0.0.1:7387/v1/pets?limit=5']],
+    ['HEAD', request('HEAD', '/v1/pets'), ['-I', 'http://127.0.0.1:7387/v1/pets']],
+    ['another method', request('DELETE', '/v1/pets'), ['-X', 'DELETE', 'http://127.0.0.1:7387/v1/pets']],
+    [
+      'the key',
+      request('GET', '/', { authorization: '[redacted]' }),
+      ['-H', 'Authorization: Bearer the key', 'http://127.0.0.1:7387/'],
+    ],
+    [
+      'headers, except those of the connection',
+      request('GET', '/', { host: 'x', connection: 'close', 'content-length': '1', a: "it's $(id)", b: '' }),
+      ['-H', "a: it's $(id)", '-H', 'b;', 'http://127.0.0.1:7387/'],
+    ],
+    [
+      'a body without a type',
+      request('POST', '/v1/pets', {}, '@/etc/passwd'),
+      ['-H', 'Content-Type:', '--data-raw', '@/etc/passwd', 'http://127.0.0.1:7387/v1/pets'],
+    ],
+    [
+      'a body of a GET request',
+      request('GET', '/', { 'content-type': 'a/b' }, '{}'),
+      ['-X', 'GET', '-H', 'content-type: a/b', '--data-raw', '{}', 'http://127.0.0.1:7387/'],
+    ],
+    [
+      'bytes in the target',
+      request('GET', "/v1/pets?a='\u00fc\u0080"),
+      ["http://127.0.0.1:7387/v1/pets?a='%FC%80"],
+    ],
+    [
+      'a target with an origin',
+      request('GET', 'http://shop.example/v1/pets'),
+      ['http://127.0.0.1:7387/v1/pets'],
+    ],
+  ])('has %s', (_name, recorded, words) => {
+    const { command, notes } = curlCommand(recorded, ORIGIN);
+    expect(notes).toEqual([]);
+    expect(run(command ?? '').words).toEqual(['-g', '--path-as-is', ...words]);
+  });
+
+  test('sends any body unchanged, and has no character that a terminal could interpret', () => {
+    fc.assert(
+      fc.property(
+        hostileTexts.filter((text) => text !== '' && !text.includes('\0')),
+        (text) => {
+          const body = Buffer.from(text).toString();
+          const { command = '' } = curlCommand(
+            request('POST', '/v1/pets', { 'content-type': 'a/b' }, body),
+            ORIGIN,
+          );
+          expect(command).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\u2028\u2029]/u);
+          const { words, input } = run(command);
+          expect(input || words[words.indexOf('--data-raw') + 1]).toBe(body);
+        },
+      ),
+      { numRuns: cases(100) },
+    );
+  });
+});
+
+test.each([
+  [
+    'a body that was cut off',
+    request('POST', '/', {}, 'x'.repeat(16_000), 20_000),
+    'The body is cut off: only its beginning is recorded.',
+  ],
+  [
+    'a body that was dropped',
+    request('POST', '/', {}, undefined, 9),
+    'The body is missing: it is no longer recorded.',
+  ],
+  ['a secret', request('GET', '/v1/pets?key=[redacted]'), 'A secret is replaced by [redacted].'],
+  ['a cookie', request('GET', '/', { cookie: '[redacted]' }), 'The header cookie is left out.'],
+  ['a header with control characters', request('GET', '/', { a: '\u009b2J' }), 'The header a is left out.'],
+  ['bytes that are not HTTP', request('-', '-'), 'curl cannot repeat this request.'],
+  ['a target that is not a path', request('OPTIONS', '*'), 'curl cannot repeat this request.'],
+])('the command for curl says that it cannot repeat %s', (_name, recorded, note) => {
+  expect(curlCommand(recorded, ORIGIN).notes).toEqual([note]);
+});
