@@ -1,0 +1,60 @@
+// Takes .github/page.png, the picture of the page in the README, with Chromium. It is part of `npm run picture`.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { chromium } from 'playwright-core';
+
+const ROOT = join(import.meta.dirname, '..');
+const PICTURE = join(ROOT, '.github', 'page.png');
+
+const args = ['serve', '--ephemeral', '--seed', '--no-profile', '--port', '0', '--json', '--plan', 'free'];
+const server = spawn(process.execPath, [join(ROOT, 'dist', 'pets.js'), ...args], {
+  stdio: ['ignore', 'pipe', 'inherit'],
+});
+try {
+  const [line] = await once(createInterface(server.stdout), 'line');
+  const { url, key, pageToken } = JSON.parse(line) as Record<'url' | 'key' | 'pageToken', string>;
+  await sendRequests(url, key);
+  await takePicture(`${new URL(url).origin}/#t=${pageToken}`);
+} finally {
+  server.kill();
+}
+
+async function sendRequests(url: string, key: string): Promise<void> {
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
+  const get = (path: string, more: Record<string, string> = {}) =>
+    fetch(url + path, { headers: { ...headers, ...more } });
+  const add = (name: string, more: Record<string, string> = {}) =>
+    fetch(`${url}/pets`, {
+      method: 'POST',
+      headers: { ...headers, ...more },
+      body: JSON.stringify({ name, categoryId: 1 }),
+    });
+  for (let i = 0; i < 48; i++) await get(i % 5 === 0 ? '/pets?status=available&limit=20' : `/pets/${i + 1}`);
+  await get('/store/orders');
+  await get('/pets/99');
+  const faults = JSON.stringify([{ match: { method: 'POST' }, answer: 503, times: 1, retryAfter: 1 }]);
+  await fetch(new URL('/faults', url), { method: 'PUT', headers, body: faults });
+  const idempotencyKey = { 'Idempotency-Key': '"7f0c"' };
+  for (let i = 0; i < 3; i++) await add('Rex the Second', idempotencyKey);
+  await add('Minka', { Authorization: 'Bearer pets_wrong' });
+  await get('/pets', { Prefer: 'code=500' });
+  await get('/pets?limit=0');
+  for (let i = 0; i < 8; i++) await get(`/pets/${i + 1}`);
+}
+
+async function takePicture(address: string): Promise<void> {
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+  try {
+    const page = await browser.newPage({ viewport: { width: 1_280, height: 660 } });
+    await page.goto(address);
+    await page.getByRole('row').filter({ hasText: 'replayed' }).getByRole('button').click();
+    await page.getByText('Send it again').waitFor();
+    await page.mouse.move(0, 0);
+    await page.screenshot({ path: PICTURE });
+    console.log(`written: ${PICTURE}`);
+  } finally {
+    await browser.close();
+  }
+}
