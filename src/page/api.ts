@@ -14,7 +14,7 @@ export class ApiError extends Error {
 }
 
 /** There is no response, because the server has stopped or the request was aborted. */
-export class NoResponseError extends Error {}
+export class ConnectionFailure extends Error {}
 
 export type Api = ReturnType<typeof createApi>;
 
@@ -73,6 +73,6 @@ async function receive(path: string, init: RequestInit): Promise<{ response: Res
     const response = await fetch(path, init);
     return { response, text: await response.text() };
   } catch (error) {
-    throw new NoResponseError('There is no response', { cause: error });
+    throw new ConnectionFailure('There is no response', { cause: error });
   }
 }

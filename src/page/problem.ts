@@ -1,4 +1,4 @@
-import { ApiError, NoResponseError } from './api.ts';
+import { ApiError, ConnectionFailure } from './api.ts';
 import { element } from './element.ts';
 import { visibleText } from './format.ts';
 
@@ -19,7 +19,7 @@ export function createProblem() {
         show('');
       } catch (error) {
         if (error instanceof ApiError) show(error.status === 401 ? '' : visibleText(error.message));
-        else if (!(error instanceof NoResponseError)) throw error;
+        else if (!(error instanceof ConnectionFailure)) throw error;
       }
     },
   };
