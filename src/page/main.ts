@@ -59,8 +59,10 @@ function showView(): void {
   viewing = new AbortController();
   for (const link of document.querySelectorAll<HTMLAnchorElement>('nav a')) {
     const isShown = link.hash === `#${shown}`;
-    if (isShown) link.setAttribute('aria-current', 'page');
-    else link.removeAttribute('aria-current');
+    if (isShown) {
+      link.setAttribute('aria-current', 'page');
+      link.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    } else link.removeAttribute('aria-current');
     byId(`${link.hash.slice(1)}-view`).hidden = !isShown;
   }
   if (api.hasToken() && !document.hidden) views[shown]?.show(viewing.signal);
@@ -96,13 +98,16 @@ function readAddress(): void {
     api.setToken(hash.slice(3));
   }
   const name = hash.slice(1);
-  if (document.getElementById(`${name}-view`)) shown = name;
+  if (name !== shown && document.getElementById(`${name}-view`)) {
+    shown = name;
+    scrollTo(0, 0);
+  }
   if (isToken) restart();
   else showView();
 }
 
 byId('address').textContent = location.host;
-for (const example of byId('reference').querySelectorAll('pre')) {
+for (const example of byId('operations').querySelectorAll('pre')) {
   example.textContent = example.textContent.replace(/http:\/\/[^/]*/, serverUrl());
 }
 byId('connect-form').addEventListener('submit', (event) => {

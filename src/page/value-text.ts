@@ -2,8 +2,7 @@
 export function valueText(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value);
   if (Array.isArray(value)) return `[${value.map(valueText).join(', ')}]`;
-  // A number that is not a safe integer is an object of another class.
-  if (Object.getPrototypeOf(value) !== Object.prototype) return String(value);
+  if ('isLosslessNumber' in value && 'value' in value) return valueText(value.value);
   const members = Object.entries(value).map(([name, each]) => `${name}: ${valueText(each)}`);
   return `{${members.join(', ')}}`;
 }

@@ -124,6 +124,14 @@ test.each([
   expect(isBodyCutOff({ headers: {}, ...message, bodyBytes })).toBe(expected);
 });
 
+test.each([
+  ['{"__proto__":{"toString":1},"a":1.5}', '{__proto__: {toString: 1}, a: 1.5}'],
+  ['{"toString":1,"valueOf":{}}', '{toString: 1, valueOf: {}}'],
+  ['{"isLosslessNumber":true,"value":{"toString":1}}', '{toString: 1}'],
+])('hostile JSON %s has a text', (json, text) => {
+  expect(valueText(parseJson(json))).toBe(text);
+});
+
 describe('the form for faults', () => {
   const empty = { min: '', max: '', failRate: '', rules: '' };
 
