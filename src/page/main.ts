@@ -89,8 +89,11 @@ function showConnect(): void {
   byId('connect-title').focus();
 }
 
-/** Reads a token or the name of a view from the address. A token is removed from it, so that it is not copied by mistake. */
-function readAddress(): void {
+/**
+ * Reads a token or the name of a view from the address, and returns whether there was a token. A token is removed from the
+ * address, so that it is not copied by mistake.
+ */
+function readAddress(): boolean {
   const { hash } = location;
   const isToken = hash.startsWith('#t=');
   if (isToken) {
@@ -102,8 +105,7 @@ function readAddress(): void {
     shown = name;
     scrollTo(0, 0);
   }
-  if (isToken) restart();
-  else showView();
+  return isToken;
 }
 
 byId('address').textContent = location.host;
@@ -118,7 +120,7 @@ byId('connect-form').addEventListener('submit', (event) => {
   if (api.hasToken()) restart();
 });
 createResetDialog(context, restart);
-addEventListener('hashchange', readAddress);
+addEventListener('hashchange', () => (readAddress() ? restart() : showView()));
 document.addEventListener('visibilitychange', restart);
-restart();
 readAddress();
+restart();

@@ -51,7 +51,8 @@ export function createRequestsView(context: PageContext, actions: FilterActions)
     if (log === undefined) return;
     const { requests, hasGap } = log;
     filter.offer(requests);
-    const matching = requests.filter((request) => matchesFilter(request, filter.value()));
+    const chosen = filter.value();
+    const matching = requests.filter((request) => matchesFilter(request, chosen));
     setChildren(body, matching.slice(0, MAX_ROWS).map(rowOf));
     summary.textContent = summarize(matching, requests.length);
     drawChart(chart, matching);
