@@ -54,19 +54,15 @@ export function createRequestsView(context: PageContext, actions: FilterActions)
     const chosen = filter.value();
     const matching = requests.filter((request) => matchesFilter(request, chosen));
     setChildren(body, matching.slice(0, MAX_ROWS).map(rowOf));
-    summary.textContent = summarize(matching, requests.length);
+    const gap = hasGap ? ' · more arrive than this page shows' : '';
+    summary.textContent = summarize(matching, requests.length) + gap;
     drawChart(chart, matching);
     empty.hidden = matching.length > 0;
     empty.textContent =
       requests.length === 0
         ? 'No requests yet. They appear here as soon as a client sends one.'
         : 'No request matches the filters.';
-    more.textContent = [
-      matching.length > MAX_ROWS && `The latest ${MAX_ROWS} are shown.`,
-      hasGap && 'Requests arrive faster than this page shows them.',
-    ]
-      .filter(Boolean)
-      .join(' ');
+    more.textContent = matching.length > MAX_ROWS ? `The latest ${MAX_ROWS} are shown.` : '';
   }
 
   return {
