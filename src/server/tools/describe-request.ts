@@ -1,6 +1,6 @@
 import { header } from '../../contract/headers.ts';
 import type { RecordedBody, RecordedRequest } from './recorder.ts';
-import { createTextRedactor, credentialsIn, type Redactor, redactHeaders } from './redact.ts';
+import { createTextRedactor, type Redactor, redactHeaders, withCredentials } from './redact.ts';
 
 /** What the service did with a request (docs/service.md 13.1). */
 export type RequestOutcome =
@@ -39,13 +39,14 @@ export type RequestSummary = {
 
 /** Returns functions that describe recorded requests without `secrets` and without the credentials of each request. */
 export function createRequestDescriber(secrets: readonly string[]) {
+  const known = createTextRedactor(secrets);
   // Most requests have the same Authorization header.
   const redactors = new Map<string, Redactor>();
   const redactorFor = (headers: readonly string[]): Redactor => {
     const own = headers.filter((_, i) => i % 2 === 1 && isAuthorization(headers[i - 1])).join(' ');
     let redactor = redactors.get(own);
     if (redactor === undefined) {
-      redactor = createTextRedactor([...secrets, ...credentialsIn(own)]);
+      redactor = withCredentials(known, own);
       redactors.set(own, redactor);
     }
     return redactor;
@@ -88,11 +89,13 @@ export function createRequestDescriber(secrets: readonly string[]) {
 const isAuthorization = (name = ''): boolean => /^(proxy-)?authorization$/i.test(name);
 
 function outcomeOf({ isCounted, isInjected, code, responseHeaders }: RecordedRequest): RequestOutcome {
+  // A client can choose a value, such as the one of X-Request-Id.
+  const hasHeader = (name: string) => responseHeaders.some((text, i) => i % 2 === 0 && text === name);
   if (isInjected) return 'injected_fault';
-  if (responseHeaders.includes(header.preferenceApplied)) return 'mocked';
+  if (hasHeader(header.preferenceApplied)) return 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
-  if (responseHeaders.includes(header.idempotencyReplayed)) return 'replayed';
+  if (hasHeader(header.idempotencyReplayed)) return 'replayed';
   return isCounted ? 'counted' : 'not_counted';
 }
 

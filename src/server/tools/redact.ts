@@ -6,6 +6,9 @@ const MAX_ESCAPED = 9;
 /** Shorter credentials are not searched for, because they occur in ordinary text. */
 const MIN_LENGTH = 6;
 
+/** How many credentials of an Authorization header are searched for. Digest has about ten. */
+const MAX_CREDENTIALS = 16;
+
 /** Passwords in URLs. */
 const USER_INFO = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/g;
 
@@ -38,6 +41,28 @@ export function createTextRedactor(secrets: readonly string[]): Redactor {
   };
 }
 
+/**
+ * Makes a redactor also remove the credentials in an Authorization header, as clients encode them. They are not searched for
+ * with a regular expression: a client could send credentials for which that takes forever, or which are too long for one.
+ */
+export function withCredentials({ redact, longest }: Redactor, authorization: string): Redactor {
+  const encoded = credentialsIn(authorization)
+    .slice(0, MAX_CREDENTIALS)
+    .flatMap((text) => [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)])
+    .filter(({ length }) => length >= MIN_LENGTH);
+  const forms = [...new Set(encoded)];
+  return {
+    redact: (text) => redact(forms.reduce((rest, form) => rest.replaceAll(form, REDACTED), text)),
+    longest: Math.max(longest, ...forms.map(({ length }) => length)),
+  };
+}
+
+/** The credentials in an Authorization header: all of its words, except the first one if there are more. */
+function credentialsIn(authorization: string): string[] {
+  const words = authorization.split(/\s+/).filter(Boolean);
+  return words.length > 1 ? words.slice(1) : words;
+}
+
 /** The source of a regular expression that matches the text, and each of its characters also as an escape. */
 function escapable(text: string): string {
   return Array.from(text, (character) => {
@@ -57,14 +82,8 @@ export function redactHeaders(lines: readonly string[], { redact }: Redactor): R
   for (let i = 0; i < lines.length; i += 2) {
     const name = (lines[i] ?? '').toLowerCase();
     const value = SECRET_HEADERS.has(name) ? REDACTED : redact(lines[i + 1] ?? '');
-    const shown = redact(name);
+    const shown = redact(lines[i] ?? '').toLowerCase();
     headers[shown] = shown in headers ? `${headers[shown]}, ${value}` : value;
   }
   return headers;
 }
-
-/** The credentials in an Authorization header: all of its words, except the first one if there are more. */
-export const credentialsIn = (authorization: string): string[] => {
-  const words = authorization.split(/\s+/).filter(Boolean);
-  return words.length > 1 ? words.slice(1) : words;
-};

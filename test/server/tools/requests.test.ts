@@ -82,6 +82,15 @@ test('GET /requests shows what happened to each request, the newest first', asyn
   expect(shown[1]?.request).toMatchObject({ body: REX, bodyBytes: REX.length });
 });
 
+test('a request id that is the name of a response header does not change the outcome', async () => {
+  const { call, requests } = await startWithTools();
+  for (const id of ['Preference-Applied', 'Idempotency-Replayed']) {
+    await call('/pets', { headers: { 'X-Request-Id': id } });
+  }
+  const { requests: shown } = await requests();
+  expect(shown.map(({ outcome }) => outcome)).toEqual(['counted', 'counted']);
+});
+
 test('a request that fails because of --fail-rate is an injected fault', async () => {
   const { call, requests } = await startWithTools({ faults: { failRate: 1, seed: 1 } });
   await call('/pets');
@@ -216,6 +225,13 @@ test('only a limited number of requests can wait; they do not delay a stop', asy
   const response = nextData(last);
   await service().stop(60_000);
   expect(String(await response)).toContain('HTTP/1.1 200');
+});
+
+test('a client that closes its sending side does not wait', async () => {
+  const { port, token } = await startWithTools();
+  const request = `GET /requests?wait=20 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token()}\r\n\r\n`;
+  const responses = await sendRaw(port(), request, { halfClose: true });
+  expect(responses.map(({ status }) => status)).toEqual([200]);
 });
 
 test(`the last ${MAX_REQUESTS} requests are kept`, async () => {

@@ -103,6 +103,23 @@ test.each([
   },
 );
 
+test.each([
+  ['backslashes', (i: number) => `Bearer ${'\\'.repeat(40)}${i}`],
+  ['one long text', (i: number) => `Bearer ${i}${'k'.repeat(7_500)}`],
+  ['many words', (i: number) => `Digest ${`${i}000000 `.repeat(1_000).slice(0, 7_500)}`],
+])('GET /requests works if credentials are awkward to search for: %s', async (_, authorization) => {
+  const { port, requests } = await startWithTools();
+  for (let i = 100; i < 150; i++) {
+    await sendRaw(
+      port(),
+      `GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization(i)}\r\nX: ${'\\'.repeat(200)}\r\nConnection: close\r\n\r\n`,
+    );
+  }
+  const { requests: shown } = await requests();
+  expect(shown.length).toBe(50);
+  expect(shown[0]?.request.headers['authorization']).toBe('[redacted]');
+});
+
 test.each(['http://ada:hunter2@localhost/v1/pets', '/v1/pets?next=https://ada:hunter2@shop.test/'])(
   'the password in the target %s is not shown',
   async (target) => {
