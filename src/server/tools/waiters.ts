@@ -21,7 +21,7 @@ export function createWaiters(sleep: (milliseconds: number, signal: AbortSignal)
      * @throws ServiceError 503 if too many requests wait
      */
     async wait(matches: Matches, milliseconds: number, socket: Socket): Promise<void> {
-      if (isStopping || socket.destroyed) return;
+      if (isStopping || socket.destroyed || socket.readableEnded) return;
       if (waiters.size >= MAX_WAITERS) {
         throw new ServiceError(
           'too_many_connections',
@@ -31,9 +31,10 @@ export function createWaiters(sleep: (milliseconds: number, signal: AbortSignal)
       const waiter = new AbortController();
       const end = () => waiter.abort();
       waiters.set(waiter, matches);
-      socket.once('close', end);
+      // A client that gives up may only have closed its sending side, as far as the server can see.
+      for (const event of ['end', 'close']) socket.once(event, end);
       await sleep(milliseconds, waiter.signal).catch(() => {});
-      socket.off('close', end);
+      for (const event of ['end', 'close']) socket.off(event, end);
       waiters.delete(waiter);
     },
 
