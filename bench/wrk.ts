@@ -20,7 +20,7 @@ const WARM_UP_SECONDS = 6;
 const ROUND_SECONDS = 2;
 const PEER_SECONDS = 1;
 /** How often the servers are started. V8 optimises each process differently, so one process is not representative. */
-const STARTS = 3;
+export const STARTS = 3;
 
 /**
  * Measures requests per second of `pets serve` relative to a peer. A round measures the peer for one second, `pets serve`
@@ -57,6 +57,23 @@ export async function compareRates(
     await Promise.all([contestants.ours.stop(), contestants.peer.stop()]);
   }
   return ratio(what, '/s', ours, theirs, bounds);
+}
+
+/**
+ * Puts load on a program, and returns the processor time per request of each process in microseconds. `times` returns the
+ * processor times of the processes so far, in milliseconds.
+ */
+export async function timesPerRequest(
+  contestant: Contestant,
+  seconds: number,
+  times: () => readonly (number | undefined)[],
+): Promise<(number | undefined)[]> {
+  const before = times();
+  const requests = (await contestant.rate(seconds)) * seconds;
+  return times().map((after, i) => {
+    const start = before[i];
+    return after === undefined || start === undefined ? undefined : ((after - start) * 1_000) / requests;
+  });
 }
 
 /** Servers that get the same requests at the same time. Their rates are added. */

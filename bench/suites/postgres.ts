@@ -5,7 +5,7 @@ import { BenchDatabase } from '../database.ts';
 import { processorTime } from '../processes.ts';
 import { missing, type Row, rowIfKnown, single } from '../rows.ts';
 import type { Server } from '../servers.ts';
-import { compareRates, type Load, underLoad } from '../wrk.ts';
+import { compareRates, type Load, timesPerRequest, underLoad } from '../wrk.ts';
 
 const ANIMALS = 20_000;
 const CPU_SECONDS = 3;
@@ -118,13 +118,10 @@ async function measureProcessors(
   const contestant = underLoad(bench, load, server);
   await contestant.rate(CPU_SECONDS);
   for (let round = 0; round < bench.rounds; round++) {
-    const used = () => [processorTime(server.pid), database.processorTime()];
-    const before = used();
-    const requests = (await contestant.rate(CPU_SECONDS)) * CPU_SECONDS;
-    const [ofServer, ofDatabase] = used().map((after, i) => {
-      const start = before[i];
-      return after === undefined || start === undefined ? undefined : ((after - start) * 1_000) / requests;
-    });
+    const [ofServer, ofDatabase] = await timesPerRequest(contestant, CPU_SECONDS, () => [
+      processorTime(server.pid),
+      database.processorTime(),
+    ]);
     samples.push({ server: ofServer, database: ofDatabase });
   }
   await contestant.stop();
