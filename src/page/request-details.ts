@@ -67,12 +67,12 @@ export function createDetails(context: PageContext, panel: HTMLElement) {
   };
 }
 
-/** Reads a whole request. Clients can choose ids, so several requests can have the same one. */
+/** Reads a whole request. Clients can choose ids, so several requests can have the same one: look among the latest. */
 async function read(
   context: PageContext,
   { id, time, url }: RequestSummary,
 ): Promise<DescribedRequest | undefined> {
-  const { requests } = (await context.get(`requests?id=${encodeURIComponent(id)}`)) as {
+  const { requests } = (await context.get(`requests?limit=50&id=${encodeURIComponent(id)}`)) as {
     requests: DescribedRequest[];
   };
   return requests.find((each) => each.id === id && each.time === time && each.url === url);

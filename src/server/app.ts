@@ -16,7 +16,6 @@ import { isUnderApi, splitTarget } from './request/target.ts';
 import { createRequestSteps, type RequestStepsOptions } from './request-steps.ts';
 import { rateLimitHeaders, type ServiceResponse, sendResponse, sentResponse } from './response.ts';
 import type { Exchange, Recorder } from './tools/recorder.ts';
-import type { ResetGate } from './tools/reset-gate.ts';
 import { isToolTarget } from './tools/tool-requests.ts';
 
 /** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
@@ -44,8 +43,6 @@ export type AppOptions = AuthenticationOptions &
       | undefined;
     /** Records all requests, except those for the developer tools. */
     recorder?: Recorder | undefined;
-    /** Makes requests of the API wait for a reset; undefined if the store cannot be reset. */
-    resetGate?: Pick<ResetGate, 'run'> | undefined;
   };
 
 export type App = ReturnType<typeof createApp>;

@@ -14,6 +14,7 @@ import { readOperationInput } from './request/input.ts';
 import { isUnderApi, validateTarget } from './request/target.ts';
 import { optionsResponse, type ServiceResponse } from './response.ts';
 import { allDeprecationHeaders, allowedMethods, matchRoute, type RouteMatch } from './route-match.ts';
+import type { ResetGate } from './tools/reset-gate.ts';
 import { createToolRequests, isToolTarget, type Tools } from './tools/tool-requests.ts';
 import { createUnversionedRoutes, type UnversionedRoutesOptions } from './unversioned-routes.ts';
 
@@ -30,6 +31,8 @@ export type RequestStepsOptions = UnversionedRoutesOptions & {
   tools?: Tools | undefined;
   /** By default, there are none. */
   faults?: Faults | undefined;
+  /** Makes requests of the API wait for a reset; undefined if the store cannot be reset. */
+  resetGate?: Pick<ResetGate, 'run' | 'waitForClient'> | undefined;
 };
 
 type MockedRequest = {
@@ -45,7 +48,7 @@ type MockedRequest = {
  */
 export function createRequestSteps(options: RequestStepsOptions, authentication: Authentication) {
   const { authenticate, consumeQuota, peekQuota } = authentication;
-  const { store, clock, publicUrl, cors = [], allowPrefer = true, faults } = options;
+  const { store, clock, publicUrl, cors = [], allowPrefer = true, faults, resetGate } = options;
   const checkHost = createHostCheck(options.hosts);
   const toolRequests = options.tools && createToolRequests(options.tools, options.keys, authentication);
   const unversionedRoutes = createUnversionedRoutes(options);
@@ -93,7 +96,8 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     // Throw a routing error only now: the request counts, and callers without an API key learn nothing about the routes.
     if (route instanceof ServiceError) throw route;
     checkExpectation(request);
-    const input = await readOperationInput(route, request);
+    const read = () => readOperationInput(route, request);
+    const input = await (resetGate ? resetGate.waitForClient(read) : read());
     return handlerOf(route.operation)(input, { store, principal, request, basePath, now: clock.now() });
   }
 

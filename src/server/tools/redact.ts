@@ -9,8 +9,12 @@ const MIN_LENGTH = 6;
 /** How many credentials of an Authorization header are searched for. Digest has about ten. */
 const MAX_CREDENTIALS = 16;
 
-/** Passwords in URLs. */
-const USER_INFO = /:\/\/[^/?#\s@:]*:[^/?#\s@]*@/g;
+/**
+ * The user and the password in a URL, which can be percent-encoded, or escaped as in JSON. They contain no slash, so that no text
+ * is searched twice.
+ */
+const USER_INFO =
+  /((?::|%3a|\\u003a)(?:\\{0,4}\/|%2f|\\u002f){2})(?:(?!%2f|\\u002f)[^/?#\s"])+(@|%40|\\u0040)/gi;
 
 /** A generated API key, also of another service. */
 const GENERATED_KEY = new RegExp(
@@ -27,7 +31,7 @@ export type Redactor = {
 
 /**
  * Creates a redactor that removes secrets and all generated API keys, also if they are percent-encoded or escaped as in
- * JSON, and passwords in URLs.
+ * JSON, and users and passwords in URLs.
  */
 export function createTextRedactor(secrets: readonly string[]): Redactor {
   const long = secrets.filter(({ length }) => length >= MIN_LENGTH);
@@ -36,7 +40,7 @@ export function createTextRedactor(secrets: readonly string[]): Redactor {
     redact: (text) =>
       patterns
         .reduce((rest, pattern) => rest.replace(pattern, REDACTED), text)
-        .replace(USER_INFO, `://${REDACTED}@`),
+        .replace(USER_INFO, `$1${REDACTED}$2`),
     longest: MAX_ESCAPED * Math.max(GENERATED_LENGTH, ...long.map(({ length }) => length)),
   };
 }

@@ -1,8 +1,9 @@
+import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { invalidRequest } from '../http-errors.ts';
 import { pathOf, splitTarget } from '../request/target.ts';
 import type { ToolCredentials } from './credentials.ts';
-import { createRequestDescriber } from './describe-request.ts';
+import { createRequestDescriber, type DescribedRequest, type RequestSummary } from './describe-request.ts';
 import { queryInteger, readQuery } from './query.ts';
 import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
 import type { ToolMethods } from './tool-requests.ts';
@@ -10,6 +11,9 @@ import type { Waiters } from './waiters.ts';
 
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
+
+/** How many requests are described without a pause. */
+const SLICE = 20;
 
 const Query = z.object({
   id: z.optional(z.string()),
@@ -42,7 +46,12 @@ export function requestsRoute(
         found = recorder.find(matches, from, limit);
       }
       const { summarize, describe } = createRequestDescriber(credentials.secrets());
-      const requests = found.map(summary === 'true' ? summarize : describe);
+      const requests: (RequestSummary | DescribedRequest)[] = [];
+      for (const [i, each] of found.entries()) {
+        // To remove secrets from long bodies takes long. Meanwhile, the server handles other requests.
+        if (i % SLICE === 0) await setImmediate();
+        requests.push(summary === 'true' ? summarize(each) : describe(each));
+      }
       const body = JSON.stringify({ requests, cursor: recorder.cursor() });
       return { status: 200, headers: {}, body };
     },

@@ -6,16 +6,37 @@ export function createResetGate() {
   let onIdle: (() => void) | undefined;
   let reset: Promise<unknown> | undefined;
 
+  async function enter(): Promise<void> {
+    while (reset) await reset;
+    running++;
+  }
+
+  function leave(): void {
+    running--;
+    if (running === 0) onIdle?.();
+  }
+
   return {
     /** Runs a request, after a reset that has been started. */
     async run<Result>(request: () => Promise<Result>): Promise<Result> {
-      while (reset) await reset;
-      running++;
+      await enter();
       try {
         return await request();
       } finally {
-        running--;
-        if (running === 0) onIdle?.();
+        leave();
+      }
+    },
+
+    /**
+     * Waits for a client, within `run`. A reset can run meanwhile, so that a slow client does not delay the reset and all other
+     * requests.
+     */
+    async waitForClient<Result>(wait: () => Promise<Result>): Promise<Result> {
+      leave();
+      try {
+        return await wait();
+      } finally {
+        await enter();
       }
     },
 

@@ -1,5 +1,7 @@
+import { EventEmitter, once } from 'node:events';
 import { expect, test } from 'vitest';
 import { sampleData } from '../../../src/server/sample-data.ts';
+import { createResetGate } from '../../../src/server/tools/reset-gate.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { create } from '../../helpers/service.ts';
 import { startWithTools } from '../../helpers/tools.ts';
@@ -71,21 +73,44 @@ test.each([{}, { resettable: false }, { seed }])(
   },
 );
 
-test('a reset waits for requests that have begun, and later requests wait for the reset', async () => {
+test('a client that sends its body slowly delays neither a reset nor other requests', async () => {
   const { call, use, key, port } = await startWithTools(options);
   const socket = connectTo(port());
   socket.write(
     `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${REX.length}\r\n\r\n`,
   );
-  // The service has begun to read the body, so the request is running.
+  // The service has begun to read the body.
   expect(String(await nextData(socket))).toContain('100 Continue');
-  const done: string[] = [];
-  const resetting = use('/reset', reset).then(() => done.push('reset'));
-  const response = nextData(socket).then((data) => done.push(String(data).slice(0, 12)));
-  socket.write(REX);
-  await Promise.all([resetting, response]);
-  expect(done).toEqual(['HTTP/1.1 201', 'reset']);
+  expect((await use('/reset', reset)).status).toBe(200);
   expect(await (await call('/pets?limit=100')).json()).toHaveLength(66);
+  const response = nextData(socket);
+  socket.write(REX);
+  expect(String(await response)).toContain('HTTP/1.1 201');
+  expect(await (await call('/pets?limit=100')).json()).toHaveLength(67);
+});
+
+test('a reset waits for requests that have begun, and later requests wait for the reset', async () => {
+  const { run, waitForClient, exclusive } = createResetGate();
+  const done: string[] = [];
+  const events = new EventEmitter();
+  const [client, first] = [once(events, 'client'), once(events, 'first')];
+  const slow = run(async () => {
+    await waitForClient(() => client);
+    done.push('slow');
+  });
+  const begun = run(async () => {
+    await first;
+    done.push('begun');
+  });
+  const resets = ['reset 1', 'reset 2'].map((name) => exclusive(async () => void done.push(name)));
+  const later = run(async () => void done.push('later'));
+  events.emit('client');
+  await Promise.resolve();
+  expect(done).toEqual([]);
+  events.emit('first');
+  await Promise.all([slow, begun, later, ...resets]);
+  expect(done.slice(0, 2)).toEqual(['begun', 'reset 1']);
+  expect(done.toSorted()).toEqual(['begun', 'later', 'reset 1', 'reset 2', 'slow']);
 });
 
 test('resets and creations at the same time leave the seed and only later creations, without gaps', async () => {

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
+import { createTextRedactor } from '../../../src/server/tools/redact.ts';
 import { generateKey } from '../../../src/store/keys/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/tools.ts';
@@ -133,6 +134,26 @@ test.each(['http://ada:hunter2@localhost/v1/pets', '/v1/pets?next=https://ada:hu
     expect(JSON.stringify(shown)).not.toContain('hunter2');
   },
 );
+
+test.each([
+  'http://ada:hunter2@shop.test',
+  'http://ada:sec@hunter2@shop.test',
+  'https://hunter2@shop.test',
+  'http:\\/\\/ada:hunter2@shop.test',
+  'http%3A%2F%2Fada%3Ahunter2%40shop.test',
+  'http:\\u002f\\u002fada\\u003ahunter2\\u0040shop.test',
+])('the user and the password in the URL %s are not shown', (url) => {
+  const { redact } = createTextRedactor([]);
+  expect(redact(`a ${url} b`)).toMatch(/^a https?.{3,25}\[redacted\](@|%40|\\u0040)shop\.test b$/);
+});
+
+test('a long text of many beginnings of URLs is searched, and stays as it is', () => {
+  const { redact } = createTextRedactor([]);
+  for (const start of ['://', '%3a%2f%2f', ':\\/\\/', '://a%3a']) {
+    const text = start.repeat(50_000);
+    expect(redact(text)).toBe(text);
+  }
+});
 
 test('a secret is not shown in part, wherever the recorded body ends', async () => {
   const { call, requests, token } = await startWithTools();
