@@ -39,13 +39,20 @@ export function byId<Target extends HTMLElement = HTMLElement>(id: string): Targ
   return found as Target;
 }
 
-/** Makes `children` the children of `parent`. Children that stay are not moved, so that they keep the focus. */
+/**
+ * Makes `children` the children of `parent`. Children that stay are not moved, so that they keep the focus. If the child with the
+ * focus is removed, the last button gets the focus, so that a user of the keyboard stays at the same place.
+ */
 export function setChildren(parent: Element, children: readonly Element[]): void {
   const wanted = new Set(children);
+  const hadFocus = parent.contains(document.activeElement);
   for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
   for (const [i, child] of children.entries()) {
     const present = parent.children[i];
     if (present !== child) parent.insertBefore(child, present ?? null);
+  }
+  if (hadFocus && !parent.contains(document.activeElement)) {
+    [...parent.querySelectorAll('button')].at(-1)?.focus({ preventScroll: true });
   }
 }
 

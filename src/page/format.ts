@@ -89,7 +89,7 @@ export const count = (value: number, noun: string): string =>
 
 /** Characters that would be invisible, or would change the direction of the text after them. Tabs are shown as they are. */
 const HIDDEN =
-  /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+  /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u3164\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
 const MAX_SHOWN = 400;
 

@@ -132,6 +132,12 @@ describe('the page', () => {
     await page.getByRole('button', { name: 'Next' }).click();
     await expect.poll(() => animals.count()).toBe(17);
     expect(await animals.last().innerText()).toMatch(new RegExp(`Large\\s+${LARGE_ID}\\s+available`));
+    // A long name does not push the other columns out of sight.
+    await service.call('/pets', create(`{"name":"${'x'.repeat(500)}","categoryId":1}`));
+    await page.getByRole('cell', { name: 'xxx' }).waitFor();
+    expect(
+      await page.locator('#inventory-view .scroll').evaluate((box) => box.scrollWidth - box.clientWidth),
+    ).toBe(0);
     await page.getByRole('button', { name: 'Previous' }).click();
     await expect.poll(() => animals.count()).toBe(50);
     await page.getByRole('button', { name: /^sold/ }).click();
@@ -284,11 +290,15 @@ describe('the connection of the page', () => {
     const service = await startPage();
     const { page } = await open(service.url());
     await textOf(page, '#connection').toBe('Live');
+    await service.call('/pets?limit=2');
+    await rows(page).getByRole('button').focus();
     for (let i = 0; i < 30; i++)
       await Promise.all(Array.from({ length: 50 }, () => service.call('/pets?limit=1')));
     await service.call('/pets?limit=99');
     await rows(page).filter({ hasText: 'limit=99' }).waitFor();
     await textOf(page, '#requests-list .summary').toContain('1,000 requests');
     expect(await rows(page).count()).toBe(200);
+    // The row with the focus has left the list.
+    expect(await rows(page).locator('button:focus').innerText()).toBe('/v1/pets?limit=1');
   });
 });
