@@ -2,8 +2,11 @@ import { expect, test } from 'vitest';
 import { petJson } from '../../src/contract/schemas.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { manualClock } from '../helpers/clock.ts';
+import { gate } from '../helpers/gate.ts';
 import { SimulatedDisk } from '../helpers/store-disk.ts';
+import { interceptFiles } from '../helpers/store-faults.ts';
 import { allTexts, animal, noLock, randomOf, seedOf } from '../helpers/store-fixtures.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 const OLD = { ...seedOf(1n, 40n), orders: [{ old: true }] };
 const NEW = { ...seedOf(1n, 2n, 3n), orders: [{ new: 1 }, { new: 2 }] };
@@ -45,3 +48,42 @@ test.each([
     expect(ends.length).toBeGreaterThan(10);
   },
 );
+
+test('a check whether the store can write waits while a reset replaces the journal', async () => {
+  const directory = await temporaryDirectory();
+  const clock = manualClock();
+  const replaced = gate();
+  const release = gate();
+  let isResetting = false;
+  const files = interceptFiles(async (name, path) => {
+    // The first call after the new journal has its name.
+    if (!isResetting || name !== 'open read' || !path.endsWith('journal.ndjson')) return;
+    replaced.open();
+    await release.opened;
+  });
+  const failures: Error[] = [];
+  const onFailure = (error: Error) => failures.push(error);
+  const store = await openJournalStore({ directory, clock, files, onFailure });
+  await store.seed(OLD);
+  isResetting = true;
+  const resetting = store.reset(NEW);
+  await replaced.opened;
+  // An earlier check no longer counts.
+  clock.advance(2_000);
+  const checking = store.checkWritable();
+  setImmediate(release.open);
+  await Promise.all([resetting, checking]);
+  expect(failures).toEqual([]);
+  expect(await store.size()).toBe(3);
+  await store.close();
+});
+
+test('a reset that has not begun to replace the journal when the store is closed changes nothing', async () => {
+  const directory = await temporaryDirectory();
+  const store = await openJournalStore({ directory, clock: manualClock() });
+  await store.seed(OLD);
+  await Promise.all([expect(store.reset(NEW)).rejects.toThrow('the store is closed'), store.close()]);
+  const next = await openJournalStore({ directory, clock: manualClock() });
+  expect(await next.size()).toBe(2);
+  await next.close();
+});

@@ -118,9 +118,11 @@ export class JournalStore implements Store {
     await this.#replace(seed);
   }
 
-  /** Replaces everything by a seed. Call it only while no other method runs. */
+  /** Replaces everything by a seed. Call it only while no other method runs, except `checkWritable` and `close`. */
   async reset(seed: Seed): Promise<void> {
     await this.checkWritable();
+    // The store may have been closed during the check. Then, the directory can belong to another server.
+    this.#contents();
     await this.#replace(seed);
   }
 
@@ -136,6 +138,8 @@ export class JournalStore implements Store {
   }
 
   async checkWritable(): Promise<void> {
+    // While the journal is replaced, a check would find that the old one was deleted, and stop the server.
+    while (this.#seeding) await this.#seeding;
     this.#contents();
     await this.#access.checkWritable();
   }
