@@ -12,6 +12,7 @@ import {
 } from '../limits/limiter.ts';
 import { BatchQueue } from './calls/batch-queue.ts';
 import type { CallerState, LimitCalls } from './limit-calls.ts';
+import { type Take, takeBatch } from './take-batch.ts';
 
 export type PostgresLimiterOptions = {
   rule: BanRule;
@@ -20,9 +21,6 @@ export type PostgresLimiterOptions = {
   place: string;
   calls: LimitCalls;
 };
-
-/** A request to count; with `count` 0, the counts are only read. */
-type Take = { caller: string; quota: Quota; count: 0 | 1 };
 
 /** What the database reported about a caller. `askedAt` is when the call was sent, as `clock.elapsed()`. */
 type Known = { state: CallerState; window: RateLimitWindow; askedAt: number };
@@ -132,39 +130,13 @@ export class PostgresLimiter implements Limiter {
   }
 
   async #run(takes: Take[]): Promise<RateLimitDecision[]> {
-    const groups = new Map<string, { quota: Quota; count: number }>();
-    for (const { caller, quota, count } of takes) {
-      const group = groups.get(caller);
-      if (group) group.count += count;
-      else groups.set(caller, { quota, count });
-    }
-    const askedAt = this.#options.clock.elapsed();
-    const states = await this.#options.calls.take(
-      [...groups].map(([caller, group]) => ({ caller, ...group })),
-    );
-    const decided = new Map<string, number>();
-    return takes.map(({ caller, quota, count }) => {
-      const state = states.get(caller);
-      if (!state) throw new Error('the database returned no counts for a caller');
-      const earlier = decided.get(caller) ?? 0;
-      decided.set(caller, earlier + count);
-      const decision = this.#decide(state, quota, earlier, count);
+    const { clock, calls } = this.#options;
+    const askedAt = clock.elapsed();
+    const taken = await takeBatch(takes, calls);
+    return taken.map(({ caller, state, decision }) => {
       this.#known.set(caller, { state, window: decision.window, askedAt });
       return decision;
     });
-  }
-
-  /** The decision about a request, after `earlier` requests of the same caller in the same call. */
-  #decide(state: CallerState, quota: Quota, earlier: number, count: 0 | 1): RateLimitDecision {
-    const { minute, day, granted, bannedUntil, now } = state;
-    const later = Math.max(0, granted - earlier);
-    const counts = {
-      minute: { ...minute, used: minute.used - later },
-      day: { ...day, used: day.used - later },
-    };
-    const decision = decide(counts, quota, bannedUntil > now ? bannedUntil : undefined, now);
-    if (decision.retryAt === undefined) decision.window.remaining -= count;
-    return decision;
   }
 
   /** The latest end of a ban. A stored ban that ends later began under another rule, or while the clock was ahead. */
