@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-/** There is no response, because the server has stopped or the request was aborted. */
+/** There is no response, for example because the server has stopped or the request was aborted. */
 export class ConnectionFailure extends Error {}
 
 export type Api = ReturnType<typeof createApi>;

@@ -40,8 +40,8 @@ export function byId<Target extends HTMLElement = HTMLElement>(id: string): Targ
 }
 
 /**
- * Makes `children` the children of `parent`. Children that stay are not moved, so that they keep the focus. If the child with the
- * focus is removed, the last button gets the focus, so that a user of the keyboard stays at the same place.
+ * Makes `children` the children of `parent`. Children that stay in order are not moved, so that they keep the focus. If the
+ * child with the focus is removed, the last button gets the focus, so that a user of the keyboard stays in the list.
  */
 export function setChildren(parent: Element, children: readonly Element[]): void {
   const wanted = new Set(children);

@@ -1,6 +1,6 @@
 import type { RequestSummary } from '../server/tools/describe-request.ts';
 
-/** How the page marks a request: by its status, or because a limit refused it. */
+/** How the page marks a request: `refused` is the status 429, `rejected` another 4xx, and `failed` 5xx. */
 export type RequestKind = 'ok' | 'refused' | 'rejected' | 'failed';
 
 export function requestKind({ status }: Pick<RequestSummary, 'status'>): RequestKind {
@@ -48,7 +48,7 @@ export function longOutcome(
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
-/** The local time of day, in milliseconds. */
+/** The local time of day, with milliseconds. */
 export function localTime(iso: string): string {
   const time = new Date(iso);
   return `${timeOfDay(time)}.${String(time.getMilliseconds()).padStart(3, '0')}`;

@@ -68,8 +68,9 @@ export function createInventoryView(context: PageContext): View {
 
   let viewing = AbortSignal.abort();
   let loading = new AbortController();
-  /** The ids after which the pages begin, up to the one that is shown, and the start of the next page. */
+  /** For each page up to the one that is shown, the id after which it begins; undefined for the first page. */
   let starts: (string | undefined)[] = [undefined];
+  /** The id after which the next page begins; undefined if there is none. */
   let following: string | undefined;
   let counted = -1;
 

@@ -8,7 +8,7 @@ import {
   readPoll,
 } from './request-log.ts';
 
-/** The shortest time between two polls, in milliseconds, and the longest after failures. */
+/** The pause between two polls, in milliseconds, and the longest pause after failures. */
 const MIN_DELAY = 500;
 const MAX_DELAY = 10_000;
 

@@ -155,7 +155,7 @@ function curl(request: DescribedRequest): HTMLElement[] {
   return [title, ...remarks, code('Command for curl', command), copyButton(command)];
 }
 
-export function copyButton(text: string): HTMLElement {
+function copyButton(text: string): HTMLElement {
   const button = element('button', { type: 'button' }, 'Copy');
   button.addEventListener('click', async () => {
     const isCopied = await navigator.clipboard.writeText(text).then(

@@ -23,7 +23,7 @@ export function showConnection(state: ConnectionState, reason = words[state]): v
 export const failureReason = (error: unknown): string =>
   error instanceof ApiError ? error.message : 'The server has stopped or cannot be reached. Trying again…';
 
-/** Returns a function that gives texts to screen readers, at most one each few seconds: always the latest. */
+/** Returns a function that lets screen readers read a text. If texts arrive faster than `ANNOUNCE_MS`, some are skipped. */
 export function createAnnouncer(): (text: string) => void {
   const region = byId('announcer');
   let next: string | undefined;

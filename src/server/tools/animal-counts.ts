@@ -3,7 +3,7 @@ import type { Store } from '../../store/store.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { MAX_READ, readAnimals } from './read-animals.ts';
 
-/** How many counts are kept. Animals of further categories are counted together. */
+/** How many pairs of a status and a category have a count. Animals of further categories are counted together. */
 export const MAX_COUNTS = 10_000;
 
 /** Some animals with this status: all of a category, or those whose categories are not kept. */
@@ -21,9 +21,9 @@ type State = {
   animals: number;
   /** The id and the text of the last animal that was counted. */
   last: { id: string; text: string } | undefined;
-  /** The number of keys in the maps. */
+  /** The number of counts that have a category of their own. */
   size: number;
-  /** The number of animals by category. */
+  /** The number of animals by category; `undefined` stands for all further categories. */
   byStatus: Record<PetStatus, Map<string | undefined, number>>;
 };
 
@@ -66,7 +66,7 @@ export function createAnimalCounter(store: Pick<Store, 'list' | 'get'>) {
   }
 
   return {
-    // Otherwise, two calls would count the same animals.
+    // Two calls at the same time would count the same animals.
     count: oneAtATime(countMore),
     /** Begins again with the first animal. Call it only while nothing is counted. */
     clear(): void {

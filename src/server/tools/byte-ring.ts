@@ -5,7 +5,7 @@
 export class ByteRing {
   #size: number;
   #bytes: Buffer | undefined;
-  /** How many bytes were written since the start. Unused bytes at the end of the ring count too. */
+  /** The position of the next write. Positions never start again at 0, and some are skipped at the end of the ring. */
   #written = 0;
 
   constructor(size: number) {
@@ -14,9 +14,10 @@ export class ByteRing {
 
   /** Writes at most `limit` bytes of a text. Puts the positions where they begin and end into two columns of `range`. */
   write(text: string, encoding: 'latin1' | 'utf8', limit: number, range: Float64Array, column: number): void {
-    // Memory that was never written to takes no space.
+    // The operating system provides this memory only as far as it is written to.
     this.#bytes ??= Buffer.allocUnsafeSlow(this.#size);
     const length = Math.min(limit, encoding === 'latin1' ? text.length : text.length * 3);
+    // A text is never split: if it may not fit before the end of the ring, it is written to the beginning.
     const left = this.#size - (this.#written % this.#size);
     if (length > left) this.#written += left;
     range[column] = this.#written;

@@ -9,19 +9,19 @@ import { keysTool } from './keys-tool.ts';
 import { createPacedStore } from './read-animals.ts';
 import { createRecorder } from './recorder.ts';
 import { requestsRoute } from './requests-route.ts';
-import { createResetGate } from './reset-gate.ts';
-import { createResetTool } from './reset-tool.ts';
+import { createResetGate, type ResetGate } from './reset-gate.ts';
+import { createResetTool, type ResetResult } from './reset-tool.ts';
 import type { ToolHandler, ToolMethods } from './tool-requests.ts';
 import { createWaiters } from './waiters.ts';
 
 export type ToolsOptions = {
   backend: Backend;
   faults: Faults;
-  /** Whether `POST /reset` may replace the contents of the store by the seed. */
+  /** Whether `POST /reset` may replace the contents of the store by those of the seed. */
   resettable: boolean;
-  /** Called for each reset. */
+  /** Reads the seed, once for each reset; without it, a reset empties the store. */
   seed: (() => Promise<Seed>) | undefined;
-  /** Called during each reset. */
+  /** Called after the store was reset, while no request of the API runs. */
   onReset(): void;
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -37,14 +37,16 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
   const counter = createAnimalCounter(pacedStore);
   const resetGate = resettable ? createResetGate() : undefined;
 
-  async function reset(): Promise<number> {
+  /** Resets the store while `gate` lets no request of the API run. */
+  async function reset(gate: ResetGate): Promise<ResetResult> {
     const contents = (await seed?.()) ?? { pets: [], orders: [] };
-    await resetGate?.exclusive(async () => {
+    return gate.exclusive(async () => {
       await backend.reset(contents);
       counter.clear();
       onReset();
+      // Requests that wait for the reset get later positions.
+      return { animals: contents.pets.length, cursor: recorder.cursor() };
     });
-    return contents.pets.length;
   }
 
   /** A tool that reads the store. Like a request of the API, it does not run during a reset. */
@@ -60,7 +62,7 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
     ['/inventory/orders', readingTool(inventoryOrdersTool(store))],
     ['/keys', readingTool(keysTool(keys, limiter))],
     ['/faults', createFaultTool(faults)],
-    ['/reset', createResetTool(resetGate && reset, recorder.cursor)],
+    ['/reset', createResetTool(resetGate && (() => reset(resetGate)))],
   ]);
   return { credentials, recorder, resetGate, routes, stop: waiters.stop };
 }

@@ -23,7 +23,7 @@ export function createToolCredentials() {
     },
     /** The token and the keys, to redact them. */
     secrets: (): string[] => [token, ...keys],
-    /** Finds out what has this SHA-256 in hexadecimal. Takes the same time whatever it is. */
+    /** Returns which credential has this SHA-256 in hexadecimal, if any. Takes the same time in every case. */
     identify(sha256: string): 'token' | 'key' | undefined {
       const given = Buffer.from(sha256);
       const isToken = timingSafeEqual(given, tokenHash);

@@ -18,7 +18,7 @@ type Message = {
   bodyBytes: number;
 };
 
-/** A request as `GET /requests` shows it. It contains no secrets. */
+/** A request as `GET /requests` shows it, without secrets. */
 export type DescribedRequest = RequestSummary & { request: Message; response?: Message };
 
 /** A request without its headers and bodies. */
@@ -89,7 +89,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
 const isAuthorization = (name = ''): boolean => /^(proxy-)?authorization$/i.test(name);
 
 function outcomeOf({ isCounted, isInjected, code, responseHeaders }: RecordedRequest): RequestOutcome {
-  // A client can choose a value, such as the one of X-Request-Id.
+  // Compares only names, because a client can choose the value of X-Request-Id.
   const hasHeader = (name: string) => responseHeaders.some((text, i) => i % 2 === 0 && text === name);
   if (isInjected) return 'injected_fault';
   if (hasHeader(header.preferenceApplied)) return 'mocked';

@@ -1,4 +1,4 @@
-/** Returns a function that runs a task like `task`, but only when its earlier runs have ended, whether or not they failed. */
+/** Returns a function that calls `task` only after its earlier calls have ended, whether or not they failed. */
 export function oneAtATime<Args extends unknown[], Result>(
   task: (...args: Args) => Promise<Result>,
 ): (...args: Args) => Promise<Result> {

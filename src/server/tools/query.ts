@@ -3,7 +3,7 @@ import { describeIssues } from '../../contract/issues.ts';
 import { invalidRequest } from '../http-errors.ts';
 import { parseQuery } from '../request/target.ts';
 
-/** The text of an integer of at most nine digits, in a query. */
+/** A query parameter that is an integer of at most nine digits. */
 export const queryInteger = (min: number, max: number) =>
   z.pipe(
     z.string().check(

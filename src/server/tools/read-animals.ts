@@ -25,8 +25,8 @@ const ANIMAL = new RegExp(
 );
 
 /**
- * Returns a store for `readAnimals`. It reads one page at a time, also for several requests, so that requests of the API find a
- * free connection to a database. Before each page is a pause, in which the server handles other requests.
+ * Returns a store for `readAnimals`. It reads one page at a time, even if several requests use it, so that requests of the
+ * API find a free connection to a database. Before each page, it pauses, so that the server can handle other requests.
  */
 export const createPacedStore = (store: Pick<Store, 'list' | 'get'>): Pick<Store, 'list' | 'get'> => ({
   get: (id) => store.get(id),

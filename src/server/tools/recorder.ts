@@ -10,7 +10,7 @@ export const MAX_REQUESTS = 1_000;
 export const MAX_RECORDED_BODY = 16 * 1024;
 const MAX_ALL_BODIES = 8 * 1024 * 1024;
 
-/** Enough for the headers of all requests and responses: those of a request have at most 8 KiB. */
+/** The size of the ring for headers, in bytes. The headers of one request have at most 8 KiB. */
 const MAX_ALL_HEADS = 16 * 1024 * 1024;
 
 const CURSOR = /^([0-9a-f]{8})-(\d{1,15})$/;
@@ -75,7 +75,7 @@ export type Recorder = ReturnType<typeof createRecorder>;
  * `onAdd` with a function that reads it.
  */
 export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) => void) {
-  // Cursors of an earlier start mean other requests.
+  // Distinguishes cursors of this start from those of earlier starts, whose numbers mean other requests.
   const startId = randomBytes(4).toString('hex');
   const rows = new Float64Array(MAX_REQUESTS * COLUMNS);
   const heads = new ByteRing(MAX_ALL_HEADS);
@@ -94,7 +94,7 @@ export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) 
     return { text: bodies.read(start, end, 'utf8'), bytes, isCutOff: end - start < bytes };
   }
 
-  /** Undefined if the headers were overwritten. */
+  /** Reads a recorded request; undefined if its headers were overwritten. */
   function read(number: number): RecordedRequest | undefined {
     const row = rowOf(number);
     const [time = 0, milliseconds = 0, status = 0, resetAt = 0, start = 0, end = 0] = rows.subarray(row);
@@ -114,10 +114,10 @@ export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) 
   }
 
   return {
-    /** Records the body of a request if something reads it, or if Node discards it after the response. */
+    /** Records the body of a request while the service reads it, or while Node discards it after the response. */
     recordBody(request: IncomingMessage): IncomingBody {
       const body: IncomingBody = { text: '', bytes: 0, number: undefined };
-      // The service must decide whether the body is read, so wait until it begins to read.
+      // Listening to `data` would start the body, so wait until the service or Node starts it.
       request.once('resume', () => {
         request.on('data', (chunk: Buffer) => {
           const isFirst = body.bytes === 0;
@@ -159,7 +159,7 @@ export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) 
       onAdd(() => read(count - 1));
     },
 
-    /** At most `limit` matching requests with numbers from `from` on, the newest first. */
+    /** Finds at most `limit` matching requests, the newest first. Their numbers are at least `from`. */
     find(matches: (recorded: RecordedRequest) => boolean, from: number, limit: number): RecordedRequest[] {
       const found: RecordedRequest[] = [];
       const oldest = Math.max(from, count - MAX_REQUESTS, 0);

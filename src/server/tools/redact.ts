@@ -47,7 +47,8 @@ export function createTextRedactor(secrets: readonly string[]): Redactor {
 
 /**
  * Makes a redactor also remove the credentials in an Authorization header, as clients encode them. They are not searched for
- * with a regular expression: a client could send credentials for which that takes forever, or which are too long for one.
+ * with a regular expression, because a client could send credentials for which that takes very long, or which are too long
+ * for an expression.
  */
 export function withCredentials({ redact, longest }: Redactor, authorization: string): Redactor {
   const encoded = credentialsIn(authorization)

@@ -17,7 +17,7 @@ export function createResetGate() {
   }
 
   return {
-    /** Runs a request, after a reset that has been started. */
+    /** Runs a request. If a reset is running or waits for running requests, the request waits until it has ended. */
     async run<Result>(request: () => Promise<Result>): Promise<Result> {
       await enter();
       try {
@@ -40,8 +40,8 @@ export function createResetGate() {
       }
     },
 
-    /** Runs a reset when all running requests have finished, and resets one after the other. */
-    async exclusive(task: () => Promise<void>): Promise<void> {
+    /** Runs a reset when all running requests have finished. Several resets run one after the other. */
+    async exclusive<Result>(task: () => Promise<Result>): Promise<Result> {
       while (reset) await reset;
       const done = (async () => {
         if (running > 0) {
@@ -50,13 +50,12 @@ export function createResetGate() {
           });
           onIdle = undefined;
         }
-        await task();
+        return task();
       })();
       // A failed reset must not fail the requests that wait for it.
-      const settled = done.catch(() => {});
-      reset = settled;
+      reset = done.catch(() => {});
       try {
-        await done;
+        return await done;
       } finally {
         reset = undefined;
       }

@@ -1,16 +1,11 @@
 import { ServiceError, storageError } from '../http-errors.ts';
 import type { ToolMethods } from './tool-requests.ts';
 
-/**
- * `POST /reset` (docs/service.md 13.2).
- *
- * @param reset returns the number of animals in the seed; undefined if the store must not be reset
- * @param cursor returns the cursor for later requests
- */
-export function createResetTool(
-  reset: (() => Promise<number>) | undefined,
-  cursor: () => string,
-): ToolMethods {
+/** The number of animals in the seed, and the cursor for the requests after the reset. */
+export type ResetResult = { animals: number; cursor: string };
+
+/** `POST /reset` (docs/service.md 13.2). `reset` is undefined if the store must not be reset. */
+export function createResetTool(reset: (() => Promise<ResetResult>) | undefined): ToolMethods {
   return {
     async POST() {
       if (reset === undefined) {
@@ -19,10 +14,10 @@ export function createResetTool(
           'This store cannot be reset. Start the server with --resettable or --ephemeral',
         );
       }
-      const animals = await reset().catch((error) => {
+      const result = await reset().catch((error) => {
         throw storageError(error);
       });
-      return { status: 200, headers: {}, body: JSON.stringify({ animals, cursor: cursor() }) };
+      return { status: 200, headers: {}, body: JSON.stringify(result) };
     },
   };
 }

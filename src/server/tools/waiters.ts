@@ -2,21 +2,22 @@ import type { Socket } from 'node:net';
 import { ServiceError } from '../http-errors.ts';
 import type { RecordedRequest } from './recorder.ts';
 
-/** How many requests may wait for a further request. Each of them occupies a connection. */
+/** How many requests may wait at a time. Each of them occupies a connection. */
 export const MAX_WAITERS = 32;
 
 export type Matches = (recorded: RecordedRequest) => boolean;
 
 export type Waiters = ReturnType<typeof createWaiters>;
 
-/** Lets requests wait for other requests. `sleep` rejects when the signal is aborted. */
+/** Lets `GET /requests` wait until a matching request is recorded. `sleep` rejects when the signal is aborted. */
 export function createWaiters(sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>) {
   const waiters = new Map<AbortController, Matches>();
   let isStopping = false;
 
   return {
     /**
-     * Waits until a request matches, but no longer than `milliseconds`, than the connection exists, or than the server runs.
+     * Waits until a request matches. Also ends after `milliseconds`, when the client closes its side of the connection, and
+     * when the server stops.
      *
      * @throws ServiceError 503 if too many requests wait
      */
@@ -38,14 +39,14 @@ export function createWaiters(sleep: (milliseconds: number, signal: AbortSignal)
       waiters.delete(waiter);
     },
 
-    /** Ends the waits for which a new request matches. Calls `read` only if there are waits. */
+    /** Ends the waits that match a new request. `read` returns the request, and is called only if there are waits. */
     notify(read: () => RecordedRequest | undefined): void {
       if (waiters.size === 0) return;
       const added = read();
       for (const [waiter, matches] of waiters) if (added && matches(added)) waiter.abort();
     },
 
-    /** Ends all waits. */
+    /** Ends all waits. Later waits end at once. */
     stop(): void {
       isStopping = true;
       for (const waiter of waiters.keys()) waiter.abort();
