@@ -10,8 +10,8 @@ const MIN_LENGTH = 6;
 const MAX_CREDENTIALS = 16;
 
 /**
- * The user and the password in a URL, which can be percent-encoded, or escaped as in JSON. They contain no slash, so that no text
- * is searched twice.
+ * The user and the password in a URL, which can be percent-encoded, or escaped as in JSON. They contain no slash, so that no
+ * text is searched twice.
  */
 const USER_INFO =
   /((?::|%3a|\\u003a)(?:\\{0,4}\/|%2f|\\u002f){2})(?:(?!%2f|\\u002f)[^/?#\s"])+(@|%40|\\u0040)/gi;

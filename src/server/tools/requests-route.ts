@@ -45,14 +45,16 @@ export function requestsRoute(
         await waiters.wait(matches, wait * 1_000, socket);
         found = recorder.find(matches, from, limit);
       }
+      // Requests that are recorded during the pauses below belong to the next response.
+      const cursor = recorder.cursor();
       const { summarize, describe } = createRequestDescriber(credentials.secrets());
       const requests: (RequestSummary | DescribedRequest)[] = [];
       for (const [i, each] of found.entries()) {
-        // To remove secrets from long bodies takes long. Meanwhile, the server handles other requests.
+        // Removing secrets from long bodies takes long, so let the server handle other requests in between.
         if (i % SLICE === 0) await setImmediate();
         requests.push(summary === 'true' ? summarize(each) : describe(each));
       }
-      const body = JSON.stringify({ requests, cursor: recorder.cursor() });
+      const body = JSON.stringify({ requests, cursor });
       return { status: 200, headers: {}, body };
     },
   };

@@ -1,6 +1,6 @@
 export type ResetGate = ReturnType<typeof createResetGate>;
 
-/** Lets a reset run while no request of the API runs. Requests that arrive meanwhile wait. */
+/** Lets a reset run while no request of the API runs, except requests that wait for their clients. Later requests wait. */
 export function createResetGate() {
   let running = 0;
   let onIdle: (() => void) | undefined;
@@ -28,8 +28,8 @@ export function createResetGate() {
     },
 
     /**
-     * Waits for a client, within `run`. A reset can run meanwhile, so that a slow client does not delay the reset and all other
-     * requests.
+     * Waits for a client, in a request that `run` runs. A reset can run meanwhile, so that a slow client does not delay the
+     * reset and all other requests.
      */
     async waitForClient<Result>(wait: () => Promise<Result>): Promise<Result> {
       leave();

@@ -1,10 +1,13 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
-import { MAX_RECORDED_BODY, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
+import type { RequestContext } from '../../../src/server/request/context.ts';
+import { createRecorder, MAX_RECORDED_BODY, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
+import { requestsRoute } from '../../../src/server/tools/requests-route.ts';
 import { MAX_WAITERS } from '../../../src/server/tools/waiters.ts';
 import { closed, connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
 import { create } from '../../helpers/service.ts';
-import { startWithTools } from '../../helpers/tools.ts';
+import { type Requests, startWithTools } from '../../helpers/tools.ts';
 
 const REX = '{"name":"Rex","categoryId":9223372036854775807}';
 
@@ -180,6 +183,27 @@ test('`since` shows only the requests after a cursor; after a restart, it shows 
   await restart();
   await call('/pets?limit=3');
   expect((await requests(`?since=${cursor}`)).requests).toMatchObject([{ url: '/v1/pets?limit=3' }]);
+});
+
+test('requests that are recorded while a response is made come after its cursor', async () => {
+  const recorder = createRecorder(() => {});
+  const add = (id: string) => {
+    const context = { id, client: '', method: 'GET', url: '/', headers: {}, latency: 0, started: 0 };
+    const unknown = { code: undefined, body: undefined, sent: undefined };
+    recorder.add({ context, time: 0, milliseconds: 0, status: 200, headers: [], ...unknown });
+  };
+  const { GET } = requestsRoute(recorder, { wait: async () => {} }, { secrets: () => [] });
+  const read = async (query: string) => {
+    const response = await GET?.({ url: `/requests${query}` } as IncomingMessage, {} as RequestContext);
+    const { requests, cursor } = JSON.parse(String(response?.body)) as Requests;
+    return { ids: requests.map(({ id }) => id), cursor };
+  };
+  add('first');
+  const reading = read('');
+  add('second');
+  const { ids, cursor } = await reading;
+  expect(ids).toEqual(['first']);
+  expect((await read(`?since=${cursor}`)).ids).toEqual(['second']);
 });
 
 test('`wait` waits for a request that matches', async () => {
