@@ -68,7 +68,7 @@ function showView(): void {
   if (api.hasToken() && !document.hidden) views[shown]?.show(viewing.signal);
 }
 
-/** Starts or stops all requests of the page. */
+/** Starts or stops all requests of the page, depending on the token, the pause and the visibility of the tab. */
 function restart(): void {
   following.abort();
   following = new AbortController();

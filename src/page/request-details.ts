@@ -67,7 +67,7 @@ export function createDetails(context: PageContext, panel: HTMLElement) {
   };
 }
 
-/** Reads a whole request. Clients can choose ids, so several requests can have the same one: look among the latest. */
+/** Reads a whole request. Clients can choose ids, so find it among the latest requests with its id. */
 async function read(
   context: PageContext,
   { id, time, url }: RequestSummary,

@@ -7,6 +7,7 @@ import type { Faults } from './faults/faults.ts';
 import { type MockRequest, mockResponse, parsePrefer } from './faults/mock-response.ts';
 import { handlerOf } from './handlers.ts';
 import { notFound, ServiceError } from './http-errors.ts';
+import { hasBody } from './request/body.ts';
 import type { RequestContext } from './request/context.ts';
 import { createHostCheck } from './request/hosts.ts';
 import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
@@ -97,7 +98,7 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     if (route instanceof ServiceError) throw route;
     checkExpectation(request);
     const read = () => readOperationInput(route, request);
-    const input = await (resetGate ? resetGate.waitForClient(read) : read());
+    const input = await (resetGate && hasBody(request) ? resetGate.waitForClient(read) : read());
     return handlerOf(route.operation)(input, { store, principal, request, basePath, now: clock.now() });
   }
 

@@ -47,7 +47,7 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
       };
     },
 
-    /** Replaces all settings. The random faults start again if there is a seed, and otherwise continue with the old one. */
+    /** Replaces all settings. With a seed, the sequence of random faults starts again; otherwise, it continues. */
     replace(settings: FaultSettings): void {
       if (settings.seed !== undefined) requests = 0;
       ({ options, rules } = prepare({ ...settings, seed: settings.seed ?? options.seed }));

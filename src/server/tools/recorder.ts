@@ -173,7 +173,7 @@ export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) 
     /** The position after the latest request. */
     cursor: (): string => `${startId}-${count}`,
 
-    /** The number of the first request after a cursor; 0 for a cursor of an earlier start. Undefined if it is not valid. */
+    /** The number of the first request after a cursor; 0 for a cursor from before the server was started. Undefined if it is not valid. */
     numberAfter(cursor: string): number | undefined {
       const [, start, number] = CURSOR.exec(cursor) ?? [];
       if (number === undefined) return undefined;
