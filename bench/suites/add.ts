@@ -26,7 +26,7 @@ export const add: Suite = {
           least,
           async start() {
             const prefix = onCore(0);
-            const ours = await start(lab, { prefix, args: serveArgs('--ephemeral') });
+            const ours = await start(lab, { prefix, args: serveArgs('--ephemeral', '--no-page') });
             const bare = await start(lab, { prefix, args: [peer('bare-server.mjs')] });
             return { ours: underLoad(bench, load, ours), peer: underLoad(bench, load, bare) };
           },

@@ -28,7 +28,7 @@ async function startServers(bench: Bench): Promise<{ ours: Contestant; peer: Con
   writeStore(directory, ANIMALS, 'seeded');
   const animals = lab.path('animals.json');
   writeFileSync(animals, stringifyJson({ pets: Array.from({ length: ANIMALS }, (_, i) => animal(i + 1)) }));
-  const ours = await start(lab, { prefix, args: serveArgs('--data', directory) });
+  const ours = await start(lab, { prefix, args: serveArgs('--data', directory, '--no-page') });
   const minimal = await start(lab, { prefix, args: [peer('minimal-server.mjs'), animals] });
   return {
     ours: underLoad(bench, await pagesOf(lab, 'ours', ours), ours),
