@@ -47,6 +47,9 @@ export type AppOptions = AuthenticationOptions &
 
 export type App = ReturnType<typeof createApp>;
 
+/** Pages of other origins must not learn how this service is used. */
+const IS_METRICS = /^\/metrics(?:\?|$)/;
+
 const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
@@ -68,7 +71,8 @@ export function createApp(options: AppOptions) {
     const context = createContext({ id: requestId(request), client, method, url, targetHost });
     const isApi = isUnderApi(target);
     const isTool = !isApi && (isToolTarget(target) || isPageTarget(target));
-    if (cors.length > 0 && !isTool) Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
+    if (cors.length > 0 && !isTool && !IS_METRICS.test(target))
+      Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault = faults && isApi && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;

@@ -44,6 +44,11 @@ describe('with --cors', () => {
     expect(corsOf(await call('/v1/pets', from(origin)))).toEqual({ vary: 'Origin' });
   });
 
+  test.each(['/metrics', '/metrics?x=1'])('no page may read %s', async (path) => {
+    const { call } = await start({ cors: ['*'] });
+    expect(corsOf(await call(path, from(PAGE)))).toEqual({});
+  });
+
   test('* allows every origin', async () => {
     const { call } = await start({ cors: ['*'] });
     expect(corsOf(await call('/v1/pets', from('http://any.example')))).toMatchObject({
