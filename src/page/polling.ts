@@ -71,7 +71,7 @@ export function createFollower(api: Pick<Api, 'get'>, { onPoll, onFailure }: Pol
           failures = 0;
           // The user may have cleared the list while the poll waited.
           log = asked.start === log.start ? mergePoll(log, response) : log;
-          onPoll(log, response.requests, asked.cursor === undefined);
+          onPoll(log, response.requests, asked.readsAll);
         }
         await sleep(Math.min(MAX_DELAY, MIN_DELAY * 2 ** failures), signal);
       }

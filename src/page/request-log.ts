@@ -10,8 +10,10 @@ export const MAX_ROWS = 200;
 /** The requests that the page has read, the newest first. */
 export type RequestLog = {
   requests: readonly RequestSummary[];
-  /** Where the next poll continues; undefined if it must read all requests again. */
+  /** The position after the latest request; undefined before the first poll. */
   cursor: string | undefined;
+  /** Whether the next poll must read all requests, instead of those after the cursor. */
+  readsAll: boolean;
   /** Where the list begins if the user has cleared it. */
   start: string | undefined;
   /** Whether requests are missing because more arrived than one poll returns. */
@@ -29,28 +31,35 @@ export const readPoll = ({ requests, cursor }: PollResponse): PollResponse => ({
 
 export type PollResponse = { requests: readonly RequestSummary[]; cursor: string };
 
-export const emptyLog: RequestLog = { requests: [], cursor: undefined, start: undefined, hasGap: false };
+export const emptyLog: RequestLog = {
+  requests: [],
+  cursor: undefined,
+  readsAll: true,
+  start: undefined,
+  hasGap: false,
+};
 
 /** The query of the next poll. A poll after a cursor waits until there is a request, except to end a gap soon. */
-export function pollQuery({ cursor, start, hasGap }: RequestLog): string {
+export function pollQuery({ cursor, start, readsAll, hasGap }: RequestLog): string {
   const query = new URLSearchParams({ summary: 'true' });
-  if (cursor !== undefined) {
+  if (!readsAll && cursor !== undefined) {
     query.set('since', cursor);
     if (!hasGap) query.set('wait', '20');
   } else if (start !== undefined) query.set('since', start);
-  query.set('limit', String(cursor === undefined ? MAX_KEPT : POLL_LIMIT));
+  query.set('limit', String(readsAll ? MAX_KEPT : POLL_LIMIT));
   return query.toString();
 }
 
 /** Adds the response to a poll. After a gap, the log is read again as soon as a poll returns all new requests. */
 export function mergePoll(log: RequestLog, { requests, cursor }: PollResponse): RequestLog {
-  if (log.cursor === undefined) return { ...log, requests, cursor, hasGap: false };
+  if (log.readsAll) return { ...log, requests, cursor, readsAll: false, hasGap: false };
   const isFull = requests.length >= POLL_LIMIT;
   const hasGap = isFull || log.hasGap;
   return {
     ...log,
     requests: isFull ? requests : [...requests, ...log.requests].slice(0, MAX_KEPT),
-    cursor: hasGap && !isFull ? undefined : cursor,
+    cursor,
+    readsAll: hasGap && !isFull,
     hasGap,
   };
 }
@@ -59,6 +68,7 @@ export function mergePoll(log: RequestLog, { requests, cursor }: PollResponse): 
 export const clearLog = ({ cursor, start }: RequestLog): RequestLog => ({
   ...emptyLog,
   cursor,
+  readsAll: cursor === undefined,
   start: cursor ?? start,
 });
 

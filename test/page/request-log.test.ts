@@ -53,7 +53,7 @@ describe('polling', () => {
     expect(flooded.requests).toHaveLength(POLL_LIMIT);
     expect(pollQuery(flooded)).toBe('summary=true&since=b&limit=200');
     const calm = mergePoll(flooded, { requests: requests(5_001, 5_001), cursor: 'c' });
-    expect(calm).toMatchObject({ hasGap: true, cursor: undefined });
+    expect(calm).toMatchObject({ hasGap: true, readsAll: true });
     expect(pollQuery(calm)).toBe('summary=true&limit=1000');
     const whole = mergePoll(calm, { requests: requests(5_001, 4_002), cursor: 'c' });
     expect(whole).toMatchObject({ hasGap: false, cursor: 'c' });
@@ -62,7 +62,13 @@ describe('polling', () => {
   test('does not show cleared requests again, also after a gap', () => {
     const log = clearLog(mergePoll(emptyLog, { requests: requests(2, 1), cursor: 'a' }));
     expect(log).toMatchObject({ requests: [], cursor: 'a' });
-    expect(pollQuery({ ...log, cursor: undefined })).toBe('summary=true&since=a&limit=1000');
+    expect(pollQuery({ ...log, readsAll: true })).toBe('summary=true&since=a&limit=1000');
+  });
+
+  test('can be cleared while it must be read again', () => {
+    const log = clearLog({ ...emptyLog, requests: requests(2, 1), cursor: 'c', hasGap: true });
+    expect(log).toMatchObject({ requests: [], hasGap: false });
+    expect(pollQuery(log)).toContain('since=c&wait=20&limit=200');
   });
 
   test('converts durations with a fraction to numbers', () => {
