@@ -1,5 +1,6 @@
+import { REDACTED } from '../contract/recorded-text.ts';
 import type { DescribedRequest } from '../server/tools/describe-request.ts';
-import { isBodyCutOff, REDACTED } from './recorded-body.ts';
+import { isBodyCutOff } from './recorded-body.ts';
 
 /** A command that sends a request again, with what it cannot repeat. `command` is undefined if there is none. */
 export type Curl = { command: string | undefined; notes: readonly string[] };

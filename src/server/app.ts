@@ -54,7 +54,7 @@ const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
 export function createApp(options: AppOptions) {
-  const { clock, cors = [], onAccess, faults, recorder, resetGate } = options;
+  const { clock, cors = [], onAccess, faults, recorder } = options;
   const authentication = createAuthentication(options);
   const { anonymousWindow } = authentication;
   const runSteps = createRequestSteps(options, authentication);
@@ -79,8 +79,7 @@ export function createApp(options: AppOptions) {
     context.latency = fault.latency;
     const body = recorder && !isTool && hasBody(request) ? recorder.recordBody(request) : undefined;
     try {
-      const run = () => runSteps(request, context, fault.fails);
-      const result = await (resetGate && isApi ? resetGate.run(run) : run()).catch(toErrorResponse);
+      const result = await runSteps(request, context, fault.fails).catch(toErrorResponse);
       const window = context.window ?? (await anonymousWindow(context.client));
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;

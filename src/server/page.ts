@@ -27,11 +27,13 @@ export function createPage(): (path: string, request: IncomingMessage) => Promis
 
   return async (path, { headers: requested }) => {
     // Load the files only when the page is opened, for a faster start.
-    files ??= import('./page-files.ts').then(({ readPageFiles }) => readPageFiles());
-    // A failure can be temporary, for example if too many files are open.
-    files.catch(() => {
-      files = undefined;
-    });
+    files ??= import('./page-files.ts')
+      .then(({ readPageFiles }) => readPageFiles())
+      .catch((error) => {
+        // The failure can be temporary, for example if too many files are open.
+        files = undefined;
+        throw error;
+      });
     const file = (await files).get(path);
     if (file === undefined) throw notFound();
     const { contentType, cacheControl, etag, body, gzipped } = file;

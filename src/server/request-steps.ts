@@ -61,7 +61,7 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     context: RequestContext,
     failsAtRandom: boolean,
   ): Promise<ServiceResponse> {
-    const { method = '', url = '' } = request;
+    const { url = '' } = request;
     checkHttpVersion(request);
     context.host = checkHost(request, context.targetHost);
     if (!isUnderApi(url)) {
@@ -69,6 +69,17 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
         ? toolRequests(request, context)
         : unversionedRoutes(request, context);
     }
+    const run = () => runOperation(request, context, failsAtRandom);
+    return resetGate ? resetGate.run(run) : run();
+  }
+
+  /** Runs the steps of a request of the API. */
+  async function runOperation(
+    request: IncomingMessage,
+    context: RequestContext,
+    failsAtRandom: boolean,
+  ): Promise<ServiceResponse> {
+    const { method = '', url = '' } = request;
     if (method === 'OPTIONS') return handleOptions(request, context);
 
     const route = matchRoute(method, url);

@@ -1,5 +1,7 @@
 import { Client } from 'pg';
 import { inject, onTestFinished } from 'vitest';
+import type { Clock } from '../../src/contract/clock.ts';
+import { parseLocation } from '../../src/store/location.ts';
 import { listenOnLoopback } from './listen.ts';
 import { createMovableRelay } from './postgres/address.ts';
 import { type Cluster, createCluster } from './postgres/cluster.ts';
@@ -27,6 +29,20 @@ export async function freshDatabase(): Promise<string> {
   const url = await createDatabase();
   onTestFinished(() => dropDatabase(url));
   return url;
+}
+
+/** Creates an empty database in the shared server, whose clock is `clock`. */
+export async function freshLocation(clock: Clock) {
+  const url = await freshDatabase();
+  const location = await parseLocation(url, {
+    clock,
+    env: {},
+    homeDirectory: '/nonexistent',
+    userName: undefined,
+    random: () => 0.5,
+    testTime: clock.now,
+  });
+  return { url, location };
 }
 
 /** Starts a server for this test, with fsync, so that committed data survives `kill9`. */

@@ -11,7 +11,7 @@ import { createRecorder } from './recorder.ts';
 import { requestsRoute } from './requests-route.ts';
 import { createResetGate, type ResetGate } from './reset-gate.ts';
 import { createResetTool, type ResetResult } from './reset-tool.ts';
-import type { ToolHandler, ToolMethods } from './tool-requests.ts';
+import type { ToolHandler, ToolMethods, ToolPath } from './tool-requests.ts';
 import { createWaiters } from './waiters.ts';
 
 export type ToolsOptions = {
@@ -55,14 +55,14 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
       resetGate ? resetGate.run(() => GET(request, context)) : GET(request, context),
   });
 
-  const routes = new Map<string, ToolMethods>([
-    ['/requests', requestsRoute(recorder, waiters, credentials)],
-    ['/inventory', readingTool(inventoryTool(pacedStore))],
-    ['/inventory/counts', readingTool(inventoryCountsTool(counter))],
-    ['/inventory/orders', readingTool(inventoryOrdersTool(store))],
-    ['/keys', readingTool(keysTool(keys, limiter))],
-    ['/faults', createFaultTool(faults)],
-    ['/reset', createResetTool(resetGate && (() => reset(resetGate)))],
-  ]);
-  return { credentials, recorder, resetGate, routes, stop: waiters.stop };
+  const routes: Record<ToolPath, ToolMethods> = {
+    '/requests': requestsRoute(recorder, waiters, credentials),
+    '/inventory': readingTool(inventoryTool(pacedStore)),
+    '/inventory/counts': readingTool(inventoryCountsTool(counter)),
+    '/inventory/orders': readingTool(inventoryOrdersTool(store)),
+    '/keys': readingTool(keysTool(keys, limiter)),
+    '/faults': createFaultTool(faults),
+    '/reset': createResetTool(resetGate && (() => reset(resetGate))),
+  };
+  return { credentials, recorder, resetGate, routes: new Map(Object.entries(routes)), stop: waiters.stop };
 }

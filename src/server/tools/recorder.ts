@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../../contract/error-codes.ts';
+import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
 import type { RequestContext } from '../request/context.ts';
 import type { SentResponse } from '../response.ts';
 import { ByteRing } from './byte-ring.ts';
 
 /** How many requests are kept, how many bytes of each body, and how many bytes of all bodies together. */
 export const MAX_REQUESTS = 1_000;
-export const MAX_RECORDED_BODY = 16 * 1024;
 const MAX_ALL_BODIES = 8 * 1024 * 1024;
 
 /** The size of the ring for headers, in bytes. The headers of one request have at most 8 KiB. */

@@ -1,4 +1,4 @@
-const REDACTED = '[redacted]';
+import { REDACTED } from '../../contract/recorded-text.ts';
 
 /** How many characters a character of a secret can take up: backslashes, and `u` with four digits. */
 const MAX_ESCAPED = 9;

@@ -8,7 +8,7 @@ import { optionsResponse, type ServiceResponse } from '../response.ts';
 import type { ToolCredentials } from './credentials.ts';
 
 /** The paths of the developer tools (docs/service.md 13). Their responses never have CORS headers. */
-const TOOL_PATHS: ReadonlySet<string> = new Set([
+const paths = [
   '/requests',
   '/inventory',
   '/inventory/counts',
@@ -16,7 +16,10 @@ const TOOL_PATHS: ReadonlySet<string> = new Set([
   '/keys',
   '/reset',
   '/faults',
-]);
+] as const;
+const TOOL_PATHS: ReadonlySet<string> = new Set(paths);
+
+export type ToolPath = (typeof paths)[number];
 
 /** Whether a request target is one of the developer tools, also if the tools are turned off. */
 export function isToolTarget(target: string): boolean {

@@ -1,21 +1,11 @@
 import { expect, test } from 'vitest';
-import { parseLocation } from '../../../src/store/location.ts';
 import { manualClock } from '../../helpers/clock.ts';
-import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
+import { connectTo, freshLocation } from '../../helpers/postgres.ts';
 import { create } from '../../helpers/service.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 
 async function startOnPostgres() {
-  const url = await freshDatabase();
-  const clock = manualClock();
-  const location = await parseLocation(url, {
-    clock,
-    env: {},
-    homeDirectory: '/nonexistent',
-    userName: undefined,
-    random: () => 0.5,
-    testTime: clock.now,
-  });
+  const { url, location } = await freshLocation(manualClock());
   const real = await startWithTools({ location });
   const key = real.service().keys.addTemporary('dev', 'free');
   const add = (name: string) =>

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
+import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import type { RequestContext } from '../../../src/server/request/context.ts';
-import { createRecorder, MAX_RECORDED_BODY, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
+import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
 import { requestsRoute } from '../../../src/server/tools/requests-route.ts';
 import { MAX_WAITERS } from '../../../src/server/tools/waiters.ts';
 import { closed, connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';

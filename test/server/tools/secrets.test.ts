@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { MAX_RECORDED_BODY } from '../../../src/server/tools/recorder.ts';
+import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import { createTextRedactor } from '../../../src/server/tools/redact.ts';
 import { generateKey } from '../../../src/store/keys/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';

@@ -1,17 +1,8 @@
-import { parseLocation } from '../../../src/store/location.ts';
-import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
+import { connectTo, freshLocation } from '../../helpers/postgres.ts';
 import { describeBackend } from './describe-backend.ts';
 
 describeBackend('PostgreSQL', async (clock) => {
-  const url = await freshDatabase();
-  const location = await parseLocation(url, {
-    clock,
-    env: {},
-    homeDirectory: '/nonexistent',
-    userName: undefined,
-    random: () => 0.5,
-    testTime: clock.now,
-  });
+  const { url, location } = await freshLocation(clock);
   const observer = await connectTo(url);
   return {
     location,

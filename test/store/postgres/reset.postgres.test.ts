@@ -154,7 +154,7 @@ test.each([
     await blocker.query('select from pets.callers for update');
     const { result } = await blocked(server, observer, () => server.query(RESET));
     const outcome = expect(result).rejects.toThrow();
-    // PostgreSQL completes the reset when the row is free, although nobody waits for it.
+    // PostgreSQL completes the reset when the row is free, although the server has stopped waiting for it.
     if (when.startsWith('the server')) server.connection.stream.destroy();
     else await restart();
     await outcome;
