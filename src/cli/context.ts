@@ -20,6 +20,8 @@ export type Context = {
   pid: number;
   /** The current time, in milliseconds since the epoch. */
   clock: SteadyClock;
+  /** The name of the user's time zone in the IANA database, such as `Europe/Berlin`. Slow: call it only to show a time. */
+  timeZone(): string;
   /** Resolves after this time. If `signal` is aborted first, rejects with the reason of `signal`. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */

@@ -33,6 +33,7 @@ export function createProcessContext(): Context {
     temporaryDirectory: tmpdir(),
     pid: process.pid,
     clock: systemClock,
+    timeZone,
     sleep,
     random: Math.random,
     onSignal(signals, handler) {
@@ -53,6 +54,13 @@ function findHome(): string {
   } catch {
     return parse(process.cwd()).root;
   }
+}
+
+/** UTC if TZ is empty or does not name a zone, because JavaScript then uses UTC. */
+function timeZone(): string {
+  // The types do not show that Node can return undefined.
+  const zone: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return zone === undefined || zone === 'Etc/Unknown' ? 'UTC' : zone;
 }
 
 /** The longest delay of setTimeout, in milliseconds. A timer with a longer delay fires immediately. */

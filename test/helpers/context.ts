@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable, Writable } from 'node:stream';
+import { PassThrough, Readable, Writable } from 'node:stream';
 import type { Context, OutputStream, Signal } from '../../src/cli/context.ts';
 import { main } from '../../src/cli/main.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
@@ -27,9 +27,16 @@ export function startProgram(
   argv: readonly string[],
   {
     stdin = '',
+    typed,
     columns,
     ...context
-  }: { stdin?: string; columns?: number | undefined } & Partial<Omit<Context, 'stdin'>>,
+  }: Partial<Omit<Context, 'stdin'>> & {
+    /** The content of a pipe on standard input. */
+    stdin?: string;
+    /** The lines that the user types at a terminal, which replaces the pipe. */
+    typed?: readonly string[] | undefined;
+    columns?: number | undefined;
+  },
 ): Program {
   const handlers = new Set<(signal: Signal) => void>();
   const [stdout, stderr] = [collector(columns), collector(columns)];
@@ -37,7 +44,8 @@ export function startProgram(
     ...createProcessContext(),
     argv,
     env: {},
-    stdin: Object.assign(Readable.from(stdin === '' ? [] : [Buffer.from(stdin)]), { isTTY: false }),
+    timeZone: () => 'UTC',
+    stdin: typed ? keyboard(typed) : pipe(stdin),
     stdout: stdout.stream,
     stderr: stderr.stream,
     onSignal(_signals, handler) {
@@ -68,6 +76,16 @@ export function startProgram(
   };
 }
 
+const pipe = (text: string) =>
+  Object.assign(Readable.from(text === '' ? [] : [Buffer.from(text)]), { isTTY: false });
+
+/** A terminal at which each line is typed as soon as the program reads. The terminal stays open after the last line. */
+function keyboard(lines: readonly string[]) {
+  const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => {} });
+  for (const line of lines) stdin.write(`${line}\r`);
+  return stdin;
+}
+
 function collector(columns: number | undefined) {
   let text = '';
   let onLine = (_line: string) => {};
@@ -89,6 +107,10 @@ function collector(columns: number | undefined) {
 export type TerminalOptions = {
   /** The width of the terminal; undefined if stdout and stderr are pipes. */
   columns?: number;
+  /** The lines that the user types; undefined if stdin is an empty pipe. */
+  typed?: readonly string[];
+  /** The user's time zone, which is UTC by default. */
+  timeZone?: string;
   env?: Record<string, string>;
   /** The content of files that are created in the configuration directory, by name. */
   files?: Record<string, string>;
@@ -112,6 +134,8 @@ export async function startInTerminal(
   argv: readonly string[],
   {
     columns,
+    typed,
+    timeZone = 'UTC',
     env = {},
     files = {},
     temporaryDirectory: temporary,
@@ -123,6 +147,8 @@ export async function startInTerminal(
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(home, name), text)));
   const program = startProgram(argv, {
     columns,
+    typed,
+    timeZone: () => timeZone,
     env: { PETS_CONFIG_DIR: home, ...env },
     platform: 'linux',
     homeDirectory: home,

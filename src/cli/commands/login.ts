@@ -9,7 +9,7 @@ import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
 import { addScheme, type Connection, maskKey, parseBaseUrl } from '../profiles/profile.ts';
 import { checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 import type { Command, CommandContext } from '../program/command.ts';
-import { promptSecret, promptText, readStdin } from '../prompts/prompt.ts';
+import { canPrompt, promptSecret, promptText, readStdin } from '../prompts/prompt.ts';
 
 type Options = { withKey?: boolean; allowHttp?: boolean; verify: boolean };
 
@@ -133,9 +133,9 @@ function requireKeyPrompt(context: CommandContext): void {
   requirePrompt(context, "can't prompt for the key", pipe);
 }
 
-/** @throws CliError if --no-input is given, or if standard input or standard error is not a terminal */
-function requirePrompt({ globals, stdin, stderr }: CommandContext, message: string, hint: string): void {
-  if (!globals.input || !stdin.isTTY || !stderr.isTTY) throw usageError(message, hint);
+/** @throws CliError if the command can't prompt */
+function requirePrompt(context: CommandContext, message: string, hint: string): void {
+  if (!canPrompt(context)) throw usageError(message, hint);
 }
 
 /** Extracts the key from pasted text, which may have quotes or `Bearer` around it. */

@@ -23,7 +23,8 @@ export class OutputError extends Error {
 export const isClosedPipe = (error: unknown): boolean =>
   error instanceof OutputError && error.code === 'EPIPE';
 
-const DEFAULT_COLUMNS = 80;
+/** The width of a terminal that does not report one. */
+export const DEFAULT_COLUMNS = 80;
 const ERASE_LINE = '\x1b[K';
 
 /** Keeps room on the status line for the ^C that the terminal echoes, so that the line does not wrap. */

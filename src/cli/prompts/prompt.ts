@@ -2,6 +2,10 @@ import { createInterface } from 'node:readline';
 import { InterruptedError } from '../../client/errors.ts';
 import type { Context } from '../context.ts';
 import { usageError } from '../errors/errors.ts';
+import { DEFAULT_COLUMNS } from '../output/console.ts';
+import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { wrapText } from '../output/width.ts';
+import type { CommandContext } from '../program/command.ts';
 
 /** Returns what is wrong with a line; undefined if the line is valid. */
 type Validate = (line: string) => string | undefined;
@@ -22,13 +26,39 @@ const CANCEL = /[\x03\x04\x1a]/;
  * @throws CliError if more is typed or pasted than any valid line has
  */
 export function promptText(context: Context, message: string, validate: Validate): Promise<string> {
-  return readLine(context, `${message}: `, validate, false);
+  return readLine(context, `${message}: `, validate, { keepsLine: true });
 }
+
+const YES_OR_NO = /^\s*(?:y|yes|n|no)?\s*$/i;
+
+/**
+ * Asks a question at the terminal until the answer is yes or no; an empty line is no. The question ends with a question
+ * mark. Call this only if `canAsk`.
+ *
+ * @throws InterruptedError on Ctrl-C, Ctrl-D, Ctrl-Z, a signal or the end of the input
+ */
+export async function confirm(context: CommandContext, question: string): Promise<boolean> {
+  const { console, stderr } = context;
+  const text = `${sanitizeForTerminal(console.redactAll(question))} [y/N]`;
+  const lines = wrapText(text, stderr.columns || DEFAULT_COLUMNS, 0).split('\n');
+  const prompt = `${lines.pop()} `;
+  console.status(undefined);
+  stderr.write(lines.map((line) => `${line}\n`).join(''));
+  const validate = (line: string) => (YES_OR_NO.test(line) ? undefined : 'type y for yes or n for no');
+  return /y/i.test(await readLine(context, prompt, validate));
+}
+
+/** Whether the command may ask the user to confirm something. With `--json`, it must behave as in a script. */
+export const canAsk = (context: CommandContext): boolean => !context.console.json && canPrompt(context);
 
 /** Prompts for a secret, which is not shown while the user types it. */
 export function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {
-  return readLine(context, `${message}, input hidden: `, validate, true);
+  return readLine(context, `${message}, input hidden: `, validate, { isHidden: true });
 }
+
+/** Whether the command can prompt: without `--no-input`, if standard input and standard error are terminals. */
+export const canPrompt = ({ globals, stdin, stderr }: CommandContext): boolean =>
+  globals.input && stdin.isTTY === true && stderr.isTTY === true;
 
 /** A paste has ended if nothing more arrives for this many milliseconds. */
 const PASTE_PAUSE = 50;
@@ -53,9 +83,14 @@ async function discardPaste({ stdin, sleep }: Context): Promise<void> {
 
 /**
  * Reads lines with Node's line editor until a line is valid. All attempts use the same editor, because the terminal
- * would leave raw mode between two editors, and backspaces could be lost.
+ * would leave raw mode between two editors, and backspaces could be lost. With `keepsLine`, an invalid line can be edited.
  */
-function readLine(context: Context, prompt: string, validate: Validate, isHidden: boolean): Promise<string> {
+function readLine(
+  context: Context,
+  prompt: string,
+  validate: Validate,
+  { isHidden = false, keepsLine = false }: { isHidden?: boolean; keepsLine?: boolean } = {},
+): Promise<string> {
   const { stdin, stderr, onSignal } = context;
   return new Promise((resolve, reject) => {
     let typed = 0;
@@ -95,7 +130,7 @@ function readLine(context: Context, prompt: string, validate: Validate, isHidden
       const error = validate(line);
       if (error === undefined) return finish(line);
       stderr.write(`${isHidden ? '\n' : ''}${error}\n`);
-      ask(isHidden ? '' : line);
+      ask(keepsLine ? line : '');
     });
     ask('');
   });
