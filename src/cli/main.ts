@@ -6,6 +6,7 @@ import { describeError } from './errors/describe-error.ts';
 import { CallError, usageError } from './errors/errors.ts';
 import { colourModes } from './output/colour.ts';
 import { type Console, createConsole, isClosedPipe } from './output/console.ts';
+import { chooseFormat, type OutputOptions } from './output/format.ts';
 import { printError, printStack } from './output/reporting.ts';
 import type { Command, GlobalOptions } from './program/command.ts';
 import { version } from './program/compile-cache.ts';
@@ -85,7 +86,10 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
       const globals = globalsOf(child, context);
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
       command.check?.(options as never);
-      const console = createConsole(context, globals);
+      const { prints } = command;
+      const { width } = options as OutputOptions;
+      const chosen = prints && { ...chooseFormat(options, { prints, json: globals.json }), width };
+      const console = createConsole(context, { ...globals, ...chosen });
       exitCode =
         (await command.run(options as never, { ...context, globals, console, commands })) ?? exitCodes.ok;
     });

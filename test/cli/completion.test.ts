@@ -110,7 +110,11 @@ describe('a position decides what is offered', () => {
     ['an option instead of an optional value', 'serve --seed --po', '--port'],
     ['the value of that option', 'serve --seed --plan f', 'free'],
     ['options for an empty word if no argument may follow', 'use prod ', globals.join(' ')],
-    ['options for an empty word where only free text is allowed', 'get 1 ', globals.join(' ')],
+    [
+      'options for an empty word where only free text is allowed',
+      'login x ',
+      `--with-key --allow-http --no-verify ${globals.join(' ')}`,
+    ],
     ['nothing for free text', 'add Re', ''],
     ['no shell command before --', 'serve n', ''],
     ['no options after --', 'list -- --st', ''],

@@ -9,7 +9,7 @@ import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 
 const terminal = (columns: number, level: 0 | 1 = 0) =>
-  ({ isTerminal: true, columns, colours: new Chalk({ level }) }) as unknown as Console;
+  ({ isTable: true, columns, colours: new Chalk({ level }) }) as unknown as Console;
 
 const COLUMNS: Column[] = [
   { head: 'ID', align: 'right' },

@@ -5,10 +5,12 @@ import { commands } from '../../src/cli/commands/index.ts';
 import { cliErrorCodes, exitCodeMeanings } from '../../src/cli/errors/codes.ts';
 import { describeError } from '../../src/cli/errors/describe-error.ts';
 import { CallError } from '../../src/cli/errors/errors.ts';
+import { listFormats } from '../../src/cli/output/format.ts';
 import type { Connection } from '../../src/cli/profiles/profile.ts';
 import type { Command, Option } from '../../src/cli/program/command.ts';
 import { globalOptions, helpOption, versionOption } from '../../src/cli/program/global-options.ts';
 import { environmentVariables } from '../../src/cli/program/help.ts';
+import { optionsOf } from '../../src/cli/program/output-options.ts';
 import { ApiFailure, RateLimitError } from '../../src/client/errors.ts';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { plans } from '../../src/contract/plans.ts';
@@ -68,6 +70,12 @@ const allCommands = commands.flatMap((each): { name: string; options: readonly O
 test.each(allCommands)('docs/commands.md lists the options of $name', ({ name, options }) => {
   const rows = tableRows(commandReference, `pets ${name}`);
   expect(rows.map(({ cells }) => withoutBackticks(cells[0]))).toEqual(options.map(({ flags }) => flags));
+});
+
+test('docs/commands.md lists the options for all formats in which commands print data', () => {
+  const rows = tableRows(commandReference, 'Output options');
+  const declared = optionsOf({ prints: listFormats }).map(({ flags }) => flags);
+  expect(rows.map(({ cells }) => withoutBackticks(cells[0]))).toEqual(declared);
 });
 
 test('docs/commands.md lists the global options', () => {

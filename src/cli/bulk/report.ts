@@ -32,7 +32,7 @@ export async function writeResults(
   const rows = all.filter(({ entry }) => entry && entry.kind !== 'notSent' && entry.kind !== 'intent');
   try {
     if (console.json) await writeJsonArray(console, rows, (row) => jsonOf(header, row));
-    else if (console.isTerminal) await writeTable(console, rows, isRerun);
+    else if (console.isTable) await writeTable(console, rows, isRerun);
     else await writeTexts(console, rows, (row) => tsvLine(cellsOf(row)));
   } catch (error) {
     // A closed output pipe does not change the result of the run.
@@ -128,7 +128,7 @@ export function reportGone(console: Console, name: string, gone: readonly Ledger
     rows.length === 1
       ? `1 row is no longer in ${name}, but its animal still exists`
       : `${rows.length} rows are no longer in ${name}, but their animals still exist`;
-  if (console.json) console.event({ formerRows: rows }, '');
+  if (console.hasJsonEvents) console.event({ formerRows: rows }, '');
   else console.notice(`${what}: ${list}${more}`);
 }
 

@@ -73,6 +73,7 @@ export const add: Command<Options> = {
     { flags: '--allow-empty-names', description: 'also add rows whose name is empty' },
     { flags: '--dry-run', description: 'show what would be sent without sending it' },
   ],
+  prints: ['rows', 'json'],
   check(options) {
     if (options.from === undefined) checkOne(options);
     else checkMany(options);

@@ -1,8 +1,9 @@
 import type { CompletionSpec } from '../completion/complete.ts';
 import { usageError } from '../errors/errors.ts';
-import type { Command } from '../program/command.ts';
+import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { globalOptions, helpOption, versionOption } from '../program/global-options.ts';
 import { topics } from '../program/help.ts';
+import { optionsOf } from '../program/output-options.ts';
 
 type Options = { shell: Shell; words: readonly string[] };
 
@@ -24,6 +25,7 @@ export const completion: Command<Options> = {
       description: 'used by the completion scripts: the words to complete, after `--`',
     },
   ],
+  prints: ['text'],
   async run({ shell, words }, { argv, console, commands }) {
     if (argv.includes('--')) {
       const { complete, formatCandidates } = await import('../completion/complete.ts');
@@ -38,16 +40,22 @@ export const completion: Command<Options> = {
 };
 
 /** What Tab can complete: the commands, `help`, and the options that every command accepts. */
-export function completionSpec(commands: readonly CompletionSpec[]): CompletionSpec {
+export function completionSpec(commands: CommandContext['commands']): CompletionSpec {
   const helpTopics = Object.keys(topics).map((name) => ({ name, summary: '' }));
   const help = { name: 'help', summary: 'show help', commands: [...namesIn(commands), ...helpTopics] };
   return {
     name: 'pets',
     summary: '',
     options: [...globalOptions, helpOption, versionOption],
-    commands: [...commands, help],
+    commands: [...commands.map(specOf), help],
   };
 }
+
+const specOf = (entry: Command | CommandGroup): CompletionSpec => {
+  const { name, summary } = entry;
+  if ('commands' in entry) return { name, summary, commands: entry.commands.map(specOf) };
+  return { name, summary, arguments: entry.arguments ?? [], options: optionsOf(entry) };
+};
 
 /** The commands as arguments of `pets help`, which does not accept their options. */
 const namesIn = (commands: readonly CompletionSpec[]): CompletionSpec[] =>

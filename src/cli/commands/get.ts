@@ -26,6 +26,7 @@ export const get: Command<Options> = {
       hint: 'use the number in the ID column of pets list --all',
     },
   ],
+  prints: ['rows', 'json'],
   async run({ id: ids }, context) {
     const { console } = context;
     const connection = connectionFor(context);

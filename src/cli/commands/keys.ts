@@ -52,6 +52,7 @@ const add: Command<AddOptions> = {
     { flags: '--save', description: 'also save the key to profile local' },
     dataOption,
   ],
+  prints: ['text', 'json'],
   check({ plan, save, perMinute, perDay }) {
     if (plan === undefined && !save)
       throw usageError("missing option '--plan <plan>'", 'for example: pets keys add till-1 --plan free');
@@ -88,6 +89,7 @@ const list: Command<Data> = {
   summary: 'list the keys, without their secret values',
   examples: ['pets keys list'],
   options: [dataOption],
+  prints: ['rows', 'json'],
   async run(options, context) {
     const { console } = context;
     const stored = await manageKeys(options, context, (manager) => manager.list());

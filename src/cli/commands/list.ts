@@ -2,14 +2,14 @@ import { listPages, type PetPage } from '../../client/pages.ts';
 import { operations, pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { connectionFor, followUpCommand, targetLabel, withClient } from '../connection/connect.ts';
-import { usageError } from '../errors/errors.ts';
+import { listFormats } from '../output/format.ts';
 import { formatCount } from '../output/format-count.ts';
-import { createPetWriter, type PetFormat } from '../output/pet-writer.ts';
+import { createPetWriter } from '../output/pet-writer.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { parseWith } from '../program/parsers.ts';
 
-type Options = { status?: PetStatus; limit?: number; all?: boolean; ndjson?: boolean; csv?: boolean };
+type Options = { status?: PetStatus; limit?: number; all?: boolean };
 
 const { limit } = operations.listPets.query.shape;
 
@@ -29,24 +29,22 @@ export const list: Command<Options> = {
       parse: parseWith(limit),
     },
     { flags: '--all', description: 'fetch all pages' },
-    { flags: '--ndjson', description: 'stream one JSON object per line' },
-    { flags: '--csv', description: 'print CSV (comma-separated values) with a header' },
   ],
+  prints: listFormats,
   async run(options, context) {
-    const format = chooseFormat(options, context);
     const connection = connectionFor(context);
     await withClient(context, connection, async (client) => {
       const size = options.limit ?? (options.all ? pageSize.max : undefined);
       const query = { limit: size, status: options.status };
       const pages = listPages(client, query, size ?? pageSize.default, { all: options.all === true });
-      const writer = createPetWriter(format, context.console);
+      const writer = createPetWriter(context.console);
       let count = 0;
       for await (const page of pages) {
         count += page.pets.length;
         await writer.write(page.pets);
         if (!options.all || page.more !== 'yes') {
           await writer.end();
-          const notice = noticeBelow(context, connection, { count, more: page.more, format }, options);
+          const notice = noticeBelow(context, connection, { count, more: page.more }, options);
           if (notice !== undefined) context.console.notice(notice);
           return;
         }
@@ -55,21 +53,14 @@ export const list: Command<Options> = {
   },
 };
 
-function chooseFormat({ ndjson, csv }: Options, { globals: { json } }: CommandContext): PetFormat {
-  const chosen = { json, ndjson, csv };
-  const formats = (['json', 'ndjson', 'csv'] as const).filter((format) => chosen[format]);
-  if (formats.length > 1) throw usageError(`--${formats.join(' and --')} cannot be combined`, 'use only one');
-  return formats[0] ?? 'rows';
-}
-
 /** The notice below a list: how many animals it shows, and how to list more. Undefined if no notice is needed. */
 function noticeBelow(
   context: CommandContext,
   connection: Connection,
-  { count, more, format }: { count: number; more: PetPage['more']; format: PetFormat },
+  { count, more }: { count: number; more: PetPage['more'] },
   { status, all }: Options,
 ): string | undefined {
-  const { isTerminal } = context.console;
+  const { isTerminal, format } = context.console;
   const target = targetLabel(connection);
   const isEmpty = isTerminal && count === 0 && more === 'no';
   if (isEmpty && status)

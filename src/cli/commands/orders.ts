@@ -6,6 +6,7 @@ export const orders: Command<object> = {
   name: 'orders',
   summary: "list the store's orders",
   examples: ['pets orders', "pets orders --json | jq '.[0]'"],
+  prints: ['rows', 'json'],
   async run(_options, context) {
     const { console } = context;
     const connection = connectionFor(context);

@@ -27,6 +27,7 @@ export const profiles: Command<{ check?: boolean }> = {
   options: [
     { flags: '--check', description: 'check each key with its service and show the remaining requests' },
   ],
+  prints: ['rows', 'json'],
   async run({ check = false }, context) {
     const { console, globals } = context;
     const { defaultProfile } = readSettings(context);

@@ -20,6 +20,7 @@ const check: Command<{ place?: string }> = {
   summary: 'verify a store and print its size, last id and sequence number',
   examples: ['pets store check', 'pets store check ./backup --json'],
   arguments: [placeArgument],
+  prints: ['text', 'json'],
   async run(options, context) {
     const location = await openLocation(options.place, context);
     const path = location.place;
@@ -48,6 +49,7 @@ const copy: Command<{ from: string; to: string }> = {
       parse: parsePlace,
     },
   ],
+  prints: ['text', 'json'],
   async run({ from, to }, context) {
     const { console } = context;
     const [source, target] = [await openLocation(from, context), await openLocation(to, context)];
@@ -84,6 +86,7 @@ const migrate: Command<{ place?: string; dryRun?: boolean }> = {
   ],
   arguments: [placeArgument],
   options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
+  prints: ['text', 'json'],
   async run(options, context) {
     const location = await openLocation(options.place, context);
     return options.dryRun ? printPendingSql(location, context) : migrateSchema(location, context);

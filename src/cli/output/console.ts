@@ -2,6 +2,7 @@ import { stringifyJson } from '../../contract/json.ts';
 import type { Context } from '../context.ts';
 import { createRedactor } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
+import type { Format } from './format.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { createPasswordRemover } from './url-passwords.ts';
 import { cutToWidth, displayWidth, wrapText } from './width.ts';
@@ -38,11 +39,24 @@ function fitStatus(line: StatusLine, width: number): string {
 
 export type Console = ReturnType<typeof createConsole>;
 
+export type ConsoleOptions = {
+  /** Prints events as JSON on stderr, for `--json`. */
+  json: boolean;
+  color: ColourMode;
+  /** The format of the data, which may be JSON without `--json`. */
+  format?: Format;
+  /** Whether rows are a table; by default, only on a terminal. */
+  table?: boolean | undefined;
+  /** The width of tables; by default that of the terminal. */
+  width?: number | undefined;
+};
+
 /** Writes data to stdout and everything else to stderr. */
-export function createConsole(context: Context, { json, color }: { json: boolean; color: ColourMode }) {
+export function createConsole(context: Context, { json, color, ...data }: ConsoleOptions) {
   const { stdout, stderr, env } = context;
   const errorColours = coloursFor(stderr, env, color);
   const isTerminal = stdout.isTTY === true;
+  const { format = json ? 'json' : 'rows' } = data;
   /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
   const hasStatus = stderr.isTTY === true && !json && env['TERM'] !== 'dumb';
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
@@ -95,19 +109,24 @@ export function createConsole(context: Context, { json, color }: { json: boolean
   }
 
   return {
-    /** True with `--json`. Commands then print JSON to stdout, and one JSON object per line to stderr. */
-    json,
-    /** Whether stdout is a terminal. */
+    format,
+    /** Whether the data is one JSON document. */
+    json: format === 'json',
+    /** True with `--json`. Events are then one JSON object per line on stderr. */
+    hasJsonEvents: json,
+    /** Whether a person reads stdout, because it is a terminal. */
     isTerminal,
-    /** The width of stdout. A terminal of unknown size reports 0 columns. */
-    columns: stdout.columns || DEFAULT_COLUMNS,
+    /** Whether rows are a table; otherwise they are tab-separated. */
+    isTable: data.table ?? isTerminal,
+    /** The width of tables. A terminal of unknown size reports 0 columns. */
+    columns: data.width ?? (stdout.columns || DEFAULT_COLUMNS),
     colours: coloursFor(stdout, env, color),
     errorColours,
     write,
     /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
     writeJson(value: unknown) {
       const text = stringifyJson(value, { indent: isTerminal ? 2 : undefined });
-      return write(`${isTerminal || !json ? sanitizeJson(text) : text}\n`);
+      return write(`${isTerminal || format !== 'json' ? sanitizeJson(text) : text}\n`);
     },
     /** Waits until stderr can take more output. */
     async drain(): Promise<void> {

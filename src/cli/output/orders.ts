@@ -10,12 +10,12 @@ type Row = Readonly<Record<string, unknown>>;
 
 /**
  * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes rows
- * with a column per field. On a terminal, one flat object becomes a table of its fields. Any other value becomes JSON.
+ * with a column per field. If the output is a table, one flat object becomes a table of its fields. Any other value becomes JSON.
  */
 export async function writeOrders(console: Console, orders: unknown): Promise<void> {
   if (console.json) return console.writeJson(orders);
   if (isList(orders)) return writeRows(console, orders);
-  if (console.isTerminal && isRecord(orders) && isFlat(orders)) return writeFields(console, orders);
+  if (console.isTable && isRecord(orders) && isFlat(orders)) return writeFields(console, orders);
   await console.writeJson(orders);
 }
 
@@ -24,7 +24,7 @@ async function writeRows(console: Console, rows: readonly Row[]): Promise<void> 
   const { renderTable } = await import('./table.ts');
   const fields = [...new Set(rows.flatMap(Object.keys))];
   const cells = rows.map((row) => fields.map((field) => cellOf(console, row, field)));
-  if (!console.isTerminal) return console.write(cells.map(tsvLine).join(''));
+  if (!console.isTable) return console.write(cells.map(tsvLine).join(''));
   if (fields.length === 0) return console.writeJson(rows);
   const columns = fields.map((field) => columnOf(field, rows));
   const { text, shown } = renderTable(console, columns, cells);
@@ -82,10 +82,10 @@ function isFlat(order: Row): boolean {
 const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
-/** The text of a field; empty if the order does not have the field. A terminal shows blank text in quotes. */
+/** The text of a field; empty if the order does not have the field. A table shows blank text in quotes. */
 function cellOf(console: Console, row: Row, field: string): string {
   if (!Object.hasOwn(row, field)) return '';
   const value = row[field];
   if (typeof value !== 'string') return stringifyJson(value);
-  return console.isTerminal ? quoteIfBlank(value) : value;
+  return console.isTable ? quoteIfBlank(value) : value;
 }

@@ -4,9 +4,6 @@ import type { Console } from './console.ts';
 import { cellText, petFields, renderPets } from './pets.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 
-/** The output format of a list. `rows` is a table on a terminal, and tab-separated elsewhere. */
-export type PetFormat = 'rows' | 'json' | 'ndjson' | 'csv';
-
 /** Writes a list page by page. */
 export type PetWriter = { write(pets: readonly ReceivedPet[]): Promise<void>; end(): Promise<void> };
 
@@ -14,12 +11,12 @@ export type PetWriter = { write(pets: readonly ReceivedPet[]): Promise<void>; en
  * Streams the pages if the format allows streaming. A table needs all rows to compute its widths. A JSON document is
  * written only when it is complete, so that stdout stays empty after a failure.
  */
-export function createPetWriter(format: PetFormat, console: Console): PetWriter {
+export function createPetWriter(console: Console): PetWriter {
   const kept: ReceivedPet[] = [];
   const keep = async (pets: readonly ReceivedPet[]) => {
     for (const pet of pets) kept.push(pet);
   };
-  switch (format) {
+  switch (console.format) {
     case 'json':
       return { write: keep, end: () => console.writeJson(kept) };
     case 'ndjson':
@@ -32,9 +29,9 @@ export function createPetWriter(format: PetFormat, console: Console): PetWriter 
       };
     case 'csv':
       return createCsvWriter(console);
-    case 'rows': {
+    default: {
       const show = async (pets: readonly ReceivedPet[]) => console.write(await renderPets(console, pets));
-      if (!console.isTerminal) return { write: show, end: async () => {} };
+      if (!console.isTable) return { write: show, end: async () => {} };
       return { write: keep, end: async () => (kept.length > 0 ? show(kept) : undefined) };
     }
   }

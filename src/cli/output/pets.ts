@@ -6,10 +6,10 @@ import type { Column } from './table.ts';
 
 const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as const;
 
-/** Animals as rows: a table on a terminal, tab-separated elsewhere. */
+/** Animals as a table or as tab-separated lines. */
 export async function renderPets(console: Console, pets: readonly ReceivedPet[]): Promise<string> {
   const { renderRows } = await import('./table.ts');
-  const rows = pets.map(console.isTerminal ? shownCells : petCells);
+  const rows = pets.map(console.isTable ? shownCells : petCells);
   return renderRows(console, petColumns(console), rows);
 }
 

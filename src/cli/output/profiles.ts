@@ -26,22 +26,22 @@ export type Check = {
   reset?: string;
 };
 
-/** On a terminal with fewer columns, `--check` omits the base URL and the key. */
+/** In a table with fewer columns, `--check` omits the base URL and the key. */
 const NARROW = 64;
 
 const NO_KEY = 'no key';
 
-/** Prints profiles as a table on a terminal, and tab-separated elsewhere. `now` is in milliseconds since the epoch. */
+/** Prints profiles as a table or tab-separated. `now` is in milliseconds since the epoch. */
 export async function showProfiles(
   console: Console,
   rows: readonly ProfileRow[],
   { withCheck, now }: { withCheck: boolean; now: number },
 ): Promise<void> {
   const { renderRows } = await import('./table.ts');
-  const fields = console.isTerminal ? terminalFields(withCheck, console.columns, now) : tsvFields(withCheck);
+  const fields = console.isTable ? tableFields(withCheck, console.columns, now) : tsvFields(withCheck);
   const cells = rows.map((row) => fields.map(({ cell }) => cell(row)));
   await console.write(renderRows(console, fields, cells));
-  if (!console.isTerminal) return;
+  if (!console.isTable) return;
   for (const { profile, check } of rows)
     if (check?.ok === false) console.notice(`${profile}: ${check.message}`);
 }
@@ -60,8 +60,8 @@ const tsvFields = (withCheck: boolean): Field[] => [
   ...(withCheck ? [{ head: 'CHECK', cell: ({ check }: ProfileRow) => check?.message ?? NO_KEY }] : []),
 ];
 
-/** The columns on a terminal. The messages of failed checks are printed below the table, where nothing is cut. */
-function terminalFields(withCheck: boolean, columns: number, now: number): Field[] {
+/** The columns of a table. The messages of failed checks are printed below the table, where nothing is cut. */
+function tableFields(withCheck: boolean, columns: number, now: number): Field[] {
   const profile: Field = {
     head: 'PROFILE',
     cell: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,

@@ -15,12 +15,12 @@ export type Column = {
   format?: (shown: string, cell: string) => string;
 };
 
-/** Rows as a table on a terminal, and as tab-separated values without a header elsewhere. */
+/** Rows as a table, or as tab-separated values without a header. */
 export function renderRows(console: Console, columns: readonly Column[], rows: readonly string[][]): string {
-  return console.isTerminal ? renderTable(console, columns, rows).text : rows.map(tsvLine).join('');
+  return console.isTable ? renderTable(console, columns, rows).text : rows.map(tsvLine).join('');
 }
 
-/** A table that fits the terminal. `shown` is the number of its columns that fit. */
+/** A table that fits the width of the console. `shown` is the number of its columns that fit. */
 export function renderTable(
   console: Console,
   columns: readonly Column[],

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts';
 import type { ColourMode } from '../output/colour.ts';
 import type { Console } from '../output/console.ts';
+import type { Format } from '../output/format.ts';
 import type { ProfileName } from '../profiles/profile.ts';
 
 /** The values of the options that every command accepts, before or after its name. */
@@ -59,6 +60,11 @@ export type Command<Options = never> = {
   examples: readonly string[];
   arguments?: readonly Argument[];
   options?: readonly Option[];
+  /**
+   * The formats in which the command prints data to stdout; the first one is the default. The program adds the options
+   * that choose among them, and `--output`. `console.format` is the chosen format.
+   */
+  prints?: readonly Format[];
   /** Checks combinations of options. @throws CliError */
   check?(options: Options): void;
   /** Returns the exit code; undefined means 0. `pets serve` may return the exit code of the command that it ran. */

@@ -1,12 +1,13 @@
 import type { Command as Commander } from 'commander';
 import { usageError } from '../errors/errors.ts';
 import type { Argument, Command, Option } from './command.ts';
+import { optionsOf } from './output-options.ts';
 import { ArgumentError, oneOf } from './parsers.ts';
 
 /** Adds declared arguments and options to a commander command. */
 export function declare(
   command: Commander,
-  { arguments: args = [], options = [] }: Pick<Command, 'arguments' | 'options'>,
+  { arguments: args = [], ...declaration }: Pick<Command, 'arguments' | 'options' | 'prints'>,
 ): void {
   const help = helpFor(command);
   for (const declared of args) {
@@ -14,7 +15,7 @@ export function declare(
     const parse = parserOf(declared, argument.name(), declared.hint ?? help, argument.variadic);
     command.addArgument(parse ? argument.argParser(parse) : argument);
   }
-  for (const declared of options) {
+  for (const declared of optionsOf(declaration)) {
     const option = command.createOption(declared.flags, describe(declared));
     const parse = parserOf(declared, option.long ?? declared.flags, help, declared.repeatable);
     if (parse) option.argParser(parse);

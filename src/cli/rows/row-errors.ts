@@ -111,7 +111,7 @@ export class RowErrorReporter {
 
   async report(line: number, rowError: RowError): Promise<void> {
     const [console, source] = [this.#console, this.#source];
-    if (++this.#count > MAX_ROW_ERRORS_SHOWN && !console.json) return this.#more.add(rowError);
+    if (++this.#count > MAX_ROW_ERRORS_SHOWN && !console.hasJsonEvents) return this.#more.add(rowError);
     const message = rowError.error;
     const text = sanitizeForTerminal(`${source}, line ${line}: ${message}`);
     console.event({ fault: { source, line, message } }, text);
