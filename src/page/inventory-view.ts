@@ -98,6 +98,7 @@ export function createInventoryView(context: PageContext): View {
     const signal = AbortSignal.any([viewing, loading.signal]);
     await sleep(delay, signal);
     if (signal.aborted) return;
+    note.textContent = '';
     await problem.during(async () => {
       const page = await readPage(context, filter(), starts.at(-1), signal, (read) => {
         note.textContent = `Searching: ${count(read, 'animal')} read…`;

@@ -7,16 +7,15 @@ import { type AuthenticationOptions, createAuthentication } from './auth/authent
 import { corsHeaders } from './cors.ts';
 import type { RandomFault } from './faults/random-fault.ts';
 import { ServiceError, serviceUnavailable } from './http-errors.ts';
-import { isPageTarget } from './page.ts';
 import { hasBody } from './request/body.ts';
 import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import type { RequestContext } from './request/context.ts';
 import { createRequestIds } from './request/request-id.ts';
-import { isUnderApi, splitTarget } from './request/target.ts';
+import { splitTarget } from './request/target.ts';
 import { createRequestSteps, type RequestStepsOptions } from './request-steps.ts';
 import { rateLimitHeaders, type ServiceResponse, sendResponse, sentResponse } from './response.ts';
+import { kindOfTarget } from './target-kind.ts';
 import type { Exchange, Recorder } from './tools/recorder.ts';
-import { isToolTarget } from './tools/tool-requests.ts';
 
 /** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
 export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url'> & {
@@ -47,9 +46,6 @@ export type AppOptions = AuthenticationOptions &
 
 export type App = ReturnType<typeof createApp>;
 
-/** Pages of other origins must not learn how this service is used. */
-const IS_METRICS = /^\/metrics(?:\?|$)/;
-
 const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
@@ -68,14 +64,15 @@ export function createApp(options: AppOptions) {
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
-    const context = createContext({ id: requestId(request), client, method, url, targetHost });
-    const isApi = isUnderApi(target);
-    const isTool = !isApi && (isToolTarget(target) || isPageTarget(target));
-    if (cors.length > 0 && !isTool && !IS_METRICS.test(target))
+    const kind = kindOfTarget(target);
+    const context = createContext({ id: requestId(request), client, method, url, targetHost, kind });
+    const isTool = kind === 'tool' || kind === 'page';
+    // Pages of other origins must not learn how this service is used.
+    if (cors.length > 0 && !isTool && kind !== 'metrics')
       Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
     contexts.set(socket, context);
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
-    const fault = faults && isApi && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
+    const fault = faults && kind === 'api' && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
     const body = recorder && !isTool && hasBody(request) ? recorder.recordBody(request) : undefined;
     try {
@@ -100,12 +97,14 @@ export function createApp(options: AppOptions) {
     method,
     url,
     targetHost,
-  }: Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'targetHost'>): RequestContext => ({
+    kind,
+  }: Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'targetHost' | 'kind'>): RequestContext => ({
     id,
     client,
     method,
     url,
     targetHost,
+    kind,
     // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged or recorded.
     started: onAccess || recorder ? clock.elapsed() : 0,
     latency: 0,
@@ -156,7 +155,13 @@ export function createApp(options: AppOptions) {
       const isInterrupted = latest !== undefined && !latest.isFinished;
       const context = isInterrupted
         ? latest
-        : createContext({ id: requestId(), client: peerAddress(socket), method: '-', url: '-' });
+        : createContext({
+            id: requestId(),
+            client: peerAddress(socket),
+            method: '-',
+            url: '-',
+            kind: 'other',
+          });
       const window = context.window ?? (await anonymousWindow(context.client));
       const headers = { ...rateLimitHeaders(window), ...context.headers, ...error.headers };
       if (!isInterrupted) {

@@ -3,11 +3,6 @@ import { notFound } from './http-errors.ts';
 import type { PageFile } from './page-files.ts';
 import type { ServiceResponse } from './response.ts';
 
-const TARGET = /^\/(?:page\/|\?|$)/;
-
-/** Whether a request target belongs to the page of the developer tools, also if they are turned off. */
-export const isPageTarget = (target: string): boolean => TARGET.test(target);
-
 const SECURITY_HEADERS = {
   'Content-Security-Policy': [
     "default-src 'none'",

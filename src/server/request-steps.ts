@@ -12,11 +12,11 @@ import type { RequestContext } from './request/context.ts';
 import { createHostCheck } from './request/hosts.ts';
 import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
 import { readOperationInput } from './request/input.ts';
-import { isUnderApi, validateTarget } from './request/target.ts';
+import { validateTarget } from './request/target.ts';
 import { optionsResponse, type ServiceResponse } from './response.ts';
 import { allDeprecationHeaders, allowedMethods, matchRoute, type RouteMatch } from './route-match.ts';
 import type { ResetGate } from './tools/reset-gate.ts';
-import { createToolRequests, isToolTarget, type Tools } from './tools/tool-requests.ts';
+import { createToolRequests, type Tools } from './tools/tool-requests.ts';
 import { createUnversionedRoutes, type UnversionedRoutesOptions } from './unversioned-routes.ts';
 
 export type RequestStepsOptions = UnversionedRoutesOptions & {
@@ -61,11 +61,10 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     context: RequestContext,
     failsAtRandom: boolean,
   ): Promise<ServiceResponse> {
-    const { url = '' } = request;
     checkHttpVersion(request);
     context.host = checkHost(request, context.targetHost);
-    if (!isUnderApi(url)) {
-      return toolRequests && isToolTarget(url)
+    if (context.kind !== 'api') {
+      return toolRequests && context.kind === 'tool'
         ? toolRequests(request, context)
         : unversionedRoutes(request, context);
     }

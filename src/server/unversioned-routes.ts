@@ -3,7 +3,7 @@ import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
 import { methodNotAllowed, notFound, storageError } from './http-errors.ts';
 import type { OpenApiDocument } from './openapi/document.ts';
-import { createPage, isPageTarget } from './page.ts';
+import { createPage } from './page.ts';
 import type { RequestContext } from './request/context.ts';
 import { validateTarget } from './request/target.ts';
 import { optionsResponse, type ResponseContent, type ServiceResponse } from './response.ts';
@@ -51,7 +51,7 @@ export function createUnversionedRoutes({
       return optionsResponse(allMethods);
     }
     const path = validateTarget(target);
-    const isPage = hasPage && isPageTarget(path);
+    const isPage = hasPage && context.kind === 'page';
     const route = isPage ? () => sendPage(path, request) : routes.get(path);
     if (route === undefined) throw notFound();
     context.operation = isPage ? '/' : path;

@@ -1,5 +1,11 @@
 import type { RateLimitWindow } from '../../store/limits/limiter.ts';
 
+/**
+ * What a request target belongs to, whether or not it exists in this service: an operation, a developer tool, the page of
+ * the developer tools, the metrics, or another route.
+ */
+export type TargetKind = 'api' | 'tool' | 'page' | 'metrics' | 'other';
+
 /** What the service knows about a request. Each step adds its results here, so that error responses have them too. */
 export type RequestContext = {
   /** The request id, which the response has as X-Request-Id. */
@@ -9,6 +15,8 @@ export type RequestContext = {
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
   readonly method: string;
   readonly url: string;
+  /** What the target belongs to. */
+  readonly kind: TargetKind;
   /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are neither logged nor recorded. */
   readonly started: number;
   /** The host in an absolute target. */

@@ -1,8 +1,6 @@
-import { API_PREFIX } from '../../contract/operations.ts';
 import { invalidRequest } from '../http-errors.ts';
 
 const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;
-const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
 
 /**
  * Splits an absolute target, as clients of proxies send it (RFC 9112, 3.2.2), into its host and the target without it:
@@ -15,9 +13,6 @@ export function splitTarget(method: string, target: string): { targetHost?: stri
   if (rest === '') return { targetHost, target: method === 'OPTIONS' ? '*' : '/' };
   return { targetHost, target: rest.startsWith('/') ? rest : `/${rest}` };
 }
-
-/** Whether a target is below the API prefix. Other targets, such as `/healthz`, are unversioned routes. */
-export const isUnderApi = (target: string): boolean => UNDER_API.test(target);
 
 /**
  * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. This function does not use the URL

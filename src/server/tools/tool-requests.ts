@@ -21,11 +21,8 @@ const TOOL_PATHS: ReadonlySet<string> = new Set(paths);
 
 export type ToolPath = (typeof paths)[number];
 
-/** Whether a request target is one of the developer tools, also if the tools are turned off. */
-export function isToolTarget(target: string): boolean {
-  const mark = target.indexOf('?');
-  return TOOL_PATHS.has(mark === -1 ? target : target.slice(0, mark));
-}
+/** Whether a path is one of the developer tools, also if the tools are turned off. */
+export const isToolPath = (path: string): boolean => TOOL_PATHS.has(path);
 
 /** Carries out a request that may use the tools. */
 export type ToolHandler = (request: IncomingMessage, context: RequestContext) => Promise<ServiceResponse>;

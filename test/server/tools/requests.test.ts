@@ -189,7 +189,16 @@ test('`since` shows only the requests after a cursor; after a restart, it shows 
 test('requests that are recorded while a response is made come after its cursor', async () => {
   const recorder = createRecorder(() => {});
   const add = (id: string) => {
-    const context = { id, client: '', method: 'GET', url: '/', headers: {}, latency: 0, started: 0 };
+    const context = {
+      id,
+      client: '',
+      method: 'GET',
+      url: '/',
+      headers: {},
+      latency: 0,
+      kind: 'api' as const,
+      started: 0,
+    };
     const unknown = { code: undefined, body: undefined, sent: undefined };
     recorder.add({ context, time: 0, milliseconds: 0, status: 200, headers: [], ...unknown });
   };
