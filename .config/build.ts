@@ -1,5 +1,6 @@
 // Bundles the command into dist/. The files are the entry, chunks of the program that are loaded when a command needs
 // them, and the output that the entry prints without loading the program.
+import { spawnSync } from 'node:child_process';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'rolldown';
@@ -72,7 +73,13 @@ function bundle(options: BuildOptions) {
     },
     platform: 'node',
     // If a user sets this variable for another program, pg must not look for its other driver.
-    transform: { target: 'node20.19', define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' } },
+    transform: {
+      target: 'node20.19',
+      define: {
+        'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
+        BUILD_COMMIT: JSON.stringify(commit()),
+      },
+    },
     output: {
       dir: outdir,
       format: 'cjs',
@@ -83,6 +90,16 @@ function bundle(options: BuildOptions) {
       minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
     },
   });
+}
+
+/**
+ * The id of the commit, with `-dirty` if files have changed since; null without git or without its directory. Git must not
+ * search in the directories above, because a repository there is another project.
+ */
+function commit(): string | null {
+  const describe = ['describe', '--always', '--abbrev=40', '--exclude=*', '--dirty'];
+  const { stdout } = spawnSync('git', ['--git-dir=.git', '--work-tree=.', ...describe], { encoding: 'utf8' });
+  return stdout?.trim() || null;
 }
 
 /** The licence texts of the bundled packages, which their terms require. */

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { SteadyClock } from '../contract/clock.ts';
+import type { VersionDetails } from './program/version-details.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
 export type InputStream = Readable & { isTTY?: boolean; fd?: number; setRawMode?(isRaw: boolean): unknown };
@@ -18,6 +19,7 @@ export type Context = {
   /** The system's directory for temporary files. */
   temporaryDirectory: string;
   pid: number;
+  versionDetails(): VersionDetails;
   /** The current time, in milliseconds since the epoch. */
   clock: SteadyClock;
   /** The name of the user's time zone in the IANA database, such as `Europe/Berlin`. Slow: call it only to show a time. */

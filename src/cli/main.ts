@@ -104,6 +104,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
   }
   helpPages.addHelpCommand(program, columns, addHelp);
 
+  let isVersion = false;
   try {
     if (context.argv.length > 0) await program.parseAsync(context.argv, { from: 'user' });
     else addHelp(helpPages.startPage([...commands.map(({ name }) => name), 'help'], columns));
@@ -112,8 +113,10 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     // `pets keys` without a subcommand prints the help of the group. With `--json`, this is an error.
     const isGroupHelp = error.code === 'commander.help' && !context.argv.includes('--json');
     if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program.args);
+    isVersion = error.code === 'commander.version';
   }
-  if (help !== '') await helpConsole.write(help);
+  if (isVersion && helpConsole.json) await helpConsole.writeJson(context.versionDetails());
+  else if (help !== '') await helpConsole.write(help);
   return exitCode;
 }
 

@@ -4,7 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../contract/clock.ts';
 import type { Context } from './context.ts';
 import { exitCodes } from './errors/codes.ts';
-import { enableCompileCache } from './program/compile-cache.ts';
+import { enableCompileCache, version } from './program/compile-cache.ts';
+import { versionDetails } from './program/version-details.ts';
 
 /** Runs the program with the real process, and exits the process. */
 export async function run(): Promise<void> {
@@ -32,6 +33,7 @@ export function createProcessContext(): Context {
     homeDirectory: findHome(),
     temporaryDirectory: tmpdir(),
     pid: process.pid,
+    versionDetails: () => versionDetails(version, import.meta.dirname),
     clock: systemClock,
     timeZone,
     sleep,

@@ -1,4 +1,5 @@
-import { copyFile, readFile, symlink } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { copyFile, cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Prerendered } from '../../src/cli/program/fast-path.ts';
@@ -76,7 +77,7 @@ describe('a prerendered output', () => {
     { argv: ['constructor'] },
     { argv: ['help', 'nothing'] },
     { argv: ['list', '--help', '--limit', 'x'] },
-    { argv: ['--json', '--version'] },
+    { argv: ['--debug', '--version'] },
     { argv: ['keys'] },
     { argv: ['completion'] },
     { argv: ['completion', 'tcsh', '--', ''] },
@@ -143,4 +144,39 @@ describe('the fast path', () => {
     const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
     expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
   });
+});
+
+describe('pets --version --json', () => {
+  const repository = join(dist, '..');
+  const details = async (line: string, directory = repository) => {
+    const { code, stdout } = await (await freshMachine()).shell(`"$NODE" "$ENTRY" ${line}`, {
+      env: { ENTRY: join(directory, 'dist', 'pets.js') },
+    });
+    expect(code).toBe(0);
+    return JSON.parse(stdout);
+  };
+
+  test('prints the same in any order of the options, with the commit of the build', async () => {
+    const expected = {
+      ...JSON.parse((await program(['--version', '--json'])).stdout),
+      commit: existsSync(join(repository, '.git')) ? expect.stringMatching(/^[\da-f]{40}(-dirty)?$/) : null,
+      installedAs: 'source',
+    };
+    for (const line of ['--version --json', '--json --version', '-V --json']) {
+      expect(await details(line)).toEqual(expected);
+    }
+    expect(expected).toMatchObject({ node: process.versions.node });
+  });
+
+  test.each(['--version --json', '-V --json'])(
+    'finds out how npm installed the package: %s',
+    async (line) => {
+      const project = await temporaryDirectory();
+      const installed = join(project, 'node_modules', 'pets-cli');
+      await cp(dist, join(installed, 'dist'), { recursive: true });
+      expect(await details(line, installed)).toMatchObject({ installedAs: 'npm-global' });
+      await writeFile(join(project, 'package.json'), '{}');
+      expect(await details(line, installed)).toMatchObject({ installedAs: 'npm-local' });
+    },
+  );
 });

@@ -89,6 +89,16 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await again.end();
 }
 
+/** Collects the details of versions that were built and installed in different ways. */
+async function withVersions({ run }: Samples): Promise<void> {
+  const machine = await freshMachine();
+  await run(machine, '--version', ['--version']);
+  const build = { version: '1.2.3', commit: 'b59c821b291f827dbbf3c9f4e2685460a0e387de', node: '26.1.0' };
+  for (const installedAs of ['npm-global', 'npm-local', 'executable', 'deb'] as const) {
+    await run(machine, '--version', ['--version'], { versionDetails: () => ({ ...build, installedAs }) });
+  }
+}
+
 /** Collects the output of `serve -- <command>`, and of commands that write nothing to stdout. */
 async function withoutData({ run, serve }: Samples): Promise<void> {
   const machine = await freshMachine();
@@ -201,6 +211,7 @@ test('the output of every command with --json has the types in docs/json-output.
   const samples = collectSamples();
   const parts = [
     withRealService,
+    withVersions,
     withoutData,
     withLostResponses,
     withSettledRow,

@@ -21,8 +21,10 @@ export type RunOptions = {
   stdin?: string;
 };
 
-/** With `columns`, the program runs in a terminal of this width. `clock` and `sleep` replace the real clock and timers. */
-export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock; sleep?: Context['sleep'] };
+/** With `columns`, the program runs in a terminal of this width. The others replace parts of the process. */
+export type ProgramOptions = RunOptions & { columns?: number; clock?: SteadyClock } & Partial<
+    Pick<Context, 'sleep' | 'versionDetails'>
+  >;
 
 /** A simulated machine of a user, which has its own home directory. The program runs in this directory. */
 export type Machine = {

@@ -1,4 +1,5 @@
 import { type CompletionSpec, complete, formatCandidates } from '../completion/complete.ts';
+import { versionDetails } from './version-details.ts';
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
 export type Prerendered = {
@@ -28,7 +29,10 @@ export function tryFastPath(argv: readonly string[], directory: string): boolean
   try {
     const prerendered: Prerendered = JSON.parse(fs.readFileSync(`${directory}/prerendered.json`, 'utf8'));
     const text = pageFor(prerendered, argv) ?? completionFor(prerendered, argv);
-    return text !== undefined && print(fs, text);
+    if (text !== undefined) return print(fs, text);
+    const json = versionJson(prerendered, argv, directory);
+    // On a terminal, the program indents JSON.
+    return json !== undefined && !isTerminal(fs) && print(fs, json);
   } catch {
     // The program runs instead. If stdout cannot be written, the program reports the error.
     return false;
@@ -47,8 +51,23 @@ function completionFor(prerendered: Prerendered, argv: readonly string[]): strin
   return formatCandidates(complete(prerendered.completion, argv.slice(3)));
 }
 
+/** The output of `--version --json`. The other arguments of this output are left to the program. */
+function versionJson(
+  prerendered: Prerendered,
+  argv: readonly string[],
+  directory: string,
+): string | undefined {
+  if (argv.length !== 2 || !argv.includes('--version') || !argv.includes('--json')) return undefined;
+  const version = pageFor(prerendered, ['--version'])?.trim();
+  return version && `${JSON.stringify(versionDetails(version, directory))}\n`;
+}
+
+/** Whether stdout is a terminal. Other devices and files are recognised without creating `process.stdout`, which is slow. */
+const isTerminal = (fs: typeof import('node:fs')): boolean =>
+  fs.fstatSync(1).isCharacterDevice() && process.stdout.isTTY;
+
 function print(fs: typeof import('node:fs'), text: string): boolean {
-  if (fs.fstatSync(1).isCharacterDevice() && process.stdout.isTTY) {
+  if (isTerminal(fs)) {
     // On Windows, only `process.stdout` writes non-ASCII characters to the console correctly.
     if (process.stdout.columns < PAGE_COLUMNS || process.platform === 'win32') return false;
   }

@@ -7,7 +7,7 @@ import { seconds } from './parsers.ts';
 export const helpOption = { flags: '-h, --help', description: 'show this help' } as const satisfies Option;
 export const versionOption = {
   flags: '-V, --version',
-  description: 'show the version',
+  description: 'show the version; with --json also the build and how it was installed',
 } as const satisfies Option;
 
 /** The options that every command accepts. */

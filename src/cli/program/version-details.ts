@@ -1,0 +1,51 @@
+/** How pets was installed. `source` is a clone, also one that is linked into a global directory of npm. */
+export type Installation = 'npm-global' | 'npm-local' | 'executable' | 'deb' | 'source';
+
+/** The output of `pets --version --json`. */
+export type VersionDetails = {
+  version: string;
+  /** The id of the commit that was built, with `-dirty` if files had changed since; null if the build did not know it. */
+  commit: string | null;
+  /** The version of Node that runs the program. */
+  node: string;
+  installedAs: Installation;
+};
+
+/** The build replaces this name. The name is not defined if the program runs from source. */
+declare const BUILD_COMMIT: string | null;
+
+/** @param directory the directory of the calling module */
+export function versionDetails(version: string, directory: string): VersionDetails {
+  return {
+    version,
+    commit: typeof BUILD_COMMIT === 'undefined' ? null : BUILD_COMMIT,
+    node: process.versions.node,
+    installedAs: findInstallation(
+      directory,
+      process.getBuiltinModule('node:sea').isSea() ? process.execPath : undefined,
+      process.getBuiltinModule('node:fs').existsSync,
+    ),
+  };
+}
+
+/**
+ * Finds out how pets was installed.
+ *
+ * @param directory a directory of the package
+ * @param executable the path of the executable that contains Node, if this is one
+ */
+export function findInstallation(
+  directory: string,
+  executable: string | undefined,
+  exists: (path: string) => boolean,
+): Installation {
+  if (executable !== undefined) {
+    // The Debian package has this file for the executable in /usr/bin. A copy elsewhere is not part of the package.
+    const marker = executable.replace(/[^\\/]*$/, '../lib/pets/installed-as-deb');
+    return exists(marker) ? 'deb' : 'executable';
+  }
+  const [, parent] = /^(.*?)[\\/]node_modules[\\/]/.exec(directory) ?? [];
+  if (parent === undefined) return 'source';
+  // A project has this file, and so has the cache of npx.
+  return exists(`${parent}/package.json`) ? 'npm-local' : 'npm-global';
+}
