@@ -138,7 +138,7 @@ async function start(
       allowPrefer: options.prefer,
       cors: options.cors ?? [],
       faults,
-      seed: seed === undefined ? undefined : () => readSeed(seed),
+      seed: seed === undefined ? undefined : () => readSeed(seed, context),
       onWarning: events.warning,
       onFailure: shutdown.fail,
       onError: events.internalError,
@@ -157,8 +157,8 @@ async function start(
   }
 }
 
-async function readSeed(seed: string | true) {
-  if (seed === true) return sampleData();
+async function readSeed(seed: string | true, { clock }: Context) {
+  if (seed === true) return sampleData(clock.now());
   const { readSeedFile } = await import('../rows/seed-file.ts');
   return readSeedFile(seed);
 }
