@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { listBundledFiles, readBundledText } from '../system/bundled-files.ts';
 
-/** The built files. The path is the same from src/server/ and, in the bundle, from dist/chunks/. */
-const DIRECTORY = join(import.meta.dirname, '..', '..', 'dist', 'page');
+/** The directory of the build. The path is the same from src/server/ and, in the bundle, from dist/chunks/. */
+const DIST = join(import.meta.dirname, '..', '..', 'dist');
+const FOLDER = 'page';
 
 /** The only file whose name does not contain a hash. */
 const INDEX = 'index.html';
@@ -26,25 +27,22 @@ export type PageFile = {
 };
 
 /** Reads the files of the page, by the paths at which they are served. */
-export async function readPageFiles(): Promise<ReadonlyMap<string, PageFile>> {
-  const names = await readdir(DIRECTORY);
+export function readPageFiles(): ReadonlyMap<string, PageFile> {
   return new Map(
-    await Promise.all(
-      names.map(async (name): Promise<[string, PageFile]> => {
-        const content = await readFile(join(DIRECTORY, name));
-        const isIndex = name === INDEX;
-        return [
-          isIndex ? '/' : `/page/${name}`,
-          {
-            contentType: CONTENT_TYPES[extname(name)] ?? 'application/octet-stream',
-            // The names of the other files contain a hash of their content.
-            cacheControl: isIndex ? 'no-cache' : 'public, max-age=31536000, immutable',
-            etag: `W/"${createHash('sha256').update(content).digest('hex').slice(0, 16)}"`,
-            body: content.toString('latin1'),
-            gzipped: gzipSync(content, { level: 9 }).toString('latin1'),
-          },
-        ];
-      }),
-    ),
+    listBundledFiles(DIST, FOLDER).map((name): [string, PageFile] => {
+      const content = Buffer.from(readBundledText(DIST, `${FOLDER}/${name}`));
+      const isIndex = name === INDEX;
+      return [
+        isIndex ? '/' : `/page/${name}`,
+        {
+          contentType: CONTENT_TYPES[extname(name)] ?? 'application/octet-stream',
+          // The names of the other files contain a hash of their content.
+          cacheControl: isIndex ? 'no-cache' : 'public, max-age=31536000, immutable',
+          etag: `W/"${createHash('sha256').update(content).digest('hex').slice(0, 16)}"`,
+          body: content.toString('latin1'),
+          gzipped: gzipSync(content, { level: 9 }).toString('latin1'),
+        },
+      ];
+    }),
   );
 }

@@ -1,6 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
+import { isExecutable } from '../../system/bundled-files.ts';
 import { makeDirectorySync } from '../../system/directories.ts';
 import { isOwnDirectory } from '../../system/state-directory.ts';
 import { type HomeContext, stateDirectory } from '../profiles/paths.ts';
@@ -10,8 +11,12 @@ export const { version } = manifest;
 /** The part of `node:module` that Node 20 does not have. */
 type ModuleOfNode22 = { enableCompileCache?(directory: string): unknown };
 
-/** On Node 22 and newer, caches the compiled code of all modules loaded after this call, so that commands start faster. */
+/**
+ * On Node 22 and newer, caches the compiled code of all modules loaded after this call, so that commands start faster.
+ * An executable does not load its modules with Node's loader, so nothing would be cached.
+ */
 export function enableCompileCache(context: HomeContext): void {
+  if (isExecutable()) return;
   const { enableCompileCache } = process.getBuiltinModule('node:module') as ModuleOfNode22;
   const directory = enableCompileCache && compileCacheDirectory(context);
   if (directory !== undefined) enableCompileCache?.(directory);

@@ -1,3 +1,4 @@
+import { readBundledText } from '../../system/bundled-files.ts';
 import { type CompletionSpec, complete, formatCandidates } from '../completion/complete.ts';
 import { versionDetails } from './version-details.ts';
 
@@ -27,7 +28,7 @@ export function tryFastPath(argv: readonly string[], directory: string): boolean
   const fs = process.getBuiltinModule?.('node:fs');
   if (fs === undefined) return false;
   try {
-    const prerendered: Prerendered = JSON.parse(fs.readFileSync(`${directory}/prerendered.json`, 'utf8'));
+    const prerendered: Prerendered = JSON.parse(readBundledText(directory, 'prerendered.json'));
     const text = pageFor(prerendered, argv) ?? completionFor(prerendered, argv);
     if (text !== undefined) return print(fs, text);
     const json = versionJson(prerendered, argv, directory);
