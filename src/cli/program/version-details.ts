@@ -1,3 +1,5 @@
+import { isExecutable } from '../../system/bundled-files.ts';
+
 /** How pets was installed. `source` is a clone, also one that is linked into a global directory of npm. */
 export type Installation = 'npm-global' | 'npm-local' | 'executable' | 'deb' | 'source';
 
@@ -22,7 +24,7 @@ export function versionDetails(version: string, directory: string): VersionDetai
     node: process.versions.node,
     installedAs: findInstallation(
       directory,
-      process.getBuiltinModule('node:sea').isSea() ? process.execPath : undefined,
+      isExecutable() ? process.execPath : undefined,
       process.getBuiltinModule('node:fs').existsSync,
     ),
   };
