@@ -20,7 +20,18 @@ const MIN_UNIX_SECONDS = 1e9;
 const CLOCK_TOLERANCE = 3_000;
 
 /** A rate-limit window as a response reports it. `delay` is the time until its end, in milliseconds from now. */
-type ReportedWindow = Record<'limit' | 'remaining' | 'delay', number | undefined>;
+type ReportedWindow = { name?: string | undefined } & Record<
+  'limit' | 'remaining' | 'delay',
+  number | undefined
+>;
+
+/** The names of windows by their length in seconds. */
+const WINDOW_NAMES: Readonly<Record<number, string>> = {
+  1: 'second',
+  60: 'minute',
+  3600: 'hour',
+  86400: 'day',
+};
 
 /** The names of the headers with the limit, the remaining requests, and the end of a window. */
 type HeaderNames = readonly [limit: string, remaining: string, reset: string];
@@ -53,23 +64,39 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
   return maximum(delays.map((delay) => Math.min(delay, MAX_DELAY)));
 }
 
-/** The rate limit that a response reports. `reset` is the end of the window, in milliseconds since the epoch. */
-export type RateLimit = { limit: number | undefined; remaining: number; reset: number };
+/**
+ * A rate-limit window that a response reports. `reset` is its end, in milliseconds since the epoch. `name` is `minute`, `day`
+ * or the like if the response shows how long the window is, or else the name that the service uses, if it sends one.
+ */
+export type RateLimit = {
+  name?: string | undefined;
+  limit: number | undefined;
+  remaining: number;
+  reset: number;
+};
+
+/** Every rate-limit window that a response reports; empty if it reports none. */
+export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
+  const time = serverTime(headers, now);
+  const isSynchronized = Math.abs(time - now) <= CLOCK_TOLERANCE;
+  // The header RateLimit has delays, which begin at the time in the Date header.
+  const structured = toRateLimits(readStructuredWindows(headers, time), isSynchronized ? time : now);
+  if (structured.length > 0) return structured;
+  return toRateLimits(readWindows(headers, isSynchronized ? now : time), now);
+}
 
 /** The rate-limit window with the fewest requests left; undefined if the response does not report one. */
 export function readRateLimit(headers: HttpHeaders, now: number): RateLimit | undefined {
-  const time = serverTime(headers, now);
-  const isSynchronized = Math.abs(time - now) <= CLOCK_TOLERANCE;
-  const [tightest] = readWindows(headers, isSynchronized ? now : time)
-    .map(({ limit, remaining, delay }) => ({
-      limit,
-      remaining,
-      reset: delay === undefined ? undefined : now + delay,
-    }))
-    .filter((window): window is RateLimit => window.remaining !== undefined && window.reset !== undefined)
-    .sort((one, other) => one.remaining - other.remaining || other.reset - one.reset);
-  return tightest;
+  return readRateLimits(headers, now).sort(
+    (one, other) => one.remaining - other.remaining || other.reset - one.reset,
+  )[0];
 }
+
+/** Leaves out incomplete windows. `start` is the time from which delays are counted. */
+const toRateLimits = (windows: readonly ReportedWindow[], start: number): RateLimit[] =>
+  windows.flatMap(({ name, limit, remaining, delay }) =>
+    remaining === undefined || delay === undefined ? [] : [{ name, limit, remaining, reset: start + delay }],
+  );
 
 /** Accepts fractions of a second as well, although RFC 9110 does not allow them. */
 function parseDelay(text: string, headers: HttpHeaders, now: number): number | undefined {
@@ -102,20 +129,37 @@ function readWindow(names: HeaderNames, headers: HttpHeaders, now: number): Repo
 
 /**
  * Reads the header RateLimit, which is a structured field (RFC 9651). Since version 8 of the draft, it lists windows, as
- * in `"minute";r=0;t=30, "day";r=70;t=3600`. In version 7, it describes one window: `limit=60, remaining=0, reset=30`.
+ * in `"minute";r=0;t=30, "day";r=70;t=3600`, and the header RateLimit-Policy has their limits and lengths, as in
+ * `"minute";q=60;w=60, "day";q=1000;w=86400`. In version 7, it describes one window: `limit=60, remaining=0, reset=30`.
  */
 function readStructuredWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
-  const members = readHeaders(headers, 'RateLimit')
-    .join()
-    // The name of a window is not needed, and may contain separators.
-    .replace(/"(?:[^"\\]|\\.)*"/g, '')
-    .split(',')
-    .map(readIntegers);
-  const { limit, remaining, reset } = Object.assign({}, ...members) as Record<string, number | undefined>;
-  const windows = reset === undefined ? members : [{ limit, r: remaining, t: reset }];
-  return windows.flatMap(({ limit, r, t }) =>
-    t === undefined ? [] : [{ limit, remaining: r, delay: delayUntil(t, now) }],
-  );
+  const members = readMembers(headers, header.rateLimitWindows);
+  const { limit, remaining, reset } = Object.assign({}, ...members.map(({ integers }) => integers));
+  if (reset !== undefined) return [{ limit, remaining, delay: delayUntil(reset, now) }];
+  const policies = readMembers(headers, header.rateLimitPolicy);
+  return members.flatMap(({ name, integers: { r, t } }) => {
+    if (t === undefined) return [];
+    const { q, w } = policies.find((policy) => policy.name === name)?.integers ?? {};
+    return [{ name: WINDOW_NAMES[w ?? 0] ?? name, limit: q, remaining: r, delay: delayUntil(t, now) }];
+  });
+}
+
+type Member = { name: string | undefined; integers: Record<string, number | undefined> };
+
+/** Matches a member of a list: a name may contain commas within quotes. */
+const MEMBER = /(?:"(?:[^"\\]|\\.)*"|[^,])+/g;
+/** Matches the name of a member, with or without quotes. */
+const MEMBER_NAME = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;="]+)\s*(?=;|$))/;
+
+/** Reads the members of a header that is a list, each with its name and its integer parameters. */
+function readMembers(headers: HttpHeaders, name: string): Member[] {
+  return (readHeaders(headers, name).join().match(MEMBER) ?? []).map((member) => {
+    const [whole = '', quoted, token] = MEMBER_NAME.exec(member) ?? [];
+    return {
+      name: quoted?.replace(/\\(.)/g, '$1') ?? token,
+      integers: readIntegers(member.slice(whole.length)),
+    };
+  });
 }
 
 /** The integers in a list of parameters such as `;r=0;t=30`, by name. */

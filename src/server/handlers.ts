@@ -3,15 +3,18 @@ import type { IncomingMessage } from 'node:http';
 import { header } from '../contract/headers.ts';
 import { decodeIdempotencyKey } from '../contract/idempotency-key.ts';
 import { type OperationInput, type OperationName, operations, pageSize } from '../contract/operations.ts';
+import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import type { CreatePet, Idempotency, Store } from '../store/store.ts';
 import type { Principal } from './auth/authentication.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { invalidRequest, ServiceError, storageError } from './http-errors.ts';
-import type { ResponseHeaders, ServiceResponse } from './response.ts';
+import { type ResponseHeaders, type ServiceResponse, windowHeaders } from './response.ts';
 
 export type HandlerContext = {
   store: Store;
   principal: Principal;
+  /** The decision that allowed the request. */
+  rateLimit: RateLimitDecision;
   request: IncomingMessage;
   /** The path of the base URL, for links. */
   basePath: string;
@@ -32,13 +35,13 @@ const IDEMPOTENCY_ERRORS = {
 
 /** Implements each operation of the contract. The input has already been validated with the schemas of the contract. */
 const handlers: { [Name in OperationName]: Handler<Name> } = {
-  async listPets({ query: { limit = pageSize.default, status, cursor } }, { store, basePath }) {
+  async listPets({ query: { limit = pageSize.default, status, cursor } }, { store, rateLimit, basePath }) {
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
     if (cursor !== undefined && after === undefined) {
       throw invalidRequest('cursor is not valid. Start again without it');
     }
     const { pets, next } = await store.list({ limit, status, after });
-    const headers: Record<string, string> = {};
+    const headers = windowHeaders(rateLimit);
     if (next !== undefined) {
       const filter = status === undefined ? '' : `&status=${status}`;
       const query = `limit=${limit}${filter}&cursor=${encodeCursor(next)}`;

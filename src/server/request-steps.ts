@@ -103,13 +103,20 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
       throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
     }
 
-    await consumeQuota(principal, context);
+    const rateLimit = await consumeQuota(principal, context);
     // Throw a routing error only now: the request counts, and callers without an API key learn nothing about the routes.
     if (route instanceof ServiceError) throw route;
     checkExpectation(request);
     const read = () => readOperationInput(route, request);
     const input = await (resetGate && hasBody(request) ? resetGate.waitForClient(read) : read());
-    return handlerOf(route.operation)(input, { store, principal, request, basePath, now: clock.now() });
+    return handlerOf(route.operation)(input, {
+      store,
+      principal,
+      rateLimit,
+      request,
+      basePath,
+      now: clock.now(),
+    });
   }
 
   /** Sends a mocked response. The request is not counted. */
@@ -118,14 +125,14 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     { request, context, principal, route }: MockedRequest,
   ): Promise<ServiceResponse> {
     const { status, retryAfter } = mocked;
-    const now = clock.now();
     // A mocked 401 reports the window of anonymous callers, so do not put the caller's window into `context`.
-    let window = await peekQuota(principal, status === 401 ? { ...context, headers: {} } : context);
-    if (retryAfter) window = { ...window, resetAt: now + retryAfter * 1_000 };
+    const peeked = await peekQuota(principal, status === 401 ? { ...context, headers: {} } : context);
+    const { windows, now } = peeked;
+    const window = retryAfter ? { ...peeked.window, resetAt: now + retryAfter * 1_000 } : peeked.window;
     if (route instanceof ServiceError) throw route;
     // A rule applies to every request of an operation, even if the query is malformed.
     if (mocked.applied !== undefined) validateTarget(request.url ?? '');
-    const response = mockResponse(mocked, { ...route, window, now });
+    const response = mockResponse(mocked, { ...route, rateLimit: { window, windows, now } });
     if (status === 429) context.window = { ...window, remaining: 0 };
     return response;
   }

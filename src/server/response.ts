@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { header } from '../contract/headers.ts';
-import type { RateLimitWindow } from '../store/limits/limiter.ts';
+import type { RateLimitDecision, RateLimitWindow } from '../store/limits/limiter.ts';
 
 const SECOND = 1_000;
 
@@ -67,6 +67,21 @@ export const rateLimitHeaders = (window: RateLimitWindow): ResponseHeaders => ({
   [header.rateLimitRemaining]: String(window.remaining),
   [header.rateLimitReset]: String(Math.ceil(window.resetAt / SECOND)),
 });
+
+/** The largest integer in a structured header (RFC 9651, 3.3.1). */
+const MAX_INTEGER = 999_999_999_999_999;
+
+/** The headers with both windows of the caller (docs/service.md 8.3, D17). */
+export function windowHeaders({ windows, now }: RateLimitDecision): Record<string, string> {
+  const { minute, day } = windows;
+  const policy = ({ limit }: RateLimitWindow) => `q=${Math.min(limit, MAX_INTEGER)}`;
+  const state = ({ remaining, resetAt }: RateLimitWindow) =>
+    `r=${Math.min(remaining, MAX_INTEGER)};t=${Math.ceil((resetAt - now) / SECOND)}`;
+  return {
+    [header.rateLimitPolicy]: `"minute";${policy(minute)};w=60, "day";${policy(day)};w=86400`,
+    [header.rateLimitWindows]: `"minute";${state(minute)}, "day";${state(day)}`,
+  };
+}
 
 /** The value of Retry-After: whole seconds, rounded up, at least 1 (D7). */
 export const retryAfterSeconds = (milliseconds: number): number =>

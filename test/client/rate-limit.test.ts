@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { delayIfExhausted, readRateLimit, requestedDelay } from '../../src/client/rate-limit.ts';
+import {
+  delayIfExhausted,
+  readRateLimit,
+  readRateLimits,
+  requestedDelay,
+} from '../../src/client/rate-limit.ts';
 import type { HttpHeaders } from '../../src/client/response.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -223,7 +228,7 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimit>]>([
   [
     'version 8: the window with the fewest requests left',
     rateLimit('"day";r=70;t=3600, "minute";r=3;t=30'),
-    { limit: undefined, remaining: 3, reset: NOW + 30_000 },
+    { name: 'minute', limit: undefined, remaining: 3, reset: NOW + 30_000 },
   ],
   [
     'a reset time on a clock that is an hour fast',
@@ -243,4 +248,61 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimit>]>([
   ['nothing if a header is missing', { 'x-ratelimit-remaining': '59' }, undefined],
 ])('readRateLimit reads %s', (_name, headers, expected) => {
   expect(readRateLimit(headers, NOW)).toEqual(expected);
+});
+
+const POLICY = { 'ratelimit-policy': '"minute";q=60;w=60, "day";q=1000;w=86400' };
+const BOTH = rateLimit('"minute";r=58;t=30, "day";r=998;t=36000');
+const X_RATE_LIMIT = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '58', ...RESET_45 };
+const MINUTE = { name: 'minute', limit: 60, remaining: 58, reset: NOW + 30_000 };
+const DAY = { name: 'day', limit: 1_000, remaining: 998, reset: NOW + 36_000_000 };
+
+test.each<[string, HttpHeaders, ReturnType<typeof readRateLimits>]>([
+  ['two windows', { ...POLICY, ...BOTH, ...X_RATE_LIMIT }, [MINUTE, DAY]],
+  [
+    'two windows from the Date header on',
+    { date: dateAt('11:59:59'), ...POLICY, ...BOTH },
+    [
+      { ...MINUTE, reset: NOW + 29_000 },
+      { ...DAY, reset: NOW + 35_999_000 },
+    ],
+  ],
+  [
+    'two windows of a service whose clock is an hour fast',
+    { date: HOUR_FAST, ...POLICY, ...BOTH },
+    [MINUTE, DAY],
+  ],
+  [
+    'two windows without their policies',
+    BOTH,
+    [
+      { ...MINUTE, limit: undefined },
+      { ...DAY, limit: undefined },
+    ],
+  ],
+  [
+    'names that other services use, or the lengths of their windows',
+    {
+      ...rateLimit('"a, \\"b\\";q";r=1;t=30, burst;r=2;t=30, "x";r=3;t=30'),
+      'ratelimit-policy': '"x";w=3600, burst;w=10;q=5, "a, \\"b\\";q";q=9;pk=:cHs=:',
+    },
+    [
+      { name: 'a, "b";q', limit: 9, remaining: 1, reset: NOW + 30_000 },
+      { name: 'burst', limit: 5, remaining: 2, reset: NOW + 30_000 },
+      { name: 'hour', limit: undefined, remaining: 3, reset: NOW + 30_000 },
+    ],
+  ],
+  [
+    'the window of version 7',
+    { ...rateLimit('limit=2, remaining=1, reset=600'), 'ratelimit-policy': '2;w=600' },
+    [{ name: undefined, limit: 2, remaining: 1, reset: NOW + 600_000 }],
+  ],
+  ['only X-RateLimit', X_RATE_LIMIT, [{ name: undefined, limit: 60, remaining: 58, reset: NOW + 45_000 }]],
+  [
+    'X-RateLimit if RateLimit is incomplete',
+    { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') },
+    [{ name: undefined, limit: 60, remaining: 58, reset: NOW + 45_000 }],
+  ],
+  ['nothing', {}, []],
+])('readRateLimits reads %s', (_name, headers, expected) => {
+  expect(readRateLimits(headers, NOW)).toEqual(expected);
 });

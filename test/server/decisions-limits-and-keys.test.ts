@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { plans } from '../../src/contract/plans.ts';
+import { MAX_QUOTA, plans } from '../../src/contract/plans.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
 import { AUTH, atLoopback, CLOSE, HOST, REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
@@ -58,6 +58,55 @@ describe('D8 windows', () => {
     expect(await seen()).toEqual([429, 7, 0, midnight]);
     clock.set('2026-11-21T00:00:00Z');
     expect((await seen()).slice(0, 3)).toEqual([200, 5, 4]);
+  });
+});
+
+describe('D17 both windows', () => {
+  const ofWindows = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
+  const none = [null, null];
+
+  test('are reported by pages of animals, with the seconds until they end', async () => {
+    const { clock, call } = await start({
+      quota: { perMinute: 60, perDay: 1_000 },
+      time: '2026-11-20T23:58:30.400Z',
+    });
+    const policy = '"minute";q=60;w=60, "day";q=1000;w=86400';
+    expect(ofWindows(await call('/v1/pets'))).toEqual([policy, '"minute";r=59;t=30, "day";r=999;t=90']);
+    expect(ofWindows(await call('/v1/pets?limit=3', { method: 'HEAD' }))).toEqual([
+      policy,
+      '"minute";r=58;t=30, "day";r=998;t=90',
+    ]);
+    clock.set('2026-11-20T23:59:00Z');
+    expect(ofWindows(await call('/v1/pets'))).toEqual([policy, '"minute";r=59;t=60, "day";r=997;t=60']);
+  });
+
+  test('are reported by a mocked page, which is not counted', async () => {
+    const { call } = await start({ quota: { perMinute: 60, perDay: 1_000 }, time: '2026-11-20T23:59:30Z' });
+    const response = await call('/v1/pets', { headers: { Prefer: 'code=200' } });
+    expect(ofWindows(response)[1]).toBe('"minute";r=60;t=30, "day";r=1000;t=30');
+  });
+
+  test('have no number that a structured header cannot have', async () => {
+    const { call } = await start({
+      quota: { perMinute: MAX_QUOTA, perDay: MAX_QUOTA },
+      time: '2026-11-20T00:00:00Z',
+    });
+    const [most, t] = ['9'.repeat(15), 86_400];
+    expect(ofWindows(await call('/v1/pets'))).toEqual([
+      `"minute";q=${most};w=60, "day";q=${most};w=86400`,
+      `"minute";r=${most};t=60, "day";r=${most};t=${t}`,
+    ]);
+  });
+
+  test('are not reported by other responses', async () => {
+    const { call } = await start({ quota: { perMinute: 5, perDay: 5 } });
+    const created = await call('/v1/pets', create(REX));
+    expect([created.status, ofWindows(created)]).toEqual([201, none]);
+    for (const path of ['/v1/pets?limit=0', '/v1/pets/1', '/v1/store/orders', '/healthz'])
+      expect(ofWindows(await call(path)), path).toEqual(none);
+    expect((await call('/v1/pets')).status).toBe(200);
+    const refused = await call('/v1/pets');
+    expect([refused.status, ofWindows(refused)]).toEqual([429, none]);
   });
 });
 

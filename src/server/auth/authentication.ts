@@ -5,7 +5,7 @@ import { API_KEY_PATTERN, header } from '../../contract/headers.ts';
 import type { Quota } from '../../contract/plans.ts';
 import { StoreUnavailableError } from '../../store/errors.ts';
 import { hashKey } from '../../store/keys/keys.ts';
-import type { Limiter, RateLimitWindow } from '../../store/limits/limiter.ts';
+import type { Limiter, RateLimitDecision, RateLimitWindow } from '../../store/limits/limiter.ts';
 import { invalidRequest, tooManyRequests, unauthorized } from '../http-errors.ts';
 import { networkOf } from '../request/client-address.ts';
 import type { RequestContext } from '../request/context.ts';
@@ -97,7 +97,7 @@ export function createAuthentication(options: AuthenticationOptions) {
     },
 
     /** Counts a request of an authenticated caller. @throws ServiceError 429 */
-    async consumeQuota({ id, quota }: Principal, context: RequestContext): Promise<void> {
+    async consumeQuota({ id, quota }: Principal, context: RequestContext): Promise<RateLimitDecision> {
       const decision = await limiter.take(id, quota).catch((error) => {
         showLastWindow(id, context);
         throw error;
@@ -105,13 +105,14 @@ export function createAuthentication(options: AuthenticationOptions) {
       setQuota(context, decision.window);
       if (decision.retryAt !== undefined) throw tooManyRequests(decision);
       context.isCounted = true;
+      return decision;
     },
 
-    /** Returns the caller's rate-limit window, and puts it into `context`, without counting the request. */
-    async peekQuota({ id, quota }: Principal, context: RequestContext): Promise<RateLimitWindow> {
-      const { window } = await limiter.peek(id, quota);
-      setQuota(context, window);
-      return window;
+    /** Puts the caller's rate-limit window into `context`, without counting the request. */
+    async peekQuota({ id, quota }: Principal, context: RequestContext): Promise<RateLimitDecision> {
+      const decision = await limiter.peek(id, quota);
+      setQuota(context, decision.window);
+      return decision;
     },
 
     /** The rate-limit window of a client's address, for responses to anonymous callers. */

@@ -3,7 +3,7 @@ import { header } from '../../contract/headers.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { type OperationName, operations } from '../../contract/operations.ts';
 import { petJson } from '../../contract/schemas.ts';
-import type { RateLimitWindow } from '../../store/limits/limiter.ts';
+import type { RateLimitDecision } from '../../store/limits/limiter.ts';
 import {
   invalidRequest,
   methodNotAllowed,
@@ -11,7 +11,7 @@ import {
   tooManyRequests,
   unauthorized,
 } from '../http-errors.ts';
-import type { ServiceResponse } from '../response.ts';
+import { type ServiceResponse, windowHeaders } from '../response.ts';
 import type { RouteMatch } from '../route-match.ts';
 import { sampleData } from '../sample-data.ts';
 
@@ -71,8 +71,7 @@ export const isPossibleStatus = (operation: OperationName, status: number): bool
   status === successStatus(operation) || errorStatuses.includes(status);
 
 export type MockContext = Pick<RouteMatch, 'operation' | 'path' | 'allow'> & {
-  window: RateLimitWindow;
-  now: number;
+  rateLimit: RateLimitDecision;
 };
 
 /**
@@ -105,18 +104,22 @@ function checkMock({ status, retryAfter, source }: MockRequest, operation: Opera
 
 function buildMock(
   { status, retryAfter, source }: MockRequest,
-  { operation, path, allow, window, now }: MockContext,
+  { operation, path, allow, rateLimit }: MockContext,
 ): ServiceResponse {
   const name = errorNames.find((each) => errorCodes[each] === status);
   switch (name) {
     case undefined:
-      return { status, headers: {}, body: examples[operation]() };
+      return {
+        status,
+        headers: operation === 'listPets' ? windowHeaders(rateLimit) : {},
+        body: examples[operation](),
+      };
     case 'unauthorized':
       return unauthorized();
     case 'method_not_allowed':
       return methodNotAllowed(path, allow);
     case 'rate_limited':
-      return tooManyRequests({ window, now });
+      return tooManyRequests(rateLimit);
     default:
       return new ServiceError(
         name,

@@ -13,6 +13,10 @@ const count: JsonSchema = { type: 'integer', minimum: 0 };
 const alwaysTrue: JsonSchema = { type: 'boolean', const: true };
 const text = (pattern: string): JsonSchema => ({ type: 'string', pattern });
 
+/** Matches the two windows of a structured header, each with these two integer parameters. */
+const windowsPattern = (first: string, second: string): string =>
+  ['minute', 'day'].map((name) => `"${name}";${first}=\\d+;${second}=\\d+`).join(', ');
+
 /** Describes a header that is always present in the responses that list it. */
 const always = (description: string, schema: JsonSchema, example: unknown): HeaderObject => ({
   description,
@@ -34,6 +38,16 @@ const commonHeaders: Record<string, HeaderObject> = {
     'The Unix timestamp, in seconds, at which the limit resets.',
     { ...INT64, minimum: 0 },
     1795176060,
+  ),
+  [header.rateLimitPolicy]: always(
+    'The request limits per minute and per day (draft-ietf-httpapi-ratelimit-headers).',
+    text(`^${windowsPattern('q', 'w')}$`),
+    '"minute";q=60;w=60, "day";q=1000;w=86400',
+  ),
+  [header.rateLimitWindows]: always(
+    'The requests left in this minute and on this day, and the seconds until their ends.',
+    text(`^${windowsPattern('r', 't')}$`),
+    '"minute";r=59;t=17, "day";r=998;t=43217',
   ),
   [header.requestId]: always(
     'The id of the request: the one that the request had in the same header, or a new one.',
@@ -120,7 +134,11 @@ export function headersOf(name: OperationName, status: number): Record<string, H
       [header.idempotencySupported]: headerRef(header.idempotencySupported, isSuccess),
     }),
     ...(acceptsKey && { [header.idempotencyReplayed]: headerRef(header.idempotencyReplayed, false) }),
-    ...(isPage && { [header.link]: headerRef(NEXT_LINK, false) }),
+    ...(isPage && {
+      ...requiredHeader(header.rateLimitPolicy),
+      ...requiredHeader(header.rateLimitWindows),
+      [header.link]: headerRef(NEXT_LINK, false),
+    }),
     ...Object.fromEntries(deprecation.map((field) => [field, headerRef(`${name}.${field}`, hasDeprecation)])),
   };
 }

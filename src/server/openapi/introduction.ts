@@ -16,7 +16,8 @@ Requests are counted per API key, in windows that start with the UTC minute and 
 ${planTable()}
 
 Every response reports the window with fewer requests left: \`${header.rateLimit}\`, \`${header.rateLimitRemaining}\` and
-\`${header.rateLimitReset}\` (a Unix timestamp). Requests over the limit get 429: wait for the seconds in
+\`${header.rateLimitReset}\` (a Unix timestamp). Pages of animals report both windows, in \`${header.rateLimitPolicy}\` and
+\`${header.rateLimitWindows}\`. Requests over the limit get 429: wait for the seconds in
 \`${header.retryAfter}\`, and use exponential backoff. Continuing to send requests after a 429 can ban the API key
 temporarily: 429 with the code \`key_banned\`, and \`${header.retryAfter}\` until the end of the ban.
 

@@ -3,11 +3,21 @@ import type { Quota } from '../../contract/plans.ts';
 /** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
 export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
 
+/** Both windows of a caller. */
+export type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
+
 /**
- * `now` is the time at which the limiter decided, by the limiter's own clock. `retryAt` is set if the request is rejected;
- * `banned` if the caller is banned. All times are in milliseconds since the epoch.
+ * `window` is the one of the two windows that has fewer requests left, or describes the ban of a banned caller. `now` is the
+ * time at which the limiter decided, by the limiter's own clock. `retryAt` is set if the request is rejected; `banned` if
+ * the caller is banned. All times are in milliseconds since the epoch.
  */
-export type RateLimitDecision = { window: RateLimitWindow; now: number; retryAt?: number; banned?: true };
+export type RateLimitDecision = {
+  window: RateLimitWindow;
+  windows: RateLimitWindows;
+  now: number;
+  retryAt?: number;
+  banned?: true;
+};
 
 /** When and for how long an API key is banned (docs/service.md 8.4, D9). */
 export type BanRule = {
@@ -52,18 +62,29 @@ export function decide(
   bannedUntil: number | undefined,
   now: number,
 ): RateLimitDecision {
-  const leftThisMinute = Math.max(0, perMinute - minute.used);
-  const leftToday = Math.max(0, perDay - day.used);
+  const windows = {
+    minute: { limit: perMinute, remaining: Math.max(0, perMinute - minute.used), resetAt: minute.endsAt },
+    day: { limit: perDay, remaining: Math.max(0, perDay - day.used), resetAt: day.endsAt },
+  };
   // Report the window with fewer requests left. If equal, report the day, so that clients do not return too early.
-  const window =
-    leftToday <= leftThisMinute
-      ? { limit: perDay, remaining: leftToday, resetAt: day.endsAt }
-      : { limit: perMinute, remaining: leftThisMinute, resetAt: minute.endsAt };
-  if (bannedUntil !== undefined) return bannedDecision(window, bannedUntil, now);
-  return window.remaining === 0 ? { window, now, retryAt: window.resetAt } : { window, now };
+  const window = windows.day.remaining <= windows.minute.remaining ? windows.day : windows.minute;
+  if (bannedUntil !== undefined) return bannedDecision({ window, windows, now }, bannedUntil);
+  return window.remaining === 0
+    ? { window, windows, now, retryAt: window.resetAt }
+    : { window, windows, now };
+}
+
+/** Counts requests in a decision that allows them. Both windows lose them, so the same window still has fewer left. */
+export function countIn({ windows: { minute, day } }: RateLimitDecision, requests: number): void {
+  minute.remaining -= requests;
+  day.remaining -= requests;
 }
 
 /** A banned key has no requests left until the ban ends. */
-export function bannedDecision({ limit }: RateLimitWindow, until: number, now: number): RateLimitDecision {
-  return { window: { limit, remaining: 0, resetAt: until }, now, retryAt: until, banned: true };
+export function bannedDecision(
+  { window, windows, now }: RateLimitDecision,
+  until: number,
+): RateLimitDecision {
+  const banWindow = { limit: window.limit, remaining: 0, resetAt: until };
+  return { window: banWindow, windows, now, retryAt: until, banned: true };
 }

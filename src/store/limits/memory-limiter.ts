@@ -1,7 +1,7 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import type { BanTracker } from './bans.ts';
 import { detectSetBack } from './clock-steps.ts';
-import { bannedDecision, decide, type Limiter, type Usage, type WindowCounts } from './limiter.ts';
+import { bannedDecision, countIn, decide, type Limiter, type Usage, type WindowCounts } from './limiter.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -55,12 +55,11 @@ export function createMemoryLimiter(
       if (decision.banned) return decision;
       if (decision.retryAt !== undefined) {
         const bannedUntil = await bans?.recordRefusal(caller, decision.window.resetAt);
-        return bannedUntil === undefined ? decision : bannedDecision(decision.window, bannedUntil, now);
+        return bannedUntil === undefined ? decision : bannedDecision(decision, bannedUntil);
       }
       counts.minute.used++;
       if (Number.isFinite(quota.perDay)) counts.day.used++;
-      // Both windows lose one request, so the same window still has fewer requests left.
-      decision.window.remaining--;
+      countIn(decision, 1);
       return decision;
     },
     async peek(caller, quota) {

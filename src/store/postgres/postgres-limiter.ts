@@ -179,14 +179,14 @@ export class PostgresLimiter implements Limiter {
       const known = this.#known.get(caller);
       if (!known) return decision;
       const { state } = known;
-      if (state.bannedUntil > now) return bannedDecision(window, state.bannedUntil, now);
+      if (state.bannedUntil > now) return bannedDecision(decision, state.bannedUntil);
       const next = addRefusal(state, rule, window.resetAt, now);
       if (next === state) return decision;
       if (await calls.storeRefusal(caller, state.version, next)) {
         known.state = { ...state, ...next, version: state.version + 1 };
         if (next.bannedUntil === state.bannedUntil) return decision;
         this.#begun += 1;
-        return bannedDecision(window, next.bannedUntil, now);
+        return bannedDecision(decision, next.bannedUntil);
       }
       // Another server has recorded a refusal of the caller, or a ban.
       const askedAt = clock.elapsed();

@@ -1,5 +1,5 @@
 import type { Quota } from '../../contract/plans.ts';
-import { decide, type RateLimitDecision } from '../limits/limiter.ts';
+import { countIn, decide, type RateLimitDecision } from '../limits/limiter.ts';
 import type { CallerState, LimitCalls } from './limit-calls.ts';
 
 /** A request to count; with `count` 0, the counts are only read. */
@@ -37,6 +37,6 @@ function decideOne({ quota, count }: Take, state: CallerState, earlier: number):
     day: { ...day, used: day.used - later },
   };
   const decision = decide(counts, quota, bannedUntil > now ? bannedUntil : undefined, now);
-  if (decision.retryAt === undefined) decision.window.remaining -= count;
+  if (decision.retryAt === undefined) countIn(decision, count);
   return decision;
 }

@@ -12,7 +12,7 @@ export function describeBans({ newPlace }: Places): void {
     const { clock, open, location } = await newPlace('2026-11-20T12:00:10Z');
     let backend: Backend = await open(bans);
     const take = async (caller = CALLER) => {
-      const { retryAt, banned, ...decision } = await backend.limiter.take(caller, quota);
+      const { retryAt, banned, windows: _, ...decision } = await backend.limiter.take(caller, quota);
       const code = banned ? 'banned' : retryAt === undefined ? 'ok' : 'refused';
       return { ...decision, code, retryAfter: retryAt === undefined ? 0 : retryAt - clock.now() };
     };
@@ -146,6 +146,10 @@ export function describeBans({ newPlace }: Places): void {
         now: clock.now(),
         retryAt: until,
         banned: true,
+        windows: {
+          minute: { limit: 3, remaining: 0, resetAt: Date.parse('2026-11-20T12:01:00Z') },
+          day: { limit: 1_000, remaining: 997, resetAt: Date.parse('2026-11-21T00:00:00Z') },
+        },
       });
     });
 

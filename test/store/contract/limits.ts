@@ -60,25 +60,20 @@ export function describeLimits({ newPlace }: Places): void {
     );
 
     it.each([
-      ['minute', { perMinute: 2, perDay: 100 }, '20T12:00:59.999', '20T12:01:00'],
-      ['day', { perMinute: 100, perDay: 2 }, '20T23:59:59.999', '21T00:00:00'],
-    ])('begin exactly at the edge of the UTC %s', async (_, quota, before, edge) => {
+      ['minute', 'day', { perMinute: 2, perDay: 100 }, '20T12:00:59.999', '20T12:01:00'],
+      ['day', 'minute', { perMinute: 100, perDay: 2 }, '20T23:59:59.999', '21T00:00:00'],
+    ] as const)('begin exactly at the edge of the UTC %s', async (name, otherName, quota, before, edge) => {
       const { clock, limiter } = await openLimiter(`2026-11-${before}Z`);
       const resetAt = at(edge);
-      const window = { limit: 2, resetAt };
-      expect(await limiter.take(CALLER, quota)).toEqual({
-        window: { ...window, remaining: 1 },
-        now: clock.now(),
-      });
-      expect(await limiter.take(CALLER, quota)).toEqual({
-        window: { ...window, remaining: 0 },
-        now: clock.now(),
-      });
-      expect(await limiter.take(CALLER, quota)).toEqual({
-        window: { ...window, remaining: 0 },
-        now: clock.now(),
-        retryAt: resetAt,
-      });
+      const otherEnd = at('21T00:00:00');
+      const decision = (remaining: number) => {
+        const window = { limit: 2, remaining, resetAt };
+        const other = { limit: 100, remaining: remaining + 98, resetAt: otherEnd };
+        return { window, windows: { [name]: window, [otherName]: other }, now: clock.now() };
+      };
+      expect(await limiter.take(CALLER, quota)).toEqual(decision(1));
+      expect(await limiter.take(CALLER, quota)).toEqual(decision(0));
+      expect(await limiter.take(CALLER, quota)).toEqual({ ...decision(0), retryAt: resetAt });
       clock.advance(1);
       const next = await limiter.take(CALLER, quota);
       expect(next).toMatchObject({ window: { limit: 2, remaining: 1 }, now: resetAt });
@@ -100,16 +95,16 @@ export function describeLimits({ newPlace }: Places): void {
       const limits: unknown[] = [];
       for (let i = 0; i < 6; i++) {
         if (i === 3) clock.advance(MINUTE);
-        const { window } = await limiter.take(CALLER, quota);
-        limits.push([window.limit, window.remaining]);
+        const { window, windows } = await limiter.take(CALLER, quota);
+        limits.push([window.limit, window.remaining, windows.minute.remaining, windows.day.remaining]);
       }
       expect(limits).toEqual([
-        [3, 2],
-        [3, 1],
-        [3, 0],
-        [5, 1],
-        [5, 0],
-        [5, 0],
+        [3, 2, 2, 4],
+        [3, 1, 1, 3],
+        [3, 0, 0, 2],
+        [5, 1, 2, 1],
+        [5, 0, 1, 0],
+        [5, 0, 1, 0],
       ]);
     });
 
@@ -161,14 +156,18 @@ export function describeLimits({ newPlace }: Places): void {
         expect(new Set(all.map((each) => JSON.stringify(each))).size).toBe(1);
         return all[0];
       };
-      const window = { limit: 2, resetAt: at('20T12:01:00') };
-      const now = clock.now();
-      expect(await peek()).toEqual({ window: { ...window, remaining: 2 }, now });
+      const resetAt = at('20T12:01:00');
+      const decision = (remaining: number) => {
+        const minute = { limit: 2, remaining, resetAt };
+        const day = { limit: 100, remaining: remaining + 98, resetAt: at('21T00:00:00') };
+        return { window: minute, windows: { minute, day }, now: clock.now() };
+      };
+      expect(await peek()).toEqual(decision(2));
       await limiter.take(CALLER, quota);
-      expect(await peek()).toEqual({ window: { ...window, remaining: 1 }, now });
+      expect(await peek()).toEqual(decision(1));
       const [, peeked] = await Promise.all([limiter.take(CALLER, quota), limiter.peek(CALLER, quota)]);
       expect(peeked.window).toMatchObject({ limit: 2, remaining: 0 });
-      expect(await peek(30)).toEqual({ window: { ...window, remaining: 0 }, now, retryAt: window.resetAt });
+      expect(await peek(30)).toEqual({ ...decision(0), retryAt: resetAt });
       clock.advance(MINUTE);
       expect(await peek()).toMatchObject({ window: { remaining: 2, resetAt: at('20T12:02:00') } });
     });
