@@ -8,7 +8,12 @@ import { anchorsOf, brokenLinks } from '../helpers/document-links.ts';
 import { documents, repository } from '../helpers/documents.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
-const names = [...documents.map(({ name }) => name), 'CHANGELOG.md', 'bench/README.md'];
+const names = [
+  ...documents.map(({ name }) => name),
+  'CHANGELOG.md',
+  'bench/README.md',
+  '.github/SECURITY.md',
+];
 
 test.each(names)('every link in %s has a target', (name) => {
   expect(brokenLinks(repository, name)).toEqual([]);
