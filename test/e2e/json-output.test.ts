@@ -54,6 +54,8 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await machine.file('a.csv', 'name,category\nBella,2\nMax,3\n');
   await run(machine, 'add --from <file>', ['add', '--from', a, '--skip-added']);
   await run(machine, 'orders', ['orders']);
+  await run(machine, 'orders --ndjson', ['orders', '--ndjson', '--where', 'status=placed']);
+  await run(machine, 'orders --sum <field>', ['orders', '--sum', 'amount']);
   await run(machine, undefined, ['add', '--from', bad], { exit: 2 });
   await run(machine, undefined, ['list', '--limit', '0', '--debug'], { exit: 2 });
   await machine.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });

@@ -1,19 +1,75 @@
-import { connectionFor, targetLabel, withClient } from '../connection/connect.ts';
-import { writeOrders } from '../output/orders.ts';
+import { connectionFor, withClient } from '../connection/connect.ts';
+import { usageError } from '../errors/errors.ts';
+import {
+  type OrderOptions,
+  parseCondition,
+  parseField,
+  parseFieldOrder,
+  parseFields,
+  parseTimeArgument,
+} from '../orders/options.ts';
+import { createZone } from '../orders/zone.ts';
+import { listFormats } from '../output/format.ts';
 import type { Command } from '../program/command.ts';
 
-export const orders: Command<object> = {
+export const orders: Command<OrderOptions> = {
   name: 'orders',
   summary: "list the store's orders",
-  examples: ['pets orders', "pets orders --json | jq '.[0]'"],
-  prints: ['rows', 'json'],
-  async run(_options, context) {
-    const { console } = context;
+  examples: [
+    'pets orders --since yesterday --until today',
+    'pets orders --where status=placed --sort amount:desc',
+    'pets orders --since 7d --sum amount',
+  ],
+  options: [
+    {
+      flags: '--where <field=value>',
+      description: 'only orders with this value (repeatable); customer.name is a nested field',
+      parse: parseCondition,
+      repeatable: true,
+    },
+    {
+      flags: '--since <time>',
+      description:
+        'only orders from this time on: 2026-11-20, 2026-11-20T14:30, yesterday, today, 7d or 12h ago',
+      parse: parseTimeArgument,
+    },
+    { flags: '--until <time>', description: 'only orders before this time', parse: parseTimeArgument },
+    {
+      flags: '--date-field <field>',
+      description: 'field for --since and --until, if several fields contain times',
+      parse: parseField,
+    },
+    {
+      flags: '--sort <field>',
+      description: 'sort by this field; <field>:desc for the reverse order',
+      parse: parseFieldOrder,
+    },
+    {
+      flags: '--columns <fields>',
+      description: 'only these fields, separated by commas',
+      parse: parseFields,
+    },
+    {
+      flags: '--sum <field>',
+      description: 'print the exact sum of this field instead of the orders',
+      parse: parseField,
+    },
+  ],
+  prints: listFormats,
+  check({ since, until, dateField, sort, columns, sum }) {
+    if (dateField !== undefined && since === undefined && until === undefined)
+      throw usageError('--date-field can only be used with --since or --until');
+    const unused = sort ? '--sort' : columns && '--columns';
+    if (sum !== undefined && unused)
+      throw usageError(`--sum and ${unused} cannot be combined`, 'use only one');
+  },
+  async run(options, context) {
+    const { timeWindowOf } = await import('../orders/time-window.ts');
+    const { printSelected } = await import('../orders/print-selected.ts');
+    const zone = createZone(context.timeZone);
+    const window = timeWindowOf(options, context.clock.now(), zone);
     const connection = connectionFor(context);
     const { value } = await withClient(context, connection, (client) => client.call('listOrders', {}));
-    await writeOrders(console, value);
-    if (console.isTerminal && !console.json && Array.isArray(value) && value.length === 0) {
-      console.notice(`no orders at ${targetLabel(connection)}`);
-    }
+    await printSelected(context, connection, value, { options, window, zone });
   },
 };

@@ -54,6 +54,7 @@ export const cliErrorCodes = {
   damaged_file: exitCodes.other,
   file_changed: exitCodes.other,
   already_running: exitCodes.other,
+  unsuitable_orders: exitCodes.other,
   store_error: exitCodes.other,
   cannot_listen: exitCodes.other,
   command_failed: exitCodes.other,

@@ -1,5 +1,23 @@
 import { stringify } from 'csv-stringify/sync';
+import type { Console } from './console.ts';
+import { isNumber } from './field.ts';
 import { cellText } from './pets.ts';
+import { sanitizeForTerminal } from './sanitize.ts';
+
+/** Writes rows as CSV. `subject` names what a row describes, such as `an order`, in a note about text that is replaced. */
+export async function writeCsv(
+  console: Console,
+  rows: readonly (readonly unknown[])[],
+  subject: string,
+): Promise<void> {
+  const shownCell = (value: unknown) => (isNumber(value) ? value : sanitizeForTerminal(cellText(value)));
+  const text = renderCsv(console.isTerminal ? rows.map((row) => row.map(shownCell)) : rows);
+  if (/[\ud800-\udfff]/u.test(text))
+    console.noticeOnce(
+      `${subject} has text that is not valid Unicode (half of a surrogate pair), which CSV cannot contain; it was replaced by U+FFFD. For the exact text: --json`,
+    );
+  await console.write(text);
+}
 
 /** Formats rows as CSV (RFC 4180). Text that a spreadsheet would run as a formula gets a leading `'`. */
 export function renderCsv(rows: readonly (readonly unknown[])[]): string {

@@ -1,42 +1,93 @@
-import { isLosslessNumber } from 'lossless-json';
-import { stringifyJson } from '../../contract/json.ts';
+import { parseJson, stringifyJson } from '../../contract/json.ts';
+import { type Decimal, formatDecimal } from '../orders/decimal.ts';
 import type { Console } from './console.ts';
+import { type Fields, fieldAt, isNumber, isObject, listNames } from './field.ts';
 import { formatCount } from './format-count.ts';
-import { quoteIfBlank, sanitizeForTerminal, tsvLine } from './sanitize.ts';
+import { quoteIfBlank, sanitizeJson, tsvLine } from './sanitize.ts';
 import type { Column } from './table.ts';
-import { cutToWidth } from './width.ts';
-
-type Row = Readonly<Record<string, unknown>>;
 
 /**
  * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes rows
- * with a column per field. If the output is a table, one flat object becomes a table of its fields. Any other value becomes JSON.
+ * with a column per field. In a table, one flat object becomes a table of its fields. Any other value becomes JSON.
  */
 export async function writeOrders(console: Console, orders: unknown): Promise<void> {
-  if (console.json) return console.writeJson(orders);
-  if (isList(orders)) return writeRows(console, orders);
-  if (console.isTable && isRecord(orders) && isFlat(orders)) return writeFields(console, orders);
+  if (isList(orders)) return writeOrderList(console, orders);
+  if (console.format === 'ndjson') return writeNdjson(console, Array.isArray(orders) ? orders : [orders]);
+  if (console.isTable && isObject(orders) && isFlat(orders)) return writeFields(console, orders);
   await console.writeJson(orders);
 }
 
-async function writeRows(console: Console, rows: readonly Row[]): Promise<void> {
-  if (rows.length === 0) return;
+/** How a list of orders is printed: its columns instead of all fields, and a footer instead of the number of orders. */
+export type OrderListOptions = { columns?: readonly string[] | undefined; footer?: string };
+
+/** Prints a list of orders in the format of the console. The footer is printed only below a table. */
+export async function writeOrderList(
+  console: Console,
+  orders: readonly Fields[],
+  { columns, footer = formatCount(orders.length, 'order') }: OrderListOptions = {},
+): Promise<void> {
+  const records = columns ? orders.map((order) => pick(order, columns)) : orders;
+  const fields = columns ?? [...new Set(orders.flatMap(Object.keys))];
+  if (console.format === 'json') return console.writeJson(records);
+  if (console.format !== 'rows') return writeLines(console, records, fields);
+  if (records.length === 0) return;
   const { renderTable } = await import('./table.ts');
-  const fields = [...new Set(rows.flatMap(Object.keys))];
-  const cells = rows.map((row) => fields.map((field) => cellOf(console, row, field)));
+  const cells = records.map((record) => fields.map((field) => cellOf(console, record, field)));
   if (!console.isTable) return console.write(cells.map(tsvLine).join(''));
-  if (fields.length === 0) return console.writeJson(rows);
-  const columns = fields.map((field) => columnOf(field, rows));
-  const { text, shown } = renderTable(console, columns, cells);
+  if (fields.length === 0) return console.writeJson(records);
+  const { text, shown } = renderTable(
+    console,
+    fields.map((field) => columnOf(field, records)),
+    cells,
+  );
   await console.write(text);
-  printCount(console, rows.length, fields.slice(shown));
+  const hidden = fields.slice(shown);
+  const rest = `; fields not shown: ${listNames(hidden)}. For all fields: pets orders --json`;
+  console.notice(hidden.length === 0 ? footer : footer + rest);
 }
 
-async function writeFields(console: Console, order: Row): Promise<void> {
+/** Prints one record per line as NDJSON, or as CSV with these fields. */
+async function writeLines(
+  console: Console,
+  records: readonly Fields[],
+  fields: readonly string[],
+): Promise<void> {
+  if (console.format === 'ndjson') return writeNdjson(console, records);
+  const { writeCsv } = await import('./csv.ts');
+  const rows = records.map((record) => fields.map((field) => ownValue(record, field)));
+  await writeCsv(console, [fields, ...rows], 'an order');
+}
+
+async function writeNdjson(console: Console, values: readonly unknown[]): Promise<void> {
+  const text = values.map((value) => `${stringifyJson(value)}\n`).join('');
+  await console.write(console.isTerminal ? sanitizeJson(text) : text);
+}
+
+async function writeFields(console: Console, order: Fields): Promise<void> {
   const { renderRows } = await import('./table.ts');
   const columns: Column[] = [{ head: 'FIELD' }, { head: 'VALUE', flexible: true }];
   const cells = Object.keys(order).map((field) => [quoteIfBlank(field), cellOf(console, order, field)]);
   await console.write(renderRows(console, columns, cells));
+}
+
+/** Prints the sum of a field of some orders. In rows, the sum is the only column. */
+export async function writeSum(
+  console: Console,
+  { field, orders, sum }: { field: string; orders: number; sum: Decimal },
+): Promise<void> {
+  const text = formatDecimal(sum);
+  const record = { field, orders, sum: parseJson(text) };
+  if (console.format === 'json') return console.writeJson(record);
+  if (console.format !== 'rows') return writeLines(console, [record], Object.keys(record));
+  const { renderRows } = await import('./table.ts');
+  const column: Column = { head: `SUM OF ${field.toUpperCase()}`, align: 'right' };
+  await console.write(renderRows(console, [column], [[text]]));
+}
+
+/** The fields of an order that a list shows, by the names of their columns. */
+function pick(order: Fields, columns: readonly string[]): Fields {
+  const entries = columns.map((column) => [column, fieldAt(order, column)] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
 /** The minimum width of a column of text, in terminal columns. Most texts can be distinguished at this width. */
@@ -44,8 +95,8 @@ const TEXT_MIN_WIDTH = 8;
 /** The minimum width of a column of numbers, in terminal columns. Any int64 fits, because a number must not be cut. */
 const NUMBER_MIN_WIDTH = 20;
 
-function columnOf(field: string, rows: readonly Row[]): Column {
-  const isNumeric = rows.every((row) => !Object.hasOwn(row, field) || isNumber(row[field]));
+function columnOf(field: string, records: readonly Fields[]): Column {
+  const isNumeric = records.every((record) => !Object.hasOwn(record, field) || isNumber(record[field]));
   return {
     head: quoteIfBlank(field).toUpperCase(),
     align: isNumeric ? 'right' : 'left',
@@ -54,38 +105,21 @@ function columnOf(field: string, rows: readonly Row[]): Column {
   };
 }
 
-/** The maximum number of hidden fields that the notice names, and the maximum width of a name in terminal columns. */
-const MAX_FIELDS_NAMED = 8;
-const MAX_NAME_WIDTH = 24;
-
-function printCount(console: Console, count: number, hidden: readonly string[]): void {
-  const total = formatCount(count, 'order');
-  const names = hidden
-    .slice(0, MAX_FIELDS_NAMED)
-    .map((field) => cutToWidth(sanitizeForTerminal(field), MAX_NAME_WIDTH));
-  const others = hidden.length > names.length ? ` and ${hidden.length - names.length} more` : '';
-  const rest = `; fields not shown: ${names.join(', ')}${others}. For all fields: pets orders --json`;
-  console.notice(hidden.length === 0 ? total : total + rest);
-}
-
-const isList = (value: unknown): value is Row[] => Array.isArray(value) && value.every(isRecord);
-
-const isRecord = (value: unknown): value is Row =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value);
+const isList = (value: unknown): value is Fields[] => Array.isArray(value) && value.every(isObject);
 
 /** Whether an object has fields, and none of them is an object or an array. */
-function isFlat(order: Row): boolean {
+function isFlat(order: Fields): boolean {
   const values = Object.values(order);
-  return values.length > 0 && !values.some((value) => Array.isArray(value) || isRecord(value));
+  return values.length > 0 && !values.some((value) => Array.isArray(value) || isObject(value));
 }
 
-const isNumber = (value: unknown): boolean =>
-  typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
+const ownValue = (record: Fields, field: string): unknown =>
+  Object.hasOwn(record, field) ? record[field] : undefined;
 
 /** The text of a field; empty if the order does not have the field. A table shows blank text in quotes. */
-function cellOf(console: Console, row: Row, field: string): string {
-  if (!Object.hasOwn(row, field)) return '';
-  const value = row[field];
+function cellOf(console: Console, record: Fields, field: string): string {
+  const value = ownValue(record, field);
+  if (value === undefined) return '';
   if (typeof value !== 'string') return stringifyJson(value);
   return console.isTable ? quoteIfBlank(value) : value;
 }

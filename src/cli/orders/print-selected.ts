@@ -1,0 +1,75 @@
+import { targetLabel } from '../connection/connect.ts';
+import type { Fields } from '../output/field.ts';
+import { formatCount } from '../output/format-count.ts';
+import { writeOrderList, writeOrders, writeSum } from '../output/orders.ts';
+import { formatTime } from '../output/time.ts';
+import type { Connection } from '../profiles/profile.ts';
+import type { CommandContext } from '../program/command.ts';
+import type { OrderOptions } from './options.ts';
+import { knownField, requireField, requireFields, type Selected, selectOrders } from './select.ts';
+import { sumField } from './sum.ts';
+import type { TimeWindow } from './time-window.ts';
+import type { Zone } from './zone.ts';
+
+/** The options of `pets orders`, and the window that they mean in this time zone. */
+type Query = { options: OrderOptions; window: TimeWindow; zone: Zone };
+
+/**
+ * Prints the orders that the options select, or their sum.
+ *
+ * @param value the body of the response, which may be any JSON
+ * @throws CliError if the options cannot be used with these orders
+ */
+export async function printSelected(
+  context: CommandContext,
+  connection: Connection,
+  value: unknown,
+  { options, window, zone }: Query,
+): Promise<void> {
+  const { console, clock } = context;
+  const all = requireFields(value, options, console.format);
+  if (all === undefined) return writeOrders(console, value);
+  const selected = selectOrders(all, options, window, {
+    zone,
+    notice: console.notice,
+    formatTime: (instant) => formatTime(instant, clock.now()),
+  });
+  if (options.sum !== undefined) await printSum(context, options.sum, selected, all);
+  else {
+    const columns = options.columns?.map((name) => knownField(all, name, console.notice));
+    await writeOrderList(console, selected.orders, { columns, footer: describeSelected(selected, all) });
+  }
+  if (console.isTerminal && !console.json && selected.orders.length === 0)
+    console.notice(describeEmpty(selected, all, targetLabel(connection)));
+}
+
+async function printSum(
+  { console }: CommandContext,
+  name: string,
+  selected: Selected,
+  all: readonly Fields[],
+): Promise<void> {
+  const field = requireField(all, name, '--sum');
+  const { sum, orders } = sumField(selected.orders, field, all);
+  await writeSum(console, { field, orders, sum });
+  const without = selected.orders.length - orders;
+  if (without > 0) console.notice(`${formatCount(without, 'order')} without ${field}: not in the sum`);
+  if (console.isTerminal && console.format === 'rows' && selected.orders.length > 0)
+    console.notice(describeSelected(selected, all));
+}
+
+/** The number of selected orders and the conditions, such as `3 of 20 orders: status=delivered`. */
+function describeSelected({ orders, conditions }: Selected, all: readonly Fields[]): string {
+  const total = formatCount(all.length, 'order');
+  return conditions.length === 0 ? total : `${orders.length} of ${total}: ${conditions.join(', ')}`;
+}
+
+function describeEmpty(
+  { conditions, alternatives }: Selected,
+  all: readonly Fields[],
+  target: string,
+): string {
+  if (all.length === 0) return `no orders at ${target}`;
+  const rest = alternatives === undefined ? '' : `. ${alternatives}`;
+  return `none of the ${formatCount(all.length, 'order')} at ${target} matches ${conditions.join(', ')}${rest}`;
+}

@@ -1,0 +1,89 @@
+import { CliError, usageError } from '../errors/errors.ts';
+import { type Fields, isObject } from '../output/field.ts';
+import type { OrderOptions } from './options.ts';
+import { instantIn, resolveTime } from './time.ts';
+import { valuesOf } from './where.ts';
+import type { Zone } from './zone.ts';
+
+const EXAMPLE = '2026-11-20T14:30:00Z';
+
+/** From `since`, inclusive, to `until`, exclusive, in milliseconds since the epoch. */
+export type TimeWindow = { since: number | undefined; until: number | undefined };
+
+/** The times of `--since` and `--until`. @throws CliError if no time is between them */
+export function timeWindowOf({ since, until }: OrderOptions, now: number, zone: Zone): TimeWindow {
+  const window = {
+    since: since && resolveTime(since, now, zone),
+    until: until && resolveTime(until, now, zone),
+  };
+  if (window.since !== undefined && window.until !== undefined && window.since >= window.until)
+    throw usageError(
+      '--since must be before --until',
+      'the orders of yesterday, for example: pets orders --since yesterday --until today',
+    );
+  return window;
+}
+
+/** The orders with a time in the window, and the number of orders that have no time. */
+export function ordersInWindow(
+  orders: readonly Fields[],
+  field: string,
+  { since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY }: TimeWindow,
+  zone: Zone,
+): { selected: readonly Fields[]; withoutTime: number } {
+  let withoutTime = 0;
+  const selected = orders.filter((order) => {
+    const times = timesOf(order, field, zone);
+    if (times.length === 0) withoutTime++;
+    return times.some((time) => time >= since && time < until);
+  });
+  return { selected, withoutTime };
+}
+
+const timesOf = (order: Fields, field: string, zone: Zone): number[] =>
+  valuesOf(order, field)
+    .map((value) => instantIn(value, zone))
+    .filter((time) => time !== undefined);
+
+/** Returns the field. @throws CliError if no order has a time in the field */
+export function checkTimeField(orders: readonly Fields[], field: string, zone: Zone): string {
+  if (orders.some((order) => timesOf(order, field, zone).length > 0)) return field;
+  throw usageError(
+    `${field} does not contain times in ISO 8601, such as ${EXAMPLE}`,
+    'use another --date-field',
+  );
+}
+
+/**
+ * The only field whose values are times. A field may also be null or empty in some orders.
+ *
+ * @throws CliError if no field or several fields contain times
+ */
+export function findTimeField(orders: readonly Fields[], zone: Zone): string {
+  const [first, ...others] = timeFields(orders, zone);
+  if (first === undefined)
+    throw new CliError(`no field of the orders contains times in ISO 8601, such as ${EXAMPLE}`, {
+      code: 'unsuitable_orders',
+      hint: 'if only some values of a field are times, name the field: --date-field <field>',
+    });
+  if (others.length > 0)
+    throw usageError(
+      `several fields contain times: ${[first, ...others].join(', ')}`,
+      `choose one, for example: --date-field ${first}`,
+    );
+  return first;
+}
+
+function timeFields(orders: readonly Fields[], zone: Zone): string[] {
+  const areTimes = new Map<string, boolean>();
+  const addFieldsOf = (object: Fields, prefix: string) => {
+    for (const [name, value] of Object.entries(object)) {
+      const path = prefix + name;
+      if (isObject(value)) addFieldsOf(value, `${path}.`);
+      else if (value !== null && value !== '' && areTimes.get(path) !== false)
+        areTimes.set(path, instantIn(value, zone) !== undefined);
+    }
+  };
+  for (const order of orders) addFieldsOf(order, '');
+  return [...areTimes].filter(([, isTime]) => isTime).map(([path]) => path);
+}

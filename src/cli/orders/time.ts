@@ -1,0 +1,59 @@
+import { startOfDay, utcTime, type Zone } from './zone.ts';
+
+const HOUR = 60 * 60_000;
+const DAY = 24 * HOUR;
+const UNITS: Readonly<Record<string, number>> = { h: HOUR, d: DAY, w: 7 * DAY };
+const DAYS: Readonly<Record<string, number>> = { yesterday: -1, today: 0, tomorrow: 1 };
+
+/** A time on a command line: the start of a local day, a number of milliseconds before now, or an ISO time. */
+export type TimeArgument = { daysFromToday: number } | { ago: number } | IsoTime;
+
+/** A time in ISO 8601. The offset from UTC is in milliseconds. Without an offset, the time is local. */
+type IsoTime = { wallTime: number; offset: number | undefined };
+
+/** Parses a time such as `yesterday`, `now`, `7d`, `2026-11-20` or `2026-11-20T14:30:00Z`. Undefined for other texts. */
+export function parseTime(text: string): TimeArgument | undefined {
+  const word = text.toLowerCase();
+  if (Object.hasOwn(DAYS, word)) return { daysFromToday: DAYS[word] ?? 0 };
+  if (word === 'now') return { ago: 0 };
+  const [, amount, unit = ''] = /^(\d{1,5})([hdw])$/.exec(word) ?? [];
+  return amount === undefined ? parseIsoTime(text) : { ago: Number(amount) * (UNITS[unit] ?? 0) };
+}
+
+/** The time in milliseconds since the epoch. */
+export function resolveTime(time: TimeArgument, now: number, zone: Zone): number {
+  if ('ago' in time) return now - time.ago;
+  if ('daysFromToday' in time) return zone.instantOf(startOfDay(zone.wallTimeAt(now), time.daysFromToday));
+  return instantOf(time, zone);
+}
+
+/** The instant in a field, in milliseconds since the epoch. Undefined if its value is not a time in ISO 8601. */
+export function instantIn(value: unknown, zone: Zone): number | undefined {
+  const time = typeof value === 'string' ? parseIsoTime(value) : undefined;
+  return time && instantOf(time, zone);
+}
+
+const instantOf = ({ wallTime, offset }: IsoTime, zone: Zone): number =>
+  offset === undefined ? zone.instantOf(wallTime) : wallTime - offset;
+
+const DATE = /^(?<year>\d{4})-(?<month>0[1-9]|1[0-2])-(?<day>0[1-9]|[12]\d|3[01])/;
+const TIME = /(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d)(?::(?<second>[0-5]\d)(?:[.,](?<fraction>\d+))?)?/;
+const OFFSET = /(?<utc>z)|(?<sign>[+-])(?<hours>[01]\d|2[0-3])(?::?(?<minutes>[0-5]\d))?/;
+const ISO = new RegExp(`${DATE.source}(?:[t ]${TIME.source}(?:${OFFSET.source})?)?$`, 'i');
+
+function parseIsoTime(text: string): IsoTime | undefined {
+  const { groups } = ISO.exec(text) ?? {};
+  if (!groups) return undefined;
+  const number = (name: string) => Number(groups[name] ?? 0);
+  const milliseconds = Number((groups['fraction'] ?? '').slice(0, 3).padEnd(3, '0'));
+  const wallTime = utcTime(
+    [number('year'), number('month'), number('day')],
+    [number('hour'), number('minute'), number('second'), milliseconds],
+  );
+  // A day such as 30 February becomes a day of the next month.
+  if (new Date(wallTime).getUTCDate() !== number('day')) return undefined;
+  const { utc, sign } = groups;
+  const offset = (number('hours') * 60 + number('minutes')) * 60_000;
+  if (sign === undefined) return { wallTime, offset: utc === undefined ? undefined : 0 };
+  return { wallTime, offset: sign === '-' ? -offset : offset };
+}

@@ -1,0 +1,304 @@
+import { describe, expect, test } from 'vitest';
+import { respondWith, runAgainst } from '../../helpers/in-terminal.ts';
+
+const ORDERS = `[
+  {"id":1,"placedAt":"2026-11-18T22:59:59.999Z","status":"delivered","animals":[3,7],"amount":12.50,"customer":{"name":"Zoë","city":"Łódź"}},
+  {"id":2,"placedAt":"2026-11-18T23:00:00Z","status":"placed","animals":[7],"amount":9.5,"customer":{"name":"ada","city":"Bonn"}},
+  {"id":3,"placedAt":"2026-11-20T00:00:00+01:00","status":"placed","animals":[],"amount":"100.005","customer":{"name":"Zadie"}},
+  {"id":9223372036854775807,"placedAt":null,"status":"","animals":[10],"amount":null,"paid":true}
+]`;
+
+type Run = { body?: string; columns?: number; timeZone?: string };
+
+/** Runs `pets orders` in Berlin, at 12:00 UTC on 20 November 2026. */
+const run = (argv: readonly string[], { body = ORDERS, columns, timeZone = 'Europe/Berlin' }: Run = {}) =>
+  runAgainst(respondWith(body), ['orders', ...argv], {
+    timeZone,
+    env: { NO_COLOR: '1' },
+    ...(columns !== undefined && { columns }),
+  });
+
+/** The ids of the orders that the command prints. */
+async function idsOf(argv: readonly string[], options?: Run): Promise<string[]> {
+  const { code, stdout } = await run([...argv, '--columns', 'id'], options);
+  expect(code).toBe(0);
+  return stdout.split('\n').slice(0, -1);
+}
+
+const BIG = '9223372036854775807';
+
+test.each<[string[], string[]]>([
+  [['status=placed'], ['2', '3']],
+  [['status=placed', 'id=3'], ['3']],
+  [['status=placed', 'status=delivered'], []],
+  [['status='], [BIG]],
+  [['STATUS=delivered'], ['1']],
+  [['status=Delivered'], []],
+  [[`id=${BIG}`], [BIG]],
+  [['id=9223372036854775806'], []],
+  [['amount=12.5'], ['1']],
+  [['amount=9.50'], ['2']],
+  [['amount=100.005'], ['3']],
+  [['amount=100.0050'], []],
+  [['amount=null'], [BIG]],
+  [['paid=true'], [BIG]],
+  [['animals=7'], ['1', '2']],
+  [['customer.name=Zoë'], ['1']],
+  [['Customer.City=Łódź'], ['1']],
+  [['customer={"name":"Zadie"}'], ['3']],
+])('--where %j selects the orders %j', async (conditions, ids) => {
+  expect(await idsOf(conditions.flatMap((condition) => ['--where', condition]))).toEqual(ids);
+});
+
+test.each<[string[], string[]]>([
+  [['--since', 'yesterday', '--until', 'today'], ['2']],
+  [
+    ['--since', 'yesterday'],
+    ['2', '3'],
+  ],
+  [['--until', 'yesterday'], ['1']],
+  [['--since', '2026-11-19', '--until', '2026-11-20'], ['2']],
+  [['--since', '2026-11-18T22:59:59.999Z', '--until', '2026-11-18T23:00:00Z'], ['1']],
+  [
+    ['--since', '37h'],
+    ['2', '3'],
+  ],
+  [['--since', '1d'], ['3']],
+  [['--since', '2026-11-20 00:00'], ['3']],
+  [['--since', '2026-11-20 00:00:00.001'], []],
+  [['--since', 'today', '--date-field', 'placedat'], ['3']],
+  [['--since', 'yesterday', '--where', 'animals=7'], ['2']],
+])('%j selects the orders %j', async (argv, ids) => {
+  expect(await idsOf(argv)).toEqual(ids);
+});
+
+test('a date without a zone is local', async () => {
+  expect(await idsOf(['--since', '2026-11-19'], { timeZone: 'UTC' })).toEqual(['3']);
+  const body = '[{"id":1,"day":"2026-11-19"},{"id":2,"day":"2026-11-20T01:00"}]';
+  expect(await idsOf(['--since', '2026-11-20T00:30+01:00'], { body })).toEqual(['2']);
+  expect(await idsOf(['--since', '2026-11-20T00:30+00:00'], { body })).toEqual([]);
+});
+
+describe('several fields that contain times', () => {
+  const body = `[
+    {"id":1,"placedAt":"2026-11-18T10:00Z","steps":{"shipped":"2026-11-19T10:00Z"},"log":[{"at":"2026-11-20T10:00Z"}]},
+    {"id":2,"placedAt":"2026-11-19T10:00Z","steps":{"shipped":null},"log":[]}
+  ]`;
+
+  test('are exit code 2, and the error names them', async () => {
+    const { code, stdout, stderr } = await run(['--since', '7d'], { body });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('several fields contain times: placedAt, steps.shipped');
+    expect(stderr).toContain('--date-field placedAt');
+  });
+
+  test.each([
+    ['placedAt', ['2']],
+    ['steps.shipped', ['1']],
+    ['log.at', ['1']],
+  ])('--date-field %s chooses one', async (field, ids) => {
+    expect(await idsOf(['--since', '2026-11-19', '--date-field', field], { body })).toEqual(ids);
+  });
+});
+
+test.each<[string, string, string[]]>([
+  ['amount', 'numbers, also as text, by value, and missing ones last', ['2', '1', '3', BIG]],
+  ['amount:desc', 'missing values last, also in descending order', ['3', '1', '2', BIG]],
+  ['id:desc', 'exact numbers', [BIG, '3', '2', '1']],
+  ['placedAt:asc', 'times by instant', ['1', '2', '3', BIG]],
+  ['customer.name', 'text by the root collation', ['2', '3', '1', BIG]],
+  ['status', 'equal values in the order of the service', [BIG, '1', '2', '3']],
+])('--sort %s sorts %s', async (field, _, ids) => {
+  expect(await idsOf(['--sort', field])).toEqual(ids);
+});
+
+test('--sort puts numbers before times and times before text', async () => {
+  const values = [
+    '"b"',
+    'true',
+    '"2026-01-02"',
+    '2',
+    '"10"',
+    '"2026-01-01T23:00:00-05:00"',
+    '9007199254740993',
+    '9007199254740992.5',
+  ];
+  const body = `[${values.map((value) => `{"v":${value}}`).join()}]`;
+  const { stdout } = await run(['--sort', 'v'], { body });
+  expect(stdout.split('\n').slice(0, -1)).toEqual([
+    '2',
+    '10',
+    '9007199254740992.5',
+    '9007199254740993',
+    '2026-01-02',
+    '2026-01-01T23:00:00-05:00',
+    'b',
+    'true',
+  ]);
+});
+
+describe('--columns', () => {
+  const columns = ['--columns', 'customer.name, amount,ID,nope', '--where', 'animals=7'];
+
+  test.each<[string[], string]>([
+    [[], 'Zoë\t12.50\t1\t\nada\t9.5\t2\t\n'],
+    [['--csv'], 'customer.name,amount,id,nope\r\nZoë,12.50,1,\r\nada,9.5,2,\r\n'],
+    [
+      ['--ndjson'],
+      '{"customer.name":"Zoë","amount":12.50,"id":1}\n{"customer.name":"ada","amount":9.5,"id":2}\n',
+    ],
+    [
+      ['--json'],
+      '[{"customer.name":"Zoë","amount":12.50,"id":1},{"customer.name":"ada","amount":9.5,"id":2}]\n',
+    ],
+    [['--table'], 'CUSTOMER.NAME  AMOUNT  ID  NOPE\nZoë             12.50   1\nada               9.5   2\n'],
+  ])('apply to every format: %j', async (format, text) => {
+    const { code, stdout, stderr } = await run([...columns, ...format]);
+    expect([code, stdout]).toEqual([0, text]);
+    expect(stderr).toContain(
+      'no order has the field nope. Fields: id, placedAt, status, animals, amount, customer',
+    );
+  });
+});
+
+describe('--sum', () => {
+  test.each<[string[], string]>([
+    [[], '122.005\n'],
+    [['--json'], '{"field":"amount","orders":3,"sum":122.005}\n'],
+    [['--ndjson'], '{"field":"amount","orders":3,"sum":122.005}\n'],
+    [['--csv'], 'field,orders,sum\r\namount,3,122.005\r\n'],
+    [['--table'], 'SUM OF AMOUNT\n      122.005\n'],
+    [['--where', 'status=placed'], '109.505\n'],
+    [['--where', 'status=none'], '0\n'],
+  ])('with %j prints the exact sum', async (argv, text) => {
+    const { code, stdout } = await run(['--sum', 'amount', ...argv]);
+    expect([code, stdout]).toEqual([0, text]);
+  });
+
+  test('adds up the elements of lists, and int64 numbers exactly', async () => {
+    expect((await run(['--sum', 'animals'])).stdout).toBe('27\n');
+    expect((await run(['--sum', 'id'])).stdout).toBe('9223372036854775813\n');
+  });
+
+  test.each([
+    ['status', 'cannot add up status: it is "delivered" in order 1, which is not a number'],
+    ['customer', 'in order 1, which is not a number'],
+  ])('of %s is an error that names the order', async (field, message) => {
+    const { code, stdout, stderr } = await run(['--sum', field, '--json']);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(JSON.parse(stderr).error).toMatchObject({
+      code: 'unsuitable_orders',
+      message: expect.stringContaining(message),
+    });
+  });
+
+  test('names an order without an id by its position', async () => {
+    const { stderr } = await run(['--sum', 'a'], { body: '[{"a":1},{"a":"1,50"}]' });
+    expect(stderr).toContain('it is "1,50" in order 2 of the response');
+  });
+
+  test('says how many orders have no value', async () => {
+    const { stderr } = await run(['--sum', 'amount']);
+    expect(stderr).toBe('note: 1 order without amount: not in the sum\n');
+  });
+});
+
+describe('on a terminal, the note below the orders', () => {
+  test.each<[string[], string]>([
+    [[], '4 orders'],
+    [['--sort', 'id'], '4 orders'],
+    [['--where', 'status=placed', '--where', 'animals=7'], '1 of 4 orders: status=placed, animals=7'],
+    [['--sum', 'amount', '--where', 'id=1'], '1 of 4 orders: id=1'],
+    [
+      ['--since', 'yesterday', '--until', 'today'],
+      '1 of 4 orders: placedAt since 2026-11-18 23:00:00 UTC and before 2026-11-19 23:00:00 UTC',
+    ],
+  ])('for %j is: %s', async (argv, note) => {
+    const { stderr } = await run(argv, { columns: 200 });
+    expect(stderr).toContain(`note: ${note}\n`);
+  });
+
+  test('says which values can be selected if there are none with this value', async () => {
+    const { code, stdout, stderr } = await run(['--where', 'status=Placed'], { columns: 200 });
+    expect([code, stdout]).toEqual([0, '']);
+    expect(stderr).toMatch(
+      /^note: none of the 4 orders at .* matches status=Placed\. The values of status are: delivered, placed, ""\n$/,
+    );
+  });
+});
+
+test('orders without a time are left out, and a note says so', async () => {
+  const { stderr } = await run(['--since', '2026-01-01']);
+  expect(stderr).toBe('note: 1 order without a time in placedAt: left out\n');
+});
+
+test('CSV has all fields, escapes formulas, and keeps nested values as JSON', async () => {
+  const body = '[{"a":"=1+1","b":[1.50,{"c":null}]},{"d":-1,"b":null,"e":"x,\\"y\\""}]';
+  const { stdout } = await run(['--csv'], { body });
+  expect(stdout).toBe('a,b,d,e\r\n\'=1+1,"[1.50,{""c"":null}]",,\r\n,,-1,"x,""y"""\r\n');
+});
+
+test.each<[string, string[], string]>([
+  ['[]', ['--where', 'a=1', '--since', '7d', '--sort', 'a', '--columns', 'a'], ''],
+  ['[]', ['--sum', 'a'], '0\n'],
+  ['[]', ['--ndjson'], ''],
+  ['[]', ['--csv', '--columns', 'a,b'], 'a,b\r\n'],
+  ['[1,{"a":2}]', ['--ndjson'], '1\n{"a":2}\n'],
+  ['{"a":[1.0]}', ['--ndjson'], '{"a":[1.0]}\n'],
+])('the body %s with %j prints %j', async (body, argv, text) => {
+  const { code, stdout, stderr } = await run(argv, { body });
+  expect([code, stdout, stderr]).toEqual([0, text, '']);
+});
+
+describe('options that need fields', () => {
+  const bodies = ['{"orders":[]}', '[1,{"a":2}]', 'null', '"none"', '[[]]'];
+  const options = [
+    ['--where', 'a=1'],
+    ['--since', '7d'],
+    ['--until', '7d'],
+    ['--sort', 'a'],
+    ['--columns', 'a'],
+    ['--sum', 'a'],
+    ['--csv'],
+  ];
+
+  test.each(bodies.flatMap((body) => options.map((argv) => [body, argv] as const)))(
+    'are exit code 1 if the body is %s: %j',
+    async (body, argv) => {
+      const { code, stdout, stderr } = await run(argv, { body });
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toContain(`${argv[0]} cannot be used: the service did not send a list of objects`);
+    },
+  );
+
+  test('are exit code 1 for --since if no field contains times', async () => {
+    const { code, stderr } = await run(['--since', '7d'], { body: '[{"id":1,"at":"soon"}]' });
+    expect(code).toBe(1);
+    expect(stderr).toContain('no field of the orders contains times');
+  });
+});
+
+test.each<[string[], string]>([
+  [['--where', 'status'], '--where must have the form <field>=<value>'],
+  [['--where', '=x'], '--where must have the form <field>=<value>'],
+  [['--where', 'status!=x'], '--where must have the form <field>=<value>'],
+  [['--where', 'amount>=5'], '--where must have the form <field>=<value>'],
+  [['--since', '20.11.2026'], '--since must be a date such as'],
+  [['--until', ''], '--until must be a date such as'],
+  [['--since', 'today', '--until', 'yesterday'], '--since must be before --until'],
+  [['--since', 'today', '--until', 'today'], '--since must be before --until'],
+  [['--date-field', 'a'], '--date-field can only be used with --since or --until'],
+  [['--since', '7d', '--date-field', 'nope'], '--date-field: no order has the field nope'],
+  [['--since', '7d', '--date-field', 'status'], 'status does not contain times'],
+  [['--sum', 'nope'], '--sum: no order has the field nope'],
+  [['--sum', 'a', '--columns', 'a'], '--sum and --columns cannot be combined'],
+  [['--sum', 'a', '--sort', 'a'], '--sum and --sort cannot be combined'],
+  [['--sort', ''], '--sort must be the name of a field'],
+  [['--columns', 'a,,b'], '--columns must be the name of a field'],
+  [['--columns', 'a,a'], '--columns must not name a field twice'],
+  [['--csv', '--ndjson'], 'cannot be combined'],
+])('%j is exit code 2', async (argv, message) => {
+  const { code, stdout, stderr } = await run(argv);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain(message);
+});
