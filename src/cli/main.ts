@@ -8,7 +8,7 @@ import { colourModes } from './output/colour.ts';
 import { type Console, createConsole, isClosedPipe } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/format.ts';
 import { printError, printStack } from './output/reporting.ts';
-import type { Command, GlobalOptions } from './program/command.ts';
+import type { Command, CommandContext, GlobalOptions } from './program/command.ts';
 import { version } from './program/compile-cache.ts';
 import { declare, helpFor, namedArguments, parseNamed } from './program/declare.ts';
 import { globalOptions, helpOption, versionOption } from './program/global-options.ts';
@@ -66,6 +66,9 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     .configureOutput({ writeOut: addHelp, writeErr: addHelp })
     .configureHelp({
       helpWidth: columns,
+      // Almost every command has options, so `[options]` would only make the list wider.
+      subcommandTerm: (command) =>
+        `${command.name()} ${command.usage()}`.replace(/ \[(options|command)\]/g, ''),
       showGlobalOptions: true,
       ...(columns < helpPages.MAX_HELP_COLUMNS && helpPages.narrowHelp(columns)),
     })
@@ -86,12 +89,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
       const globals = globalsOf(child, context);
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
       command.check?.(options as never);
-      const { prints } = command;
-      const { width } = options as OutputOptions;
-      const chosen = prints && { ...chooseFormat(options, { prints, json: globals.json }), width };
-      const console = createConsole(context, { ...globals, ...chosen });
-      exitCode =
-        (await command.run(options as never, { ...context, globals, console, commands })) ?? exitCodes.ok;
+      exitCode = await runCommand(command, options, { ...context, globals, commands });
     });
   };
   for (const entry of commands) {
@@ -118,6 +116,29 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
   if (isVersion && helpConsole.json) await helpConsole.writeJson(context.versionDetails());
   else if (help !== '') await helpConsole.write(help);
   return exitCode;
+}
+
+/** Runs a command with a console for the format and the file that its options choose. Returns the exit code. */
+async function runCommand(
+  command: Command,
+  options: Record<string, unknown>,
+  context: Omit<CommandContext, 'console'>,
+): Promise<number> {
+  const { globals } = context;
+  const { width, output: file }: OutputOptions = options;
+  const prints = command.prints && chooseFormat(options, { prints: command.prints, json: globals.json });
+  const output =
+    file === undefined
+      ? undefined
+      : await (await import('./output/open-output.ts')).openOutput(file, context);
+  const console = createConsole(context, { ...globals, ...prints, width, output });
+  try {
+    const exitCode = await command.run(options as never, { ...context, console });
+    await console.finish();
+    return exitCode ?? exitCodes.ok;
+  } finally {
+    output?.discard();
+  }
 }
 
 /** Node replaces bytes that are not UTF-8, so an argument would mean another name or file. @throws CliError */

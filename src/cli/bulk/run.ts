@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { realpath } from 'node:fs/promises';
 import type { Client } from '../../client/client.ts';
 import { InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
 import { hashKey } from '../../store/keys/keys.ts';
@@ -28,6 +29,7 @@ export type BulkRequest = InputOptions & {
   skipAdded?: boolean;
   keepGoing?: boolean;
   settle?: boolean;
+  output?: string;
 };
 
 /** All rows are kept in memory. A million rows take about 0.6 GB, or 1.2 GB if the ledger has an entry for each row. */
@@ -39,6 +41,9 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
   const { restart = false, skipAdded = false, settle = false } = request;
   const connection = connectionFor(context);
   const input = await readPetFile(request, context, MAX_ROWS);
+  if (input.path !== undefined && input.path === (await realPathOf(request.output))) {
+    throw usageError(`--output would replace ${input.name}, the file of --from`, 'choose another file');
+  }
   if (skipAdded && input.path === undefined) {
     throw usageError(
       `--skip-added needs a file path; it cannot recognize an earlier version of ${input.name}`,
@@ -93,6 +98,7 @@ async function addRows(
     if (shown.length > 0 || console.json) await writeResults(console, file.header, { rows: shown, isRerun });
     reportGone(console, input.name, newlyGone);
     if (stop) throw toStopError(stop, (option) => commandWith(context, option));
+    await console.finish();
     const unknownHint = settle
       ? `check the rows that may have been added: ${listAllCommand(connection, context.platform)}`
       : `to compare the rows that may have been added with the inventory: ${commandWith(context, '--settle')}`;
@@ -101,6 +107,8 @@ async function addRows(
     await run.close();
   }
 }
+
+const realPathOf = async (path = ''): Promise<string | undefined> => realpath(path).catch(() => undefined);
 
 /** The command line that the user typed, without --restart and --dry-run, and with `more` at its end. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {

@@ -191,6 +191,7 @@ async function addOne(
   try {
     if (console.json) await console.writeJson(pet);
     else await console.write(await renderPets(console, [pet]));
+    await console.finish();
   } catch (error) {
     throw outputFailed(error, pet.id, context);
   }

@@ -78,6 +78,7 @@ const add: Command<AddOptions> = {
         console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
         await console.write(`${created.key}\n`);
       }
+      await console.finish();
     }
     if (baseUrl !== undefined)
       console.notice(`saved the key for ${baseUrl} to profile local. Next: pets --profile local list`);

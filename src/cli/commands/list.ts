@@ -19,7 +19,7 @@ export const list: Command<Options> = {
   examples: [
     'pets list --status available',
     'pets list --all --json | jq length',
-    'pets list --all --csv > animals.csv',
+    'pets list --all --output animals.csv',
   ],
   options: [
     { flags: '--status <status>', description: 'only list animals with this status', choices: petStatuses },

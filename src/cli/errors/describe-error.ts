@@ -30,7 +30,7 @@ function describeOwn(error: unknown): UserError | undefined {
   if (error instanceof StoreError) return userError(codeOf(error), error.message, { hint: error.hint });
   if (error instanceof InterruptedError) return userError('interrupted', 'interrupted');
   if (error instanceof OutputError)
-    return userError('output_error', `cannot write the output: ${error.message}`, {
+    return userError('output_error', `cannot write ${error.file ?? 'the output'}: ${error.message}`, {
       hint: 'free some disk space, or write the output somewhere else',
     });
   return undefined;

@@ -46,6 +46,7 @@ const REASONS: Record<string, string> = {
   EACCES: 'permission denied',
   EADDRINUSE: 'the address is already in use',
   EADDRNOTAVAIL: 'this machine does not have this address',
+  EBUSY: 'it is in use, or it is a mount point',
   EISDIR: 'it is a directory',
   EAI_AGAIN: 'host name lookup failed',
   ECONNREFUSED: 'connection refused',

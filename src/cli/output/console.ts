@@ -1,8 +1,10 @@
 import { stringifyJson } from '../../contract/json.ts';
 import type { Context } from '../context.ts';
+import { systemReason } from '../errors/errors.ts';
 import { createRedactor } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import type { Format } from './format.ts';
+import type { Output } from './open-output.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { createPasswordRemover } from './url-passwords.ts';
 import { cutToWidth, displayWidth, wrapText } from './width.ts';
@@ -10,17 +12,20 @@ import { cutToWidth, displayWidth, wrapText } from './width.ts';
 /** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
 export type StatusLine = readonly [string, ...string[]];
 
-/** Writing to stdout failed. The code is EPIPE if the reader has closed the pipe. */
+/** Writing the data failed. The code is EPIPE if the reader has closed the pipe. */
 export class OutputError extends Error {
   readonly code: string | undefined;
+  /** The file of `--output`; undefined if the data was written to stdout. */
+  readonly file: string | undefined;
 
-  constructor(cause: NodeJS.ErrnoException) {
-    super(cause.message, { cause });
+  constructor(cause: NodeJS.ErrnoException, file?: string) {
+    super(file === undefined ? cause.message : systemReason(cause), { cause });
     this.code = cause.code;
+    this.file = file;
   }
 }
 
-/** Whether the reader of stdout has closed the pipe. */
+/** Whether the reader of the data has closed the pipe. */
 export const isClosedPipe = (error: unknown): boolean =>
   error instanceof OutputError && error.code === 'EPIPE';
 
@@ -49,11 +54,14 @@ export type ConsoleOptions = {
   table?: boolean | undefined;
   /** The width of tables; by default that of the terminal. */
   width?: number | undefined;
+  /** Replaces stdout. */
+  output?: Output | undefined;
 };
 
-/** Writes data to stdout and everything else to stderr. */
-export function createConsole(context: Context, { json, color, ...data }: ConsoleOptions) {
-  const { stdout, stderr, env } = context;
+/** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
+export function createConsole(context: Context, { json, color, output, ...data }: ConsoleOptions) {
+  const { stderr, env } = context;
+  const stdout = output?.stream ?? context.stdout;
   const errorColours = coloursFor(stderr, env, color);
   const isTerminal = stdout.isTTY === true;
   const { format = json ? 'json' : 'rows' } = data;
@@ -67,6 +75,7 @@ export function createConsole(context: Context, { json, color, ...data }: Consol
   const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
   const notices = new Set<string>();
   let isStatusShown = false;
+  let finished: Promise<void> | undefined;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
   function status(line: StatusLine | undefined): void {
@@ -98,14 +107,24 @@ export function createConsole(context: Context, { json, color, ...data }: Consol
     event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
   }
 
-  /** Writes text to stdout unchanged. @throws OutputError */
+  /** Writes text as data, unchanged. @throws OutputError */
   function write(text: string): Promise<void> {
     status(undefined);
     return new Promise((resolve, reject) => {
       stdout.write(removePasswords?.(text) ?? text, (error) =>
-        error ? reject(new OutputError(error)) : resolve(),
+        error ? reject(new OutputError(error, output?.name)) : resolve(),
       );
     });
+  }
+
+  async function commit(): Promise<void> {
+    if (output === undefined) return;
+    try {
+      await output.commit();
+    } catch (error) {
+      throw new OutputError(error as NodeJS.ErrnoException, output.name);
+    }
+    if (output.isReplaced && stderr.isTTY === true) notice(`wrote ${output.name}`);
   }
 
   return {
@@ -114,13 +133,14 @@ export function createConsole(context: Context, { json, color, ...data }: Consol
     json: format === 'json',
     /** True with `--json`. Events are then one JSON object per line on stderr. */
     hasJsonEvents: json,
-    /** Whether a person reads stdout, because it is a terminal. */
+    /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
     /** Whether rows are a table; otherwise they are tab-separated. */
     isTable: data.table ?? isTerminal,
     /** The width of tables. A terminal of unknown size reports 0 columns. */
     columns: data.width ?? (stdout.columns || DEFAULT_COLUMNS),
-    colours: coloursFor(stdout, env, color),
+    /** The colours for data. A file has none. */
+    colours: coloursFor(stdout, env, output ? 'never' : color),
     errorColours,
     write,
     /** Writes a JSON document: indented on a terminal, elsewhere on one line. @throws OutputError */
@@ -128,6 +148,11 @@ export function createConsole(context: Context, { json, color, ...data }: Consol
       const text = stringifyJson(value, { indent: isTerminal ? 2 : undefined });
       return write(`${isTerminal || format !== 'json' ? sanitizeJson(text) : text}\n`);
     },
+    /**
+     * Ends the data; a file of `--output` is replaced only now. The program calls it after a command has succeeded, so
+     * commands call it only if they can fail after all data is written. Further calls do nothing. @throws OutputError
+     */
+    finish: (): Promise<void> => (finished ??= commit()),
     /** Waits until stderr can take more output. */
     async drain(): Promise<void> {
       if (stderr.writableNeedDrain) await new Promise((resolve) => stderr.write('', resolve));

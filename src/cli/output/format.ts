@@ -45,7 +45,7 @@ const EXTENSIONS: Readonly<Record<string, readonly ChosenFormat[]>> = {
 };
 
 /** The extensions that a command can write, such as `.json, .tsv or .txt`. */
-function extensionsOf(prints: readonly Format[]): string {
+export function extensionsOf(prints: readonly Format[]): string {
   const names = Object.entries(EXTENSIONS)
     .filter(([, choices]) => choices.some(({ format }) => prints.includes(format)))
     .map(([name]) => name);

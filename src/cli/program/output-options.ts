@@ -1,6 +1,6 @@
-import type { Format } from '../output/format.ts';
+import { extensionsOf, type Format } from '../output/format.ts';
 import type { Command, Option } from './command.ts';
-import { integer } from './parsers.ts';
+import { ArgumentError, integer } from './parsers.ts';
 
 /** The options for each format. JSON has the global option `--json`. */
 const formatOptions: readonly (readonly [Format, Option])[] = [
@@ -17,11 +17,24 @@ const formatOptions: readonly (readonly [Format, Option])[] = [
   ],
 ];
 
+/** An empty argument is usually an unset shell variable. */
+function parseOutput(text: string): string {
+  if (text === '') throw new ArgumentError('must be the name of a file');
+  return text;
+}
+
 /** All options of a command: its own, and those for the formats in which it prints data. */
-export const optionsOf = ({
+export function optionsOf({
   options = [],
   prints = [],
-}: Pick<Command, 'options' | 'prints'>): readonly Option[] => [
-  ...options,
-  ...formatOptions.filter(([format]) => prints.includes(format)).map(([, option]) => option),
-];
+}: Pick<Command, 'options' | 'prints'>): readonly Option[] {
+  if (prints.length === 0) return options;
+  const choice = prints.length === 1 ? '' : `; ${extensionsOf(prints)} chooses the format`;
+  const output = {
+    flags: '--output <file>',
+    description: `write the data to this file${choice}`,
+    parse: parseOutput,
+  };
+  const own = formatOptions.filter(([format]) => prints.includes(format));
+  return [...options, ...own.map(([, option]) => option), output];
+}

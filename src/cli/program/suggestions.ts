@@ -33,7 +33,7 @@ export function suggestCommand(words: string): string | undefined {
 }
 
 const NO_SUCH_FILTER = 'the service can only filter by status; to list all animals: pets list --all';
-const FORMATS = 'did you mean --json, --ndjson or --csv?';
+const FORMATS = 'did you mean --json, --ndjson, --csv or --table?';
 
 /** An API key must not be an argument, because process lists and the shell history show command lines. */
 const KEY_IN_ARGUMENTS =
@@ -45,13 +45,12 @@ const OPTIONS: Readonly<Record<string, string>> = {
   'list --count': 'to count all animals: pets list --all --json | jq length',
   'list --page': 'to fetch all pages: pets list --all',
   'list --format': FORMATS,
-  'list --output': FORMATS,
-  'list -o': FORMATS,
   'list --tsv': 'output to a pipe or file is tab-separated by default',
   'add --file': 'did you mean pets add --from <file>?',
   'add --name': 'the name is an argument: pets add Rex --category 3',
   'add --id': 'the service assigns the ids',
   'login --url': 'did you mean pets login --base-url <url>?',
+  '-o': 'did you mean --output <file>?',
   '-v': 'did you mean -V (show the version) or --debug (log each request)?',
   '-help': 'did you mean --help?',
 };

@@ -1,0 +1,266 @@
+import { chmod, link, mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { PET } from '../helpers/client.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+import { freshMachine, serve } from '../helpers/pets.ts';
+import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+const OLD = 'the old contents\n';
+const ROW = '1\tRex\t3\tavailable\n';
+
+/** Runs a command that writes to `name` in a new directory, which `prepare` can change first. */
+async function write(
+  name: string,
+  {
+    args = ['list'],
+    handler = respondWith([PET]),
+    columns,
+    prepare = async () => {},
+  }: {
+    args?: string[];
+    handler?: Handler;
+    columns?: number;
+    prepare?: (path: string) => Promise<unknown>;
+  } = {},
+) {
+  const directory = await temporaryDirectory();
+  const path = join(directory, name);
+  await prepare(path);
+  const options = columns === undefined ? {} : { columns };
+  const ran = await runAgainst(handler, [...args, '--output', path], options);
+  const text = await readFile(path, 'utf8').catch((error) => error.code);
+  return { ...ran, directory, path, text, names: await readdir(directory) };
+}
+
+const writeOld = (path: string) => writeFile(path, OLD);
+
+test('--output writes the data to a new file, and nothing to stdout', async () => {
+  const { code, stdout, stderr, text, names } = await write('animals');
+  expect({ code, stdout, stderr, text, names }).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: '',
+    text: ROW,
+    names: ['animals'],
+  });
+});
+
+test.each([
+  ['a.json', '[{"id":1,"name":"Rex","categoryId":3,"status":"available"}]\n'],
+  ['a.ndjson', '{"id":1,"name":"Rex","categoryId":3,"status":"available"}\n'],
+  ['a.csv', 'id,name,categoryId,status\r\n1,Rex,3,available\r\n'],
+  ['a.tsv', ROW],
+  ['a.txt', 'ID  NAME  CATEGORY  STATUS\n 1  Rex          3  available\n'],
+])(
+  'the extension chooses the format of %s, also on a terminal and with --color always',
+  async (name, text) => {
+    for (const columns of [undefined, 80]) {
+      const args = ['--color', 'always', 'list'];
+      const ran = await write(name, { args, ...(columns && { columns }) });
+      expect([ran.code, ran.text, ran.stdout]).toEqual([0, text, '']);
+    }
+  },
+);
+
+test('on a terminal, a note says that the file was written', async () => {
+  const { stderr, path } = await write('a.csv', { columns: 200 });
+  expect(stderr).toContain(`wrote ${path}`);
+});
+
+test('with the extension .json but without --json, notes and errors are text', async () => {
+  const { stderr } = await write('a.json', {
+    handler: respondWith([PET], { Link: '</v1/pets?page=2>; rel="next"' }),
+  });
+  expect(stderr).toBe('note: 1 animal shown. For all animals, add --all\n');
+});
+
+test('an empty list is an empty file', async () => {
+  const { code, text } = await write('animals', { handler: respondWith([]), prepare: writeOld });
+  expect([code, text]).toEqual([0, '']);
+});
+
+test.each([0o600, 0o640, 0o666, 0o755])('a file with mode %o keeps its mode', async (mode) => {
+  const { text, path } = await write('animals', {
+    prepare: (file) => writeOld(file).then(() => chmod(file, mode)),
+  });
+  expect([text, (await stat(path)).mode & 0o7777]).toEqual([ROW, mode]);
+});
+
+test('another name of the old file keeps the old contents', async () => {
+  const { text, directory } = await write('animals', {
+    prepare: async (path) => {
+      await writeOld(path);
+      await link(path, `${path}.backup`);
+    },
+  });
+  expect([text, await readFile(join(directory, 'animals.backup'), 'utf8')]).toEqual([ROW, OLD]);
+});
+
+describe('symbolic links', () => {
+  test.each<[name: string, target: string]>([
+    ['to a file', 'target'],
+    ['to a file in another directory', 'sub/target'],
+    ['to a link', 'second'],
+    ['through a linked directory and back', 'linked/../target2'],
+  ])('%s are followed and kept', async (_name, target) => {
+    const { text, path, directory } = await write('animals', {
+      prepare: async (file) => {
+        const home = join(file, '..');
+        await mkdir(join(home, 'sub/inner'), { recursive: true });
+        await symlink('sub/inner', join(home, 'linked'));
+        await symlink('target', join(home, 'second'));
+        for (const name of ['target', 'sub/target', 'sub/target2']) await writeOld(join(home, name));
+        await symlink(target, file);
+      },
+    });
+    expect([text, await readlink(path)]).toEqual([ROW, target]);
+    const written = target === 'second' ? 'target' : target === 'linked/../target2' ? 'sub/target2' : target;
+    expect((await stat(join(directory, written))).size).toBe(ROW.length);
+    expect((await readdir(directory, { recursive: true })).filter((name) => name.includes('.new-'))).toEqual(
+      [],
+    );
+  });
+
+  test('to a file that does not exist create the file', async () => {
+    const { text, names } = await write('animals', { prepare: (path) => symlink('target', path) });
+    expect([text, names.sort()]).toEqual([ROW, ['animals', 'target']]);
+  });
+
+  test('to themselves are an error', async () => {
+    const { code, stderr } = await write('animals', { prepare: (path) => symlink('animals', path) });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('too many symbolic links')]);
+  });
+
+  test('to a file in a directory that does not exist are an error that names the directory', async () => {
+    const { code, stderr, directory } = await write('animals', {
+      prepare: (path) => symlink('no/target', path),
+    });
+    expect([code, stderr]).toEqual([
+      1,
+      `error: cannot write ${directory}/animals: the directory ${directory}/no does not exist\n`,
+    ]);
+  });
+});
+
+test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown>, message: string]>([
+  ['it is a directory', 'animals', (path) => mkdir(path), 'it is a directory'],
+  ['it ends in a slash', 'animals/', async () => {}, 'it is a directory'],
+  ['its directory does not exist', 'no/animals', async () => {}, 'no does not exist'],
+  [
+    'its directory is a file',
+    'no/animals',
+    (path) => writeOld(join(path, '..')),
+    'part of the path is not a directory',
+  ],
+])('nothing is sent if the file cannot be written because %s', async (_why, name, prepare, message) => {
+  const { code, stderr, server } = await write(name, { args: ['add', 'Rex', '--category', '3'], prepare });
+  expect([code, server.requests]).toEqual([1, []]);
+  expect(stderr).toContain(message);
+});
+
+test('a file name must not be empty', async () => {
+  const { code, stderr } = await runAgainst(respondWith([]), ['list', '--output', '']);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--output must be the name of a file')]);
+});
+
+const secondPageFails: Handler = (_, response, count) => {
+  if (count === 1) reply(response, 200, [PET], { Link: '</v1/pets?page=2>; rel="next"' });
+  else replyError(response, 500);
+};
+
+test.each(['--ndjson', '--csv', '--json', '--table'])(
+  'a failed command leaves the old file: list --all %s',
+  async (format) => {
+    const args = ['list', '--all', '--no-retry', format];
+    const { code, text, names } = await write('animals', {
+      args,
+      handler: secondPageFails,
+      prepare: writeOld,
+    });
+    expect({ code, text, names }).toEqual({ code: 7, text: OLD, names: ['animals'] });
+  },
+);
+
+test('a failed command does not create the file', async () => {
+  const { code, names } = await write('animals', {
+    args: ['list', '--all', '--no-retry', '--csv'],
+    handler: secondPageFails,
+  });
+  expect([code, names]).toEqual([7, []]);
+});
+
+test('get leaves the old file if an animal is missing', async () => {
+  const handler: Handler = (request, response) =>
+    request.url?.endsWith('/1') ? reply(response, 200, PET) : replyError(response, 404, 'not_found');
+  const { code, text } = await write('animals', { args: ['get', '1', '2'], handler, prepare: writeOld });
+  expect([code, text]).toEqual([3, OLD]);
+});
+
+test.each(['-', '/dev/stdout'])('--output %s is stdout', async (output) => {
+  const { stdout, code } = await runAgainst(respondWith([PET]), ['list', '--output', output], {
+    columns: 80,
+  });
+  expect([code, stdout]).toEqual([0, ROW]);
+});
+
+test.each(['/dev/stderr', '/dev/fd/2', '/proc/self/fd/2'])('--output %s is stderr', async (output) => {
+  const { stderr, code } = await runAgainst(respondWith([PET]), ['list', '--output', output]);
+  expect([code, stderr]).toEqual([0, ROW]);
+});
+
+test('every command that prints data accepts --output', async () => {
+  const machine = await freshMachine();
+  const store = join(machine.home, 'store');
+  await serve(machine, ['--data', store, '--seed']);
+  const rows = await machine.file('rows.csv', 'name,category\nRex,1\n');
+  const output = join(machine.home, 'output');
+  const commands: [args: string[], text: RegExp][] = [
+    [['list', '--limit', '1'], /^1\tRex\t/],
+    [['get', '1'], /^1\tRex\t/],
+    [['orders'], /\t/],
+    [['add', 'Rex', '--category', '3'], /^\d+\tRex\t3\tavailable\n$/],
+    [['add', '--from', rows], /^2\tadded\t\d+\tRex\t\n$/],
+    [['profiles'], /^local\t/],
+    [['keys', 'add', 'till', '--plan', 'free', '--data', store], /^pets_\S+\n$/],
+    [['keys', 'list', '--data', store], /^till\tfree\t/m],
+    [['store', 'check', store], /animals +\d+\n/],
+    [['store', 'copy', store, join(machine.home, 'copy')], /animals +(\d+) of \1\n/],
+    [['store', 'migrate', store, '--dry-run'], /^$/],
+    [['completion', 'bash'], /^# Tab completion/],
+  ];
+  for (const [args, text] of commands) {
+    const ran = await machine.pets([...args, '--profile', 'local', '--output', output]);
+    expect([args, ran.code, ran.stdout]).toEqual([args, 0, '']);
+    expect(await readFile(output, 'utf8'), args.join(' ')).toMatch(text);
+  }
+});
+
+test.each([
+  ['is written if some rows were rejected', 400, 8, /^2\tadded\t1\tRex\t\n3\tfailed\t\tBad\t/],
+  ['keeps its old contents if the run stopped', 401, 4, /^the old contents\n$/],
+])('the file of add --from %s', async (_name, status, exitCode, text) => {
+  const machine = await freshMachine();
+  const rows = await machine.file('rows.csv', 'name,category\nRex,1\nBad,1\n');
+  let creations = 0;
+  const handler: Handler = (request, response) => {
+    if (request.method === 'GET') reply(response, 200, []);
+    else if (creations++ === 0) reply(response, 201, PET);
+    else replyError(response, status);
+  };
+  const ran = await write('animals', { args: ['add', '--from', rows], handler, prepare: writeOld });
+  expect([ran.code, ran.stdout, ran.text]).toEqual([exitCode, '', expect.stringMatching(text)]);
+});
+
+test('add --from refuses to replace its own input', async () => {
+  const machine = await freshMachine();
+  const rows = await machine.file('rows.json', '[]');
+  await symlink('rows.json', join(machine.home, 'link.json'));
+  const env = { PETS_BASE_URL: 'http://127.0.0.1:9/v1', PETS_API_KEY: 'key' };
+  for (const output of [rows, join(machine.home, 'link.json')]) {
+    const { code, stderr } = await machine.pets(['add', '--from', rows, '--output', output], { env });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--output would replace')]);
+  }
+  expect(await readFile(rows, 'utf8')).toBe('[]');
+});

@@ -1,0 +1,212 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { KEY, PET } from '../helpers/client.ts';
+import { gate } from '../helpers/gate.ts';
+import { canMount, mountReadOnly, mountSmallDisk } from '../helpers/mount.ts';
+import { freshMachine, type Machine } from '../helpers/pets.ts';
+import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+
+const OLD = 'the old contents\n';
+const ROW = '1\tRex\t3\tavailable\n';
+
+const onePage: Handler = (_, response) => reply(response, 200, [PET]);
+
+/** The first page has 100 animals, and the second never arrives. */
+const endless =
+  (onSecond: () => void): Handler =>
+  (_, response, count) => {
+    const pets = Array.from({ length: 100 }, (_, i) => ({ ...PET, id: i + 1 }));
+    if (count === 1) reply(response, 200, pets, { Link: '</v1/pets?page=2>; rel="next"' });
+    else onSecond();
+  };
+
+async function prepare(handler: Handler = onePage) {
+  const machine = await freshMachine();
+  const server = await scriptedServer(handler);
+  const options = { env: { PETS_BASE_URL: server.url, PETS_API_KEY: KEY } };
+  return { machine, options, server, shell: (line: string) => machine.shell(line, options) };
+}
+
+/** The names in the home directory, without those of the program's own directories. */
+const namesIn = async ({ home }: Machine) => (await readdir(home)).filter((name) => !name.startsWith('.'));
+
+describe('an interrupted command leaves the old file', () => {
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const)('%s', async (signal) => {
+    const waiting = gate();
+    const { machine, options } = await prepare(endless(waiting.open));
+    const file = await machine.file('animals.ndjson', OLD);
+    const child = machine.startCommand(['list', '--all', '--output', file], options);
+    const closed = once(child, 'close');
+    await waiting.opened;
+    const isStarted = async () => (await namesIn(machine)).length === 2;
+    await expect.poll(isStarted).toBe(true);
+    child.kill(signal);
+    const [code] = await closed;
+    const left = (await namesIn(machine)).filter((name) => name !== 'animals.ndjson');
+    expect([code, await readFile(file, 'utf8')]).toEqual([signal === 'SIGKILL' ? null : 130, OLD]);
+    if (signal === 'SIGKILL')
+      expect(left).toEqual([expect.stringMatching(/^animals\.ndjson\.new-[0-9a-f]{16}$/)]);
+    else expect(left).toEqual([]);
+  });
+});
+
+test('a new file has the mode that the umask allows, and a replaced file keeps its mode', async () => {
+  const { machine, shell } = await prepare();
+  const replaced = await machine.file('replaced', OLD);
+  await chmod(replaced, 0o664);
+  const { code } = await shell('umask 027; pets list --output new && pets list --output replaced');
+  const modes = await Promise.all(
+    ['new', 'replaced'].map(async (name) => (await stat(join(machine.home, name))).mode & 0o777),
+  );
+  expect([code, ...modes]).toEqual([0, 0o640, 0o664]);
+});
+
+test('a full device is an error', async () => {
+  const { shell } = await prepare();
+  const { code, stderr } = await shell('pets list --output /dev/full');
+  expect([code, stderr]).toEqual([
+    1,
+    'error: cannot write /dev/full: the disk is full\n  → free some disk space, or write the output somewhere else\n',
+  ]);
+});
+
+test('if the data of an added animal cannot be written, the error says that it was added', async () => {
+  const { shell } = await prepare((request, response) =>
+    reply(response, request.method === 'POST' ? 201 : 200, PET),
+  );
+  const { code, stderr } = await shell('pets add Rex --category 3 --output /dev/full');
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining('animal 1 was added, but its data could not be written'),
+  ]);
+});
+
+test.each([
+  ['/dev/null', ''],
+  ['/dev/stdout', ROW],
+  ['-', ROW],
+])('--output %s writes there directly', async (output, stdout) => {
+  const { shell } = await prepare();
+  expect(await shell(`pets list --output ${output}`)).toEqual({ code: 0, stdout, stderr: '' });
+});
+
+test.each(['/dev/stdout', '/dev/fd/3', '/proc/self/fd/3'])(
+  '--output %s appends to a file that the shell opened for appending',
+  async (output) => {
+    const { machine, shell } = await prepare();
+    const file = await machine.file('log', OLD);
+    const { code } = await shell(`pets list --output ${output} >> log 3>&1`);
+    expect([code, await readFile(file, 'utf8')]).toEqual([0, OLD + ROW]);
+  },
+);
+
+describe('a named pipe', () => {
+  const many: Handler = (_, response) =>
+    reply(
+      response,
+      200,
+      Array.from({ length: 100 }, () => ({ ...PET, name: 'x'.repeat(10_000) })),
+    );
+
+  test('gets the data when it has a reader, also if the reader is slow', async () => {
+    const { machine, shell } = await prepare(many);
+    execFileSync('mkfifo', [join(machine.home, 'pipe')]);
+    const { code, stdout } = await shell(
+      'pets list --output pipe & sleep 0.5; { sleep 0.5; cat; } < pipe | wc -c; wait $!',
+    );
+    expect([code, Number(stdout)]).toEqual([0, 100 * (ROW.length - 3 + 10_000)]);
+  });
+
+  test('that is closed ends the command without an error', async () => {
+    const { machine, shell } = await prepare(many);
+    execFileSync('mkfifo', [join(machine.home, 'pipe')]);
+    const { code, stderr } = await shell('pets list --output pipe & head -c 10 pipe > /dev/null; wait $!');
+    expect([code, stderr]).toEqual([0, '']);
+  });
+
+  test('without a reader does not prevent Ctrl-C', async () => {
+    const { machine, options, server } = await prepare();
+    execFileSync('mkfifo', [join(machine.home, 'pipe')]);
+    const child = machine.startCommand(['list', '--output', 'pipe'], options);
+    const closed = once(child, 'close');
+    await sleep(500);
+    child.kill('SIGINT');
+    expect(await closed).toEqual([null, 'SIGINT']);
+    expect(server.requests).toEqual([]);
+  });
+});
+
+test('a limit of the file size leaves the old file', async () => {
+  const { machine, shell } = await prepare((_, response) =>
+    reply(response, 200, [{ ...PET, name: 'x'.repeat(10_000) }]),
+  );
+  const file = await machine.file('animals', OLD);
+  const { code, stderr } = await shell('ulimit -f 1; pets list --output animals');
+  expect([code, stderr]).toEqual([1, expect.stringContaining('cannot write animals: ')]);
+  expect([await readFile(file, 'utf8'), await namesIn(machine)]).toEqual([OLD, ['animals']]);
+});
+
+test.runIf(canMount)('a full disk leaves the old file', async () => {
+  const { shell } = await prepare((_, response) =>
+    reply(response, 200, [{ ...PET, name: 'x'.repeat(100_000) }]),
+  );
+  const disk = await mountSmallDisk();
+  const file = join(disk.directory, 'animals');
+  await writeFile(file, OLD);
+  disk.fill();
+  const { code, stderr } = await shell(`pets list --output ${file}`);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`cannot write ${file}: the disk is full`)]);
+  expect([await readFile(file, 'utf8'), (await readdir(disk.directory)).sort()]).toEqual([
+    OLD,
+    ['animals', 'filler'],
+  ]);
+});
+
+test.runIf(canMount)('nothing is sent if the file system is read-only', async () => {
+  const { machine, shell, server } = await prepare();
+  await machine.file('data/animals', OLD);
+  const { directory } = await mountReadOnly(join(machine.home, 'data'));
+  for (const name of ['animals', 'new']) {
+    const { code, stderr } = await shell(`pets list --output ${directory}/${name}`);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('the file system is read-only')]);
+  }
+  expect(server.requests).toEqual([]);
+});
+
+/** Runs a command without root's privilege to write every file. */
+const UNPRIVILEGED =
+  'setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search';
+const isRoot = process.getuid?.() === 0;
+const canDropPrivilege = !isRoot || spawnSync(`${UNPRIVILEGED} true`, { shell: true }).status === 0;
+
+test.runIf(process.platform !== 'win32' && canDropPrivilege).each([
+  ['the file is protected', 0o755, 0o444, 'animals'],
+  ['its directory is protected', 0o555, 0o644, 'animals'],
+  ['it would be new in a protected directory', 0o555, 0o644, 'new'],
+])('nothing is sent if %s', async (_name, directoryMode, fileMode, name) => {
+  const { machine, shell, server } = await prepare();
+  const file = await machine.file('data/animals', OLD);
+  await chmod(file, fileMode);
+  await chmod(join(machine.home, 'data'), directoryMode);
+  const { code, stderr } = await shell(
+    `${isRoot ? UNPRIVILEGED : ''} "$NODE" "$PETS" list --output data/${name}`,
+  );
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining(`cannot write data/${name}: permission denied\n  → pets replaces the file`),
+  ]);
+  expect([await readFile(file, 'utf8'), server.requests]).toEqual([OLD, []]);
+  await chmod(join(machine.home, 'data'), 0o755);
+});
+
+test.runIf(isRoot)('root keeps the owner of the file', async () => {
+  const { machine, shell } = await prepare();
+  await machine.file('animals', OLD);
+  const { code } = await shell('chown 65534:65534 animals; pets list --output animals');
+  const { uid, gid } = await stat(join(machine.home, 'animals'));
+  expect([code, uid, gid]).toEqual([0, 65534, 65534]);
+});
