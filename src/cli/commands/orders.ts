@@ -23,17 +23,18 @@ export const orders: Command<OrderOptions> = {
   options: [
     {
       flags: '--where <field=value>',
-      description: 'only orders with this value (repeatable); customer.name is a nested field',
+      description:
+        'only orders with this value (repeatable); a dot names a nested field, as in customer.name=Ada',
       parse: parseCondition,
       repeatable: true,
     },
     {
       flags: '--since <time>',
       description:
-        'only orders from this time on: 2026-11-20, 2026-11-20T14:30, yesterday, today, 7d or 12h ago',
+        'only orders since then: yesterday, today, 7d (7 days ago), 2026-11-20 or 2026-11-20T14:30',
       parse: parseTimeArgument,
     },
-    { flags: '--until <time>', description: 'only orders before this time', parse: parseTimeArgument },
+    { flags: '--until <time>', description: 'only orders before then', parse: parseTimeArgument },
     {
       flags: '--date-field <field>',
       description: 'field for --since and --until, if several fields contain times',

@@ -1,6 +1,6 @@
 import { stringifyJson } from '../../contract/json.ts';
 import { CliError } from '../errors/errors.ts';
-import type { Fields } from '../output/field.ts';
+import { type Fields, fieldAt, findField } from '../output/field.ts';
 import { addDecimals, type Decimal, decimalOf, ZERO } from './decimal.ts';
 import { valuesOf } from './where.ts';
 
@@ -45,7 +45,7 @@ function notANumber(order: Fields, field: string, value: unknown, all: readonly 
 }
 
 function nameOf(order: Fields, all: readonly Fields[]): string {
-  const { id } = order;
+  const id = fieldAt(order, findField([order], 'id') ?? 'id');
   const isScalar = typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint';
   return isScalar ? `order ${id}` : `order ${all.indexOf(order) + 1} of the response`;
 }

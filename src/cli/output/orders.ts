@@ -53,6 +53,8 @@ async function writeLines(
   fields: readonly string[],
 ): Promise<void> {
   if (console.format === 'ndjson') return writeNdjson(console, records);
+  // A list without orders has no known fields, and so no header.
+  if (fields.length === 0) return;
   const { writeCsv } = await import('./csv.ts');
   const rows = records.map((record) => fields.map((field) => ownValue(record, field)));
   await writeCsv(console, [fields, ...rows], 'an order');

@@ -51,6 +51,11 @@ const OPTIONS: Readonly<Record<string, string>> = {
   'add --id': 'the service assigns the ids',
   'login --url': 'did you mean pets login --base-url <url>?',
   '-o': 'did you mean --output <file>?',
+  'orders --status': 'did you mean pets orders --where status=<value>?',
+  'orders --from': 'did you mean pets orders --since <time>?',
+  'orders --to': 'did you mean pets orders --until <time>?',
+  'orders --date': 'for one day: pets orders --since 2026-11-20 --until 2026-11-21',
+  'orders --total': 'did you mean pets orders --sum <field>?',
   '-v': 'did you mean -V (show the version) or --debug (log each request)?',
   '-help': 'did you mean --help?',
 };
@@ -88,9 +93,16 @@ export function suggestForExtraArguments(
 ): string | undefined {
   const [first = ''] = words;
   if (command === 'add') return suggestForNames(words, options);
+  if (command === 'orders') return suggestForTime(first) ?? suggestForValue(command, first);
   if (command !== 'login') return suggestForValue(command, first);
   if (/^https?:/.test(first)) return `did you mean pets login --base-url ${first}?`;
   return suggestForValue(command, first) ?? KEY_IN_ARGUMENTS;
+}
+
+/** A hint for a time that was given to `pets orders` without its option. */
+function suggestForTime(word: string): string | undefined {
+  if (word.toLowerCase() === 'yesterday') return 'did you mean pets orders --since yesterday --until today?';
+  return /^(today|\d+[hdw]|\d{4}-.*)$/i.test(word) ? `did you mean pets orders --since ${word}?` : undefined;
 }
 
 const QUOTE_NAME = 'put straight quotes around a name with spaces';

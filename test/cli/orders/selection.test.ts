@@ -195,6 +195,8 @@ describe('--sum', () => {
   test('names an order without an id by its position', async () => {
     const { stderr } = await run(['--sum', 'a'], { body: '[{"a":1},{"a":"1,50"}]' });
     expect(stderr).toContain('it is "1,50" in order 2 of the response');
+    const named = await run(['--sum', 'a'], { body: '[{"ID":"A-1","a":"1,50"}]' });
+    expect(named.stderr).toContain('it is "1,50" in order A-1');
   });
 
   test('says how many orders have no value', async () => {
@@ -243,6 +245,7 @@ test.each<[string, string[], string]>([
   ['[]', ['--sum', 'a'], '0\n'],
   ['[]', ['--ndjson'], ''],
   ['[]', ['--csv', '--columns', 'a,b'], 'a,b\r\n'],
+  ['[]', ['--csv'], ''],
   ['[1,{"a":2}]', ['--ndjson'], '1\n{"a":2}\n'],
   ['{"a":[1.0]}', ['--ndjson'], '{"a":[1.0]}\n'],
 ])('the body %s with %j prints %j', async (body, argv, text) => {
@@ -297,6 +300,9 @@ test.each<[string[], string]>([
   [['--columns', 'a,,b'], '--columns must be the name of a field'],
   [['--columns', 'a,a'], '--columns must not name a field twice'],
   [['--csv', '--ndjson'], 'cannot be combined'],
+  [['yesterday'], 'did you mean pets orders --since yesterday --until today?'],
+  [['2026-11-20'], 'did you mean pets orders --since 2026-11-20?'],
+  [['--status', 'placed'], 'did you mean pets orders --where status=<value>?'],
 ])('%j is exit code 2', async (argv, message) => {
   const { code, stdout, stderr } = await run(argv);
   expect([code, stdout]).toEqual([2, '']);
