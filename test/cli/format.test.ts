@@ -81,3 +81,8 @@ test('--width replaces the width of the terminal', async () => {
   const { stdout } = await runAgainst(respondWith(ANIMALS), ['list', '--width', '60'], { columns: 30 });
   expect(stdout).toContain('a name that is longer than the tab…');
 });
+
+test('an order that is a flat object is JSON with --json, also on a terminal', async () => {
+  const { stdout } = await runAgainst(respondWith({ placed: 3 }), ['orders', '--json'], { columns: 80 });
+  expect(JSON.parse(stdout)).toEqual({ placed: 3 });
+});

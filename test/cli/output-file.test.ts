@@ -253,6 +253,23 @@ test.each([
   expect([ran.code, ran.stdout, ran.text]).toEqual([exitCode, '', expect.stringMatching(text)]);
 });
 
+test('the table of add --from in a file has all rows, also if nothing was sent', async () => {
+  const machine = await freshMachine();
+  await serve(machine, ['--ephemeral']);
+  const rows = await machine.file('rows.csv', `name,category\n${'Rex,1\n'.repeat(101)}`);
+  const output = join(machine.home, 'results.txt');
+  for (const columns of [80, undefined]) {
+    const args = ['add', '--from', rows, '--profile', 'local', '--output', output];
+    expect(await machine.pets(args, columns ? { columns } : {})).toMatchObject({ code: 0, stdout: '' });
+    const lines = (await readFile(output, 'utf8')).split('\n');
+    expect([lines[0], lines[101], lines.length]).toEqual([
+      'LINE  RESULT   ID  NAME',
+      ' 102  added   101  Rex',
+      103,
+    ]);
+  }
+});
+
 test('add --from refuses to replace its own input', async () => {
   const machine = await freshMachine();
   const rows = await machine.file('rows.json', '[]');

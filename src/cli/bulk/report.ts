@@ -66,7 +66,7 @@ async function writeTexts<Item>(
 }
 
 async function writeTable(console: Console, rows: readonly PlannedRow[], isRerun: boolean): Promise<void> {
-  const isWhole = rows.length <= ROWS_SHOWN && !isRerun;
+  const isWhole = !console.isTerminal || (rows.length <= ROWS_SHOWN && !isRerun);
   const listed = isWhole ? rows : rows.filter(({ entry }) => entry?.kind !== 'added');
   if (listed.length === 0) return;
   const withMessage = listed.filter((row) => messageOf(row) !== '');
@@ -78,7 +78,8 @@ async function writeTable(console: Console, rows: readonly PlannedRow[], isRerun
     { head: 'NAME', flexible: true },
   ];
   if (withMessage.length > 0) columns.push({ head: 'MESSAGE', flexible: true });
-  const cells = listed.slice(0, ROWS_SHOWN).map((row) => cellsOf(row, quoteIfBlank));
+  const shown = console.isTerminal ? listed.slice(0, ROWS_SHOWN) : listed;
+  const cells = shown.map((row) => cellsOf(row, quoteIfBlank));
   const { renderRows } = await import('../output/table.ts');
   await console.write(renderRows(console, columns, cells));
   // The table cuts long messages, so they are repeated below it.

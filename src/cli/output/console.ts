@@ -135,8 +135,8 @@ export function createConsole(context: Context, { json, color, output, ...data }
     hasJsonEvents: json,
     /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
-    /** Whether rows are a table; otherwise they are tab-separated. */
-    isTable: data.table ?? isTerminal,
+    /** Whether the data is a table. Rows that are not a table are tab-separated. */
+    isTable: format === 'rows' && (data.table ?? isTerminal),
     /** The width of tables. A terminal of unknown size reports 0 columns. */
     columns: data.width ?? (stdout.columns || DEFAULT_COLUMNS),
     /** The colours for data. A file has none. */
