@@ -220,6 +220,7 @@ test.each([
   ['--status sold --from a.csv', '--status and --from cannot be combined'],
   ['--idempotency-key k --from a.csv', '--idempotency-key and --from cannot be combined'],
   ['Rex --category 1 --format csv', 'can only be used with --from'],
+  ['Rex --category 1 --yes', '--yes can only be used with --from'],
   ['Rex --category 1 --restart', '--restart can only be used with --from'],
   ['Rex --category 1 --allow-empty-names', '--allow-empty-names can only be used with --from'],
 ])('pets add %s is refused', async (args, message) => {

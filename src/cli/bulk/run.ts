@@ -14,6 +14,7 @@ import { listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { type InputOptions, type PetFile, readPetFile } from '../rows/read-pet-file.ts';
 import { chooseBulkDirectory } from './choose-directory.ts';
+import { confirmProduction } from './confirm-production.ts';
 import { dryRun } from './dry-run.ts';
 import { type BulkRun, openRun, type RunOptions } from './open-run.ts';
 import { countKind, type PlannedRow } from './plan.ts';
@@ -30,6 +31,8 @@ export type BulkRequest = InputOptions & {
   keepGoing?: boolean;
   settle?: boolean;
   output?: string;
+  /** Does not ask before rows are sent to profile prod. */
+  yes?: boolean;
 };
 
 /** All rows are kept in memory. A million rows take about 0.6 GB, or 1.2 GB if the ledger has an entry for each row. */
@@ -77,7 +80,7 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
 /** Settles and sends the rows of an input, and reports the result of each. */
 async function addRows(
   input: PetFile,
-  { skipAdded = false, keepGoing = false, settle = false }: BulkRequest,
+  { skipAdded = false, keepGoing = false, settle = false, yes = false }: BulkRequest,
   options: RunOptions,
   target: Target,
 ): Promise<number> {
@@ -91,7 +94,9 @@ async function addRows(
     const highestId = settle ? await settleRows(run, options, target) : undefined;
     const pending = pendingRows(own);
     const isRerun = pending.length === 0;
-    const stop = isRerun ? undefined : await sendPending(run, pending, { ...target, keepGoing, highestId });
+    const stop = isRerun
+      ? undefined
+      : await sendPending(run, pending, { ...target, keepGoing, highestId, yes });
     if (!stop) await file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
     // With --skip-added, print only rows of this run. If this run has no rows, JSON output is an empty array.
     const shown = skipAdded ? own : plan.rows;
@@ -120,17 +125,23 @@ function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...
 async function sendPending(
   { plan, known, file }: BulkRun,
   pending: readonly PlannedRow[],
-  { connection, context, ...options }: Target & Pick<SendOptions, 'keepGoing' | 'highestId'>,
+  {
+    connection,
+    context,
+    yes,
+    ...options
+  }: Target & Pick<SendOptions, 'keepGoing' | 'highestId'> & { yes: boolean },
 ): Promise<Stop | undefined> {
   const { console, clock } = context;
   const total = plan.rows.length;
   const { sha256, startedAt } = file.header;
   const added = () => countKind(plan.rows, 'added');
   const before = `${added()} of ${formatCount(total, 'row')} already added`;
-  if (known?.header.sha256 === sha256)
+  if (known && known.entries.size > 0 && known.header.sha256 === sha256)
     console.notice(`resuming the run of ${formatInstant(startedAt)}: ${before}`);
   else if (added() > 0) console.notice(`${before}; skipping them`);
-  reportTarget(context, connection, `adding ${formatCount(pending.length, 'row')} at`);
+  const wasAsked = !yes && (await confirmProduction(context, connection, pending.length));
+  if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending.length, 'row')} at`);
   const bar = createProgressBar(context, { rows: total, done: total - pending.length });
   const settings = { apiKey: connection.key, clock, onResult: bar.advance, ...options };
   const resume = `to resume: ${commandWith(context)}`;

@@ -25,6 +25,7 @@ type Many = {
   settle: boolean;
   keepGoing: boolean;
   allowEmptyNames: boolean;
+  yes: boolean;
 };
 
 export const add: Command<Options> = {
@@ -71,6 +72,7 @@ export const add: Command<Options> = {
       description: 'continue even if the first 20 rows are rejected with the same error',
     },
     { flags: '--allow-empty-names', description: 'also add rows whose name is empty' },
+    { flags: '--yes', description: "don't ask before adding rows from a file to profile prod" },
     { flags: '--dry-run', description: 'show what would be sent without sending it' },
   ],
   prints: ['rows', 'json'],
@@ -100,6 +102,7 @@ function checkOne({
   settle,
   keepGoing,
   allowEmptyNames,
+  yes,
 }: Options): void {
   const given = {
     '--format': format,
@@ -108,6 +111,7 @@ function checkOne({
     '--settle': settle,
     '--keep-going': keepGoing,
     '--allow-empty-names': allowEmptyNames,
+    '--yes': yes,
   };
   const excess = firstGiven(given);
   if (excess !== undefined) throw usageError(`${excess} can only be used with --from`, HELP);

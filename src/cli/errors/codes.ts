@@ -58,6 +58,7 @@ export const cliErrorCodes = {
   store_error: exitCodes.other,
   cannot_listen: exitCodes.other,
   command_failed: exitCodes.other,
+  declined: exitCodes.other,
   output_error: exitCodes.other,
   interrupted: exitCodes.interrupted,
   internal_error: exitCodes.other,

@@ -1,0 +1,32 @@
+import { targetLabel } from '../connection/connect.ts';
+import { CliError } from '../errors/errors.ts';
+import { formatCount } from '../output/format-count.ts';
+import { readProfile } from '../profiles/files.ts';
+import type { Connection } from '../profiles/profile.ts';
+import type { CommandContext } from '../program/command.ts';
+import { canAsk, confirm } from '../prompts/prompt.ts';
+
+/**
+ * Asks at a terminal before rows are sent to profile prod, because animals cannot be removed again. Returns whether the
+ * user was asked.
+ *
+ * @throws CliError if the answer is no
+ */
+export async function confirmProduction(
+  context: CommandContext,
+  connection: Connection,
+  rows: number,
+): Promise<boolean> {
+  if (!canAsk(context) || !isProduction(context, connection)) return false;
+  if (await confirm(context, `Add ${formatCount(rows, 'row')} at ${targetLabel(connection)}?`)) return true;
+  throw new CliError('not confirmed; no row was sent', {
+    code: 'declined',
+    hint: 'to try the file first, use --dry-run or --profile staging; to skip the question, add --yes',
+  });
+}
+
+/** With PETS_API_KEY, the profile counts only if it has the same base URL. */
+function isProduction(context: CommandContext, { profile, keySource, baseUrl }: Connection): boolean {
+  if (profile !== 'prod') return false;
+  return keySource !== 'PETS_API_KEY' || readProfile(context, profile)?.baseUrl === baseUrl;
+}
