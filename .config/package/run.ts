@@ -1,15 +1,22 @@
-// `npm run package` builds the executable for Linux. With arguments, it builds the executables for these platforms.
+// `npm run package` builds the executable for Linux and the Debian package. With arguments, it builds only the executables
+// for these platforms, or the Debian package with `deb`.
 import { statSync } from 'node:fs';
+import { buildDebianPackage } from './debian.ts';
 import { buildExecutable } from './executable.ts';
 import { type Platform, platforms } from './node.ts';
 
-const names = process.argv.length > 2 ? process.argv.slice(2) : ['linux-x64'];
-const unknown = names.filter((name) => !(platforms as string[]).includes(name));
+const targets: readonly string[] = [...platforms, 'deb'];
+const names = process.argv.length > 2 ? process.argv.slice(2) : ['deb'];
+const unknown = names.filter((name) => !targets.includes(name));
 if (unknown.length > 0) {
-  console.error(`unknown platform: ${unknown.join(', ')}\nuse: ${platforms.join(', ')}`);
+  console.error(`unknown: ${unknown.join(', ')}\nuse: ${targets.join(', ')}`);
   process.exitCode = 2;
 } else {
-  for (const platform of names as Platform[]) report(buildExecutable(platform));
+  for (const name of names) {
+    const executable = buildExecutable(name === 'deb' ? 'linux-x64' : (name as Platform));
+    report(executable);
+    if (name === 'deb') report(buildDebianPackage(executable));
+  }
 }
 
 function report(path: string): void {

@@ -11,12 +11,12 @@ export function declare(
 ): void {
   const help = helpFor(command);
   for (const declared of args) {
-    const argument = command.createArgument(declared.name, describe(declared));
+    const argument = command.createArgument(declared.name, describeDeclared(declared));
     const parse = parserOf(declared, argument.name(), declared.hint ?? help, argument.variadic);
     command.addArgument(parse ? argument.argParser(parse) : argument);
   }
   for (const declared of optionsOf(declaration)) {
-    const option = command.createOption(declared.flags, describe(declared));
+    const option = command.createOption(declared.flags, describeDeclared(declared));
     const parse = parserOf(declared, option.long ?? declared.flags, help, declared.repeatable);
     if (parse) option.argParser(parse);
     // The second argument is the text for help; without it commander prints strings in quotes.
@@ -52,7 +52,8 @@ export function helpFor(command: Commander): string {
   return `see: ${['pets', 'help', ...names].join(' ')}`;
 }
 
-const describe = ({ description, choices }: Argument | Option): string =>
+/** The description of an argument or option with its valid values. */
+export const describeDeclared = ({ description, choices }: Argument | Option): string =>
   choices === undefined ? description : `${description}: ${choices.join(', ')}`;
 
 /** Returns a parser for commander. With `collect`, the parser appends to the values of earlier occurrences. */

@@ -7,8 +7,11 @@ import type { Command } from './command.ts';
 /** The maximum width of help, because long lines are hard to read. */
 export const MAX_HELP_COLUMNS = 80;
 
+export const programSummary =
+  "A pet store's inventory from the command line, plus a local copy of the service.";
+
 /** The first commands that each kind of user needs. */
-const examples = {
+export const firstCommands = {
   'In the shop': {
     'pets login': 'save your API key, once',
     'pets list --status available': 'list the animals for sale',
@@ -49,11 +52,10 @@ function section(title: string, lines: Record<string, string>, termColumns: numb
 
 /** A summary of the program, and examples. This text is printed above the list of commands. */
 export function overview(columns: number): string {
-  const groups = Object.entries(examples).map(([title, lines]) =>
+  const groups = Object.entries(firstCommands).map(([title, lines]) =>
     section(title, lines, EXAMPLE_COLUMNS, columns),
   );
-  const summary = "A pet store's inventory from the command line, plus a local copy of the service.";
-  return `${wrapText(summary, columns, 0)}\n\n${groups.join('\n')}`;
+  return `${wrapText(programSummary, columns, 0)}\n\n${groups.join('\n')}`;
 }
 
 /** The output of `pets` without arguments. It fits on a terminal of 80 columns and 24 lines. */

@@ -1,0 +1,80 @@
+// Generates the man page from the same declarations as the help of the program.
+import { commands } from '../../src/cli/commands/index.ts';
+import { exitCodeMeanings } from '../../src/cli/errors/codes.ts';
+import { wrapText } from '../../src/cli/output/width.ts';
+import type { Argument, Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
+import { describeDeclared } from '../../src/cli/program/declare.ts';
+import { globalOptions, helpOption, versionOption } from '../../src/cli/program/global-options.ts';
+import { environmentVariables, firstCommands, programSummary } from '../../src/cli/program/help.ts';
+
+/** The width of the source. The width of the shown page depends on the terminal. */
+const COLUMNS = 72;
+
+/** @param date as `2026-11-23` */
+export function manPage(version: string, date: string): string {
+  return [
+    `.TH PETS 1 "${date}" "pets ${version}" "User Commands"`,
+    section('NAME', 'pets \\- command line of a pet store'),
+    section('SYNOPSIS', `.B pets\n.I command\n${escapeText('[options]')}`),
+    section('DESCRIPTION', paragraph(programSummary)),
+    section('EXAMPLES', Object.entries(firstCommands).map(exampleGroup).join('\n.PP\n')),
+    section('COMMANDS', commands.map((each) => command('pets', each)).join('\n')),
+    section(
+      'OPTIONS',
+      'Every command accepts these options.',
+      ...[...globalOptions, versionOption, helpOption].map(option),
+    ),
+    section('ENVIRONMENT', ...Object.entries(environmentVariables).map(([name, text]) => item(name, text))),
+    section('EXIT STATUS', ...exitCodeMeanings.map(([code, text]) => item(`${code}`, text))),
+    section('SEE ALSO', paragraph('The documents in /usr/share/doc/pets. The service: systemctl cat pets')),
+    '',
+  ].join('\n');
+}
+
+const section = (title: string, ...content: readonly string[]) => [`.SH ${title}`, ...content].join('\n');
+
+/** A term in bold type with an indented text. */
+const item = (term: string, text: string) => `.TP\n.B ${escapeText(term)}\n${paragraph(text)}`;
+
+const exampleGroup = ([title, lines]: [string, Record<string, string>]) =>
+  [escapeText(`${title}:`), ...Object.entries(lines).map(([line, text]) => item(line, text))].join('\n');
+
+function command(parent: string, declared: Command | CommandGroup): string {
+  const name = `${parent} ${declared.name}`;
+  if ('commands' in declared) return declared.commands.map((each) => command(name, each)).join('\n');
+  const { arguments: args = [], options = [], examples } = declared;
+  const usage = [name, ...(options.length > 0 ? ['[options]'] : []), ...args.map((each) => each.name)];
+  return [
+    `.SS ${escapeText(usage.join(' '))}`,
+    sentence(declared.summary),
+    ...args.map((each) => item(each.name, describeDeclared(each))),
+    ...options.map(option),
+    `.PP\n${examples.length === 1 ? 'Example' : 'Examples'}:\n.PP\n.EX`,
+    ...examples.map((line) => escapeText(`    ${line}`)),
+    '.EE',
+  ].join('\n');
+}
+
+const option = (declared: Option) => item(declared.flags, describeOption(declared));
+
+function describeOption(declared: Option & Partial<Argument>): string {
+  const text = describeDeclared(declared);
+  return declared.default === undefined ? text : `${text} (default: ${declared.default})`;
+}
+
+const sentence = (text: string) => paragraph(`${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`);
+
+const paragraph = (text: string) => wrapText(text, COLUMNS, 0).split('\n').map(escapeText).join('\n');
+
+/** Escapes a line for roff. A hyphen is written as `\-`, so that a copied option has the character of ASCII. */
+function escapeText(text: string): string {
+  const escaped = text
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replaceAll("'", '\\(aq')
+    .replaceAll('`', '\\(ga')
+    .replaceAll('^', '\\(ha')
+    .replaceAll('~', '\\(ti');
+  // A line that starts with a dot is a command for roff.
+  return escaped.replace(/^\./, '\\&.');
+}
