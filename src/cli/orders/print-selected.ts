@@ -37,7 +37,7 @@ export async function printSelected(
   if (options.sum !== undefined) await printSum(context, options.sum, selected, all);
   else {
     const columns = options.columns?.map((name) => knownField(all, name, console.notice));
-    await writeOrderList(console, selected.orders, { columns, footer: describeSelected(selected, all) });
+    await writeOrderList(console, selected.orders, { columns, all, footer: describeSelected(selected, all) });
   }
   if (console.isTerminal && !console.json && selected.orders.length === 0)
     console.notice(describeEmpty(selected, all, targetLabel(connection)));

@@ -17,17 +17,24 @@ export async function writeOrders(console: Console, orders: unknown): Promise<vo
   await console.writeJson(orders);
 }
 
-/** How a list of orders is printed: its columns instead of all fields, and a footer instead of the number of orders. */
-export type OrderListOptions = { columns?: readonly string[] | undefined; footer?: string };
+/** How a list of orders is printed. */
+export type OrderListOptions = {
+  /** The fields to print, instead of all fields. */
+  columns?: readonly string[] | undefined;
+  /** All orders that the service sent, if `orders` are some of them. The columns do not depend on the selection. */
+  all?: readonly Fields[];
+  /** The note below a table, instead of the number of orders. */
+  footer?: string;
+};
 
-/** Prints a list of orders in the format of the console. The footer is printed only below a table. */
+/** Prints a list of orders in the format of the console. */
 export async function writeOrderList(
   console: Console,
   orders: readonly Fields[],
-  { columns, footer = formatCount(orders.length, 'order') }: OrderListOptions = {},
+  { columns, all = orders, footer = formatCount(orders.length, 'order') }: OrderListOptions = {},
 ): Promise<void> {
   const records = columns ? orders.map((order) => pick(order, columns)) : orders;
-  const fields = columns ?? [...new Set(orders.flatMap(Object.keys))];
+  const fields = columns ?? [...new Set(all.flatMap(Object.keys))];
   if (console.format === 'json') return console.writeJson(records);
   if (console.format !== 'rows') return writeLines(console, records, fields);
   if (records.length === 0) return;

@@ -240,6 +240,15 @@ test('CSV has all fields, escapes formulas, and keeps nested values as JSON', as
   expect(stdout).toBe('a,b,d,e\r\n\'=1+1,"[1.50,{""c"":null}]",,\r\n,,-1,"x,""y"""\r\n');
 });
 
+test.each([
+  [['--csv'], 'a,b\r\n2,\r\n'],
+  [[], '2\t\n'],
+  [['--where', 'a=3', '--csv'], 'a,b\r\n'],
+])('the columns do not depend on which orders are selected: %j', async (argv, text) => {
+  const { stdout } = await run(['--where', 'a=2', ...argv], { body: '[{"a":1,"b":1},{"a":2}]' });
+  expect(stdout).toBe(text);
+});
+
 test.each<[string, string[], string]>([
   ['[]', ['--where', 'a=1', '--since', '7d', '--sort', 'a', '--columns', 'a'], ''],
   ['[]', ['--sum', 'a'], '0\n'],
