@@ -96,8 +96,8 @@ function selectTimes(
     return { orders: matching, conditions: [] };
   const field =
     dateField === undefined
-      ? findTimeField(all, zone)
-      : checkTimeField(all, requireField(all, dateField, '--date-field'), zone);
+      ? findTimeField(all)
+      : checkTimeField(all, requireField(all, dateField, '--date-field'));
   const { selected, withoutTime } = ordersInWindow(matching, field, window, zone);
   if (withoutTime > 0) notice(`${formatCount(withoutTime, 'order')} without a time in ${field}: left out`);
   const limits = [

@@ -1,7 +1,7 @@
 import { CliError, usageError } from '../errors/errors.ts';
-import { type Fields, isObject } from '../output/field.ts';
+import { type Fields, isObject, listNames } from '../output/field.ts';
 import type { OrderOptions } from './options.ts';
-import { instantIn, resolveTime } from './time.ts';
+import { instantIn, isTime, resolveTime } from './time.ts';
 import { valuesOf } from './where.ts';
 import type { Zone } from './zone.ts';
 
@@ -33,21 +33,18 @@ export function ordersInWindow(
 ): { selected: readonly Fields[]; withoutTime: number } {
   let withoutTime = 0;
   const selected = orders.filter((order) => {
-    const times = timesOf(order, field, zone);
+    const times = valuesOf(order, field)
+      .map((value) => instantIn(value, zone))
+      .filter((time) => time !== undefined);
     if (times.length === 0) withoutTime++;
     return times.some((time) => time >= since && time < until);
   });
   return { selected, withoutTime };
 }
 
-const timesOf = (order: Fields, field: string, zone: Zone): number[] =>
-  valuesOf(order, field)
-    .map((value) => instantIn(value, zone))
-    .filter((time) => time !== undefined);
-
 /** Returns the field. @throws CliError if no order has a time in the field */
-export function checkTimeField(orders: readonly Fields[], field: string, zone: Zone): string {
-  if (orders.some((order) => timesOf(order, field, zone).length > 0)) return field;
+export function checkTimeField(orders: readonly Fields[], field: string): string {
+  if (orders.some((order) => valuesOf(order, field).some(isTime))) return field;
   throw usageError(
     `${field} does not contain times in ISO 8601, such as ${EXAMPLE}`,
     'use another --date-field',
@@ -59,8 +56,8 @@ export function checkTimeField(orders: readonly Fields[], field: string, zone: Z
  *
  * @throws CliError if no field or several fields contain times
  */
-export function findTimeField(orders: readonly Fields[], zone: Zone): string {
-  const [first, ...others] = timeFields(orders, zone);
+export function findTimeField(orders: readonly Fields[]): string {
+  const [first, ...others] = timeFields(orders);
   if (first === undefined)
     throw new CliError(`no field of the orders contains times in ISO 8601, such as ${EXAMPLE}`, {
       code: 'unsuitable_orders',
@@ -68,20 +65,20 @@ export function findTimeField(orders: readonly Fields[], zone: Zone): string {
     });
   if (others.length > 0)
     throw usageError(
-      `several fields contain times: ${[first, ...others].join(', ')}`,
+      `several fields contain times: ${listNames([first, ...others])}`,
       `choose one, for example: --date-field ${first}`,
     );
   return first;
 }
 
-function timeFields(orders: readonly Fields[], zone: Zone): string[] {
+function timeFields(orders: readonly Fields[]): string[] {
   const areTimes = new Map<string, boolean>();
   const addFieldsOf = (object: Fields, prefix: string) => {
     for (const [name, value] of Object.entries(object)) {
       const path = prefix + name;
       if (isObject(value)) addFieldsOf(value, `${path}.`);
       else if (value !== null && value !== '' && areTimes.get(path) !== false)
-        areTimes.set(path, instantIn(value, zone) !== undefined);
+        areTimes.set(path, isTime(value));
     }
   };
   for (const order of orders) addFieldsOf(order, '');

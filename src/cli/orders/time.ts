@@ -29,9 +29,15 @@ export function resolveTime(time: TimeArgument, now: number, zone: Zone): number
 
 /** The instant in a field, in milliseconds since the epoch. Undefined if its value is not a time in ISO 8601. */
 export function instantIn(value: unknown, zone: Zone): number | undefined {
-  const time = typeof value === 'string' ? parseIsoTime(value) : undefined;
+  const time = timeIn(value);
   return time && instantOf(time, zone);
 }
+
+/** Whether the value of a field is a time in ISO 8601. */
+export const isTime = (value: unknown): boolean => timeIn(value) !== undefined;
+
+const timeIn = (value: unknown): IsoTime | undefined =>
+  typeof value === 'string' ? parseIsoTime(value) : undefined;
 
 const instantOf = ({ wallTime, offset }: IsoTime, zone: Zone): number =>
   offset === undefined ? zone.instantOf(wallTime) : wallTime - offset;
