@@ -14,7 +14,12 @@ import { ACCEPT_ENCODING } from './decode-body.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
 import { requestedDelay } from './rate-limit.ts';
 import type { Redact } from './reason.ts';
-import { type RequestOptions, type RequestPolicy, requestWithRetry } from './request-with-retry.ts';
+import {
+  type AttemptEvent,
+  type RequestOptions,
+  type RequestPolicy,
+  requestWithRetry,
+} from './request-with-retry.ts';
 import { type Deprecation, type HttpHeaders, parseBody, readDeprecation, toClientError } from './response.ts';
 import { createServiceState } from './service-state.ts';
 import type { SharedFlags } from './shared-flags.ts';
@@ -73,6 +78,8 @@ export type Client = {
   ): Promise<ClientResponse<Name>>;
   /** Whether the service has shown that it supports Idempotency-Key, which makes it safe to retry a creation. */
   supportsIdempotency(): boolean;
+  /** The number of attempts that have ended, of all requests. */
+  attempts(): number;
   /** Interrupts requests that have not finished, and closes all connections. */
   close(): Promise<void>;
 };
@@ -84,6 +91,11 @@ export function createClient(options: ClientOptions): Client {
   const service = createServiceState(options, options.flags, clock);
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
+  let attempts = 0;
+  const onAttempt = (attempt: AttemptEvent) => {
+    attempts++;
+    options.onAttempt?.(attempt);
+  };
 
   const request: Client['request'] = async (name, input, callOptions = {}) => {
     const { background = false, ignoreCoolDown = false, sendLog } = callOptions;
@@ -96,7 +108,7 @@ export function createClient(options: ClientOptions): Client {
       (operation.method === 'POST' && status >= 200 && status <= 299 && status !== 202);
     const url = callOptions.url ?? operationUrl(options.baseUrl, operation, input);
     const { outcome, ambiguous, neededMaxWait } = await requestWithRetry(
-      { ...options, transport, service, signal },
+      { ...options, onAttempt, transport, service, signal },
       {
         method: operation.method,
         url,
@@ -150,6 +162,7 @@ export function createClient(options: ClientOptions): Client {
   return {
     baseUrl: options.baseUrl,
     supportsIdempotency: service.supportsIdempotency,
+    attempts: () => attempts,
     request,
     async call(name, input, callOptions) {
       const { parse, headers } = await request(name, input, callOptions);

@@ -4,15 +4,28 @@ import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
 import { findLink, type HttpHeaders } from './response.ts';
 
-/** `more` shows whether more animals follow. It is `unknown` after a full page if the service sends no links. */
-export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
+/**
+ * `more` shows whether more animals follow. It is `unknown` after a full page if the service sends no links. `headers` are
+ * those of the response.
+ */
+export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown'; headers: HttpHeaders };
+
+export type PagesOptions = {
+  /** Whether all pages are read. Requests then wait for a rate limit as often as necessary. */
+  all?: boolean;
+  /**
+   * Whether to request the next page before a page is parsed; called with the headers of the page. If the result is false,
+   * the next page is requested when it is consumed. By default, pages are prefetched if all are read.
+   */
+  canPrefetch?: (headers: HttpHeaders) => boolean;
+};
 
 /** The maximum number of successive empty pages. Filters may cause some, but the client must not follow links forever. */
 const MAX_EMPTY_PAGES = 10;
 
 /**
- * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). With `all`, the next
- * page is requested before the current page is parsed. An error of the next page surfaces when that page is consumed.
+ * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). An error of a prefetched page
+ * surfaces when that page is consumed.
  *
  * @throws ClientError, for example a ContractError if a link leads to an earlier page or to another origin (for an
  * exception, see `withOrigin`)
@@ -21,7 +34,7 @@ export async function* listPages(
   client: Client,
   query: OperationInput<'listPets'>['query'],
   pageSize: number,
-  { all = false }: { all?: boolean } = {},
+  { all = false, canPrefetch = () => all }: PagesOptions = {},
 ): AsyncGenerator<PetPage> {
   const request = (url?: URL) => {
     const response = client.request('listPets', { query }, { background: all, ...(url && { url }) });
@@ -39,15 +52,15 @@ export async function* listPages(
     const next = nextLink(headers, url, client.baseUrl);
     const refusal = next && whyNotFollow(next, url, seen);
     // The current page is not parsed yet. Do not prefetch if the current page may be one empty page too many.
-    const canPrefetch = all && next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
-    const prefetched = canPrefetch ? request(next) : undefined;
+    const isFollowed = next && refusal === undefined && emptyPages < MAX_EMPTY_PAGES;
+    const prefetched = isFollowed && canPrefetch(headers) ? request(next) : undefined;
     if (prefetched) await requestWritten();
     const pets = parse();
     hasLinks ||= next !== undefined;
     emptyPages = pets.length === 0 ? emptyPages + 1 : 0;
     // If the service sends links, a page without a link is the last.
     const isUnknown = pets.length >= pageSize && !hasLinks;
-    yield { pets, more: next ? 'yes' : isUnknown ? 'unknown' : 'no' };
+    yield { pets, more: next ? 'yes' : isUnknown ? 'unknown' : 'no', headers };
     if (next === undefined) return;
     if (refusal !== undefined)
       throw new ContractError(200, `the link to the next page ${refusal}, so it was not followed`);

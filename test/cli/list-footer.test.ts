@@ -17,6 +17,8 @@ const list = (handler: Handler, flags: readonly string[], options: TerminalOptio
   runAgainst(handler, ['list', '--color', 'never', ...flags], options);
 
 const NO_LINK = 'There may be more animals; the service sends no link to a next page';
+/** What a terminal shows while the two pages are read. */
+const READING = 'each further 1000 animals cost 50 requests\n\r\x1b[Kread 20 animals on 1 page\r\x1b[Knote: ';
 const PAGE_IN_PIPE = '20 animals shown. For all animals, add --all';
 
 /** Each case has the notice on a terminal and the notice in a pipe. */
@@ -39,7 +41,7 @@ test.each<[string, Handler, string[], onTerminal: string, inPipe: string]>([
     '20 animals, status sold. More available: pets list --status sold --all',
     PAGE_IN_PIPE,
   ],
-  ['all pages', pages, ['--all'], '40 animals', ''],
+  ['all pages', pages, ['--all'], `${READING}40 animals, read 2 pages (2 requests)`, ''],
   [
     'a page of a service without links',
     respondWith(animals(20)),
@@ -79,9 +81,24 @@ test('the suggested command uses the same service and lists the rest', async () 
   const rest = await runInTerminal([...command.split(' '), '--color', 'never'], options);
   expect([rest.code, rest.stderr]).toEqual([
     0,
-    `note: 40 animals at ${new URL(server.url).host} (profile staging), status sold\n`,
+    `note: ${READING}40 animals at ${new URL(server.url).host} (profile staging), status sold, read 2 pages (2 requests)\n`,
   ]);
   expect(server.requests.at(-2)?.url).toContain('status=sold');
+});
+
+test('the notice names the profile if more than one has a key', async () => {
+  const server = await scriptedServer(respondWith(animals(3)));
+  const profile = (key?: string) => JSON.stringify({ baseUrl: server.url, key });
+  const footer = async (files: Record<string, string>) =>
+    (await runInTerminal(['list', '--color', 'never'], { columns: 200, files })).stderr;
+  const named = `note: 3 animals at ${new URL(server.url).host} (profile prod)\n`;
+  const [prod, staging] = [profile(KEY), profile(KEY)];
+  expect(await footer({ 'prod.json': prod })).toBe('note: 3 animals\n');
+  expect(await footer({ 'prod.json': prod, 'staging.json': staging })).toBe(named);
+  expect(await footer({ 'prod.json': prod, 'local.json': staging, 'staging.json': 'torn' })).toBe(named);
+  // A profile without a key, or with a damaged file, cannot be confused with the one that was used.
+  const others = { 'staging.json': profile(), 'local.json': 'torn' };
+  expect(await footer({ 'prod.json': prod, ...others })).toBe('note: 3 animals\n');
 });
 
 test.each<[string[], string]>([

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ApiFailure, ContractError } from '../../src/client/errors.ts';
 import { listPages } from '../../src/client/pages.ts';
+import type { HttpHeaders } from '../../src/client/response.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
 import { PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
@@ -135,6 +136,23 @@ describe('the prefetch', () => {
     expect(server.requests).toHaveLength(2);
     expect(await next()).toEqual([2]);
     await requested(3);
+  });
+
+  test('depends on the headers of the page, and each page is requested once', async () => {
+    const server = await scriptedServer(pagesTo(3));
+    const { client } = testClient(server.url);
+    const asked: unknown[] = [];
+    const canPrefetch = ({ link: target }: HttpHeaders) => asked.push(target) === 1;
+    const pages = listPages(client, { limit: 1 }, 1, { all: true, canPrefetch });
+    await pages.next();
+    await expect.poll(() => server.requests).toHaveLength(2);
+    await pages.next();
+    await sleep(50);
+    expect(server.requests).toHaveLength(2);
+    await pages.next();
+    expect([server.requests.length, (await pages.next()).done]).toEqual([3, true]);
+    // The last page has no next page that could be prefetched.
+    expect(asked).toEqual([2, 3].map((page) => link(page).Link));
   });
 
   test('is off by default', async () => {

@@ -45,6 +45,10 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   const bad = await machine.file('bad.csv', 'name,category\nRex,x\n');
   await run(machine, 'list', ['list', '--debug']);
   await run(machine, 'list --ndjson', ['list', '--ndjson', '--all']);
+  await run(machine, 'find', ['find', 'rex', '--limit', '2']);
+  await run(machine, 'count', ['count']);
+  await run(machine, 'count --by category', ['count', '--by', 'category']);
+  await run(machine, 'count --ndjson', ['count', '--ndjson', '--by', 'status,category']);
   await run(machine, 'get <id>', ['get', '1']);
   await run(machine, 'get <id> <id>...', ['get', '2', '4711', '1'], { exit: 3 });
   await run(machine, 'add <name>', ['add', 'Rex', '--category', BIG]);
@@ -166,6 +170,8 @@ async function withOddAnimals({ run }: Samples): Promise<void> {
   );
   await run(machine, 'list', ['list']);
   await run(machine, 'list --ndjson', ['list', '--ndjson']);
+  await run(machine, 'count', ['count']);
+  await run(machine, 'count --by category', ['count', '--by', 'category']);
   await run(machine, undefined, ['list', '--strict'], { exit: 7 });
 }
 

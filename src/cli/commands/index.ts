@@ -1,6 +1,8 @@
 import type { Command, CommandGroup } from '../program/command.ts';
 import { add } from './add.ts';
 import { completion } from './completion.ts';
+import { countCommand } from './count.ts';
+import { find } from './find.ts';
 import { get } from './get.ts';
 import { keys } from './keys.ts';
 import { list } from './list.ts';
@@ -15,6 +17,8 @@ import { use } from './use.ts';
 /** All commands, in the order of the help page. */
 export const commands: readonly (Command | CommandGroup)[] = [
   list,
+  find,
+  countCommand,
   add,
   get,
   orders,

@@ -5,7 +5,13 @@ import type { StatusLine } from '../output/console.ts';
 import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/reporting.ts';
 import { shellQuote } from '../output/shell-words.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
-import { type Connection, createRedactor, isLoopbackUrl } from '../profiles/profile.ts';
+import {
+  type Connection,
+  createRedactor,
+  isLoopbackUrl,
+  type ProfileName,
+  profileNames,
+} from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
 import { version } from '../program/compile-cache.ts';
@@ -119,3 +125,24 @@ export function followUpCommand(
 /** The host and the source of the key as shown in messages, for example `api.example.com (profile prod)`. */
 export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' | 'keySource'>): string =>
   `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;
+
+/**
+ * The host and the source of the key for the end of a list, such as ` at api.example.com (profile staging)`. Empty for the
+ * most common sources of the key, unless several profiles have a key and could be confused.
+ */
+export function footerLabel(context: CommandContext, connection: Connection): string {
+  const isUsual = ['profile prod', 'PETS_API_KEY'].includes(connection.keySource);
+  return isUsual && !hasSeveralKeys(context) ? '' : ` at ${targetLabel(connection)}`;
+}
+
+/** Whether more than one profile has a key. A damaged profile, which the command may not need, has none. */
+function hasSeveralKeys(context: CommandContext): boolean {
+  const hasKey = (name: ProfileName) => {
+    try {
+      return readProfile(context, name)?.key !== undefined;
+    } catch {
+      return false;
+    }
+  };
+  return profileNames.filter(hasKey).length > 1;
+}

@@ -40,9 +40,9 @@ export function parseField(text: string): string {
   return text;
 }
 
-/** Parses names of fields that are separated by commas. */
-export function parseFields(text: string): string[] {
-  const fields = text.split(',').map((name) => parseField(name.trim()));
+/** Parses names of fields that are separated by commas. `resolve` converts a name to that of the field. */
+export function parseFields(text: string, resolve = (name: string) => name): string[] {
+  const fields = text.split(',').map((name) => resolve(parseField(name.trim())));
   if (new Set(fields).size < fields.length) throw new ArgumentError('must not name a field twice');
   return fields;
 }

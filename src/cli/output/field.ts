@@ -33,6 +33,12 @@ export function fieldAt(value: unknown, path: string): unknown {
   return undefined;
 }
 
+/** The fields at these paths as an object, whose fields are named after the paths. Missing fields are left out. */
+export function pick(value: unknown, paths: readonly string[]): Fields {
+  const entries = paths.map((path) => [path, fieldAt(value, path)] as const);
+  return Object.fromEntries(entries.filter(([, field]) => field !== undefined));
+}
+
 /** The paths of all fields of these objects, in the order of their first appearance. */
 export function fieldPaths(objects: readonly unknown[]): Set<string> {
   const paths = new Set<string>();

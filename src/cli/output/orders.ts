@@ -1,7 +1,7 @@
 import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { type Decimal, formatDecimal } from '../orders/decimal.ts';
 import type { Console } from './console.ts';
-import { type Fields, fieldAt, isNumber, isObject, listNames } from './field.ts';
+import { type Fields, isNumber, isObject, listNames, pick } from './field.ts';
 import { formatCount } from './format-count.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from './sanitize.ts';
 import type { Column } from './table.ts';
@@ -91,12 +91,6 @@ export async function writeSum(
   const { renderRows } = await import('./table.ts');
   const column: Column = { head: `SUM OF ${field.toUpperCase()}`, align: 'right' };
   await console.write(renderRows(console, [column], [[text]]));
-}
-
-/** The fields of an order that a list shows, by the names of their columns. */
-function pick(order: Fields, columns: readonly string[]): Fields {
-  const entries = columns.map((column) => [column, fieldAt(order, column)] as const);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
 /** The minimum width of a column of text, in terminal columns. Most texts can be distinguished at this width. */

@@ -1,21 +1,30 @@
 import { stringifyJson } from '../../contract/json.ts';
 import type { PetStatus, ReceivedPet } from '../../contract/schemas.ts';
 import type { Console } from './console.ts';
+import { fieldAt } from './field.ts';
 import { quoteIfBlank } from './sanitize.ts';
 import type { Column } from './table.ts';
 
 const STATUS_COLOUR = { available: 'green', pending: 'yellow', sold: 'gray' } as const;
 
-/** Animals as a table or as tab-separated lines. */
-export async function renderPets(console: Console, pets: readonly ReceivedPet[]): Promise<string> {
-  const { renderRows } = await import('./table.ts');
-  const rows = pets.map(console.isTable ? shownCells : petCells);
-  return renderRows(console, petColumns(console), rows);
-}
-
 export const petFields = ['id', 'name', 'categoryId', 'status'] as const;
 
-const petCells = (pet: ReceivedPet): string[] => petFields.map((field) => cellText(pet[field]));
+/** Animals as a table or as tab-separated lines, with these fields. */
+export async function renderPets(
+  console: Console,
+  pets: readonly ReceivedPet[],
+  fields: readonly string[] = petFields,
+): Promise<string> {
+  const { renderRows } = await import('./table.ts');
+  const cellsOf = (pet: ReceivedPet) =>
+    fields.map((field) => {
+      const text = cellText(fieldAt(pet, field));
+      // Quote a blank name, so that users see the name.
+      return console.isTable && field === 'name' ? quoteIfBlank(text) : text;
+    });
+  const columns = fields.map((field) => petColumn(console, field, pets));
+  return renderRows(console, columns, pets.map(cellsOf));
+}
 
 /** Returns a string unchanged, an empty string for null and undefined, and JSON for any other value. */
 export function cellText(value: unknown): string {
@@ -23,20 +32,25 @@ export function cellText(value: unknown): string {
   return value === undefined || value === null ? '' : stringifyJson(value);
 }
 
-/** Quotes a blank name, so that users see the name. */
-const shownCells = (pet: ReceivedPet): string[] => petCells({ ...pet, name: quoteIfBlank(pet.name) });
-
-function petColumns({ colours }: Console): Column[] {
-  return [
-    { head: 'ID', align: 'right' },
-    { head: 'NAME', flexible: true },
-    { head: 'CATEGORY', align: 'right' },
-    {
-      head: 'STATUS',
-      format: (shown, status) => {
-        const isKnown = Object.hasOwn(STATUS_COLOUR, status);
-        return isKnown ? colours[STATUS_COLOUR[status as PetStatus]](shown) : shown;
-      },
-    },
-  ];
+export function petColumn({ colours }: Console, field: string, pets: readonly ReceivedPet[]): Column {
+  switch (field) {
+    case 'id':
+      return { head: 'ID', align: 'right' };
+    case 'name':
+      return { head: 'NAME', flexible: true };
+    case 'categoryId':
+      return { head: 'CATEGORY', align: 'right' };
+    case 'status':
+      return {
+        head: 'STATUS',
+        format(shown, status) {
+          const isKnown = Object.hasOwn(STATUS_COLOUR, status);
+          return isKnown ? colours[STATUS_COLOUR[status as PetStatus]](shown) : shown;
+        },
+      };
+    default: {
+      const isNumeric = pets.every((pet) => /^(-?\d|$)/.test(cellText(fieldAt(pet, field))));
+      return { head: field.toUpperCase(), align: isNumeric ? 'right' : 'left', flexible: !isNumeric };
+    }
+  }
 }

@@ -15,6 +15,7 @@ export const firstCommands = {
   'In the shop': {
     'pets login': 'save your API key, once',
     'pets list --status available': 'list the animals for sale',
+    'pets find rex': 'find animals by name',
     'pets add Rex --category 3': 'add an animal',
     'pets profiles --check': 'show how many requests you have left',
   },

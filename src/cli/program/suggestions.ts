@@ -4,7 +4,9 @@ import { profileNames } from '../profiles/profile.ts';
 /** Commands of `pets`, each with the names that other tools use for a similar command. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   list: ['ls'],
-  'list --all': ['all', 'search', 'find', 'count'],
+  'list --all': ['all'],
+  'find <text>': ['search', 'grep', 'query'],
+  count: ['stats', 'summary', 'report'],
   'list --all --csv': ['export'],
   'get <id>': ['show', 'view'],
   'add <name> --category <id>': ['create', 'new'],
@@ -32,7 +34,6 @@ export function suggestCommand(words: string): string | undefined {
     : undefined;
 }
 
-const NO_SUCH_FILTER = 'the service can only filter by status; to list all animals: pets list --all';
 const FORMATS = 'did you mean --json, --ndjson, --csv or --table?';
 
 /** An API key must not be an argument, because process lists and the shell history show command lines. */
@@ -40,12 +41,17 @@ const KEY_IN_ARGUMENTS =
   'do not put a key on the command line; pets login asks for it. To pipe the key in: pets login --with-key < key.txt';
 
 const OPTIONS: Readonly<Record<string, string>> = {
-  'list --category': NO_SUCH_FILTER,
-  'list --name': NO_SUCH_FILTER,
-  'list --count': 'to count all animals: pets list --all --json | jq length',
+  'list --count': 'to count animals: pets count',
+  'list --search': 'did you mean --name <text>?',
+  'list --order': 'did you mean --sort <field>?',
+  'list --fields': 'did you mean --columns <names>?',
   'list --page': 'to fetch all pages: pets list --all',
   'list --format': FORMATS,
   'list --tsv': 'output to a pipe or file is tab-separated by default',
+  'find --name': 'the text is an argument: pets find rex',
+  'find --all': 'find always searches all animals',
+  'count --all': 'count always counts all animals',
+  'count --group-by': 'did you mean --by <fields>?',
   'add --file': 'did you mean pets add --from <file>?',
   'add --name': 'the name is an argument: pets add Rex --category 3',
   'add --id': 'the service assigns the ids',
@@ -75,10 +81,13 @@ const NAME_WITH_HYPHEN =
 const OPTIONS_FIRST =
   'put options before --, and quotes around a name with spaces: pets add --category 3 -- "-x y"';
 
+/** The commands with the option `--status`. */
+const WITH_STATUS = ['list', 'find', 'count', 'add'];
+
 /** A hint for a status or the name of a profile that was given without its option. */
 function suggestForValue(command: string, word: string): string | undefined {
   const value = word.toLowerCase();
-  const isStatus = ['list', 'add'].includes(command) && petStatuses.some((status) => status === value);
+  const isStatus = WITH_STATUS.includes(command) && petStatuses.some((status) => status === value);
   if (isStatus) return `did you mean pets ${command} --status ${value}?`;
   // `pets use` sets the default profile, so `--profile` has no effect on it.
   const isProfile = !['', 'use'].includes(command) && profileNames.some((name) => name === value);
@@ -94,7 +103,7 @@ export function suggestForExtraArguments(
   const [first = ''] = words;
   if (command === 'add') return suggestForNames(words, options);
   if (command === 'orders') return suggestForTime(first) ?? suggestForValue(command, first);
-  if (command !== 'login') return suggestForValue(command, first);
+  if (command !== 'login') return suggestForValue(command, first) ?? suggestForText(command, words);
   if (/^https?:/.test(first)) return `did you mean pets login --base-url ${first}?`;
   return suggestForValue(command, first) ?? KEY_IN_ARGUMENTS;
 }
@@ -103,6 +112,17 @@ export function suggestForExtraArguments(
 function suggestForTime(word: string): string | undefined {
   if (word.toLowerCase() === 'yesterday') return 'did you mean pets orders --since yesterday --until today?';
   return /^(today|\d+[hdw]|\d{4}-.*)$/i.test(word) ? `did you mean pets orders --since ${word}?` : undefined;
+}
+
+/** A hint for words that are part of a name, or a field by which animals can be counted. */
+function suggestForText(command: string, words: readonly string[]): string | undefined {
+  const whole = words.join(' ');
+  const text = /^[\w-]+$/.test(whole) ? whole : `"${whole.replaceAll('"', '')}"`;
+  if (whole.trim() === '') return undefined;
+  if (command === 'list') return `did you mean pets find ${text}?`;
+  if (command === 'find') return `put quotes around a text with spaces: pets find ${text}`;
+  if (command !== 'count') return undefined;
+  return `did you mean pets count ${/^(status|category)/.test(whole) ? '--by' : '--name'} ${text}?`;
 }
 
 const QUOTE_NAME = 'put straight quotes around a name with spaces';

@@ -1,0 +1,38 @@
+import { stringifyJson } from '../../contract/json.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
+import { compareMissing, createValueComparison } from './sort.ts';
+
+/** The fields by which animals can be counted. */
+export type CountField = 'status' | 'categoryId';
+
+/** A number of animals that have the same values. A value is null if the animals do not have the field. */
+export type CountedAnimals = { status?: unknown; categoryId?: unknown; animals: number };
+
+/** Counts animals by the values of these fields. */
+export function createCounter(fields: readonly CountField[]) {
+  const counts = new Map<string, CountedAnimals>();
+  return {
+    add(pets: readonly ReceivedPet[]): void {
+      for (const pet of pets) {
+        const values = fields.map((field) => pet[field] ?? null);
+        const key = stringifyJson(values);
+        const count = counts.get(key);
+        if (count) count.animals++;
+        else
+          counts.set(key, {
+            ...Object.fromEntries(fields.map((field, i) => [field, values[i]])),
+            animals: 1,
+          });
+      }
+    },
+    /** The counts, sorted by the first field, then by the second one. Animals without the field come last. */
+    result(): CountedAnimals[] {
+      const compare = createValueComparison();
+      const compareBy = (one: CountedAnimals, other: CountedAnimals) => (field: CountField) =>
+        compareMissing(one[field], other[field]) || compare(one[field], other[field]);
+      return [...counts.values()].sort(
+        (one, other) => fields.map(compareBy(one, other)).find((result) => result !== 0) ?? 0,
+      );
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import type { PetPage } from '../../client/pages.ts';
+import { pageSize } from '../../contract/operations.ts';
+import { followUpCommand, footerLabel, targetLabel } from '../connection/connect.ts';
+import { formatCount } from '../output/format-count.ts';
+import type { Connection } from '../profiles/profile.ts';
+import type { CommandContext } from '../program/command.ts';
+import { type Filters, needsAllPages, type Selection } from './selection.ts';
+
+/** The result of a list. */
+export type Listed = {
+  /** The number of animals shown. */
+  shown: number;
+  /** The number of animals that meet the conditions, as far as pages were read. */
+  found: number;
+  more: PetPage['more'];
+  /** What was read, if all pages were to be read. */
+  pages?: number;
+  requests?: number;
+  isAnnounced?: boolean;
+  /** What was done with the animals. */
+  verb?: 'shown' | 'counted';
+};
+
+/**
+ * The notice below a list: how many animals it shows, what they cost, and how to list more. Undefined if no notice is
+ * needed.
+ */
+export function listFooter(
+  context: CommandContext,
+  connection: Connection,
+  listed: Listed,
+  selection: Selection,
+): string | undefined {
+  const { isTerminal, format } = context.console;
+  const { shown, found, more, isAnnounced, verb = 'shown' } = listed;
+  if (isTerminal && found === 0 && more === 'no') return emptyFooter(context, connection, listed, selection);
+  const isWhole = isTerminal && format === 'rows';
+  const rest = isWhole ? restOnTerminal(context, listed, selection) : restElsewhere(listed, selection);
+  if (!isWhole && !isAnnounced && rest === undefined && shown === found) return undefined;
+  const count = shown < found ? `${shown} of ${formatCount(found, 'animal')}` : formatCount(shown, 'animal');
+  const parts = [
+    ...(isWhole ? [count + footerLabel(context, connection)] : [`${count} ${verb}`]),
+    ...(isWhole || isAnnounced ? describeFilters(selection) : []),
+    ...(isWhole || isAnnounced ? costOf(listed) : []),
+  ];
+  return parts.join(', ') + (rest === undefined ? '' : `. ${rest}`);
+}
+
+function emptyFooter(
+  context: CommandContext,
+  connection: Connection,
+  listed: Listed,
+  { status, ...others }: Selection,
+): string {
+  const target = targetLabel(connection);
+  const filters = describeFilters(others);
+  if (!status && filters.length === 0)
+    return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
+  const animals = [`no ${status ? `${status} ` : ''}animals`, ...filters].join(', ');
+  const cost = costOf(listed).map((each) => `, ${each}`);
+  return `${animals} at ${target}${cost.join('')}. See all: ${followUpCommand(context, 'list')}`;
+}
+
+const STOPPED = 'Stopped at --limit; there may be more';
+const NO_LINK = 'There may be more animals; the service sends no link to a next page';
+
+function restOnTerminal(
+  context: CommandContext,
+  { shown, more }: Listed,
+  selection: Selection,
+): string | undefined {
+  const { status, all } = selection;
+  if (more === 'no') return undefined;
+  const command = `${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''}`;
+  if (more === 'yes') return needsAllPages(selection) ? STOPPED : `More available: ${command} --all`;
+  if (all || needsAllPages(selection) || shown >= pageSize.max) return NO_LINK;
+  return `${NO_LINK}. For a larger page: ${command} --limit ${pageSize.max}`;
+}
+
+function restElsewhere({ more }: Listed, selection: Selection): string | undefined {
+  if (more === 'no') return undefined;
+  if (more === 'unknown') return NO_LINK;
+  return needsAllPages(selection) ? STOPPED : 'For all animals, add --all';
+}
+
+/** The conditions as a footer shows them, such as `status sold`, `name "rex"` and `category 3 or 4`. */
+function describeFilters({ status, name, category }: Filters): string[] {
+  return [
+    ...(status ? [`status ${status}`] : []),
+    ...(name ? [`name ${name.shown}`] : []),
+    ...(category ? [`category ${category.join(' or ')}`] : []),
+  ];
+}
+
+/** What reading several pages has cost. */
+function costOf({ pages = 1, requests = 1 }: Listed): string[] {
+  return pages === 1 ? [] : [`read ${pages} pages (${formatCount(requests, 'request')})`];
+}

@@ -1,0 +1,62 @@
+import type { Client } from '../../client/client.ts';
+import { listPages } from '../../client/pages.ts';
+import { pageSize } from '../../contract/operations.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
+import { connectionFor, withClient } from '../connection/connect.ts';
+import { createPetWriter, type PetWriter } from '../output/pet-writer.ts';
+import type { CommandContext } from '../program/command.ts';
+import { type Listed, listFooter } from './footer.ts';
+import { needsAllPages, type Selection } from './selection.ts';
+
+/** Prints the selected animals and a footer, for `pets list` and `pets find`. */
+export async function listAnimals(selection: Selection, context: CommandContext): Promise<undefined> {
+  const { console } = context;
+  const connection = connectionFor(context);
+  await withClient(context, connection, async (client) => {
+    const writer = createPetWriter(console, selection.columns);
+    const listed =
+      selection.all || needsAllPages(selection)
+        ? await listAll(context, client, selection, writer)
+        : await listPage(client, selection, writer);
+    await writer.end();
+    const footer = listFooter(context, connection, listed, selection);
+    if (footer !== undefined) console.notice(footer);
+  });
+  return undefined;
+}
+
+async function listPage(client: Client, { status, limit }: Selection, writer: PetWriter): Promise<Listed> {
+  for await (const { pets, more } of listPages(client, { limit, status }, limit ?? pageSize.default)) {
+    await writer.write(pets);
+    return { shown: pets.length, found: pets.length, more };
+  }
+  throw new Error('a list has at least one page');
+}
+
+async function listAll(
+  context: CommandContext,
+  client: Client,
+  selection: Selection,
+  writer: PetWriter,
+): Promise<Listed> {
+  const { readAll } = await import('./read-all.ts');
+  const isLimited = needsAllPages(selection);
+  const { limit = Number.POSITIVE_INFINITY, sort } = selection;
+  const plan = {
+    selection,
+    size: isLimited ? pageSize.max : (selection.limit ?? pageSize.max),
+    enough: isLimited && sort === undefined ? limit : Number.POSITIVE_INFINITY,
+  };
+  if (sort === undefined) {
+    const reading = await readAll(context, client, plan, (pets) => writer.write(pets));
+    return { shown: reading.found, ...reading };
+  }
+  const { compareAnimals } = await import('./sort.ts');
+  const found: ReceivedPet[] = [];
+  const reading = await readAll(context, client, plan, (pets) => {
+    for (const pet of pets) found.push(pet);
+  });
+  const shown = found.sort(compareAnimals(sort)).slice(0, limit);
+  await writer.write(shown);
+  return { shown: shown.length, ...reading };
+}

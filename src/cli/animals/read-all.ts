@@ -1,0 +1,139 @@
+import type { Client } from '../../client/client.ts';
+import { listPages, type PetPage } from '../../client/pages.ts';
+import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
+import { CliError } from '../errors/errors.ts';
+import type { StatusLine } from '../output/console.ts';
+import { formatCount } from '../output/format-count.ts';
+import { formatTime } from '../output/time.ts';
+import type { CommandContext } from '../program/command.ts';
+import { canAsk, confirm } from '../prompts/prompt.ts';
+import { matcherOf } from './filters.ts';
+import type { Selection } from './selection.ts';
+import { createSpending, type SpentWindow } from './spending.ts';
+
+export type ReadPlan = {
+  selection: Selection;
+  /** The page size. */
+  size: number;
+  /** Reading stops after this number of results. */
+  enough: number;
+};
+
+/** What has been read so far. */
+export type Reading = {
+  pages: number;
+  animals: number;
+  /** The number of results. */
+  found: number;
+  requests: number;
+  /** Whether more animals follow on pages that were not read, or as results after `enough`. */
+  more: PetPage['more'];
+  /** Whether a notice has announced the cost, so that the footer should show it. */
+  isAnnounced: boolean;
+};
+
+/**
+ * Reads all pages and passes the results on, page by page. On a terminal, shows the progress, and asks before it spends
+ * more than half of a rate-limit window. Elsewhere, a notice replaces the question.
+ *
+ * @throws CliError if the user does not want to continue
+ */
+export async function readAll(
+  context: CommandContext,
+  client: Client,
+  { selection, size, enough }: ReadPlan,
+  onResults: (pets: readonly ReceivedPet[]) => Promise<void> | void,
+): Promise<Reading> {
+  const { console, clock, stderr } = context;
+  const spending = createSpending();
+  const reading: Reading = { pages: 0, animals: 0, found: 0, requests: 0, more: 'no', isAnnounced: false };
+  let limits: readonly RateLimit[] = [];
+  const { status, all: isExpected = false, yes = false } = selection;
+  const matches = matcherOf(selection);
+  const pages = listPages(client, { limit: size, status }, size, {
+    all: true,
+    canPrefetch(headers) {
+      limits = readRateLimits(headers, clock.now());
+      spending.record(limits, client.attempts(), clock.now());
+      // The page that has just arrived may complete the results.
+      return enough - reading.found > size && spending.exceeded().length === 0;
+    },
+  });
+  for await (const { pets, more } of pages) {
+    const results = pets.filter(matches);
+    const taken = results.slice(0, enough - reading.found);
+    reading.pages++;
+    reading.animals += pets.length;
+    reading.found += taken.length;
+    reading.requests = client.attempts();
+    reading.more = taken.length < results.length ? 'yes' : more;
+    await onResults(taken);
+    if (more !== 'yes' || reading.found === enough) break;
+    if (reading.pages === 1 && (stderr.isTTY === true || !isExpected)) {
+      reading.isAnnounced = true;
+      console.notice(costText(context, limits, pets.length || size));
+    }
+    console.status(progressLine(reading));
+    const exceeded = spending.exceeded();
+    if (exceeded.length > 0) {
+      await reportExceeded(context, reading, exceeded, { yes, size });
+      spending.accept();
+    }
+  }
+  console.status(undefined);
+  return reading;
+}
+
+function progressLine({ pages, animals, found }: Reading): StatusLine {
+  const read = `read ${formatCount(animals, 'animal')}`;
+  // Without a filter, every animal is a result.
+  const results = found === animals ? '' : `, found ${found}`;
+  return [`${read} on ${formatCount(pages, 'page')}${results}`, read + results];
+}
+
+/** The unit in which messages show the cost of reading. */
+const ANIMALS = 1_000;
+
+/** The cost of the remaining pages, and what is left of each window. `size` is the number of animals on the first page. */
+function costText(context: CommandContext, limits: readonly RateLimit[], size: number): string {
+  const cost = `each further ${ANIMALS} animals cost ${formatCount(Math.ceil(ANIMALS / size), 'request')}`;
+  const left = limits.map(
+    ({ limit, remaining, reset }) =>
+      `${remaining}${limit === undefined ? '' : ` of ${limit}`} until ${timeText(context, reset)}`,
+  );
+  return left.length === 0 ? cost : `${cost}; requests left: ${left.join(', ')}`;
+}
+
+/**
+ * Asks whether to spend more than half of these windows. If the command must not ask, prints a notice instead.
+ *
+ * @throws CliError if the answer is no
+ */
+async function reportExceeded(
+  context: CommandContext,
+  { pages, animals, found }: Reading,
+  windows: readonly SpentWindow[],
+  { yes, size }: { yes: boolean; size: number },
+): Promise<void> {
+  const read = `read ${formatCount(pages, 'page')} (${formatCount(animals, 'animal')}), found ${found}`;
+  const spent = windows.map((window) => spentText(context, window, size));
+  const text = [read, ...spent].join('. ');
+  if (yes || !canAsk(context)) return context.console.notice(text);
+  if (await confirm(context, `${text}. Continue?`)) return;
+  throw new CliError(`stopped after ${formatCount(pages, 'page')}; the list is not complete`, {
+    code: 'declined',
+    hint: 'to continue without the question, add --yes',
+  });
+}
+
+function spentText(context: CommandContext, { limit, spent, available }: SpentWindow, size: number): string {
+  const { name, remaining, reset } = limit;
+  const text = `${spent} of the ${available} requests until ${timeText(context, reset)} are spent`;
+  // The end of a minute costs only time.
+  if (name === 'minute')
+    return `${text}; the limit allows ${(limit.limit ?? available) * size} animals per minute`;
+  return `${text}; the other ${remaining} are enough for ${remaining * size} animals`;
+}
+
+const timeText = ({ clock }: CommandContext, instant: number): string => formatTime(instant, clock.now());

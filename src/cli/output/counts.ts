@@ -1,0 +1,53 @@
+import { stringifyJson } from '../../contract/json.ts';
+import type { CountedAnimals, CountField } from '../animals/counter.ts';
+import type { Console } from './console.ts';
+import { cellText, petColumn } from './pets.ts';
+import { sanitizeJson } from './sanitize.ts';
+
+/** The length of the longest bar. On a terminal that is too narrow for it, the table has no bars. */
+const BAR_COLUMNS = 20;
+
+/** The other columns are not made narrower than this, in terminal columns, to make room for the bars. */
+const MIN_WIDTH = 'available'.length;
+
+/** Prints the numbers of animals in the format of the console. A table also shows them as bars. */
+export async function writeCounts(
+  console: Console,
+  counts: readonly CountedAnimals[],
+  fields: readonly CountField[],
+): Promise<void> {
+  const cells = counts.map((count) => [...fields, 'animals' as const].map((field) => cellText(count[field])));
+  switch (console.format) {
+    case 'json':
+      return console.writeJson(counts);
+    case 'ndjson': {
+      const lines = counts.map((count) => `${stringifyJson(count)}\n`).join('');
+      return console.write(console.isTerminal ? sanitizeJson(lines) : lines);
+    }
+    case 'csv': {
+      const { writeCsv } = await import('./csv.ts');
+      return writeCsv(console, [[...fields, 'animals'], ...cells], 'an animal');
+    }
+    default:
+      return counts.length === 0 ? undefined : writeRows(console, cells, counts, fields);
+  }
+}
+
+async function writeRows(
+  console: Console,
+  cells: string[][],
+  counts: readonly CountedAnimals[],
+  fields: readonly CountField[],
+): Promise<void> {
+  const { renderRows } = await import('./table.ts');
+  if (!console.isTable) return console.write(renderRows(console, [], cells));
+  const largest = Math.max(...counts.map(({ animals }) => animals));
+  const barOf = ({ animals }: CountedAnimals) => '#'.repeat(Math.ceil((animals / largest) * BAR_COLUMNS));
+  const columns = [
+    ...fields.map((field) => ({ ...petColumn(console, field, []), minWidth: MIN_WIDTH })),
+    { head: 'ANIMALS', align: 'right' as const, minWidth: MIN_WIDTH },
+    { head: '', minWidth: BAR_COLUMNS },
+  ];
+  const rows = counts.map((count, i) => [...(cells[i] ?? []), barOf(count)]);
+  await console.write(renderRows(console, columns, rows));
+}
