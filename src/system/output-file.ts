@@ -1,7 +1,6 @@
 import type { Stats } from 'node:fs';
 import * as fs from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { errnoOf, realFileSystem } from './file-system.ts';
 import { temporaryName } from './files.ts';
 
@@ -16,8 +15,11 @@ export interface OutputFile {
   discard(): void;
 }
 
-/** Milliseconds before the next attempt if a pipe has no reader yet, or if a pipe or device takes no more data for now. */
-const RETRY_MS = 5;
+/**
+ * Called between attempts if a named pipe has no reader yet, or if a pipe or device takes no more data for now. Rejects to
+ * give up.
+ */
+export type Wait = () => Promise<void>;
 
 /** The maximum number of symbolic links in a path, as on Linux. */
 const MAX_LINKS = 40;
@@ -29,16 +31,16 @@ const MAX_LINKS = 40;
  * @returns the number of the stream instead if the path names stdout (1) or stderr (2) of this process
  * @throws the error of the system if the file cannot be written, or is a directory
  */
-export async function openOutputFile(path: string): Promise<OutputFile | 1 | 2> {
+export async function openOutputFile(path: string, wait: Wait): Promise<OutputFile | 1 | 2> {
   const target = followLinks(path);
   const descriptor = descriptorOf(target);
   if (descriptor === 1 || descriptor === 2) return descriptor;
   const existing = fs.statSync(target, { throwIfNoEntry: false });
   // An inherited file has a position, which a shell may have set with >>.
-  if (descriptor !== undefined && existing?.isFile()) return directOutput(descriptor, async () => {});
-  if (existing === undefined || existing.isFile()) return replacingOutput(target, existing);
+  if (descriptor !== undefined && existing?.isFile()) return directOutput(descriptor, wait);
+  if (existing === undefined || existing.isFile()) return replacingOutput(target, existing, wait);
   if (existing.isDirectory()) throw Object.assign(new Error('it is a directory'), { code: 'EISDIR' });
-  return openDirectly(target, existing);
+  return openDirectly(target, existing, wait);
 }
 
 /** The path without symbolic links, except those of the system that stand for an open file, such as /proc/1/fd/2. */
@@ -69,34 +71,34 @@ function descriptorOf(path: string): number | undefined {
  * Opens a device, or a named pipe as soon as it has a reader. After Ctrl-C, a process does not exit while a system call
  * waits, so no call may wait.
  */
-async function openDirectly(path: string, stats: Stats): Promise<OutputFile> {
+async function openDirectly(path: string, stats: Stats, wait: Wait): Promise<OutputFile> {
   const { O_WRONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants;
   for (;;) {
     try {
-      const descriptor = fs.openSync(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
-      return directOutput(descriptor, async () => fs.closeSync(descriptor));
+      return directOutput(fs.openSync(path, O_WRONLY | O_NONBLOCK | O_NOCTTY), wait);
     } catch (error) {
       if (!stats.isFIFO() || errnoOf(error) !== 'ENXIO') throw error;
-      await delay(RETRY_MS);
+      await wait();
     }
   }
 }
 
-const directOutput = (descriptor: number, close: () => Promise<void>): OutputFile => ({
+/** The file is closed at the end of the process. */
+const directOutput = (descriptor: number, wait: Wait): OutputFile => ({
   isReplaced: false,
-  write: (bytes) => writeAll(descriptor, bytes),
-  commit: close,
+  write: (bytes) => writeAll(descriptor, bytes, wait),
+  commit: async () => {},
   discard() {},
 });
 
-/** Writes all of the bytes, repeating short writes, and waiting if a pipe or device is full. */
-async function writeAll(descriptor: number, bytes: Uint8Array): Promise<void> {
+/** Writes all of the bytes, repeating short writes. */
+async function writeAll(descriptor: number, bytes: Uint8Array, wait: Wait): Promise<void> {
   for (let left = bytes; left.length > 0; ) {
     try {
       left = left.subarray(fs.writeSync(descriptor, left));
     } catch (error) {
       if (errnoOf(error) !== 'EAGAIN') throw error;
-      await delay(RETRY_MS);
+      await wait();
     }
   }
 }
@@ -105,7 +107,7 @@ async function writeAll(descriptor: number, bytes: Uint8Array): Promise<void> {
  * The temporary file is created by the first write and not now, so that an interrupted command rarely leaves one. Only
  * `kill -9` and a power loss can.
  */
-function replacingOutput(path: string, existing: Stats | undefined): OutputFile {
+function replacingOutput(path: string, existing: Stats | undefined, wait: Wait): OutputFile {
   const directory = dirname(path);
   // `rename` would also replace a file that is protected against writing.
   if (existing) fs.accessSync(path, fs.constants.W_OK);
@@ -120,7 +122,7 @@ function replacingOutput(path: string, existing: Stats | undefined): OutputFile 
   };
   return {
     isReplaced: true,
-    write: async (bytes) => writeAll(open(), bytes),
+    write: async (bytes) => writeAll(open(), bytes, wait),
     async commit() {
       const file = open();
       if (existing) copyOwnerAndMode(file, existing);

@@ -1,3 +1,4 @@
+import { InterruptedError } from '../../client/errors.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import type { Context } from '../context.ts';
 import { systemReason } from '../errors/errors.ts';
@@ -112,17 +113,20 @@ export function createConsole(context: Context, { json, color, output, ...data }
     status(undefined);
     return new Promise((resolve, reject) => {
       stdout.write(removePasswords?.(text) ?? text, (error) =>
-        error ? reject(new OutputError(error, output?.name)) : resolve(),
+        error ? reject(toOutputError(error)) : resolve(),
       );
     });
   }
+
+  const toOutputError = (error: NodeJS.ErrnoException) =>
+    error instanceof InterruptedError ? error : new OutputError(error, output?.name);
 
   async function commit(): Promise<void> {
     if (output === undefined) return;
     try {
       await output.commit();
     } catch (error) {
-      throw new OutputError(error as NodeJS.ErrnoException, output.name);
+      throw toOutputError(error as NodeJS.ErrnoException);
     }
     if (output.isReplaced && stderr.isTTY === true) notice(`wrote ${output.name}`);
   }

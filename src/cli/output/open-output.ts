@@ -1,7 +1,8 @@
 import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
+import { InterruptedError } from '../../client/errors.ts';
 import { errnoOf, isMissing } from '../../system/file-system.ts';
-import { openOutputFile } from '../../system/output-file.ts';
+import { type OutputFile, openOutputFile } from '../../system/output-file.ts';
 import type { Context, OutputStream } from '../context.ts';
 import { CliError, fileError } from '../errors/errors.ts';
 
@@ -18,16 +19,35 @@ export type Output = {
 };
 
 /** Opens the file of `--output`; `-` is stdout. @throws CliError if it cannot be written */
-export async function openOutput(name: string, { stdout, stderr }: Context): Promise<Output> {
-  const file =
-    name === '-' ? 1 : await openOutputFile(name).catch((error) => Promise.reject(explain(name, error)));
+export async function openOutput(name: string, context: Context): Promise<Output> {
+  const file = name === '-' ? 1 : await openFile(name, context);
   if (typeof file === 'number') {
-    const target = file === 1 ? stdout : stderr;
+    const target = file === 1 ? context.stdout : context.stderr;
     const stream = sink((bytes, done) => target.write(bytes, done));
     return { name, stream, isReplaced: false, commit: async () => {}, discard() {} };
   }
   const stream = sink((bytes, done) => file.write(bytes).then(() => done(), done));
   return { ...file, name, stream };
+}
+
+async function openFile(name: string, context: Context): Promise<OutputFile | 1 | 2> {
+  try {
+    return await openOutputFile(name, () => pause(context));
+  } catch (error) {
+    throw error instanceof InterruptedError ? error : explain(name, error);
+  }
+}
+
+/** Milliseconds between attempts to write to a device or pipe. */
+const PAUSE_MS = 5;
+
+/** Signals are handled only during the pause, so that the command's own handlers stay in charge at other times. */
+async function pause({ sleep, onSignal }: Context): Promise<void> {
+  const interrupt = new AbortController();
+  const unsubscribe = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
+    interrupt.abort(new InterruptedError()),
+  );
+  await sleep(PAUSE_MS, interrupt.signal).finally(unsubscribe);
 }
 
 /** A stream that is not a terminal. Every write has a callback that gets its error, so `error` events are ignored. */
