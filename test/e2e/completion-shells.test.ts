@@ -30,6 +30,8 @@ const lines: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['pets --json list --nd', ['--ndjson']],
   ['pets list --no-', ['--no-input', '--no-retry']],
   ['pets list --limit ', []],
+  ['pets list --sort na', ['name', 'name:desc']],
+  ['pets count --by status,', ['status,category']],
   ['pets keys ', ['add', 'list', 'revoke']],
   ['pets use st', ['staging']],
   ['pets help keys r', ['revoke']],

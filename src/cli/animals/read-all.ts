@@ -85,12 +85,13 @@ export async function readAll(
   return reading;
 }
 
-function progressLine({ pages, animals, found }: Reading): StatusLine {
-  const read = `read ${formatCount(animals, 'animal')}`;
-  // Without a filter, every animal is a result.
-  const results = found === animals ? '' : `, found ${found}`;
-  return [`${read} on ${formatCount(pages, 'page')}${results}`, read + results];
+function progressLine(reading: Reading): StatusLine {
+  const [animals, pages] = [formatCount(reading.animals, 'animal'), formatCount(reading.pages, 'page')];
+  return [`read ${animals} on ${pages}${foundText(reading)}`, `read ${animals}${foundText(reading)}`];
 }
+
+/** The number of results. Without a filter, every animal is a result. */
+const foundText = ({ animals, found }: Reading): string => (found === animals ? '' : `, found ${found}`);
 
 /** The unit in which messages show the cost of reading. */
 const ANIMALS = 1_000;
@@ -112,16 +113,17 @@ function costText(context: CommandContext, limits: readonly RateLimit[], size: n
  */
 async function reportExceeded(
   context: CommandContext,
-  { pages, animals, found }: Reading,
+  reading: Reading,
   windows: readonly SpentWindow[],
   { yes, size }: { yes: boolean; size: number },
 ): Promise<void> {
-  const read = `read ${formatCount(pages, 'page')} (${formatCount(animals, 'animal')}), found ${found}`;
+  const pages = formatCount(reading.pages, 'page');
+  const read = `read ${pages} (${formatCount(reading.animals, 'animal')})${foundText(reading)}`;
   const spent = windows.map((window) => spentText(context, window, size));
   const text = [read, ...spent].join('. ');
   if (yes || !canAsk(context)) return context.console.notice(text);
   if (await confirm(context, `${text}. Continue?`)) return;
-  throw new CliError(`stopped after ${formatCount(pages, 'page')}; the list is not complete`, {
+  throw new CliError(`stopped after ${pages}; the list is not complete`, {
     code: 'declined',
     hint: 'to continue without the question, add --yes',
   });

@@ -117,8 +117,9 @@ function suggestForTime(word: string): string | undefined {
 /** A hint for words that are part of a name, or a field by which animals can be counted. */
 function suggestForText(command: string, words: readonly string[]): string | undefined {
   const whole = words.join(' ');
-  const text = /^[\w-]+$/.test(whole) ? whole : `"${whole.replaceAll('"', '')}"`;
-  if (whole.trim() === '') return undefined;
+  // Do not repeat what cannot be a name, such as a URL with a password.
+  if (!/^[\p{L}\p{M}\p{N} '.-]+$/u.test(whole) || whole.trim() === '') return undefined;
+  const text = /^[\w-]+$/.test(whole) ? whole : `"${whole}"`;
   if (command === 'list') return `did you mean pets find ${text}?`;
   if (command === 'find') return `put quotes around a text with spaces: pets find ${text}`;
   if (command !== 'count') return undefined;
