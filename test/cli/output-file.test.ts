@@ -1,6 +1,8 @@
 import { chmod, link, mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { commands as allCommands } from '../../src/cli/commands/index.ts';
+import type { CommandContext } from '../../src/cli/program/command.ts';
 import { PET } from '../helpers/client.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
@@ -210,6 +212,13 @@ test.each(['/dev/stderr', '/dev/fd/2', '/proc/self/fd/2'])('--output %s is stder
   expect([code, stderr]).toEqual([0, ROW]);
 });
 
+/** The full names of the commands that print data. */
+const namesThatPrint = (commands: CommandContext['commands'], prefix = ''): string[] =>
+  commands.flatMap((entry) => {
+    if ('commands' in entry) return namesThatPrint(entry.commands, `${entry.name} `);
+    return entry.prints ? [`${prefix}${entry.name}`] : [];
+  });
+
 test('every command that prints data accepts --output', async () => {
   const machine = await freshMachine();
   const store = join(machine.home, 'store');
@@ -218,6 +227,8 @@ test('every command that prints data accepts --output', async () => {
   const output = join(machine.home, 'output');
   const commands: [args: string[], text: RegExp][] = [
     [['list', '--limit', '1'], /^1\tRex\t/],
+    [['find', 'rex'], /^1\tRex\t/],
+    [['count'], /^available\t\d+\n/],
     [['get', '1'], /^1\tRex\t/],
     [['orders'], /\t/],
     [['add', 'Rex', '--category', '3'], /^\d+\tRex\t3\tavailable\n$/],
@@ -230,6 +241,10 @@ test('every command that prints data accepts --output', async () => {
     [['store', 'migrate', store, '--dry-run'], /^$/],
     [['completion', 'bash'], /^# Tab completion/],
   ];
+  const lines = commands.map(([args]) => args.join(' '));
+  expect(namesThatPrint(allCommands).filter((name) => !lines.some((line) => line.startsWith(name)))).toEqual(
+    [],
+  );
   for (const [args, text] of commands) {
     const ran = await machine.pets([...args, '--profile', 'local', '--output', output]);
     expect([args, ran.code, ran.stdout]).toEqual([args, 0, '']);
