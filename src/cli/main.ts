@@ -28,7 +28,7 @@ export async function main(context: Context): Promise<number> {
   } catch (error) {
     const cause = error instanceof CallError ? error.cause : error;
     if (isClosedPipe(cause)) return exitCodes.ok;
-    const userError = describeError(error, context);
+    const userError = describeError(error, { ...context, console });
     if (flags.debug) printStack(console, error);
     printError(console, userError);
     return userError.exitCode;

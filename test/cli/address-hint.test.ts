@@ -9,7 +9,11 @@ const NOW = Date.UTC(2026, 10, 22, 12);
 /** The message and the hint for an error of a request to this base URL. */
 function explain(cause: ClientError, baseUrl: string, keySource: KeySource = 'this login') {
   const call = new CallError(cause, { profile: 'prod', baseUrl, key: '', keySource });
-  const { message, hint } = describeError(call, { clock: { now: () => NOW }, platform: 'linux' });
+  const { message, hint } = describeError(call, {
+    clock: { now: () => NOW },
+    platform: 'linux',
+    console: { timeZone: () => 'UTC' },
+  });
   return [message.replace(/^cannot reach \S+ /, ''), hint];
 }
 

@@ -25,7 +25,7 @@ const failure = (status: number, code = 'a_code') => new ApiFailure(status, { co
 const network = (code: string | undefined, message = 'odd') =>
   new NetworkError(message, { code, sent: true });
 const NOW = Date.parse('2026-11-20T12:00:00Z');
-const CONTEXT = { clock: { now: () => NOW }, platform: 'linux' } as const;
+const CONTEXT = { clock: { now: () => NOW }, platform: 'linux', console: { timeZone: () => 'UTC' } } as const;
 const LOCAL = 'http://127.0.0.1:7387/v1';
 const at = (baseUrl: string) => ({ baseUrl });
 const START = 'is the local service running? Start it: ';

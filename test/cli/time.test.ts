@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { formatDeadline, formatDuration, formatIso, formatTime } from '../../src/cli/output/time.ts';
+import {
+  formatDeadline,
+  formatDuration,
+  formatIso,
+  formatMinute,
+  formatTime,
+} from '../../src/cli/output/time.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00.000Z');
 
@@ -21,16 +27,44 @@ test.each([
 });
 
 test.each([
-  ['2026-11-20T12:00:42.900Z', '12:00:42 UTC'],
-  ['2026-11-21T00:00:00Z', '2026-11-21 00:00:00 UTC'],
-])('at noon on 20 November, %s is %j', (time, text) => {
-  expect(formatTime(Date.parse(time), NOW)).toBe(text);
+  ['UTC', '2026-11-20T12:00:42.900Z', '12:00:42 UTC'],
+  ['UTC', '2026-11-21T00:00:00Z', '2026-11-21 00:00:00 UTC'],
+  ['Europe/Berlin', '2026-11-20T12:00:42.900Z', '13:00:42 CET'],
+  ['Europe/Berlin', '2026-11-20T23:00:00Z', '2026-11-21 00:00:00 CET'],
+  ['Europe/Berlin', '2026-11-19T23:00:00Z', '00:00:00 CET'],
+  ['Europe/Berlin', '2026-07-01T12:00:00Z', '2026-07-01 14:00:00 CEST'],
+  ['Europe/London', '2026-07-01T12:00:00Z', '2026-07-01 13:00:00 BST'],
+  ['America/New_York', '2026-11-20T12:00:00Z', '07:00:00 EST'],
+  ['Australia/Sydney', '2026-11-20T14:00:00Z', '2026-11-21 01:00:00 AEDT'],
+  ['Asia/Kolkata', '2026-11-20T12:00:00Z', '17:30:00 IST'],
+  ['Africa/Johannesburg', '2026-11-20T12:00:00Z', '14:00:00 SAST'],
+  ['Asia/Kathmandu', '2026-11-20T12:00:00Z', '17:45:00 GMT+5:45'],
+  ['America/Sao_Paulo', '2026-11-20T12:00:00Z', '09:00:00 GMT-3'],
+])('at noon UTC on 20 November, a clock in %s shows %s as %j', (zone, time, text) => {
+  expect(formatTime(Date.parse(time), NOW, zone)).toBe(text);
 });
 
+test.each([
+  ['UTC', '2026-11-20 23:30 UTC'],
+  ['Europe/Berlin', '2026-11-21 00:30 CET'],
+])('the minute of a time in %s is %j', (zone, text) => {
+  expect(formatMinute('2026-11-20T23:30:59.999Z', zone)).toBe(text);
+});
+
+test.each(['UTC', 'Europe/Berlin', 'Pacific/Kiritimati', 'Etc/GMT+12'])(
+  'times out of range in %s',
+  (zone) => {
+    for (const time of [Number.NaN, 9e15, -9e15])
+      expect(formatTime(time, NOW, zone)).toBe('a time out of range');
+    for (const time of [8.64e15, -8.64e15]) expect(() => formatTime(time, NOW, zone)).not.toThrow();
+  },
+);
+
 test('a deadline has its distance unless it is past, and is undefined if it is too late to be true', () => {
-  expect(formatDeadline(NOW + 42_000, NOW)).toBe('until 12:00:42 UTC (in 42 s)');
-  expect(formatDeadline(NOW - 1, NOW)).toBe('until 11:59:59 UTC');
-  expect(formatDeadline(Number.MAX_VALUE, NOW)).toBeUndefined();
+  expect(formatDeadline(NOW + 42_000, NOW, 'UTC')).toBe('until 12:00:42 UTC (in 42 s)');
+  expect(formatDeadline(NOW + 42_000, NOW, 'Europe/Berlin')).toBe('until 13:00:42 CET (in 42 s)');
+  expect(formatDeadline(NOW - 1, NOW, 'UTC')).toBe('until 11:59:59 UTC');
+  expect(formatDeadline(Number.MAX_VALUE, NOW, 'UTC')).toBeUndefined();
 });
 
 test('ISO 8601, or undefined if out of range', () => {

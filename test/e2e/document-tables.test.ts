@@ -100,8 +100,11 @@ function exitCodeOf(code: ErrorCode): number {
     key: 'k',
     keySource: 'PETS_API_KEY',
   };
-  return describeError(new CallError(failure, connection), { clock: { now: () => 0 }, platform: 'linux' })
-    .exitCode;
+  return describeError(new CallError(failure, connection), {
+    clock: { now: () => 0 },
+    platform: 'linux',
+    console: { timeZone: () => 'UTC' },
+  }).exitCode;
 }
 
 test('docs/troubleshooting.md lists the error codes of the program, each with its exit code', () => {

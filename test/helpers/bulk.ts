@@ -81,6 +81,7 @@ export const RUN_OPTIONS: Omit<RunOptions, 'directory' | 'now'> = {
   restart: false,
   skipAdded: false,
   skipCommand: 'pets add --from animals.csv --skip-added',
+  timeZone: () => 'UTC',
 };
 
 export type Bulk = Awaited<ReturnType<typeof bulk>>;

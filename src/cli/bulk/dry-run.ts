@@ -4,10 +4,11 @@ import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
+import { formatMinute } from '../output/time.ts';
 import type { PetFile, PetRow } from '../rows/read-pet-file.ts';
 import { type Outlook, previewRun, type RunOptions } from './open-run.ts';
 import { countToSend } from './plan.ts';
-import { addedText, formatInstant, writeJsonArray } from './report.ts';
+import { addedText, writeJsonArray } from './report.ts';
 import { costText } from './settle-rows.ts';
 
 /** The number of rows that a terminal shows as a preview, so that the user can check the columns. */
@@ -29,7 +30,7 @@ export async function dryRun(
     // After an earlier run, show no preview, because the first rows of the file are probably not sent again.
     const { added, unknown } = outlook.plan.counts;
     if (console.isTerminal && !console.json && added + unknown === 0) await writeFirst(console, input.rows);
-    console.notice(`dry run: ${outlookText(input, outlook, { target, settle })}`);
+    console.notice(`dry run: ${outlookText(input, outlook, { target, settle, timeZone: console.timeZone })}`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const hint = error.hint === undefined ? '' : `; ${error.hint}`;
@@ -41,7 +42,7 @@ export async function dryRun(
 function outlookText(
   { name, rows }: PetFile,
   { plan, known, sent }: Outlook,
-  { target, settle }: { target: string; settle: boolean },
+  { target, settle, timeZone }: { target: string; settle: boolean; timeZone: () => string },
 ): string {
   const { added, unknown } = plan.counts;
   const left = countToSend(plan);
@@ -50,9 +51,9 @@ function outlookText(
     ? `would first compare ${uncertain} with the inventory (${costText(plan.rows)}), and add those that were not added`
     : `would skip ${uncertain} already`;
   const doubtful = unknown === 0 ? '' : `; ${action}`;
-  if (known && left === 0) return `nothing to add; ${addedText(plan.rows)}${doubtful}`;
+  if (known && left === 0) return `nothing to add; ${addedText(plan.rows, timeZone)}${doubtful}`;
   const which = `${left === rows.length ? '' : `${left} of `}${formatCount(rows.length, 'row')}`;
-  const run = known && ` (run of ${formatInstant(known.header.startedAt)})`;
+  const run = known && ` (run of ${formatMinute(known.header.startedAt, timeZone())})`;
   const already = added === 0 ? '' : `; ${added} already added${run}`;
   const again = known || sent === 0 ? '' : `, including ${sent} that may already have been added`;
   return `would add ${which} from ${name} at ${target}${already}${doubtful}${again}`;

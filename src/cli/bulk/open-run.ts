@@ -27,6 +27,8 @@ export type RunOptions = LedgerPlace & {
   skipAdded: boolean;
   /** The command line of this run with `--skip-added`, for hints. */
   skipCommand: string;
+  /** The time zone of times in messages. */
+  timeZone(): string;
   random(bytes: number): Buffer;
 };
 

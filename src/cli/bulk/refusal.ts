@@ -1,18 +1,21 @@
 import { CliError, usageError } from '../errors/errors.ts';
 import { formatCount } from '../output/format-count.ts';
+import { formatMinute } from '../output/time.ts';
+import type { PetFile } from '../rows/read-pet-file.ts';
 import type { Ledger } from './ledger.ts';
+import type { RunOptions } from './open-run.ts';
 import { countSent, countToSend, type Plan } from './plan.ts';
-import { formatInstant } from './report.ts';
 
-/** `name` is the name of the input in messages. `skipCommand` is the command line of this run with `--skip-added`. */
-type Request = { name: string; sha256: string; baseUrl: string; skipAdded: boolean; skipCommand: string };
+/** `name` is the name of the input in messages. */
+type Request = Pick<PetFile, 'name' | 'sha256'> &
+  Pick<RunOptions, 'baseUrl' | 'skipAdded' | 'skipCommand' | 'timeZone'>;
 
 /**
  * Why a run without `--restart` is refused; undefined if the run may begin. `known` is the ledger that the run would
  * use. `other` is a different ledger that the same content used before.
  */
 export function refusalOf(
-  { name, sha256, baseUrl, skipAdded, skipCommand }: Request,
+  { name, sha256, baseUrl, skipAdded, skipCommand, timeZone }: Request,
   plan: Plan,
   known: Ledger | undefined,
   other: Ledger | undefined,
@@ -27,13 +30,13 @@ export function refusalOf(
   const toSend = countToSend(plan);
   if (known === undefined || toSend === 0) return undefined;
   if (other) {
-    const runOf = ({ header }: Ledger) => `${header.source} (${formatInstant(header.startedAt)})`;
+    const runOf = ({ header }: Ledger) => `${header.source} (${formatMinute(header.startedAt, timeZone())})`;
     return changedError(
       `${name} matches two earlier runs: ${runOf(known)} by its path, and ${runOf(other)} by its content`,
       `--skip-added continues the first run and would add ${formatCount(toSend, 'row')}; --restart would add all ${formatCount(plan.rows.length, 'row')}`,
     );
   }
-  const change = known.header.sha256 === sha256 ? undefined : describeChange(plan, known);
+  const change = known.header.sha256 === sha256 ? undefined : describeChange(plan, known, timeZone());
   if (change === undefined) return undefined;
   const sent = countSent(plan);
   const restart = sent === 0 ? '' : ` (--restart would add ${formatCount(sent, 'row')} a second time)`;
@@ -49,8 +52,12 @@ const changedError = (message: string, hint: string) => new CliError(message, { 
  * How the file has changed. Undefined if the change does not matter, because earlier runs certainly added no row of the
  * file, and the last run either finished or certainly added nothing.
  */
-function describeChange(plan: Plan, { header, entries, finishedAt }: Ledger): string | undefined {
-  const date = formatInstant(header.startedAt);
+function describeChange(
+  plan: Plan,
+  { header, entries, finishedAt }: Ledger,
+  zone: string,
+): string | undefined {
+  const date = formatMinute(header.startedAt, zone);
   const sent = countSent(plan);
   const wereSent = sent > 0 || plan.gone.some(({ kind }) => kind !== 'failed' && kind !== 'notSent');
   if (finishedAt === undefined && wereSent) {

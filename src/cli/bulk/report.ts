@@ -5,6 +5,7 @@ import { type Console, isClosedPipe } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
+import { formatMinute } from '../output/time.ts';
 import { idempotencyKeyOf, type LedgerEntry, type LedgerHeader } from './ledger.ts';
 import { countKind, type PlannedRow } from './plan.ts';
 
@@ -16,9 +17,6 @@ const MESSAGES_SHOWN = 20;
 const GONE_SHOWN = 10;
 /** Rows are written in parts, because few long writes take less time than many short ones. */
 const ROWS_PER_WRITE = 100;
-
-/** Formats an ISO 8601 time as `2026-11-20 12:00 UTC`. */
-export const formatInstant = (instant: string): string => `${instant.slice(0, 16).replace('T', ' ')} UTC`;
 
 /**
  * Writes the result of each row that has one. All rows have one unless the run has stopped. If nothing was sent
@@ -146,7 +144,7 @@ export function summarize(
   const failed = countKind(rows, 'failed');
   const unknown = countKind(rows, 'unknown');
   let message = isRerun
-    ? `nothing to do: ${addedText(rows)}`
+    ? `nothing to do: ${addedText(rows, console.timeZone)}`
     : `added ${countKind(rows, 'added')} of ${formatCount(rows.length, 'row')}`;
   const hints: string[] = [];
   if (failed > 0) {
@@ -162,12 +160,12 @@ export function summarize(
   return exitCodes.ok;
 }
 
-/** A text such as `all 3 rows were added on 2026-11-20 12:00 UTC`, with the time when the last row was added. */
-export function addedText(rows: readonly PlannedRow[]): string {
+/** A text such as `all 3 rows were added on 2026-11-20 13:00 CET`, with the time when the last row was added. */
+export function addedText(rows: readonly PlannedRow[], timeZone: () => string): string {
   const added = rows.flatMap(({ entry }) => (entry?.kind === 'added' ? [entry.at] : []));
   const last = added.sort().at(-1);
   if (last === undefined) return 'no row is known to have been added';
-  const on = `on ${formatInstant(last)}`;
+  const on = `on ${formatMinute(last, timeZone())}`;
   if (rows.length === 1) return `the row was added ${on}`;
   const count = added.length === rows.length ? 'all' : `${added.length} of`;
   return `${count} ${formatCount(rows.length, 'row')} were added ${on}`;

@@ -10,6 +10,7 @@ import { exitCodes } from '../errors/codes.ts';
 import { CallError, CliError, usageError } from '../errors/errors.ts';
 import { formatCount } from '../output/format-count.ts';
 import { shellQuote } from '../output/shell-words.ts';
+import { formatMinute } from '../output/time.ts';
 import { listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { type InputOptions, type PetFile, readPetFile } from '../rows/read-pet-file.ts';
@@ -19,7 +20,7 @@ import { dryRun } from './dry-run.ts';
 import { type BulkRun, openRun, type RunOptions } from './open-run.ts';
 import { countKind, type PlannedRow } from './plan.ts';
 import { createProgressBar } from './progress-bar.ts';
-import { formatInstant, reportGone, summarize, writeResults } from './report.ts';
+import { reportGone, summarize, writeResults } from './report.ts';
 import { type Stop, toStopError } from './schedule.ts';
 import { pendingRows, type SendOptions, sendRows } from './send.ts';
 import { settleRows, type Target } from './settle-rows.ts';
@@ -72,6 +73,7 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     restart,
     skipAdded,
     skipCommand: commandWith(context, '--skip-added'),
+    timeZone: console.timeZone,
   };
   if (request.dryRun) return dryRun(console, input, { ...options, settle }, targetLabel(connection));
   return addRows(input, request, options, { connection, context });
@@ -138,7 +140,7 @@ async function sendPending(
   const added = () => countKind(plan.rows, 'added');
   const before = `${added()} of ${formatCount(total, 'row')} already added`;
   if (known && known.entries.size > 0 && known.header.sha256 === sha256)
-    console.notice(`resuming the run of ${formatInstant(startedAt)}: ${before}`);
+    console.notice(`resuming the run of ${formatMinute(startedAt, console.timeZone())}: ${before}`);
   else if (added() > 0) console.notice(`${before}; skipping them`);
   const wasAsked = !yes && (await confirmProduction(context, connection, pending.length));
   if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending.length, 'row')} at`);

@@ -8,8 +8,8 @@ import {
   parseFields,
   parseTimeArgument,
 } from '../orders/options.ts';
-import { createZone } from '../orders/zone.ts';
 import { listFormats } from '../output/format.ts';
+import { createZone } from '../output/zone.ts';
 import type { Command } from '../program/command.ts';
 
 export const orders: Command<OrderOptions> = {

@@ -110,7 +110,9 @@ type KeyCheck = (connection: Connection, allowHttp: boolean | undefined) => Prom
  * refused the user (407), keys that need the same proxy get the same result without a request.
  */
 function createKeyCheck(context: CommandContext): KeyCheck {
-  const { env, clock } = context;
+  const { env, clock, console } = context;
+  // The messages are part of the data unless stdout is a terminal.
+  const times = console.isTerminal ? console : { timeZone: () => 'UTC' };
   // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
   writableStateDirectory(context);
   const refusals = new Map<string | undefined, Check>();
@@ -130,7 +132,7 @@ function createKeyCheck(context: CommandContext): KeyCheck {
     } catch (error) {
       const { cause, proxy } = error instanceof CallError ? error : {};
       if (cause instanceof InterruptedError) throw error;
-      const { code, message, until } = describeError(error, context);
+      const { code, message, until } = describeError(error, { ...context, console: times });
       const check = { ok: false, message, code, ...(until && { remaining: 0, reset: until }) };
       if (cause instanceof ProxyError && cause.status === 407) refusals.set(proxy?.address, check);
       return check;
@@ -142,7 +144,8 @@ function checkOf(headers: HttpHeaders, now: number): Check {
   const quota = readRateLimit(headers, now);
   if (quota === undefined) return { ok: true, message: 'valid' };
   const { limit, remaining, reset } = quota;
-  const deadline = formatDeadline(reset, now);
+  // A table does not have this message, and elsewhere times are in UTC.
+  const deadline = formatDeadline(reset, now, 'UTC');
   const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} requests left`;
   return {
     ok: true,

@@ -10,6 +10,7 @@ import {
 } from '../../client/errors.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { isNotCarriedOut } from '../../contract/error-codes.ts';
+import type { Console } from '../output/console.ts';
 import { shellQuote } from '../output/shell-words.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import {
@@ -23,8 +24,12 @@ import { addressHint, networkHint } from './address-hint.ts';
 import { exitCodes, type UserError, userError } from './codes.ts';
 import { type CallError, systemReason } from './errors.ts';
 
-/** The time for deadlines, and the platform whose shell must understand the commands in hints. */
-export type ErrorContext = { clock: Clock; platform: NodeJS.Platform };
+/** The time and the time zone for deadlines, and the platform whose shell must understand the commands in hints. */
+export type ErrorContext = {
+  clock: Clock;
+  platform: NodeJS.Platform;
+  console: Pick<Console, 'timeZone'>;
+};
 
 /** Describes an error of the client; undefined for any other error. */
 export function describeCallError(
@@ -39,7 +44,7 @@ export function describeCallError(
 function describeClientError(
   error: unknown,
   call: CallError,
-  { clock, platform }: ErrorContext,
+  { clock, platform, console }: ErrorContext,
 ): UserError | undefined {
   const { connection } = call;
   const { host: server, protocol } = new URL(connection.baseUrl);
@@ -52,7 +57,7 @@ function describeClientError(
     const note = `the response may come from the proxy ${proxyLabel(call.proxy)}`;
     return { ...described, hint: `${note}; ${described.hint}` };
   }
-  if (error instanceof RateLimitError) return describeRateLimit(error, server, clock.now());
+  if (error instanceof RateLimitError) return describeRateLimit(error, server, clock.now(), console);
   if (error instanceof ProxyError && call.proxy) return describeProxyError(error, call.proxy, server);
   if (error instanceof TimeoutError) {
     const via =
@@ -80,9 +85,14 @@ const MAX_SUGGESTED_WAIT = 3_600 * SECOND;
 /** Added to a suggested --max-wait, in milliseconds, because the jitter of the client counts towards --max-wait. */
 const JITTER_ALLOWANCE = 4 * SECOND;
 
-function describeRateLimit(error: RateLimitError, server: string, now: number): UserError {
+function describeRateLimit(
+  error: RateLimitError,
+  server: string,
+  now: number,
+  { timeZone }: ErrorContext['console'],
+): UserError {
   const { until, code, fromResponse, neededMaxWait = Number.POSITIVE_INFINITY } = error;
-  const deadline = until === undefined ? undefined : formatDeadline(until, now);
+  const deadline = until === undefined ? undefined : formatDeadline(until, now, timeZone());
   const when = deadline === undefined ? '' : ` ${deadline}`;
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
   // The message has the deadline already, so remove the waiting time from the text of our service.

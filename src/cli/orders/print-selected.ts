@@ -3,13 +3,13 @@ import type { Fields } from '../output/field.ts';
 import { formatCount } from '../output/format-count.ts';
 import { writeOrderList, writeOrders, writeSum } from '../output/orders.ts';
 import { formatTime } from '../output/time.ts';
+import type { Zone } from '../output/zone.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { OrderOptions } from './options.ts';
 import { knownField, requireField, requireFields, type Selected, selectOrders } from './select.ts';
 import { sumField } from './sum.ts';
 import type { TimeWindow } from './time-window.ts';
-import type { Zone } from './zone.ts';
 
 /** The options of `pets orders`, and the window that they mean in this time zone. */
 type Query = { options: OrderOptions; window: TimeWindow; zone: Zone };
@@ -32,7 +32,7 @@ export async function printSelected(
   const selected = selectOrders(all, options, window, {
     zone,
     notice: console.notice,
-    formatTime: (instant) => formatTime(instant, clock.now()),
+    formatTime: (instant) => formatTime(instant, clock.now(), console.timeZone()),
   });
   if (options.sum !== undefined) await printSum(context, options.sum, selected, all);
   else {

@@ -3,11 +3,11 @@ import { type Fields, fieldPaths, findField, isObject, listNames } from '../outp
 import type { Format } from '../output/format.ts';
 import { formatCount } from '../output/format-count.ts';
 import { cellText } from '../output/pets.ts';
+import type { Zone } from '../output/zone.ts';
 import type { Condition, OrderOptions } from './options.ts';
 import { sortByField } from './sort.ts';
 import { checkTimeField, findTimeField, ordersInWindow, type TimeWindow } from './time-window.ts';
 import { meets, valuesOf } from './where.ts';
-import type { Zone } from './zone.ts';
 
 /** The orders that the options select, in the order to print. */
 export type Selected = {

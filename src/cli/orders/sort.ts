@@ -1,10 +1,10 @@
 import { stringifyJson } from '../../contract/json.ts';
 import type { Fields } from '../output/field.ts';
+import type { Zone } from '../output/zone.ts';
 import { compareDecimals, type Decimal, decimalOf } from './decimal.ts';
 import type { FieldOrder } from './options.ts';
 import { instantIn } from './time.ts';
 import { valuesOf } from './where.ts';
-import type { Zone } from './zone.ts';
 
 /** A value in the form in which it is compared. */
 type SortKey =

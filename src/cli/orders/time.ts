@@ -1,4 +1,4 @@
-import { startOfDay, utcTime, type Zone } from './zone.ts';
+import { startOfDay, utcTime, type Zone } from '../output/zone.ts';
 
 const HOUR = 60 * 60_000;
 const DAY = 24 * HOUR;

@@ -137,6 +137,8 @@ export function createConsole(context: Context, { json, color, output, ...data }
     json: format === 'json',
     /** True with `--json`. Events are then one JSON object per line on stderr. */
     hasJsonEvents: json,
+    /** The time zone of times in messages: the user's on a terminal, otherwise UTC. */
+    timeZone: (): string => (stderr.isTTY === true && !json ? context.timeZone() : 'UTC'),
     /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
     /** Whether the data is a table. Rows that are not a table are tab-separated. */

@@ -50,6 +50,7 @@ export function createWaitReporter(
   show: (line: StatusLine | undefined) => void,
 ): { onWait(wait: Wait): void; sleep: Context['sleep'] } {
   let current: Wait | undefined;
+  const timeOf = (instant: number) => formatTime(instant, clock.now(), console.timeZone());
 
   return {
     onWait(wait) {
@@ -61,7 +62,7 @@ export function createWaitReporter(
         seconds: Math.ceil(milliseconds / SECOND),
         until: new Date(until).toISOString(),
       };
-      const [text] = waitLine(reason, milliseconds, until, clock.now());
+      const [text] = waitLine(reason, milliseconds, timeOf(until));
       console.event({ wait: event }, console.errorColours.dim(text), 2);
     },
     async sleep(milliseconds, signal) {
@@ -70,7 +71,7 @@ export function createWaitReporter(
       try {
         // Count the steps instead of reading the clock, which may be set to another time during the wait.
         for (let left = milliseconds; left > 0; ) {
-          show(waitLine(reason, left, until, clock.now()));
+          show(waitLine(reason, left, timeOf(until)));
           // Sleep until the next full second, so that the countdown shows every second.
           const step = left % SECOND || SECOND;
           await sleep(step, signal);
@@ -83,8 +84,9 @@ export function createWaitReporter(
   };
 }
 
-function waitLine(reason: string, milliseconds: number, until: number, now: number): StatusLine {
-  const [left, time] = [formatDuration(milliseconds), formatTime(until, now)];
+/** `time` is the end of the wait. */
+function waitLine(reason: string, milliseconds: number, time: string): StatusLine {
+  const left = formatDuration(milliseconds);
   return [`waiting ${left} (${reason}), until ${time}`, `waiting ${left}, until ${time}`, `waiting ${left}`];
 }
 

@@ -1,3 +1,5 @@
+import { createZone } from './zone.ts';
+
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -25,13 +27,46 @@ function twoUnits(
   return `${Math.floor(left / size)} ${name}${rest === 0 ? '' : ` ${rest} ${smallerName}`}`;
 }
 
-/** A time such as `14:03:00 UTC`, with the date unless it is today. Both arguments are milliseconds since the epoch. */
-export function formatTime(instant: number, now: number): string {
-  const text = formatIso(instant);
-  if (text === undefined) return 'a time out of range';
-  const [date = '', time] = text.split('T');
-  const isToday = formatIso(now)?.startsWith(date);
-  return `${isToday ? '' : `${date} `}${time?.slice(0, 8)} UTC`;
+/**
+ * A time such as `14:03:00 CET`, with the date unless it is today. Times are in milliseconds since the epoch. `zone` is the
+ * name of the time zone in the IANA database.
+ */
+export function formatTime(instant: number, now: number, zone: string): string {
+  const shown = wallTimeIn(zone, instant);
+  if (shown === undefined) return 'a time out of range';
+  const isToday = wallTimeIn(zone, now)?.date === shown.date;
+  return `${isToday ? '' : `${shown.date} `}${shown.time} ${shown.zoneName}`;
+}
+
+/** Formats an ISO 8601 time as `2026-11-20 13:00 CET`. `zone` is the name of the time zone in the IANA database. */
+export function formatMinute(instant: string, zone: string): string {
+  const shown = wallTimeIn(zone, Date.parse(instant));
+  return shown === undefined ? instant : `${shown.date} ${shown.time.slice(0, 5)} ${shown.zoneName}`;
+}
+
+/** What a clock in a time zone shows. Undefined if a Date cannot represent the time. */
+function wallTimeIn(zone: string, instant: number) {
+  const isUtc = zone === 'UTC';
+  if (formatIso(instant) === undefined) return undefined;
+  // Intl takes milliseconds to load, and UTC does not need it.
+  const text = formatIso(isUtc ? instant : createZone(() => zone).wallTimeAt(instant));
+  if (text === undefined) return undefined;
+  const [date = '', time = ''] = text.split('T');
+  return { date, time: time.slice(0, 8), zoneName: isUtc ? 'UTC' : nameOf(zone, instant) };
+}
+
+/** English-speaking countries. Each knows the short names of the time zones that are common in its part of the world. */
+const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-CA', 'en-IN', 'en-ZA', 'en-HK'];
+
+/** The short name of a time zone, such as `CET` or `CEST`; if no locale has one, the offset, such as `GMT+5:45`. */
+function nameOf(timeZone: string, instant: number): string {
+  let name = timeZone;
+  for (const locale of LOCALES) {
+    const format = new Intl.DateTimeFormat(locale, { timeZone, timeZoneName: 'short' });
+    name = format.formatToParts(instant).find(({ type }) => type === 'timeZoneName')?.value ?? name;
+    if (!/^GMT[+-]/.test(name)) break;
+  }
+  return name;
 }
 
 /** Formats milliseconds since the epoch as ISO 8601. Undefined if a Date cannot represent the time. */
@@ -44,8 +79,8 @@ export function formatIso(instant: number): string | undefined {
 const MAX_DEADLINE = 1_000 * DAY;
 
 /** Formats a deadline, for example as `until 14:03:00 UTC (in 42 s)`. Undefined after `MAX_DEADLINE`. */
-export function formatDeadline(instant: number, now: number): string | undefined {
+export function formatDeadline(instant: number, now: number, zone: string): string | undefined {
   const left = instant - now;
   if (left > MAX_DEADLINE) return undefined;
-  return `until ${formatTime(instant, now)}${left > 0 ? ` (in ${formatDuration(left)})` : ''}`;
+  return `until ${formatTime(instant, now, zone)}${left > 0 ? ` (in ${formatDuration(left)})` : ''}`;
 }

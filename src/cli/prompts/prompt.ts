@@ -49,7 +49,8 @@ export async function confirm(context: CommandContext, question: string): Promis
 }
 
 /** Whether the command may ask the user to confirm something. With `--json`, it must behave as in a script. */
-export const canAsk = (context: CommandContext): boolean => !context.console.json && canPrompt(context);
+export const canAsk = (context: CommandContext): boolean =>
+  !context.console.hasJsonEvents && canPrompt(context);
 
 /** Prompts for a secret, which is not shown while the user types it. */
 export function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { instantIn, parseTime, resolveTime } from '../../../src/cli/orders/time.ts';
-import { createZone } from '../../../src/cli/orders/zone.ts';
+import { createZone } from '../../../src/cli/output/zone.ts';
 
 /** The instant that an argument means, at this time in this time zone. */
 function resolve(text: string, zoneName: string, now = '2026-11-20T12:00:00Z'): string | undefined {
