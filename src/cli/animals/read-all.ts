@@ -138,4 +138,5 @@ function spentText(context: CommandContext, { limit, spent, available }: SpentWi
   return `${text}; the other ${remaining} are enough for ${remaining * size} animals`;
 }
 
-const timeText = ({ clock }: CommandContext, instant: number): string => formatTime(instant, clock.now());
+const timeText = ({ clock, console }: CommandContext, instant: number): string =>
+  formatTime(instant, clock.now(), console.timeZone());
