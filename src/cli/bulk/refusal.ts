@@ -1,14 +1,21 @@
 import { CliError, usageError } from '../errors/errors.ts';
 import { formatCount } from '../output/format-count.ts';
 import { formatMinute } from '../output/time.ts';
-import type { PetFile } from '../rows/read-pet-file.ts';
 import type { Ledger } from './ledger.ts';
-import type { RunOptions } from './open-run.ts';
 import { countSent, countToSend, type Plan } from './plan.ts';
 
-/** `name` is the name of the input in messages. */
-type Request = Pick<PetFile, 'name' | 'sha256'> &
-  Pick<RunOptions, 'baseUrl' | 'skipAdded' | 'skipCommand' | 'timeZone'>;
+/**
+ * `name` is the name of the input in messages. `skipCommand` is the command line of this run with `--skip-added`.
+ * `timeZone` is the time zone of times in messages.
+ */
+type Request = {
+  name: string;
+  sha256: string;
+  baseUrl: string;
+  skipAdded: boolean;
+  skipCommand: string;
+  timeZone(): string;
+};
 
 /**
  * Why a run without `--restart` is refused; undefined if the run may begin. `known` is the ledger that the run would
