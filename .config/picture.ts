@@ -33,6 +33,7 @@ export async function drawPicture(): Promise<string> {
       },
       columns: 80,
       rows: 24,
+      typed: [{ after: /\[y\/N\] $/, text: 'y\r' }],
     });
     return drawTerminal(terminal, {
       title: 'A session of pets',
