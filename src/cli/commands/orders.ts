@@ -14,7 +14,7 @@ import type { Command } from '../program/command.ts';
 
 export const orders: Command<OrderOptions> = {
   name: 'orders',
-  summary: "list the store's orders",
+  summary: "list, filter and add up the store's orders",
   examples: [
     'pets orders --since yesterday --until today',
     'pets orders --where status=placed --sort amount:desc',
