@@ -1,5 +1,6 @@
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { compareDecimals, decimalOf } from '../orders/decimal.ts';
+import { createTextComparison } from '../output/compare-texts.ts';
 import { cellText } from '../output/pets.ts';
 import { type SortOrder, sortFields } from './selection.ts';
 
@@ -23,12 +24,6 @@ export function compareAnimals(order: SortOrder): Compare<ReceivedPet> {
 /** Puts a missing value after any other. */
 export const compareMissing: Compare<unknown> = (one, other) =>
   Number(one === undefined || one === null) - Number(other === undefined || other === null);
-
-/** Compares texts by the Unicode root collation, which is the same on every machine. */
-function createTextComparison(): Compare<string> {
-  // English has no collation rules of its own, so this is the root collation. `und` would be the locale of the system.
-  return new Intl.Collator('en').compare;
-}
 
 /**
  * Returns a comparison of values that any service may send. Numbers come first, in their exact order, even if the service

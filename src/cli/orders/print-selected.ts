@@ -1,14 +1,16 @@
-import { targetLabel } from '../connection/connect.ts';
+import { footerLabel, targetLabel } from '../connection/connect.ts';
+import type { Console } from '../output/console.ts';
 import type { Fields } from '../output/field.ts';
 import { formatCount } from '../output/format-count.ts';
-import { writeOrderList, writeOrders, writeSum } from '../output/orders.ts';
-import { formatTime } from '../output/time.ts';
+import { writeOrderList, writeOtherOrders, writeSum } from '../output/orders.ts';
+import { createTimeFormatter, formatTime } from '../output/time.ts';
 import type { Zone } from '../output/zone.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { OrderOptions } from './options.ts';
 import { knownField, requireField, requireFields, type Selected, selectOrders } from './select.ts';
 import { sumField } from './sum.ts';
+import { zonedInstantIn } from './time.ts';
 import type { TimeWindow } from './time-window.ts';
 
 /** The options of `pets orders`, and the window that they mean in this time zone. */
@@ -27,27 +29,41 @@ export async function printSelected(
   { options, window, zone }: Query,
 ): Promise<void> {
   const { console, clock } = context;
+  const label = console.isTable ? footerLabel(context, connection) : '';
   const all = requireFields(value, options, console.format);
-  if (all === undefined) return writeOrders(console, value);
+  const showText = createTextDisplay(context);
+  if (all === undefined) return writeOtherOrders(console, value, showText);
   const selected = selectOrders(all, options, window, {
     zone,
     notice: console.notice,
     formatTime: (instant) => formatTime(instant, clock.now(), console.timeZone()),
   });
-  if (options.sum !== undefined) await printSum(context, options.sum, selected, all);
+  if (options.sum !== undefined) await printSum(console, options.sum, selected, all, label);
   else {
     const columns = options.columns?.map((name) => knownField(all, name, console.notice));
-    await writeOrderList(console, selected.orders, { columns, all, footer: describeSelected(selected, all) });
+    const footer = describeSelected(selected, all, label);
+    await writeOrderList(console, selected.orders, { columns, all, footer, showText });
   }
   if (console.isTerminal && !console.json && selected.orders.length === 0)
     console.notice(describeEmpty(selected, all, targetLabel(connection)));
 }
 
+/** On a terminal, times that have a zone are shown in the time zone of the user. */
+function createTextDisplay({ console, timeZone }: CommandContext): (text: string) => string {
+  if (!console.isTerminal) return (text) => text;
+  const format = createTimeFormatter(timeZone);
+  return (text) => {
+    const instant = zonedInstantIn(text);
+    return instant === undefined ? text : (format(instant) ?? text);
+  };
+}
+
 async function printSum(
-  { console }: CommandContext,
+  console: Console,
   name: string,
   selected: Selected,
   all: readonly Fields[],
+  label: string,
 ): Promise<void> {
   const field = requireField(all, name, '--sum');
   const { sum, orders } = sumField(selected.orders, field, all);
@@ -55,12 +71,12 @@ async function printSum(
   const without = selected.orders.length - orders;
   if (without > 0) console.notice(`${formatCount(without, 'order')} without ${field}: not in the sum`);
   if (console.isTerminal && console.format === 'rows' && selected.orders.length > 0)
-    console.notice(describeSelected(selected, all));
+    console.notice(describeSelected(selected, all, label));
 }
 
-/** The number of selected orders and the conditions, such as `3 of 20 orders: status=delivered`. */
-function describeSelected({ orders, conditions }: Selected, all: readonly Fields[]): string {
-  const total = formatCount(all.length, 'order');
+/** The number of selected orders, the service, and the conditions, such as `3 of 20 orders: status=delivered`. */
+function describeSelected({ orders, conditions }: Selected, all: readonly Fields[], label: string): string {
+  const total = formatCount(all.length, 'order') + label;
   return conditions.length === 0 ? total : `${orders.length} of ${total}: ${conditions.join(', ')}`;
 }
 

@@ -1,4 +1,5 @@
 import { stringifyJson } from '../../contract/json.ts';
+import { createTextComparison } from '../output/compare-texts.ts';
 import type { Fields } from '../output/field.ts';
 import type { Zone } from '../output/zone.ts';
 import { compareDecimals, type Decimal, decimalOf } from './decimal.ts';
@@ -24,8 +25,7 @@ export function sortByField(
   { field, descending }: FieldOrder,
   zone: Zone,
 ): readonly Fields[] {
-  // English has no rules of its own, so this is the root collation of Unicode.
-  const { compare: compareText } = new Intl.Collator('en');
+  const compareText = createTextComparison();
   const keyed = orders.map((order) => ({ order, key: sortKeyOf(valuesOf(order, field)[0], zone) }));
   const sign = descending ? -1 : 1;
   const sorted = keyed.sort((a, b) => {

@@ -33,6 +33,12 @@ export function instantIn(value: unknown, zone: Zone): number | undefined {
   return time && instantOf(time, zone);
 }
 
+/** Like `instantIn`, but undefined for a date, and for a time without a zone. */
+export function zonedInstantIn(value: unknown): number | undefined {
+  const { wallTime = 0, offset } = timeIn(value) ?? {};
+  return offset === undefined ? undefined : wallTime - offset;
+}
+
 /** Whether the value of a field is a time in ISO 8601. */
 export const isTime = (value: unknown): boolean => timeIn(value) !== undefined;
 

@@ -2,50 +2,47 @@ import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { type Decimal, formatDecimal } from '../orders/decimal.ts';
 import type { Console } from './console.ts';
 import { type Fields, isNumber, isObject, listNames, pick } from './field.ts';
-import { formatCount } from './format-count.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from './sanitize.ts';
 import type { Column } from './table.ts';
 
-/**
- * Prints orders, whose fields the service does not define (docs/service.md, D6). An array of objects becomes rows
- * with a column per field. In a table, one flat object becomes a table of its fields. Any other value becomes JSON.
- */
-export async function writeOrders(console: Console, orders: unknown): Promise<void> {
-  if (isList(orders)) return writeOrderList(console, orders);
-  if (console.format === 'ndjson') return writeNdjson(console, Array.isArray(orders) ? orders : [orders]);
-  if (console.isTable && isObject(orders) && isFlat(orders)) return writeFields(console, orders);
-  await console.writeJson(orders);
-}
+/** Returns the text that a table shows for the text of a field. */
+type ShowText = (text: string) => string;
 
 /** How a list of orders is printed. */
 export type OrderListOptions = {
   /** The fields to print, instead of all fields. */
   columns?: readonly string[] | undefined;
-  /** All orders that the service sent, if `orders` are some of them. The columns do not depend on the selection. */
-  all?: readonly Fields[];
-  /** The note below a table, instead of the number of orders. */
-  footer?: string;
+  /** All orders that the service sent, so that the columns do not depend on the selection. */
+  all: readonly Fields[];
+  /** The note below a table. */
+  footer: string;
+  showText: ShowText;
 };
 
-/** Prints a list of orders in the format of the console. */
+/**
+ * Prints a list of orders in the format of the console, with a column per field, because the service does not define the
+ * fields (docs/service.md, D6).
+ */
 export async function writeOrderList(
   console: Console,
   orders: readonly Fields[],
-  { columns, all = orders, footer = formatCount(orders.length, 'order') }: OrderListOptions = {},
+  { columns, all, footer, showText }: OrderListOptions,
 ): Promise<void> {
   const records = columns ? orders.map((order) => pick(order, columns)) : orders;
   const fields = columns ?? [...new Set(all.flatMap(Object.keys))];
   if (console.format === 'json') return console.writeJson(records);
   if (console.format !== 'rows') return writeLines(console, records, fields);
   if (records.length === 0) return;
-  const { renderTable } = await import('./table.ts');
-  const cells = records.map((record) => fields.map((field) => cellOf(console, record, field)));
-  if (!console.isTable) return console.write(cells.map(tsvLine).join(''));
+  if (!console.isTable) {
+    const lines = records.map((record) => tsvLine(fields.map((field) => cellOf(record, field))));
+    return console.write(lines.join(''));
+  }
   if (fields.length === 0) return console.writeJson(records);
+  const { renderTable } = await import('./table.ts');
   const { text, shown } = renderTable(
     console,
     fields.map((field) => columnOf(field, records)),
-    cells,
+    records.map((record) => fields.map((field) => shownCell(record, field, showText))),
   );
   await console.write(text);
   const hidden = fields.slice(shown);
@@ -72,10 +69,16 @@ async function writeNdjson(console: Console, values: readonly unknown[]): Promis
   await console.write(console.isTerminal ? sanitizeJson(text) : text);
 }
 
-async function writeFields(console: Console, order: Fields): Promise<void> {
+/**
+ * Prints orders that are not a list of objects, because the service does not define them (docs/service.md, D6). In a
+ * table, one flat object becomes a table of its fields. Any other value becomes JSON.
+ */
+export async function writeOtherOrders(console: Console, orders: unknown, showText: ShowText): Promise<void> {
+  if (console.format === 'ndjson') return writeNdjson(console, Array.isArray(orders) ? orders : [orders]);
+  if (!console.isTable || !isObject(orders) || !isFlat(orders)) return console.writeJson(orders);
   const { renderRows } = await import('./table.ts');
   const columns: Column[] = [{ head: 'FIELD' }, { head: 'VALUE', flexible: true }];
-  const cells = Object.keys(order).map((field) => [quoteIfBlank(field), cellOf(console, order, field)]);
+  const cells = Object.keys(orders).map((field) => [quoteIfBlank(field), shownCell(orders, field, showText)]);
   await console.write(renderRows(console, columns, cells));
 }
 
@@ -108,8 +111,6 @@ function columnOf(field: string, records: readonly Fields[]): Column {
   };
 }
 
-const isList = (value: unknown): value is Fields[] => Array.isArray(value) && value.every(isObject);
-
 /** Whether an object has fields, and none of them is an object or an array. */
 function isFlat(order: Fields): boolean {
   const values = Object.values(order);
@@ -119,10 +120,15 @@ function isFlat(order: Fields): boolean {
 const ownValue = (record: Fields, field: string): unknown =>
   Object.hasOwn(record, field) ? record[field] : undefined;
 
-/** The text of a field; empty if the order does not have the field. A table shows blank text in quotes. */
-function cellOf(console: Console, record: Fields, field: string): string {
+/** The text of a field; empty if the order does not have the field. */
+function cellOf(record: Fields, field: string): string {
   const value = ownValue(record, field);
   if (value === undefined) return '';
-  if (typeof value !== 'string') return stringifyJson(value);
-  return console.isTable ? quoteIfBlank(value) : value;
+  return typeof value === 'string' ? value : stringifyJson(value);
+}
+
+/** A cell of a table, which shows blank text in quotes. */
+function shownCell(record: Fields, field: string, showText: ShowText): string {
+  const value = ownValue(record, field);
+  return typeof value === 'string' ? quoteIfBlank(showText(value)) : cellOf(record, field);
 }

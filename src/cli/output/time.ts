@@ -44,6 +44,24 @@ export function formatMinute(instant: string, zone: string): string {
   return shown === undefined ? instant : `${shown.date} ${shown.time.slice(0, 5)} ${shown.zoneName}`;
 }
 
+/**
+ * Returns a function that formats many instants, in milliseconds since the epoch, as `2026-11-20 13:00:00 CET`. `zoneName`
+ * is called only if an instant is formatted.
+ */
+export function createTimeFormatter(zoneName: () => string): (instant: number) => string | undefined {
+  const zone = createZone(zoneName);
+  const names = new Map<number, string>();
+  return (instant) => {
+    if (formatIso(instant) === undefined) return undefined;
+    const wallTime = zone.wallTimeAt(instant);
+    const offset = wallTime - instant;
+    // Finding a name is slow. A zone has a name for each of its offsets.
+    const name = names.get(offset) ?? nameOf(zoneName(), instant);
+    names.set(offset, name);
+    return `${formatIso(wallTime)?.slice(0, 19).replace('T', ' ')} ${name}`;
+  };
+}
+
 /** What a clock in a time zone shows. Undefined if a Date cannot represent the time. */
 function wallTimeIn(zone: string, instant: number) {
   const isUtc = zone === 'UTC';

@@ -229,6 +229,48 @@ describe('on a terminal, the note below the orders', () => {
   });
 });
 
+describe('times in orders', () => {
+  const body =
+    '[{"id":1,"at":"2026-11-20T23:30:05.5Z","on":"2026-11-20","local":"2026-11-20T23:30","log":["2026-11-20T23:30:00Z"]},{"id":2,"at":"2026-07-01T10:00:00-05:00"}]';
+  const sent = '2026-11-20T23:30:05.5Z';
+
+  test('are local on a terminal if they have a zone', async () => {
+    const { stdout } = await run(['--columns', 'at,on,local,log'], { body, columns: 200 });
+    expect(stdout).toBe(
+      [
+        'AT                        ON          LOCAL             LOG',
+        '2026-11-21 00:30:05 CET   2026-11-20  2026-11-20T23:30  ["2026-11-20T23:30:00Z"]',
+        '2026-07-01 17:00:00 CEST',
+        '',
+      ].join('\n'),
+    );
+    const { stdout: single } = await run([], { body: `{"at":"${sent}"}`, columns: 80 });
+    expect(single).toBe('FIELD  VALUE\nat     2026-11-21 00:30:05 CET\n');
+  });
+
+  test.each([[[]], [['--table']], [['--csv']], [['--json']], [['--ndjson']]])(
+    'are as the service sent them elsewhere: %j',
+    async (argv) => {
+      expect((await run(['--columns', 'at', ...argv], { body })).stdout).toContain(sent);
+    },
+  );
+
+  test.each(['--csv', '--json', '--ndjson'])('are as the service sent them with %s', async (format) => {
+    const { stdout } = await run(['--columns', 'at', format], { body, columns: 80 });
+    expect(stdout).toContain(sent);
+  });
+});
+
+test('the note names the service if several profiles have a key', async () => {
+  const profile = (key: string) => JSON.stringify({ baseUrl: 'https://shop.example/v1', key });
+  const { stderr } = await runAgainst(respondWith('[{"id":1}]'), ['orders'], {
+    columns: 80,
+    env: { NO_COLOR: '1' },
+    files: { 'prod.json': profile('pets_a'), 'staging.json': profile('pets_b') },
+  });
+  expect(stderr).toMatch(/^note: 1 order at 127\.0\.0\.1:\d+ \(key from PETS_API_KEY\)\n$/);
+});
+
 test('orders without a time are left out, and a note says so', async () => {
   const { stderr } = await run(['--since', '2026-01-01']);
   expect(stderr).toBe('note: 1 order without a time in placedAt: left out\n');
