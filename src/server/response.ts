@@ -73,15 +73,18 @@ const MAX_INTEGER = 999_999_999_999_999;
 
 /** The headers with both windows of the caller (docs/service.md 8.3, D17). */
 export function windowHeaders({ windows, now }: RateLimitDecision): Record<string, string> {
-  const { minute, day } = windows;
-  const policy = ({ limit }: RateLimitWindow) => `q=${Math.min(limit, MAX_INTEGER)}`;
-  const state = ({ remaining, resetAt }: RateLimitWindow) =>
-    `r=${Math.min(remaining, MAX_INTEGER)};t=${Math.ceil((resetAt - now) / SECOND)}`;
+  const [minute, day] = [stateOf(windows.minute, now), stateOf(windows.day, now)];
   return {
-    [header.rateLimitPolicy]: `"minute";${policy(minute)};w=60, "day";${policy(day)};w=86400`,
-    [header.rateLimitWindows]: `"minute";${state(minute)}, "day";${state(day)}`,
+    [header.rateLimitPolicy]: `"minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400`,
+    [header.rateLimitWindows]: `"minute";r=${minute.remaining};t=${minute.seconds}, "day";r=${day.remaining};t=${day.seconds}`,
   };
 }
+
+const stateOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: number) => ({
+  limit: Math.min(limit, MAX_INTEGER),
+  remaining: Math.min(remaining, MAX_INTEGER),
+  seconds: Math.ceil((resetAt - now) / SECOND),
+});
 
 /** The value of Retry-After: whole seconds, rounded up, at least 1 (D7). */
 export const retryAfterSeconds = (milliseconds: number): number =>
