@@ -77,7 +77,7 @@ export async function readAll(
     console.status(progressLine(reading));
     const exceeded = spending.exceeded();
     if (exceeded.length > 0) {
-      await reportExceeded(context, reading, exceeded, { yes, size });
+      await reportExceeded(context, reading, exceeded, yes);
       spending.accept();
     }
   }
@@ -115,11 +115,11 @@ async function reportExceeded(
   context: CommandContext,
   reading: Reading,
   windows: readonly SpentWindow[],
-  { yes, size }: { yes: boolean; size: number },
+  yes: boolean,
 ): Promise<void> {
   const pages = formatCount(reading.pages, 'page');
   const read = `read ${pages} (${formatCount(reading.animals, 'animal')})${foundText(reading)}`;
-  const spent = windows.map((window) => spentText(context, window, size));
+  const spent = windows.map((window) => spentText(context, window, reading));
   const text = [read, ...spent].join('. ');
   if (yes || !canAsk(context)) return context.console.notice(text);
   if (await confirm(context, `${text}. Continue?`)) return;
@@ -129,13 +129,19 @@ async function reportExceeded(
   });
 }
 
-function spentText(context: CommandContext, { limit, spent, available }: SpentWindow, size: number): string {
+function spentText(
+  context: CommandContext,
+  { limit, spent, available }: SpentWindow,
+  { animals, pages }: Reading,
+): string {
   const { name, remaining, reset } = limit;
+  // The service may send smaller pages than requested.
+  const animalsFor = (requests: number) => formatCount(Math.round((requests * animals) / pages), 'animal');
   const text = `${spent} of the ${available} requests until ${timeText(context, reset)} are spent`;
   // The end of a minute costs only time.
   if (name === 'minute')
-    return `${text}; the limit allows ${(limit.limit ?? available) * size} animals per minute`;
-  return `${text}; the other ${remaining} are enough for ${remaining * size} animals`;
+    return `${text}; the limit allows ${animalsFor(limit.limit ?? available)} per minute`;
+  return `${text}; the other ${remaining} are enough for ${animalsFor(remaining)}`;
 }
 
 const timeText = ({ clock, console }: CommandContext, instant: number): string =>

@@ -84,6 +84,29 @@ test('a service without rate-limit headers costs as many requests, and is read w
   expect(notices[0]).toMatch(/each further 1000 animals cost 10 requests$/);
 });
 
+test('a service without links may have more animals than were read', async () => {
+  const shop = { animals: 250, hasLinks: false };
+  const rest = 'There may be more animals; the service sends no link to a next page';
+  expect((await run('find bella', {}, shop)).notices).toEqual([`note: 20 animals shown. ${rest}`]);
+  expect((await run('find nothing', TERMINAL, shop)).notices).toEqual([
+    `note: 0 animals, name "nothing". ${rest}`,
+  ]);
+});
+
+test('the cost is that of the pages that the service sends, even if they are smaller than requested', async () => {
+  const small = shopOf(manyAnimals(500), { windows: [{ ...DAY, limit: 20 }] });
+  const { stderr } = await runAgainst(
+    (request, response, count) => {
+      request.url = request.url?.replace('limit=100', 'limit=20');
+      small(request, response, count);
+    },
+    ['find', 'bella'],
+  );
+  expect(stderr).toContain('each further 1000 animals cost 50 requests');
+  expect(stderr).toContain('read 10 pages (200 animals), found 40. 10 of the 20 requests until');
+  expect(stderr).toContain('the other 10 are enough for 200 animals\n');
+});
+
 const SPENT =
   'read 30 pages (3000 animals), found 600. 30 of the 60 requests until 12:00:30 UTC are spent; the limit allows 6000 animals per minute';
 const LARGE = { ...FREE, animals: 5_000 };
