@@ -3,7 +3,7 @@ import type { Console } from '../output/console.ts';
 import type { Fields } from '../output/field.ts';
 import { formatCount } from '../output/format-count.ts';
 import { writeOrderList, writeOtherOrders, writeSum } from '../output/orders.ts';
-import { createTimeFormatter, formatTime } from '../output/time.ts';
+import { createTimeFormatter } from '../output/time.ts';
 import type { Zone } from '../output/zone.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -28,7 +28,7 @@ export async function printSelected(
   value: unknown,
   { options, window, zone }: Query,
 ): Promise<void> {
-  const { console, clock } = context;
+  const { console } = context;
   const label = console.isTable ? footerLabel(context, connection) : '';
   const all = requireFields(value, options, console.format);
   const showText = createTextDisplay(context);
@@ -36,7 +36,7 @@ export async function printSelected(
   const selected = selectOrders(all, options, window, {
     zone,
     notice: console.notice,
-    formatTime: (instant) => formatTime(instant, clock.now(), console.timeZone()),
+    formatTime: createTimeFormatter(console.timeZone),
   });
   if (options.sum !== undefined) await printSum(console, options.sum, selected, all, label);
   else {
@@ -54,7 +54,7 @@ function createTextDisplay({ console, timeZone }: CommandContext): (text: string
   const format = createTimeFormatter(timeZone);
   return (text) => {
     const instant = zonedInstantIn(text);
-    return instant === undefined ? text : (format(instant) ?? text);
+    return instant === undefined ? text : format(instant);
   };
 }
 

@@ -27,13 +27,15 @@ function twoUnits(
   return `${Math.floor(left / size)} ${name}${rest === 0 ? '' : ` ${rest} ${smallerName}`}`;
 }
 
+const OUT_OF_RANGE = 'a time out of range';
+
 /**
  * A time such as `14:03:00 CET`, with the date unless it is today. Times are in milliseconds since the epoch. `zone` is the
  * name of the time zone in the IANA database.
  */
 export function formatTime(instant: number, now: number, zone: string): string {
   const shown = wallTimeIn(zone, instant);
-  if (shown === undefined) return 'a time out of range';
+  if (shown === undefined) return OUT_OF_RANGE;
   const isToday = wallTimeIn(zone, now)?.date === shown.date;
   return `${isToday ? '' : `${shown.date} `}${shown.time} ${shown.zoneName}`;
 }
@@ -48,11 +50,11 @@ export function formatMinute(instant: string, zone: string): string {
  * Returns a function that formats many instants, in milliseconds since the epoch, as `2026-11-20 13:00:00 CET`. `zoneName`
  * is called only if an instant is formatted.
  */
-export function createTimeFormatter(zoneName: () => string): (instant: number) => string | undefined {
+export function createTimeFormatter(zoneName: () => string): (instant: number) => string {
   const zone = createZone(zoneName);
   const names = new Map<number, string>();
   return (instant) => {
-    if (formatIso(instant) === undefined) return undefined;
+    if (formatIso(instant) === undefined) return OUT_OF_RANGE;
     const wallTime = zone.wallTimeAt(instant);
     const offset = wallTime - instant;
     // Finding a name is slow. A zone has a name for each of its offsets.

@@ -213,7 +213,7 @@ describe('on a terminal, the note below the orders', () => {
     [['--sum', 'amount', '--where', 'id=1'], '1 of 4 orders: id=1'],
     [
       ['--since', 'yesterday', '--until', 'today'],
-      '1 of 4 orders: placedAt since 2026-11-19 00:00:00 CET and before 00:00:00 CET',
+      '1 of 4 orders: placedAt since 2026-11-19 00:00:00 CET and before 2026-11-20 00:00:00 CET',
     ],
   ])('for %j is: %s', async (argv, note) => {
     const { stderr } = await run(argv, { columns: 200 });
