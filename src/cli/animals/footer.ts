@@ -31,10 +31,10 @@ export function listFooter(
   listed: Listed,
   selection: Selection,
 ): string | undefined {
-  const { isTerminal, format } = context.console;
+  const { isTerminal, isFile, format } = context.console;
   const { shown, found, more, isAnnounced, verb = 'shown' } = listed;
   if (isTerminal && found === 0 && more === 'no') return emptyFooter(context, connection, listed, selection);
-  const isWhole = isTerminal && format === 'rows';
+  const isWhole = isFile ? context.stderr.isTTY === true : isTerminal && format === 'rows';
   const rest = isWhole ? restOnTerminal(context, listed, selection) : restElsewhere(listed, selection);
   if (!isWhole && !isAnnounced && rest === undefined && shown === found) return undefined;
   const count = shown < found ? `${shown} of ${formatCount(found, 'animal')}` : formatCount(shown, 'animal');
@@ -56,9 +56,9 @@ function emptyFooter(
   const filters = describeFilters(others);
   if (!status && filters.length === 0)
     return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
-  const animals = [`no ${status ? `${status} ` : ''}animals`, ...filters].join(', ');
-  const cost = costOf(listed).map((each) => `, ${each}`);
-  return `${animals} at ${target}${cost.join('')}. See all: ${followUpCommand(context, 'list')}`;
+  const conditions = filters.length > 0 ? ` with ${filters.join(' and ')}` : '';
+  const animals = `no ${status ? `${status} ` : ''}animals at ${target}${conditions}`;
+  return `${[animals, ...costOf(listed)].join(', ')}. See all: ${followUpCommand(context, 'list')} --all`;
 }
 
 const STOPPED = 'Stopped at --limit; there may be more';

@@ -31,6 +31,7 @@ export const filterOptions: readonly Option[] = [
     description: 'only animals of this category (repeatable)',
     parse: parseInt64Argument,
     repeatable: true,
+    hint: 'categories are numbers; for those in use: pets count --by category. Repeat the option for several categories',
   },
 ];
 

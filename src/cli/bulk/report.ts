@@ -132,19 +132,20 @@ export function reportGone(console: Console, name: string, gone: readonly Ledger
 }
 
 /**
- * Prints the totals of a run. `unknownHint` is the next step if the outcome of a row is unknown.
+ * Prints the totals of a run at a service, whose name is `target`. `unknownHint` is the next step if the outcome of a row
+ * is unknown.
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
 export function summarize(
   console: Console,
   rows: readonly PlannedRow[],
-  { isRerun, unknownHint }: { isRerun: boolean; unknownHint: string },
+  { isRerun, unknownHint, target }: { isRerun: boolean; unknownHint: string; target: string },
 ): number {
   const failed = countKind(rows, 'failed');
   const unknown = countKind(rows, 'unknown');
   let message = isRerun
-    ? `nothing to do: ${addedText(rows, console.timeZone)}`
+    ? `nothing to do at ${target}: ${addedText(rows, console.timeZone)}`
     : `added ${countKind(rows, 'added')} of ${formatCount(rows.length, 'row')}`;
   const hints: string[] = [];
   if (failed > 0) {

@@ -109,7 +109,7 @@ async function addRows(
     const unknownHint = settle
       ? `check the rows that may have been added: ${listAllCommand(connection, context.platform)}`
       : `to compare the rows that may have been added with the inventory: ${commandWith(context, '--settle')}`;
-    return summarize(console, plan.rows, { isRerun, unknownHint });
+    return summarize(console, plan.rows, { isRerun, unknownHint, target: targetLabel(connection) });
   } finally {
     await run.close();
   }

@@ -10,6 +10,7 @@ const groupings = {
   status: ['status'],
   category: ['categoryId'],
   'status,category': ['status', 'categoryId'],
+  'category,status': ['categoryId', 'status'],
 } as const satisfies Record<string, readonly CountField[]>;
 
 type Options = Selection & { by: keyof typeof groupings };

@@ -141,6 +141,8 @@ export function createConsole(context: Context, { json, color, output, ...data }
     timeZone: (): string => (stderr.isTTY === true && !json ? context.timeZone() : 'UTC'),
     /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
+    /** Whether the data is written to the file of `--output`. */
+    isFile: output?.isReplaced === true,
     /** Whether the data is a table. Rows that are not a table are tab-separated. */
     isTable: format === 'rows' && (data.table ?? isTerminal),
     /** The width of tables. A terminal of unknown size reports 0 columns. */

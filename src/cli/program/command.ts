@@ -49,6 +49,8 @@ export type Option = {
   /** All valid values. Help shows them, completion offers them, and other values are refused. */
   choices?: readonly string[];
   default?: unknown;
+  /** The hint shown for an invalid value; by default a reference to the command's help. */
+  hint?: string;
   /** If the option is given several times, all values are collected. Otherwise, the last value is used. */
   repeatable?: boolean;
 };

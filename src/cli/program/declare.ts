@@ -1,4 +1,4 @@
-import type { Command as Commander } from 'commander';
+import type { Command as Commander, Option as CommanderOption } from 'commander';
 import { usageError } from '../errors/errors.ts';
 import type { Argument, Command, Option } from './command.ts';
 import { optionsOf } from './output-options.ts';
@@ -17,13 +17,30 @@ export function declare(
   }
   for (const declared of optionsOf(declaration)) {
     const option = command.createOption(declared.flags, describeDeclared(declared));
-    const parse = parserOf(declared, option.long ?? declared.flags, help, declared.repeatable);
-    if (parse) option.argParser(parse);
+    const name = option.long ?? declared.flags;
+    const parse = parserOf(declared, name, declared.hint ?? help, declared.repeatable);
+    // A global option may be in an alias of the shell, which another value on the command line overrides.
+    const isSingle = option.required && !declared.repeatable && command.parent !== null;
+    if (isSingle) option.argParser(onlyOnce(command, option, parse));
+    else if (parse) option.argParser(parse);
     // The second argument is the text for help; without it commander prints strings in quotes.
     if (declared.default !== undefined) option.default(declared.default, String(declared.default));
     command.addOption(option);
   }
 }
+
+/** Wraps a parser so that a second value is an error. Otherwise, it would silently replace the first one. */
+const onlyOnce =
+  (
+    command: Commander,
+    option: CommanderOption,
+    parse: ReturnType<typeof parserOf> = (text: string) => text,
+  ) =>
+  (text: string, previous: unknown): unknown => {
+    if (command.getOptionValueSource(option.attributeName()) === 'cli')
+      throw usageError(`${option.long} is given twice`, helpFor(command));
+    return parse(text, previous);
+  };
 
 /** The values of the positional arguments by name. Property `id` contains the value of `<id...>`, for example. */
 export const namedArguments = ({ registeredArguments, processedArgs }: Commander): Record<string, unknown> =>

@@ -16,13 +16,14 @@ export const firstCommands = {
     'pets login': 'save your API key, once',
     'pets list --status available': 'list the animals for sale',
     'pets find rex': 'find animals by name',
+    'pets count': 'count the animals of each status',
     'pets add Rex --category 3': 'add an animal',
+    'pets orders --since yesterday': 'show the latest orders',
     'pets profiles --check': 'show how many requests you have left',
   },
   'In a script': {
     'pets list --all --json | jq length': 'print JSON',
     'pets add --from animals.csv': 'add many animals, none of them twice',
-    'pets help exit-codes': 'what each exit code means',
   },
   'On your own machine': {
     'pets serve --seed': 'run the service with sample animals',

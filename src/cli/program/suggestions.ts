@@ -3,14 +3,17 @@ import { profileNames } from '../profiles/profile.ts';
 
 /** Commands of `pets`, each with the names that other tools use for a similar command. */
 const COMMANDS: Readonly<Record<string, readonly string[]>> = {
-  list: ['ls'],
+  list: ['ls', 'animals', 'pets'],
   'list --all': ['all'],
-  'find <text>': ['search', 'grep', 'query'],
+  'list --all --output animals.txt': ['print'],
+  'find <text>': ['search', 'grep', 'query', 'filter'],
   count: ['stats', 'summary', 'report'],
+  'count --by category': ['categories'],
+  'orders --sum amount': ['sum', 'total', 'sales', 'revenue'],
   'list --all --csv': ['export'],
   'get <id>': ['show', 'view'],
   'add <name> --category <id>': ['create', 'new'],
-  'add --from <file>': ['import'],
+  'add --from <file>': ['import', 'upload'],
   login: ['auth', 'signin'],
   logout: ['signout'],
   profiles: ['config'],
@@ -110,6 +113,7 @@ export function suggestForExtraArguments(
 
 /** A hint for a time that was given to `pets orders` without its option. */
 function suggestForTime(word: string): string | undefined {
+  if (word.toLowerCase() === 'last') return 'for the last 7 days: pets orders --since 7d';
   if (word.toLowerCase() === 'yesterday') return 'did you mean pets orders --since yesterday --until today?';
   return /^(today|\d+[hdw]|\d{4}-.*)$/i.test(word) ? `did you mean pets orders --since ${word}?` : undefined;
 }
@@ -120,10 +124,13 @@ function suggestForText(command: string, words: readonly string[]): string | und
   // Do not repeat what cannot be a name, such as a URL with a password.
   if (!/^[\p{L}\p{M}\p{N} '.-]+$/u.test(whole) || whole.trim() === '') return undefined;
   const text = /^[\w-]+$/.test(whole) ? whole : `"${whole}"`;
+  const isCategory = /^\d+$/.test(whole) && (command === 'list' || command === 'count');
+  if (isCategory) return `did you mean pets ${command} --category ${whole}?`;
   if (command === 'list') return `did you mean pets find ${text}?`;
   if (command === 'find') return `put quotes around a text with spaces: pets find ${text}`;
   if (command !== 'count') return undefined;
-  return `did you mean pets count ${/^(status|category)/.test(whole) ? '--by' : '--name'} ${text}?`;
+  if (/^(status|category)/.test(whole)) return `did you mean pets count --by ${text}?`;
+  return `to count animals by name: pets count --name ${text}. By category: pets count --by category`;
 }
 
 const QUOTE_NAME = 'put straight quotes around a name with spaces';

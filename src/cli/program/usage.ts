@@ -36,6 +36,11 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
     }
     case 'commander.help':
       return usageError('missing command', see);
+    case 'commander.optionMissingArgument': {
+      const [, flag = ''] = /'(?:-\w, )?(--[\w-]+)/.exec(text) ?? [];
+      const example = command?.examples.find((line) => line.split(' ').includes(flag));
+      return usageError(`${flag} needs a value`, example === undefined ? see : `for example: ${example}`);
+    }
     case 'commander.missingArgument':
       return usageError(text, command ? `for example: ${command.examples[0]}` : see);
     default:

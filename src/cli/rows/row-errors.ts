@@ -114,7 +114,7 @@ export class RowErrorReporter {
     if (++this.#count > MAX_ROW_ERRORS_SHOWN && !console.hasJsonEvents) return this.#more.add(rowError);
     const message = rowError.error;
     const text = sanitizeForTerminal(`${source}, line ${line}: ${message}`);
-    console.event({ fault: { source, line, message } }, text);
+    console.event({ fault: { source, line, message } }, text, 2);
     await console.drain();
   }
 
