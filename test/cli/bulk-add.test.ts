@@ -25,7 +25,7 @@ describe('a file', () => {
       args: '--json',
       isOffline: true,
       stdout: 'same',
-      stderr: 'nothing to do: all 3 rows were added on 2026-11-20 12:00 UTC',
+      stderr: ': all 3 rows were added on 2026-11-20 12:00 UTC',
     },
   );
 
@@ -61,7 +61,7 @@ describe('a file', () => {
       code: 8,
       stdout: /^LINE.*RESULT.*\n *3 +unknown.*\n$/,
       stderr:
-        /error: nothing to do: 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added\n {2}→ to compare the rows that may have been added with the inventory: pets add --from FILE --settle\n$/,
+        /error: nothing to do at 127\.0\.0\.1:\d+ \(key from PETS_API_KEY\): 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added\n {2}→ to compare the rows that may have been added with the inventory: pets add --from FILE --settle\n$/,
     },
   );
 

@@ -104,7 +104,7 @@ test('the notice names the profile if more than one has a key', async () => {
 test.each<[string[], string]>([
   [[], 'no animals at HOST (key from PETS_API_KEY). Add one: pets add <name> --category <id>'],
   [['--all'], 'no animals at HOST (key from PETS_API_KEY). Add one: pets add <name> --category <id>'],
-  [['--status', 'sold'], 'no sold animals at HOST (key from PETS_API_KEY). See all: pets list'],
+  [['--status', 'sold'], 'no sold animals at HOST (key from PETS_API_KEY). See all: pets list --all'],
 ])('the notice for an empty list %j names the service and a command to try', async (flags, notice) => {
   const { code, stdout, stderr, server } = await list(respondWith([]), flags);
   expect([code, stdout, stderr]).toEqual([

@@ -51,7 +51,7 @@ export type Option = {
   default?: unknown;
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
-  /** If the option is given several times, all values are collected. Otherwise, the last value is used. */
+  /** If the option is given several times, all values are collected. Otherwise, a second value is an error. */
   repeatable?: boolean;
 };
 

@@ -47,7 +47,10 @@ test.each<[string, terminal: string[], script: string[]]>([
   ],
   [
     'find nothing',
-    [ANNOUNCED, 'note: no animals, name "nothing" at HOST, read 3 pages (3 requests). See all: pets list'],
+    [
+      ANNOUNCED,
+      'note: no animals at HOST with name "nothing", read 3 pages (3 requests). See all: pets list --all',
+    ],
     [ANNOUNCED, 'note: 0 animals shown, name "nothing", read 3 pages (3 requests)'],
   ],
 ])(

@@ -103,7 +103,7 @@ test.each<[string, string, string]>([
   ['find rex --limit 1.5', '--limit must be a positive integer, not "1.5"', 'pets help find'],
   ['list --name /(/', '--name must be a valid regular expression', 'pets help list'],
   ['find /x/y', 'text may have the flags', 'pets help find'],
-  ['list --category dogs', '--category must be a whole number', 'pets help list'],
+  ['list --category dogs', '--category must be a whole number', 'pets count --by category'],
   ['list --sort colour', '--sort must be one of name, name:desc', 'pets help list'],
   ['list --sort NAME', '--sort must be one of', 'did you mean name?'],
   ['list --columns id,', '--columns must be the name of a field', 'pets help list'],
