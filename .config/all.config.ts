@@ -5,7 +5,7 @@ import base from './vitest.config.ts';
 export default defineConfig({
   test: {
     ...base.test,
-    exclude: configDefaults.exclude,
+    exclude: [...configDefaults.exclude, 'test/package/**'],
     env: { PETS_ALL_CASES: '1' },
     globalSetup: '.config/postgres-server.ts',
     setupFiles: '.config/postgres-tests.ts',

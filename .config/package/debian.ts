@@ -45,7 +45,7 @@ export function buildDebianPackage(executable: string): string {
   add('usr/share/fish/vendor_completions.d/pets.fish', scripts.fish);
   const day = date.toISOString().slice(0, 10);
   add('usr/share/man/man1/pets.1.gz', compress(manPage(manifest.version, day)));
-  add('usr/share/doc/pets/copyright', licenseTexts('linux-x64'));
+  add('usr/share/doc/pets/copyright', licenseTexts());
   add('usr/share/doc/pets/changelog.gz', compress(readFileSync('CHANGELOG.md')));
   add('usr/share/doc/pets/changelog.Debian.gz', compress(debianChangelog(date)));
   add('usr/share/lintian/overrides/pets', readFileSync(join(TEMPLATES, 'lintian-overrides')));

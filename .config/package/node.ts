@@ -15,15 +15,20 @@ export const thisPlatform = platforms.find(
   (each) => each === `${process.platform.replace('win32', 'win')}-${process.arch}`,
 );
 
-export type PinnedNode = { executable: string; license: string };
+/** The path of Node for a platform. */
+export const pinnedNode = (platform: Platform): string =>
+  join(pinnedPackage(platform), 'bin', platform.startsWith('win') ? 'node.exe' : 'node');
+
+/** The path of the licence of Node, which is the same for all platforms. The package for Windows does not contain it. */
+export const pinnedLicense = (): string => join(pinnedPackage('linux-x64'), 'LICENSE');
 
 /**
- * Returns the paths of Node and its licence. Downloads Node if that has not been done before. The cache is outside the
+ * Returns the directory of the package with Node. Downloads Node if that has not been done before. The cache is outside the
  * repository, so that all clones share it.
  *
  * @throws if the downloaded package does not have the pinned checksum
  */
-export function pinnedNode(platform: Platform): PinnedNode {
+function pinnedPackage(platform: Platform): string {
   const { name, integrity } = pins.packages[platform];
   const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'pets-package');
   const directory = join(cache, `${name}-${pins.version}`);
@@ -37,10 +42,7 @@ export function pinnedNode(platform: Platform): PinnedNode {
       rmSync(temporary, { recursive: true, force: true });
     }
   }
-  return {
-    executable: join(directory, 'bin', platform.startsWith('win') ? 'node.exe' : 'node'),
-    license: join(directory, 'LICENSE'),
-  };
+  return directory;
 }
 
 /** Unpacks a package into the folder `package` of a directory. */

@@ -1,17 +1,16 @@
 import { spawnSync } from 'node:child_process';
 import { copyFile, cp, readFile, symlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Prerendered } from '../../src/cli/program/fast-path.ts';
 import { runInTerminal } from '../helpers/context.ts';
-import { freshMachine, PETS } from '../helpers/pets.ts';
+import { DIST, freshMachine, petsInShell } from '../helpers/pets.ts';
 import { hasTerminal } from '../helpers/pseudo-terminal.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 // The built entry prints some output without loading the program. That output must be what the program prints.
 
-const dist = dirname(PETS);
-const { pages }: Prerendered = JSON.parse(await readFile(join(dist, 'prerendered.json'), 'utf8'));
+const { pages }: Prerendered = JSON.parse(await readFile(join(DIST, 'prerendered.json'), 'utf8'));
 const prerendered = pages.flatMap((page) =>
   page.arguments.map((key) => ({ argv: key.split('\0').slice(0, -1), text: page.text })),
 );
@@ -28,8 +27,8 @@ const wordsOf = (line: string) => line.split(' ').map((word) => (word === "''" ?
 async function runPart(line: string, files: readonly string[]) {
   const directory = await temporaryDirectory();
   // Copy the entry, because it looks for the other files in its own directory. A link would lead to dist/.
-  for (const file of ['pets.js', 'package.json']) await copyFile(join(dist, file), join(directory, file));
-  for (const file of files) await symlink(join(dist, file), join(directory, file));
+  for (const file of ['pets.js', 'package.json']) await copyFile(join(DIST, file), join(directory, file));
+  for (const file of files) await symlink(join(DIST, file), join(directory, file));
   const env = { ENTRY: join(directory, 'pets.js') };
   return (await freshMachine()).shell(`"$NODE" "$ENTRY" ${line}`, { env });
 }
@@ -140,14 +139,14 @@ describe('the fast path', () => {
   });
 
   test.skipIf(!hasTerminal()).each([60, 80, 120])('fits a terminal of %d columns', async (columns) => {
-    const line = `stty cols ${columns} rows 24; "$NODE" "$PETS" help serve`;
+    const line = `stty cols ${columns} rows 24; ${petsInShell} help serve`;
     const { stdout } = await (await freshMachine()).shell(`script -qec '${line}' /dev/null`);
     expect(stdout.replaceAll('\r', '')).toBe((await program(['help', 'serve'], columns)).stdout);
   });
 });
 
 describe('pets --version --json', () => {
-  const repository = join(dist, '..');
+  const repository = join(DIST, '..');
   const details = async (line: string, directory = repository) => {
     const { code, stdout } = await (await freshMachine()).shell(`"$NODE" "$ENTRY" ${line}`, {
       env: { ENTRY: join(directory, 'dist', 'pets.js') },
@@ -174,7 +173,7 @@ describe('pets --version --json', () => {
     async (line) => {
       const project = await temporaryDirectory();
       const installed = join(project, 'node_modules', 'pets-cli');
-      await cp(dist, join(installed, 'dist'), { recursive: true });
+      await cp(DIST, join(installed, 'dist'), { recursive: true });
       expect(await details(line, installed)).toMatchObject({ installedAs: 'npm-global' });
       await writeFile(join(project, 'package.json'), '{}');
       expect(await details(line, installed)).toMatchObject({ installedAs: 'npm-local' });

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { KEY, PET } from '../helpers/client.ts';
-import { freshMachine } from '../helpers/pets.ts';
+import { EXECUTABLE, freshMachine } from '../helpers/pets.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 // Appends the files that a process has loaded to a list when the process exits.
@@ -13,7 +13,8 @@ process.on('exit', () => require('node:fs').appendFileSync(process.env.LOADED, O
 /** Nothing listens on this port. */
 const DATABASE = 'postgres://pets@127.0.0.1:9/pets';
 
-test.each([
+// An executable ignores NODE_OPTIONS.
+test.skipIf(EXECUTABLE !== undefined).each([
   ['--version', false],
   ['list', false],
   ['serve --ephemeral --quiet -- node --version', false],

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { freshMachine } from '../helpers/pets.ts';
+import { freshMachine, petsInShell } from '../helpers/pets.ts';
 import { HAPROXY_DEFAULTS, hasProxy, nginxServer, startProxy } from '../helpers/real-proxies.ts';
 import { AUTHORITY, TLS_DIRECTORY, tlsServer } from '../helpers/tls-server.ts';
 
@@ -107,7 +107,7 @@ test.skipIf(!hasFaketime())('with a clock that is behind, the hint shows its tim
   const { port, connections } = await tlsServer('localhost');
   const machine = await freshMachine();
   // The certificate is valid from 2020.
-  const line = `faketime 2019-06-01 "$NODE" "$PETS" login --with-key --base-url https://localhost:${port}/v1`;
+  const line = `faketime 2019-06-01 ${petsInShell} login --with-key --base-url https://localhost:${port}/v1`;
   const { code, stderr } = await machine.shell(line, { env: ENV, stdin: 'pets_secret_key' });
   expect([code, connections()]).toEqual([6, 1]);
   expect(stderr).toContain('its certificate is not valid yet');

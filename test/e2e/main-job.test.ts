@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectNoLeaks } from '../helpers/failure.ts';
-import { freshMachine, type Machine, makeMachine, serve } from '../helpers/pets.ts';
+import { freshMachine, type Machine, makeMachine, petsInShell, serve } from '../helpers/pets.ts';
 
 // These tests run everyday commands against the service that `pets serve` starts.
 
@@ -190,7 +190,7 @@ describe('acknowledged animals are kept', () => {
 test('files are 0600 and directories 0700, also under umask 0', async () => {
   const machine = await freshMachine();
   const command = `umask 0
-    "$NODE" "$PETS" serve --json --port 0 --data store --seed > started &
+    ${petsInShell} serve --json --port 0 --data store --seed > started &
     until [ -s started ]; do sleep 0.02; done
     pets keys add till --plan free --data store >/dev/null && pets use staging &&
       echo k | pets login --with-key --no-verify --base-url https://api.example.com/v1`;

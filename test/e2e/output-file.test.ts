@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { KEY, PET } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
 import { canMount, mountReadOnly, mountSmallDisk } from '../helpers/mount.ts';
-import { freshMachine, type Machine } from '../helpers/pets.ts';
+import { freshMachine, type Machine, petsInShell } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 const OLD = 'the old contents\n';
@@ -209,7 +209,7 @@ test.runIf(process.platform !== 'win32' && canDropPrivilege).each([
   await chmod(file, fileMode);
   await chmod(join(machine.home, 'data'), directoryMode);
   const { code, stderr } = await shell(
-    `${isRoot ? UNPRIVILEGED : ''} "$NODE" "$PETS" list --output data/${name}`,
+    `${isRoot ? UNPRIVILEGED : ''} ${petsInShell} list --output data/${name}`,
   );
   expect([code, stderr]).toEqual([
     1,

@@ -207,7 +207,7 @@ test("profile local is not changed while the other store's service responds, and
   const second = await serve(machine, ['--data', join(machine.home, 'b')]);
   const profile = async () => JSON.parse(await readFile(join(machine.configDirectory, 'local.json'), 'utf8'));
   expect(await profile()).toEqual({ baseUrl: first.url, key: first.key });
-  expect(second.stderr()).toContain(first.url);
+  await expect.poll(second.stderr).toContain(first.url);
   await second.end('SIGTERM');
   await first.end('SIGKILL');
   const third = await serve(machine, ['--data', join(machine.home, 'b')]);

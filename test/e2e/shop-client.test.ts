@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readBlocks } from '../helpers/document-blocks.ts';
 import { readDocument, repository } from '../helpers/documents.ts';
-import { freshMachine, type Machine, PETS, serveCommand } from '../helpers/pets.ts';
+import { freshMachine, type Machine, petsInShell, serveCommand } from '../helpers/pets.ts';
 
 // test/e2e/shop-client is a project of a user, whose tests use the developer tools of `pets serve`.
 
@@ -13,10 +13,7 @@ const PROJECT = join(repository, 'test', 'e2e', 'shop-client');
 async function installProject(machine: Machine): Promise<void> {
   await cp(PROJECT, machine.home, { recursive: true });
   await symlink(join(repository, 'node_modules'), join(machine.home, 'node_modules'));
-  await chmod(
-    await machine.file('bin/pets', `#!/bin/sh\nexec '${process.execPath}' '${PETS}' "$@"\n`),
-    0o700,
-  );
+  await chmod(await machine.file('bin/pets', `#!/bin/sh\nexec ${petsInShell} "$@"\n`), 0o700);
 }
 
 describe('the tests of a project that uses the developer tools succeed', () => {

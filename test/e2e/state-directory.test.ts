@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { freshMachine } from '../helpers/pets.ts';
+import { freshMachine, petsInShell } from '../helpers/pets.ts';
 import { reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 const FALLBACK = `pets-state-${process.geteuid?.()}`;
@@ -18,7 +18,7 @@ async function limitedMachine() {
   return { machine, server, env };
 }
 
-const FOUR_LISTS = 'for i in 1 2 3 4; do "$NODE" "$PETS" list --json --max-wait 0; echo $?; done';
+const FOUR_LISTS = `for i in 1 2 3 4; do ${petsInShell} list --json --max-wait 0; echo $?; done`;
 const CODES = expect.stringMatching(/^\[\]\n0\n5\n5\n5\n$/);
 
 test('without a home directory, commands share the cool-down in the directory for temporary files', async () => {
@@ -60,7 +60,7 @@ test.runIf(canMount)(
   async () => {
     const { machine, server, env } = await limitedMachine();
     await machine.file('animals.csv', 'name,category\nRex,1\nMax,2\n');
-    const add = '"$NODE" "$PETS" add --from animals.csv --json --max-wait 0 --no-retry; echo $?';
+    const add = `${petsInShell} add --from animals.csv --json --max-wait 0 --no-retry; echo $?`;
     const state = join(machine.home, '.local', 'state', 'pets');
     const line = `${add}; unshare -m sh -c '${READ_ONLY} && ${add}'`;
     const { stdout, stderr } = await machine.shell(line, { env: { ...env, STATE: state } });

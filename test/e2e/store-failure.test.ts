@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { freshMachine } from '../helpers/pets.ts';
+import { freshMachine, petsInShell } from '../helpers/pets.ts';
 
 // `ulimit -f` limits the files of the service to a few KiB, so that writes to the journal fail, as on a full disk.
 
@@ -63,7 +63,7 @@ describe.skipIf(process.platform === 'win32')('a store whose files cannot grow',
     });
     expect((await readFile(join(data, 'journal.ndjson'), 'utf8')).endsWith('\n')).toBe(true);
 
-    const list = '"$NODE" "$PETS" list --all --ndjson';
+    const list = `${petsInShell} list --all --ndjson`;
     const listed = await machine.shell(`pets serve --data "${data}" --quiet -- ${list}`);
     expect(listed.stderr).not.toContain('saved in');
     const ids = listed.stdout

@@ -25,13 +25,14 @@ export type Session = { blocks: Block[]; directives: readonly string[] };
  *     <!-- run: postgres -->      on a machine with psql, where PostgreSQL is empty and runs at db.example:5432; psql connects
  *                                 as superuser
  *     <!-- run: postgres store -->  the same, but there is a store, and PETS_DATA is its URL
+ *     <!-- run: debian -->        by test/package/, on a new installation of Debian with systemd and without Node
  *     <!-- run: continue -->      on the machine of the previous block, in the state that the previous block left
  *     <!-- not run: reason -->    not at all
  *
  * A service with the sample animals runs at https://api.example.com/v1. Unless the directive is `new machine`, profile prod
  * is logged in to this service.
  */
-export const knownDirectives = ['new machine', 'package', 'postgres', 'postgres store', 'continue'];
+export const knownDirectives = ['new machine', 'package', 'postgres', 'postgres store', 'debian', 'continue'];
 
 export function readBlocks({ name, text: markdown }: Document): Block[] {
   const blocks: Block[] = [];

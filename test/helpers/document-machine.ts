@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { repository } from './documents.ts';
 import { closedPort } from './listen.ts';
-import { freshMachine, type Machine, PETS, serve } from './pets.ts';
+import { freshMachine, type Machine, petsInShell, serve } from './pets.ts';
 import { SUPERUSER } from './postgres/databases.ts';
 import { findPostgres } from './postgres/programs.ts';
 import { startCluster } from './postgres.ts';
@@ -55,7 +55,6 @@ export async function readerMachine(directives: readonly string[], text: string)
       ...database?.env,
       PATH: [join(npmPrefix, 'bin'), bin, machine.env['PATH'], database?.programs].join(delimiter),
       NODE: process.execPath,
-      PETS,
       PETS_TEST_PORT: port,
       // npm installs the package from its directory, without network access.
       npm_config_prefix: npmPrefix,
@@ -128,7 +127,7 @@ if [ "$1" = serve ]; then
     *) shift; set -- serve --port "$PETS_TEST_PORT" "$@" ;;
   esac
 fi
-exec "$NODE" "$PETS" "$@"
+exec ${petsInShell} "$@"
 `;
   const petsServe = `#!/bin/sh
 output="$HOME/output-$$"

@@ -10,8 +10,19 @@ import { type Program, startProgram } from './context.ts';
 import { withDeadline } from './deadline.ts';
 import { makeTemporaryDirectory } from './temp.ts';
 
-/** The path of the built command. */
-export const PETS = join(import.meta.dirname, '..', '..', 'dist', 'pets.js');
+/** The directory of the build. */
+export const DIST = join(import.meta.dirname, '..', '..', 'dist');
+
+/** The path of an executable that contains Node, which the tests then use instead of the build (`npm run test:package`). */
+export const EXECUTABLE = process.env['PETS_EXECUTABLE'];
+
+/** The first words of a command line that starts the built command. */
+export const petsCommand: readonly [string, ...string[]] = EXECUTABLE
+  ? [EXECUTABLE]
+  : [process.execPath, join(DIST, 'pets.js')];
+
+/** The same words for a line of sh. Tests may put such a line between single quotes. */
+export const petsInShell = petsCommand.map((word) => `"${word.replace(/[\\$`"]/g, '\\$&')}"`).join(' ');
 
 export type RunResult = { code: number | null; stdout: string; stderr: string };
 
@@ -31,7 +42,10 @@ export type Machine = {
   home: string;
   configDirectory: string;
   env: Record<string, string>;
-  /** Runs the program to its end in this process. Use the slower `command` only if a test needs a process. */
+  /**
+   * Runs the program to its end in this process. Use the slower `command` only if a test needs a process. Tests of an
+   * executable always run a process, unless the test replaces something else than `env` and `stdin`.
+   */
   pets(args: readonly string[], options?: ProgramOptions): Promise<RunResult>;
   /** Starts the program in this process. */
   startProgram(args: readonly string[], options?: ProgramOptions): Program;
@@ -90,18 +104,22 @@ export async function makeMachine(): Promise<{ machine: Machine; dispose(): Prom
       program.ended.finally(() => programs.delete(program)).catch(() => {});
       return program;
     },
-    async pets(args, options) {
+    async pets(args, options = {}) {
+      if (needsProcess(options)) return machine.command(args, options);
       const { ended, stdout, stderr } = machine.startProgram(args, options);
       return { code: await ended, stdout: stdout(), stderr: stderr() };
     },
-    startCommand: (args, options) => start(process.execPath, [PETS, ...args], options),
+    startCommand(args, options) {
+      const [file, ...first] = petsCommand;
+      return start(file, [...first, ...args], options);
+    },
     command: (args, options = {}) => collect(machine.startCommand(args, { stdin: '', ...options })),
     shell: (line, options = {}) =>
       collect(
-        start('sh', ['-c', `pets() { "$NODE" "$PETS" "$@"; }\n${line}`], {
+        start('sh', ['-c', `pets() { ${petsInShell} "$@"; }\n${line}`], {
           stdin: '',
           ...options,
-          env: { NODE: process.execPath, PETS, ...options.env },
+          env: { NODE: process.execPath, ...options.env },
         }),
       ),
     async file(name, content) {
@@ -125,6 +143,10 @@ export async function makeMachine(): Promise<{ machine: Machine; dispose(): Prom
     },
   };
 }
+
+/** Whether the program must run as a process, because an executable is tested. */
+const needsProcess = (options: ProgramOptions): boolean =>
+  EXECUTABLE !== undefined && Object.keys(options).every((name) => name === 'env' || name === 'stdin');
 
 async function collect(child: ChildProcess): Promise<RunResult> {
   const output = outputOf(child);
@@ -170,8 +192,13 @@ type ProcessEnd = { code: number | null; signal: NodeJS.Signals | null };
 export async function serve(
   machine: Machine,
   args: readonly string[] = [],
-  options?: ProgramOptions,
+  options: ProgramOptions = {},
 ): Promise<RunningService> {
+  if (needsProcess(options)) {
+    const service = await serveCommand(machine, args, options);
+    const end = async (signal: Signal) => (await service.end(signal)).code ?? 1;
+    return { ...service, end };
+  }
   const program = machine.startProgram([...SERVE, ...args], options);
   return {
     ...(JSON.parse(await program.firstLine()) as ListeningEvent),
@@ -190,7 +217,12 @@ export async function serveCommand(
   args: readonly string[] = [],
   options?: RunOptions,
 ): Promise<
-  ListeningEvent & { child: ChildProcess; stderr(): string; end(signal: NodeJS.Signals): Promise<ProcessEnd> }
+  ListeningEvent & {
+    child: ChildProcess;
+    stdout(): string;
+    stderr(): string;
+    end(signal: NodeJS.Signals): Promise<ProcessEnd>;
+  }
 > {
   const child = machine.startCommand([...SERVE, ...args], options);
   const output = outputOf(child);
@@ -205,6 +237,7 @@ export async function serveCommand(
   return {
     ...(JSON.parse(output.stdout.split('\n')[0] ?? '') as ListeningEvent),
     child,
+    stdout: () => output.stdout,
     stderr: () => output.stderr,
     end(signal) {
       child.kill(signal);

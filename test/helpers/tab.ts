@@ -4,7 +4,7 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { withDeadline } from './deadline.ts';
-import { type Machine, PETS } from './pets.ts';
+import { type Machine, petsInShell } from './pets.ts';
 import { hasTerminal, spawnInTerminal } from './pseudo-terminal.ts';
 
 export const TAB = '\t';
@@ -23,7 +23,7 @@ export function canTestShell(shell: string): boolean {
 export async function environmentWithPets({ home, env }: Machine): Promise<Record<string, string>> {
   const bin = join(home, 'bin');
   await mkdir(bin);
-  await writeFile(join(bin, 'pets'), `#!/bin/sh\nexec '${process.execPath}' '${PETS}' "$@"\n`);
+  await writeFile(join(bin, 'pets'), `#!/bin/sh\nexec ${petsInShell} "$@"\n`);
   await chmod(join(bin, 'pets'), 0o755);
   return { ...env, PATH: `${bin}${delimiter}${env['PATH']}`, TERM: 'dumb', LC_ALL: 'C.UTF-8' };
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
 import { withDeadline } from './deadline.ts';
-import { type Machine, PETS } from './pets.ts';
+import { type Machine, petsCommand } from './pets.ts';
 import { spawnInTerminal } from './pseudo-terminal.ts';
 
 /** A command that runs in a pseudo-terminal. */
@@ -21,7 +21,7 @@ export type Terminal = {
 
 /** Runs the built command in a pseudo-terminal. */
 export function onTerminal({ home, env }: Machine, args: readonly string[]): Terminal {
-  const line = [process.execPath, PETS, ...args].map((word) => `'${word}'`).join(' ');
+  const line = [...petsCommand, ...args].map((word) => `'${word}'`).join(' ');
   const child = spawnInTerminal(`echo "pid $$."; exec ${line}`, { cwd: home, env, columns: 80, rows: 24 });
   let hasClosed = false;
   const closed = once(child, 'close').finally(() => {

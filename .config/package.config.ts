@@ -1,0 +1,18 @@
+// `npm run test:package` runs the end-to-end tests on the executable, and the tests of the Debian package.
+import { join } from 'node:path';
+import { configDefaults, defineConfig } from 'vitest/config';
+import base from './vitest.config.ts';
+
+export default defineConfig({
+  test: {
+    ...base.test,
+    include: ['test/{e2e,package}/**/*.test.ts', 'test/client/tls.test.ts'],
+    exclude: configDefaults.exclude,
+    env: {
+      PETS_EXECUTABLE:
+        process.env['PETS_EXECUTABLE'] ?? join(import.meta.dirname, '..', 'dist-package', 'pets-linux-x64'),
+    },
+    globalSetup: '.config/postgres-server.ts',
+    setupFiles: '.config/postgres-tests.ts',
+  },
+});

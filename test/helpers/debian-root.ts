@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process';
+import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runProgram } from './npm-packages.ts';
+
+/** The packages of a minimal Debian that starts with systemd. */
+const PACKAGES = 'systemd,systemd-sysv,dbus,libnss-systemd,ca-certificates';
+
+/** The reason why this machine cannot install and start a Debian of its own; undefined if it can. */
+export function whyNoDebianRoot(): string | undefined {
+  if (process.getuid?.() !== 0) return 'only root can install a Debian';
+  const missing = ['debootstrap', 'systemd-nspawn', 'unshare'].filter(
+    (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0,
+  );
+  return missing.length > 0 ? `not installed: ${missing.join(', ')}` : undefined;
+}
+
+/** Installs the release of Debian that this machine has into a directory. @throws if that fails */
+export async function installDebian(root: string): Promise<void> {
+  const release = await readFile('/etc/os-release', 'utf8');
+  const [, codename = 'stable'] = /^VERSION_CODENAME=(\S+)$/m.exec(release) ?? [];
+  const args = ['--variant=minbase', `--include=${PACKAGES}`, codename, root];
+  const { code, output } = await runProgram('debootstrap', args, tmpdir());
+  if (code !== 0) throw new Error(`debootstrap ended with ${code}: ${output}`);
+  // The commands in the documents run as root.
+  await writeFile(join(root, 'usr', 'bin', 'sudo'), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 });
+}
+
+/** Starts Debian with systemd, runs a script as root, and stops Debian. Returns the output of the script. */
+export async function bootDebian(root: string, script: string): Promise<string> {
+  const units = join(root, 'etc', 'systemd', 'system');
+  const unit = `[Unit]
+After=basic.target dbus.service
+[Service]
+Type=oneshot
+Environment=HOME=/root
+WorkingDirectory=/root
+ExecStart=/bin/sh /root/script
+ExecStopPost=/bin/systemctl poweroff
+StandardOutput=truncate:/root/output
+StandardError=inherit
+`;
+  await writeFile(join(root, 'root', 'script'), script);
+  await writeFile(join(units, 'script.service'), unit);
+  await mkdir(join(units, 'multi-user.target.wants'), { recursive: true });
+  const link = join(units, 'multi-user.target.wants', 'script.service');
+  await symlink('../script.service', link).catch(() => {});
+  const options = ['--quiet', '--register=no', '--keep-unit', '--console=pipe'];
+  const { output } = await runProgram(
+    'timeout',
+    ['300', 'systemd-nspawn', ...options, '--boot', '-D', root],
+    root,
+  );
+  return readFile(join(root, 'root', 'output'), 'utf8').catch(() => {
+    throw new Error(`Debian did not start: ${output}`);
+  });
+}
+
+/** Copies a file into /root of a Debian. */
+export const copyToDebian = (root: string, path: string, name: string): Promise<void> =>
+  copyFile(path, join(root, 'root', name));
+
+/**
+ * Writes a script that runs `pets` of a Debian in the working directory. The script sees only the directory for temporary
+ * files of this machine, where the tests have their files.
+ */
+export async function writeLauncher(root: string, path: string): Promise<void> {
+  const temporary = tmpdir();
+  const start = `mount --bind '${temporary}' '${root}${temporary}' && mount -t proc proc '${root}/proc' &&
+  exec chroot '${root}' sh -c 'cd "$0" && exec pets "$@"' "$PWD" "$@"`;
+  // The mounts exist only in the namespace of this process, so nothing remains mounted.
+  const launcher = `#!/bin/sh\nexec unshare --mount --propagation unchanged sh -c ${quote(start)} sh "$@"\n`;
+  await mkdir(join(root, temporary), { recursive: true });
+  await writeFile(path, launcher);
+  await chmod(path, 0o755);
+}
+
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

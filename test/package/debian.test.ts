@@ -1,0 +1,104 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { debianPackage } from '../helpers/debian-package.ts';
+import { repository } from '../helpers/documents.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+const MAX_BYTES = 28_000_000;
+
+const isInstalled = (program: string) =>
+  spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
+
+const field = (fieldName: string) =>
+  execFileSync('dpkg-deb', ['--field', debianPackage, fieldName], { encoding: 'utf8' }).trim();
+
+/** The files of the package in a new directory. */
+async function unpacked(): Promise<string> {
+  const root = await temporaryDirectory();
+  execFileSync('dpkg-deb', ['--extract', debianPackage, root]);
+  return root;
+}
+
+test('the Debian package has at most 28 MB', () => {
+  expect(statSync(debianPackage).size).toBeLessThanOrEqual(MAX_BYTES);
+});
+
+test('the package depends on the packages of the shared libraries, with minimum versions', () => {
+  const dependencies = field('Depends').split(', ');
+  const names = dependencies.map((each) => each.split(' ')[0]);
+  expect(names.sort()).toEqual(['libatomic1', 'libc6', 'libgcc-s1', 'libstdc++6']);
+  for (const each of dependencies) expect(each).toMatch(/^\S+ \(>= [\d.]+\)$/);
+});
+
+test('the package contains the program, completion, the man page, the unit, the licences and the documents', async () => {
+  const root = await unpacked();
+  const paths = readdirSync(root, { recursive: true, encoding: 'utf8' });
+  expect(paths).toEqual(
+    expect.arrayContaining([
+      'usr/bin/pets',
+      'usr/lib/systemd/system/pets.service',
+      'usr/share/bash-completion/completions/pets',
+      'usr/share/doc/pets/copyright',
+      'usr/share/doc/pets/docs/install.md',
+      'usr/share/fish/vendor_completions.d/pets.fish',
+      'usr/share/man/man1/pets.1.gz',
+      'usr/share/zsh/vendor-completions/_pets',
+    ]),
+  );
+  const copyright = readFileSync(join(root, 'usr/share/doc/pets/copyright'), 'utf8');
+  for (const text of ['MIT License', 'undici', 'Copyright Node.js contributors']) {
+    expect(copyright).toContain(text);
+  }
+});
+
+test('the package neither enables nor starts the service', async () => {
+  const control = await temporaryDirectory();
+  execFileSync('dpkg-deb', ['--control', debianPackage, control]);
+  const scripts = ['postinst', 'prerm', 'postrm'].map((each) => readFileSync(join(control, each), 'utf8'));
+  expect(scripts.join('')).not.toMatch(/\b(enable|preset|start) /);
+  // A link in a directory such as multi-user.target.wants would enable the unit.
+  const paths = readdirSync(await unpacked(), { recursive: true, encoding: 'utf8' });
+  expect(paths.filter((path) => /\.wants|^etc/.test(path))).toEqual([]);
+});
+
+describe('the man page', () => {
+  const manPage = async () => join(await unpacked(), 'usr/share/man/man1/pets.1.gz');
+
+  test.skipIf(!isInstalled('man'))('shows every command, and man reports no warning', async () => {
+    const { stdout, stderr } = spawnSync('man', ['--warnings', '-l', await manPage()], {
+      encoding: 'utf8',
+      env: { ...process.env, LC_ALL: 'C.UTF-8', MANWIDTH: '100' },
+    });
+    expect(stderr).toBe('');
+    for (const usage of [
+      'pets list [options]',
+      'pets keys add [options] <name>',
+      '--idempotency-key <key>',
+    ]) {
+      expect(stdout).toContain(usage);
+    }
+  });
+
+  test.skipIf(!isInstalled('mandoc'))('has no problem that mandoc finds', async () => {
+    const { stdout } = spawnSync('mandoc', ['-T', 'lint', await manPage()], { encoding: 'utf8' });
+    expect(stdout).toBe('');
+  });
+});
+
+test.skipIf(!isInstalled('lintian'))('lintian finds nothing besides what the package explains', () => {
+  const { status, stdout } = spawnSync('lintian', ['--fail-on', 'error,warning', debianPackage], {
+    encoding: 'utf8',
+  });
+  expect([status, stdout]).toEqual([0, '']);
+});
+
+test('both example units restrict the service in the same way', () => {
+  const restrictions = (file: string) => {
+    const text = readFileSync(join(repository, 'docs', 'examples', file), 'utf8');
+    return text.slice(text.indexOf('CapabilityBoundingSet='));
+  };
+  expect(restrictions('pets.service')).toBe(restrictions('pets@.service'));
+  expect(restrictions('pets.service')).toContain('ProtectSystem=strict');
+});
