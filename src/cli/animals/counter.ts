@@ -1,6 +1,6 @@
 import { stringifyJson } from '../../contract/json.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import { compareMissing, createValueComparison } from './sort.ts';
+import { compareMissing, createValueComparison } from '../fields/compare.ts';
 
 /** The fields by which animals can be counted. */
 export type CountField = 'status' | 'categoryId';

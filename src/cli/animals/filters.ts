@@ -1,5 +1,5 @@
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import { cellText } from '../output/pets.ts';
+import { cellText } from '../fields/field.ts';
 import type { Filters } from './selection.ts';
 
 /** Returns a function that checks the conditions that the service does not check. */

@@ -1,7 +1,7 @@
 import { pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import { usageError } from '../errors/errors.ts';
-import { parseFields } from '../orders/options.ts';
+import { parseFields } from '../fields/parse-fields.ts';
 import { petFields } from '../output/pets.ts';
 import type { Option } from '../program/command.ts';
 import { ArgumentError, parseInt64Argument } from '../program/parsers.ts';

@@ -1,13 +1,7 @@
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { usageError } from '../errors/errors.ts';
-import {
-  type OrderOptions,
-  parseCondition,
-  parseField,
-  parseFieldOrder,
-  parseFields,
-  parseTimeArgument,
-} from '../orders/options.ts';
+import { parseField, parseFields } from '../fields/parse-fields.ts';
+import { type OrderOptions, parseCondition, parseFieldOrder, parseTimeArgument } from '../orders/options.ts';
 import { listFormats } from '../output/format.ts';
 import { createZone } from '../output/zone.ts';
 import type { Command } from '../program/command.ts';

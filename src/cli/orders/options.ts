@@ -1,3 +1,4 @@
+import { parseField } from '../fields/parse-fields.ts';
 import { ArgumentError } from '../program/parsers.ts';
 import { parseTime, type TimeArgument } from './time.ts';
 
@@ -32,19 +33,6 @@ export function parseCondition(text: string): Condition {
 export function parseFieldOrder(text: string): FieldOrder {
   const [, field = '', direction] = /^(.*?)(?::(asc|desc))?$/s.exec(text) ?? [];
   return { field: parseField(field), descending: direction === 'desc' };
-}
-
-/** Parses the name of a field. An empty argument is usually an unset shell variable. */
-export function parseField(text: string): string {
-  if (text === '') throw new ArgumentError('must be the name of a field');
-  return text;
-}
-
-/** Parses names of fields that are separated by commas. `resolve` converts a name to that of the field. */
-export function parseFields(text: string, resolve = (name: string) => name): string[] {
-  const fields = text.split(',').map((name) => resolve(parseField(name.trim())));
-  if (new Set(fields).size < fields.length) throw new ArgumentError('must not name a field twice');
-  return fields;
 }
 
 /** Parses a date, a time, a duration before now, or a word such as `yesterday`. */

@@ -1,6 +1,6 @@
 import { footerLabel, targetLabel } from '../connection/connect.ts';
+import type { Fields } from '../fields/field.ts';
 import type { Console } from '../output/console.ts';
-import type { Fields } from '../output/field.ts';
 import { formatCount } from '../output/format-count.ts';
 import { writeOrderList, writeOtherOrders, writeSum } from '../output/orders.ts';
 import { createTimeFormatter } from '../output/time.ts';

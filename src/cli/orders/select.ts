@@ -1,13 +1,13 @@
 import { CliError, usageError } from '../errors/errors.ts';
-import { type Fields, fieldPaths, findField, isObject, listNames } from '../output/field.ts';
+import { cellText, type Fields, fieldPaths, findField, isObject, valuesOf } from '../fields/field.ts';
 import type { Format } from '../output/format.ts';
 import { formatCount } from '../output/format-count.ts';
-import { cellText } from '../output/pets.ts';
+import { listNames } from '../output/list-names.ts';
 import type { Zone } from '../output/zone.ts';
 import type { Condition, OrderOptions } from './options.ts';
 import { sortByField } from './sort.ts';
 import { checkTimeField, findTimeField, ordersInWindow, type TimeWindow } from './time-window.ts';
-import { meets, valuesOf } from './where.ts';
+import { meets } from './where.ts';
 
 /** The orders that the options select, in the order to print. */
 export type Selected = {

@@ -1,20 +1,8 @@
-import { stringifyJson } from '../../contract/json.ts';
-import { createTextComparison } from '../output/compare-texts.ts';
-import type { Fields } from '../output/field.ts';
+import { compareMissing, createKeyComparison, sortKeyOf } from '../fields/compare.ts';
+import { type Fields, valuesOf } from '../fields/field.ts';
 import type { Zone } from '../output/zone.ts';
-import { compareDecimals, type Decimal, decimalOf } from './decimal.ts';
 import type { FieldOrder } from './options.ts';
 import { instantIn } from './time.ts';
-import { valuesOf } from './where.ts';
-
-/** A value in the form in which it is compared. */
-type SortKey =
-  | { kind: 'number'; value: Decimal }
-  | { kind: 'instant'; value: number }
-  | { kind: 'text'; value: string };
-
-/** Values of different kinds are sorted by kind. */
-const KINDS: readonly SortKey['kind'][] = ['number', 'instant', 'text'];
 
 /**
  * Sorts orders by a field, or by its first element if it is a list. Orders with equal values stay in the order of the
@@ -25,28 +13,12 @@ export function sortByField(
   { field, descending }: FieldOrder,
   zone: Zone,
 ): readonly Fields[] {
-  const compareText = createTextComparison();
-  const keyed = orders.map((order) => ({ order, key: sortKeyOf(valuesOf(order, field)[0], zone) }));
-  const sign = descending ? -1 : 1;
-  const sorted = keyed.sort((a, b) => {
-    if (a.key === undefined || b.key === undefined) return Number(!a.key) - Number(!b.key);
-    return sign * compareKeys(a.key, b.key, compareText);
+  const compareKeys = createKeyComparison();
+  const keyed = orders.map((order) => {
+    const [value] = valuesOf(order, field);
+    return { order, value, key: sortKeyOf(value, (each) => instantIn(each, zone)) };
   });
-  return sorted.map(({ order }) => order);
-}
-
-function sortKeyOf(value: unknown, zone: Zone): SortKey | undefined {
-  if (value === undefined || value === null) return undefined;
-  const number = decimalOf(value);
-  if (number !== undefined) return { kind: 'number', value: number };
-  const instant = instantIn(value, zone);
-  if (instant !== undefined) return { kind: 'instant', value: instant };
-  return { kind: 'text', value: typeof value === 'string' ? value : stringifyJson(value) };
-}
-
-function compareKeys(a: SortKey, b: SortKey, compareText: (a: string, b: string) => number): number {
-  if (a.kind === 'number' && b.kind === 'number') return compareDecimals(a.value, b.value);
-  if (a.kind === 'instant' && b.kind === 'instant') return a.value - b.value;
-  if (a.kind === 'text' && b.kind === 'text') return compareText(a.value, b.value);
-  return KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind);
+  const sign = descending ? -1 : 1;
+  keyed.sort((a, b) => compareMissing(a.value, b.value) || sign * compareKeys(a.key, b.key));
+  return keyed.map(({ order }) => order);
 }

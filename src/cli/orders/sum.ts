@@ -1,8 +1,7 @@
 import { stringifyJson } from '../../contract/json.ts';
 import { CliError } from '../errors/errors.ts';
-import { type Fields, fieldAt, findField } from '../output/field.ts';
-import { addDecimals, type Decimal, decimalOf, ZERO } from './decimal.ts';
-import { valuesOf } from './where.ts';
+import { addDecimals, type Decimal, decimalOf, ZERO } from '../fields/decimal.ts';
+import { type Fields, fieldAt, findField, valuesOf } from '../fields/field.ts';
 
 /** The exact sum of a field, and the number of orders that have it. */
 export type Sum = { sum: Decimal; orders: number };

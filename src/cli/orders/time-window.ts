@@ -1,9 +1,9 @@
 import { CliError, usageError } from '../errors/errors.ts';
-import { type Fields, isObject, listNames } from '../output/field.ts';
+import { type Fields, isObject, valuesOf } from '../fields/field.ts';
+import { listNames } from '../output/list-names.ts';
 import type { Zone } from '../output/zone.ts';
 import type { OrderOptions } from './options.ts';
 import { instantIn, isTime, resolveTime } from './time.ts';
-import { valuesOf } from './where.ts';
 
 const EXAMPLE = '2026-11-20T14:30:00Z';
 

@@ -1,7 +1,8 @@
 import { stringifyJson } from '../../contract/json.ts';
 import type { CountedAnimals, CountField } from '../animals/counter.ts';
+import { cellText } from '../fields/field.ts';
 import type { Console } from './console.ts';
-import { cellText, petColumn } from './pets.ts';
+import { petColumn } from './pets.ts';
 import { sanitizeJson } from './sanitize.ts';
 
 /** The length of the longest bar. On a terminal that is too narrow for it, the table has no bars. */

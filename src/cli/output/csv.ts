@@ -1,7 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
+import { cellText, isNumber } from '../fields/field.ts';
 import type { Console } from './console.ts';
-import { isNumber } from './field.ts';
-import { cellText } from './pets.ts';
 import { sanitizeForTerminal } from './sanitize.ts';
 
 /** Writes rows as CSV. `subject` names what a row describes, such as `an order`, in a note about text that is replaced. */

@@ -1,7 +1,8 @@
 import { parseJson, stringifyJson } from '../../contract/json.ts';
-import { type Decimal, formatDecimal } from '../orders/decimal.ts';
+import { type Decimal, formatDecimal } from '../fields/decimal.ts';
+import { type Fields, isNumber, isObject, pick } from '../fields/field.ts';
 import type { Console } from './console.ts';
-import { type Fields, isNumber, isObject, listNames, pick } from './field.ts';
+import { listNames } from './list-names.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from './sanitize.ts';
 import type { Column } from './table.ts';
 

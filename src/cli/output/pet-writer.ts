@@ -1,7 +1,8 @@
 import { stringifyJson } from '../../contract/json.ts';
 import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { fieldAt, pick } from '../fields/field.ts';
 import type { Console } from './console.ts';
-import { fieldAt, listNames, pick } from './field.ts';
+import { listNames } from './list-names.ts';
 import { petFields, renderPets } from './pets.ts';
 import { sanitizeJson } from './sanitize.ts';
 

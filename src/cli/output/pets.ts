@@ -1,7 +1,6 @@
-import { stringifyJson } from '../../contract/json.ts';
 import type { PetStatus, ReceivedPet } from '../../contract/schemas.ts';
+import { cellText, fieldAt } from '../fields/field.ts';
 import type { Console } from './console.ts';
-import { fieldAt } from './field.ts';
 import { quoteIfBlank } from './sanitize.ts';
 import type { Column } from './table.ts';
 
@@ -24,12 +23,6 @@ export async function renderPets(
     });
   const columns = fields.map((field) => petColumn(console, field, pets));
   return renderRows(console, columns, pets.map(cellsOf));
-}
-
-/** Returns a string unchanged, an empty string for null and undefined, and JSON for any other value. */
-export function cellText(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : stringifyJson(value);
 }
 
 export function petColumn({ colours }: Console, field: string, pets: readonly ReceivedPet[]): Column {

@@ -1,6 +1,5 @@
 import { isLosslessNumber } from 'lossless-json';
-import { quoteIfBlank, sanitizeForTerminal } from './sanitize.ts';
-import { cutToWidth } from './width.ts';
+import { stringifyJson } from '../../contract/json.ts';
 
 /** An object as `parseJson` returns it. Its fields may have any names and values. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -33,6 +32,19 @@ export function fieldAt(value: unknown, path: string): unknown {
   return undefined;
 }
 
+/** The value of a field, or the elements of a list; empty if there is no such field. */
+export function valuesOf(object: unknown, field: string): unknown[] {
+  const value = fieldAt(object, field);
+  if (value === undefined) return [];
+  return Array.isArray(value) ? value.flat(Number.POSITIVE_INFINITY) : [value];
+}
+
+/** Returns a string unchanged, an empty string for null and undefined, and JSON for any other value. */
+export function cellText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : stringifyJson(value);
+}
+
 /** The fields at these paths as an object, whose fields are named after the paths. Missing fields are left out. */
 export function pick(value: unknown, paths: readonly string[]): Fields {
   const entries = paths.map((path) => [path, fieldAt(value, path)] as const);
@@ -62,17 +74,4 @@ export function findField(objects: readonly unknown[], name: string): string | u
   if (fieldAt(objects, name) !== undefined) return name;
   const similar = [...fieldPaths(objects)].filter((path) => path.toLowerCase() === name.toLowerCase());
   return similar.length === 1 ? similar[0] : undefined;
-}
-
-/** How many names a message lists, and the maximum width of a name in terminal columns. */
-const MAX_NAMES = 8;
-const MAX_NAME_WIDTH = 24;
-
-/** Names of fields, or their values, as a message shows them: `id, status and 3 more`. */
-export function listNames(names: readonly string[]): string {
-  const shown = names
-    .slice(0, MAX_NAMES)
-    .map((name) => cutToWidth(quoteIfBlank(sanitizeForTerminal(name)), MAX_NAME_WIDTH));
-  const others = names.length - shown.length;
-  return shown.join(', ') + (others > 0 ? ` and ${others} more` : '');
 }

@@ -5,7 +5,7 @@ import {
   type Decimal,
   decimalOf,
   formatDecimal,
-} from '../../../src/cli/orders/decimal.ts';
+} from '../../../src/cli/fields/decimal.ts';
 import { parseJson } from '../../../src/contract/json.ts';
 
 const decimal = (text: string): Decimal => {

@@ -1,4 +1,4 @@
-import { isNumber } from '../output/field.ts';
+import { isNumber } from './field.ts';
 
 /** An exact decimal number: `units` × 10^-`scale`. The scale is the number of decimals, and not negative. */
 export type Decimal = { units: bigint; scale: number };
