@@ -2,10 +2,18 @@ import type { ReceivedPet } from '../../contract/schemas.ts';
 import { cellText } from '../fields/field.ts';
 import type { Filters } from './selection.ts';
 
-/** Returns a function that checks the conditions that the service does not check. */
-export function matcherOf({ name, category }: Filters): (pet: ReceivedPet) => boolean {
+/**
+ * Returns a function that selects the animals of a page that meet the conditions that the service does not check.
+ * The function throws a CliError if the regular expression takes too long.
+ */
+export function selectorOf({
+  name,
+  category,
+}: Filters): (pets: readonly ReceivedPet[]) => readonly ReceivedPet[] {
   const ids = category && new Set(category.map(String));
-  // A service may send the category as text.
-  const isInCategory = (pet: ReceivedPet) => ids === undefined || ids.has(cellText(pet.categoryId));
-  return (pet) => isInCategory(pet) && (name === undefined || name.matches(pet.name));
+  return (pets) => {
+    // A service may send the category as text.
+    const inCategory = ids === undefined ? pets : pets.filter((pet) => ids.has(cellText(pet.categoryId)));
+    return name === undefined ? inCategory : name.select(inCategory);
+  };
 }

@@ -1,10 +1,17 @@
+import { createContext, runInContext } from 'node:vm';
+import { usageError } from '../errors/errors.ts';
 import { ArgumentError } from '../program/parsers.ts';
 
 /** A condition on the name of an animal. */
 export type NameFilter = {
   /** The condition as messages show it: `"rex"` or `/^rex/i`. */
   shown: string;
-  matches(name: string): boolean;
+  /**
+   * The animals whose names meet the condition.
+   *
+   * @throws CliError if a regular expression takes too long
+   */
+  select<Named extends { name: string }>(animals: readonly Named[]): readonly Named[];
 };
 
 /** The flags that change what a regular expression matches. The others affect only repeated searches. */
@@ -24,11 +31,44 @@ export function parseNameFilter(text: string): NameFilter {
     // An empty text is usually an unset shell variable. It would match every name.
     if (part === '')
       throw new ArgumentError('must be part of a name, or a regular expression such as /^rex/i');
-    return { shown: JSON.stringify(text), matches: (name) => fold(name).includes(part) };
+    return {
+      shown: JSON.stringify(text),
+      select: (animals) => animals.filter(({ name }) => fold(name).includes(part)),
+    };
   }
   if (!FLAGS.test(flags)) throw new ArgumentError('may have the flags i, m, s, u and v after the last /');
   const expression = toRegExp(source, flags);
-  return { shown: text, matches: (name) => expression.test(name) };
+  const runLimited = createLimiter(text);
+  return {
+    shown: text,
+    select: (animals) => runLimited(() => animals.filter(({ name }) => expression.test(name))),
+  };
+}
+
+/** The time within which a regular expression must have tested the names of a page, in milliseconds. */
+const TIME_LIMIT = 1_000;
+
+/**
+ * Returns a function that runs tests of a regular expression, which can take almost forever, for example `/(a+)+$/`. No
+ * signal is handled meanwhile, not even Ctrl-C. Only `node:vm` can stop a regular expression.
+ */
+function createLimiter(expression: string) {
+  const globals: { work?: () => unknown } = {};
+  const sandbox = createContext(globals);
+  return <Result>(work: () => Result): Result => {
+    globals.work = work;
+    try {
+      return runInContext('work()', sandbox, { timeout: TIME_LIMIT });
+    } catch (error) {
+      // V8 throws a RangeError if the expression needs too much memory.
+      const isTimeout = (error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+      if (!isTimeout && !(error instanceof RangeError)) throw error;
+      throw usageError(
+        `the regular expression ${expression} takes too long`,
+        'simplify it; nested repetitions such as (a+)+ are slow',
+      );
+    }
+  };
 }
 
 function toRegExp(source: string, flags: string): RegExp {

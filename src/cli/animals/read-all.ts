@@ -8,7 +8,7 @@ import { formatCount } from '../output/format-count.ts';
 import { formatTime } from '../output/time.ts';
 import type { CommandContext } from '../program/command.ts';
 import { canAsk, confirm } from '../prompts/prompt.ts';
-import { matcherOf } from './filters.ts';
+import { selectorOf } from './filters.ts';
 import type { Selection } from './selection.ts';
 import { createSpending, type SpentWindow } from './spending.ts';
 
@@ -37,7 +37,7 @@ export type Reading = {
  * Reads all pages and passes the results on, page by page. On a terminal, shows the progress, and asks before it spends
  * more than half of a rate-limit window. Elsewhere, a notice replaces the question.
  *
- * @throws CliError if the user does not want to continue
+ * @throws CliError if the user does not want to continue, or if a regular expression takes too long
  */
 export async function readAll(
   context: CommandContext,
@@ -50,7 +50,7 @@ export async function readAll(
   const reading: Reading = { pages: 0, animals: 0, found: 0, requests: 0, more: 'no', isAnnounced: false };
   let limits: readonly RateLimit[] = [];
   const { status, all: isExpected = false, yes = false } = selection;
-  const matches = matcherOf(selection);
+  const select = selectorOf(selection);
   const pages = listPages(client, { limit: size, status }, size, {
     all: true,
     canPrefetch(headers) {
@@ -61,7 +61,7 @@ export async function readAll(
     },
   });
   for await (const { pets, more } of pages) {
-    const results = pets.filter(matches);
+    const results = select(pets);
     const taken = results.slice(0, enough - reading.found);
     reading.pages++;
     reading.animals += pets.length;
