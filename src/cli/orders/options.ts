@@ -29,9 +29,11 @@ export function parseCondition(text: string): Condition {
   return { field, value: text.slice(equals + 1) };
 }
 
-/** Parses `<field>`, `<field>:asc` or `<field>:desc`. */
+/** Parses `<field>`, `<field>:asc` or `<field>:desc`. A name that has a colon needs a direction after it. */
 export function parseFieldOrder(text: string): FieldOrder {
-  const [, field = '', direction] = /^(.*?)(?::(asc|desc))?$/s.exec(text) ?? [];
+  const [, field = '', direction] = /^(.*):(.*)$/s.exec(text) ?? [text, text];
+  if (direction !== undefined && direction !== 'asc' && direction !== 'desc')
+    throw new ArgumentError('must be <field>, <field>:asc or <field>:desc');
   return { field: parseField(field), descending: direction === 'desc' };
 }
 

@@ -56,9 +56,9 @@ export function requireFields(
 }
 
 /**
- * Selects and sorts orders. Fields that no order has are reported, because their names may be mistyped.
+ * Selects and sorts orders.
  *
- * @throws CliError if the field for the window is not known
+ * @throws CliError if no order has a field that an option names, or if the field for the window is not known
  */
 export function selectOrders(
   all: readonly Fields[],
@@ -67,18 +67,14 @@ export function selectOrders(
   context: SelectionContext,
 ): Selected {
   const conditions = where.map(({ field, value }) => ({
-    field: knownField(all, field, context.notice),
+    field: requireField(all, field, '--where'),
     value,
   }));
   const matching = all.filter((order) => conditions.every((condition) => meets(order, condition)));
   const shown = conditions.map(({ field, value }) => `${field}=${value}`);
   const inWindow = selectTimes(all, matching, dateField, window, context);
   const orders = sort
-    ? sortByField(
-        inWindow.orders,
-        { ...sort, field: knownField(all, sort.field, context.notice) },
-        context.zone,
-      )
+    ? sortByField(inWindow.orders, { ...sort, field: requireField(all, sort.field, '--sort') }, context.zone)
     : inWindow.orders;
   const alternatives = matching.length === 0 ? describeOtherValues(all, conditions) : undefined;
   return { orders, conditions: [...shown, ...inWindow.conditions], alternatives };

@@ -30,6 +30,7 @@ export function parsePlace(text: string): string {
 /** Parses a signed 64-bit integer. The error mentions the range only if the text is an integer. */
 export function parseInt64Argument(text: string): bigint {
   if (!/^-?\d+$/.test(text)) throw new ArgumentError('must be a whole number');
+  if (/^-?0\d/.test(text)) throw new ArgumentError('must be written without leading zeros');
   return parseWith(int64Text)(text);
 }
 

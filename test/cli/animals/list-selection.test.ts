@@ -104,6 +104,7 @@ test.each<[string, string, string]>([
   ['list --name /(/', '--name must be a valid regular expression', 'pets help list'],
   ['find /x/y', 'text may have the flags', 'pets help find'],
   ['list --category dogs', '--category must be a whole number', 'pets count --by category'],
+  ['list --category 01', '--category must be written without leading zeros', 'pets count --by category'],
   ['list --sort colour', '--sort must be one of name, name:desc', 'pets help list'],
   ['list --sort NAME', '--sort must be one of', 'did you mean name?'],
   ['list --columns id,', '--columns must be the name of a field', 'pets help list'],

@@ -112,6 +112,11 @@ test.each<[string, string, string[]]>([
   expect(await idsOf(['--sort', field])).toEqual(ids);
 });
 
+test('--sort accepts a field whose name has a colon, if a direction follows', async () => {
+  const body = '[{"id":1,"dc:date":"2026-01-02"},{"id":2,"dc:date":"2026-01-01"}]';
+  expect(await idsOf(['--sort', 'dc:date:asc'], { body })).toEqual(['2', '1']);
+});
+
 test('--sort puts numbers before times and times before text', async () => {
   const values = [
     '"b"',
@@ -345,6 +350,11 @@ test.each<[string[], string]>([
   [['--since', '7d', '--date-field', 'nope'], '--date-field: no order has the field nope'],
   [['--since', '7d', '--date-field', 'status'], 'status does not contain times'],
   [['--sum', 'nope'], '--sum: no order has the field nope'],
+  [['--where', 'statsu=placed'], '--where: no order has the field statsu'],
+  [['--where', 'statsu=placed', '--sum', 'amount'], 'use one of these fields: id, placedAt, status'],
+  [['--sort', 'nope'], '--sort: no order has the field nope'],
+  [['--sort', 'amount:DESC'], '--sort must be <field>, <field>:asc or <field>:desc'],
+  [['--sort', 'amount:'], '--sort must be <field>, <field>:asc or <field>:desc'],
   [['--sum', 'a', '--columns', 'a'], '--sum and --columns cannot be combined'],
   [['--sum', 'a', '--sort', 'a'], '--sum and --sort cannot be combined'],
   [['--sort', ''], '--sort must be the name of a field'],
