@@ -75,27 +75,39 @@ export type RateLimit = {
   reset: number;
 };
 
-/** Every rate-limit window that a response reports; empty if it reports none. */
-export function readRateLimits(headers: HttpHeaders, now: number): RateLimit[] {
+/** A rate-limit window whose end the response may not report. */
+export type OpenRateLimit = Omit<RateLimit, 'reset'> & { reset: number | undefined };
+
+/** Every rate-limit window that a response reports; empty if it reports none. Headers with the end of a window go first. */
+export function readRateLimits(headers: HttpHeaders, now: number): OpenRateLimit[] {
   const time = serverTime(headers, now);
   const isSynchronized = Math.abs(time - now) <= CLOCK_TOLERANCE;
-  // The header RateLimit has delays, which begin at the time in the Date header.
-  const structured = toRateLimits(readStructuredWindows(headers, time), isSynchronized ? time : now);
-  if (structured.length > 0) return structured;
-  return toRateLimits(readWindows(headers, isSynchronized ? now : time), now);
+  const readTriple = (names: HeaderNames) =>
+    toRateLimits([readWindow(names, headers, isSynchronized ? now : time)], now);
+  const sources = [
+    // The header RateLimit has delays, which begin at the time in the Date header.
+    toRateLimits(readStructuredWindows(headers, time), isSynchronized ? time : now),
+    readTriple(OUR_HEADERS),
+    readTriple(DRAFT_6_HEADERS),
+  ];
+  return sources.find((limits) => limits.some(hasEnd)) ?? sources.find((limits) => limits.length > 0) ?? [];
 }
 
-/** The rate-limit window with the fewest requests left; undefined if the response does not report one. */
+const hasEnd = (limit: OpenRateLimit): limit is RateLimit => limit.reset !== undefined;
+
+/** The rate-limit window with the fewest requests left, of those whose end is known; undefined if there is none. */
 export function readRateLimit(headers: HttpHeaders, now: number): RateLimit | undefined {
-  return readRateLimits(headers, now).sort(
-    (one, other) => one.remaining - other.remaining || other.reset - one.reset,
-  )[0];
+  return readRateLimits(headers, now)
+    .filter(hasEnd)
+    .sort((one, other) => one.remaining - other.remaining || other.reset - one.reset)[0];
 }
 
-/** Leaves out incomplete windows. `start` is the time from which delays are counted. */
-const toRateLimits = (windows: readonly ReportedWindow[], start: number): RateLimit[] =>
+/** Leaves out windows without the number of remaining requests. `start` is the time from which delays are counted. */
+const toRateLimits = (windows: readonly ReportedWindow[], start: number): OpenRateLimit[] =>
   windows.flatMap(({ name, limit, remaining, delay }) =>
-    remaining === undefined || delay === undefined ? [] : [{ name, limit, remaining, reset: start + delay }],
+    remaining === undefined
+      ? []
+      : [{ name, limit, remaining, reset: delay === undefined ? undefined : start + delay }],
   );
 
 /** Accepts fractions of a second as well, although RFC 9110 does not allow them. */
@@ -106,14 +118,21 @@ function parseDelay(text: string, headers: HttpHeaders, now: number): number | u
 }
 
 /**
- * Reads the headers of our service, or else those of draft-ietf-httpapi-ratelimit-headers. `now` is the time with which
- * Unix times in the headers are compared, in milliseconds since the epoch.
+ * Reads the windows whose end is known from the headers of our service, or else from those of
+ * draft-ietf-httpapi-ratelimit-headers. `now` is the time with which Unix times in the headers are compared, in
+ * milliseconds since the epoch.
  */
 function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
-  const own = readWindow(OUR_HEADERS, headers, now);
-  if (own.delay !== undefined) return [own];
-  const structured = readStructuredWindows(headers, now);
-  return structured.length > 0 ? structured : [readWindow(DRAFT_6_HEADERS, headers, now)];
+  const sources = [
+    [readWindow(OUR_HEADERS, headers, now)],
+    readStructuredWindows(headers, now),
+    [readWindow(DRAFT_6_HEADERS, headers, now)],
+  ];
+  return (
+    sources
+      .map((windows) => windows.filter(({ delay }) => delay !== undefined))
+      .find((windows) => windows.length > 0) ?? []
+  );
 }
 
 /** Reads three headers. If they are repeated, the smallest number of remaining requests and the latest end count. */
@@ -135,12 +154,12 @@ function readWindow(names: HeaderNames, headers: HttpHeaders, now: number): Repo
 function readStructuredWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
   const members = readMembers(headers, header.rateLimitWindows);
   const { limit, remaining, reset } = Object.assign({}, ...members.map(({ integers }) => integers));
-  if (reset !== undefined) return [{ limit, remaining, delay: delayUntil(reset, now) }];
+  if (remaining !== undefined || reset !== undefined)
+    return [{ limit, remaining, delay: delayUntil(reset, now) }];
   const policies = readMembers(headers, header.rateLimitPolicy);
-  return members.flatMap(({ name, integers: { r, t } }) => {
-    if (t === undefined) return [];
+  return members.map(({ name, integers: { r, t } }) => {
     const { q, w } = policies.find((policy) => policy.name === name)?.integers ?? {};
-    return [{ name: WINDOW_NAMES[w ?? 0] ?? name, limit: q, remaining: r, delay: delayUntil(t, now) }];
+    return { name: WINDOW_NAMES[w ?? 0] ?? name, limit: q, remaining: r, delay: delayUntil(t, now) };
   });
 }
 
@@ -180,7 +199,10 @@ const minimum = (numbers: readonly number[]): number | undefined =>
   numbers.length === 0 ? undefined : Math.min(...numbers);
 
 /** The time until the end of a window, in milliseconds from now. `end` is a Unix time or a delay in seconds. */
-function delayUntil(end: number, now: number): number {
+function delayUntil(end: number, now: number): number;
+function delayUntil(end: number | undefined, now: number): number | undefined;
+function delayUntil(end: number | undefined, now: number): number | undefined {
+  if (end === undefined) return undefined;
   if (end < MIN_UNIX_SECONDS) return end * SECOND;
   const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
   return Math.min(Math.max(0, time - now), MAX_DELAY);

@@ -245,6 +245,11 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimit>]>([
     { 'x-ratelimit-remaining': '0', ...reset('0') },
     { limit: undefined, remaining: 0, reset: NOW },
   ],
+  [
+    'version 8: a window with an end',
+    rateLimit('"minute";r=1, "day";r=70;t=3600'),
+    { name: 'day', limit: undefined, remaining: 70, reset: NOW + 3_600_000 },
+  ],
   ['nothing if a header is missing', { 'x-ratelimit-remaining': '59' }, undefined],
 ])('readRateLimit reads %s', (_name, headers, expected) => {
   expect(readRateLimit(headers, NOW)).toEqual(expected);
@@ -301,6 +306,26 @@ test.each<[string, HttpHeaders, ReturnType<typeof readRateLimits>]>([
     'X-RateLimit if RateLimit is incomplete',
     { ...X_RATE_LIMIT, ...rateLimit('"minute";r=58') },
     [{ name: undefined, limit: 60, remaining: 58, reset: NOW + 45_000 }],
+  ],
+  [
+    'X-RateLimit without the end of the window',
+    { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '58' },
+    [{ name: undefined, limit: 60, remaining: 58, reset: undefined }],
+  ],
+  [
+    'version 6 without the end of the window',
+    { 'ratelimit-limit': '60', 'ratelimit-remaining': '58' },
+    [{ name: undefined, limit: 60, remaining: 58, reset: undefined }],
+  ],
+  [
+    'version 7 without the end of the window',
+    rateLimit('limit=60, remaining=58'),
+    [{ name: undefined, limit: 60, remaining: 58, reset: undefined }],
+  ],
+  [
+    'version 8 without the end of a window',
+    { ...POLICY, ...rateLimit('"minute";r=58, "day";r=998;t=36000') },
+    [{ ...MINUTE, reset: undefined }, DAY],
   ],
   ['nothing', {}, []],
 ])('readRateLimits reads %s', (_name, headers, expected) => {

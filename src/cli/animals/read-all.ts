@@ -1,6 +1,6 @@
 import type { Client } from '../../client/client.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
-import { type RateLimit, readRateLimits } from '../../client/rate-limit.ts';
+import { type OpenRateLimit, readRateLimits } from '../../client/rate-limit.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { CliError } from '../errors/errors.ts';
 import type { StatusLine } from '../output/console.ts';
@@ -48,7 +48,7 @@ export async function readAll(
   const { console, clock, stderr } = context;
   const spending = createSpending();
   const reading: Reading = { pages: 0, animals: 0, found: 0, requests: 0, more: 'no', isAnnounced: false };
-  let limits: readonly RateLimit[] = [];
+  let limits: readonly OpenRateLimit[] = [];
   const { status, all: isExpected = false, yes = false } = selection;
   const select = selectorOf(selection);
   const pages = listPages(client, { limit: size, status }, size, {
@@ -97,11 +97,11 @@ const foundText = ({ animals, found }: Reading): string => (found === animals ? 
 const ANIMALS = 1_000;
 
 /** The cost of the remaining pages, and what is left of each window. `size` is the number of animals on the first page. */
-function costText(context: CommandContext, limits: readonly RateLimit[], size: number): string {
+function costText(context: CommandContext, limits: readonly OpenRateLimit[], size: number): string {
   const cost = `each further ${ANIMALS} animals cost ${formatCount(Math.ceil(ANIMALS / size), 'request')}`;
   const left = limits.map(
     ({ limit, remaining, reset }) =>
-      `${remaining}${limit === undefined ? '' : ` of ${limit}`} until ${timeText(context, reset)}`,
+      `${remaining}${limit === undefined ? '' : ` of ${limit}`}${untilText(context, reset)}`,
   );
   return left.length === 0 ? cost : `${cost}; requests left: ${left.join(', ')}`;
 }
@@ -137,12 +137,16 @@ function spentText(
   const { name, remaining, reset } = limit;
   // The service may send smaller pages than requested.
   const animalsFor = (requests: number) => formatCount(Math.round((requests * animals) / pages), 'animal');
-  const text = `${spent} of the ${available} requests until ${timeText(context, reset)} are spent`;
+  const until = untilText(context, reset) || ' that were left';
+  const text = `${spent} of the ${available} requests${until} are spent`;
   // The end of a minute costs only time.
   if (name === 'minute')
     return `${text}; the limit allows ${animalsFor(limit.limit ?? available)} per minute`;
   return `${text}; the other ${remaining} are enough for ${animalsFor(remaining)}`;
 }
 
-const timeText = ({ clock, console }: CommandContext, instant: number): string =>
-  formatTime(instant, clock.now(), console.timeZone());
+/** The end of a window, such as ` until 12:01:00`; empty if the service has sent none, or a time in the past. */
+function untilText({ clock, console }: CommandContext, reset = 0): string {
+  const now = clock.now();
+  return reset <= now ? '' : ` until ${formatTime(reset, now, console.timeZone())}`;
+}

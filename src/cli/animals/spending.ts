@@ -1,9 +1,9 @@
-import type { RateLimit } from '../../client/rate-limit.ts';
+import type { OpenRateLimit } from '../../client/rate-limit.ts';
 
 /** What a command has spent of a rate-limit window. */
 export type SpentWindow = {
   /** The window as the latest response reported it. */
-  limit: RateLimit;
+  limit: OpenRateLimit;
   /** The requests that were left in the window before the first request of the command. */
   available: number;
   /** The requests that the command has sent in the window. */
@@ -19,16 +19,17 @@ export function createSpending() {
      *
      * @param requests the number of requests that the command has sent so far, including the one of this response
      */
-    record(limits: readonly RateLimit[], requests: number, now: number): void {
+    record(limits: readonly OpenRateLimit[], requests: number, now: number): void {
       for (const limit of limits) {
         const key = limit.name ?? String(limit.limit);
         const known = windows.get(key);
-        if (known !== undefined && now < known.end) {
+        // The reported end may be missing or wrong, so that fewer remaining requests also show that the window is the same.
+        if (known !== undefined && (now < known.end || limit.remaining < known.limit.remaining)) {
           Object.assign(known, { limit, spent: requests - known.before });
           continue;
         }
         // The response belongs to a new window, whose end stays the same, although the reported end may differ slightly.
-        const window = { limit, available: limit.remaining + 1, spent: 1, end: limit.reset };
+        const window = { limit, available: limit.remaining + 1, spent: 1, end: limit.reset ?? now };
         windows.set(key, { ...window, before: requests - 1, isAccepted: known?.isAccepted === true });
       }
     },

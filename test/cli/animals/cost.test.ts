@@ -156,6 +156,26 @@ test('Ctrl-C at the question interrupts the command', async () => {
   expect([code, stdout]).toEqual([130, '']);
 });
 
+test('the question does not need the end of the window', async () => {
+  const shop = shopOf(manyAnimals(5_000));
+  for (const reset of [undefined, '0']) {
+    const { code, stderr, server } = await runAgainst(
+      (request, response, count) => {
+        response.setHeader('X-RateLimit-Limit', '60').setHeader('X-RateLimit-Remaining', String(60 - count));
+        if (reset !== undefined) response.setHeader('X-RateLimit-Reset', reset);
+        shop(request, response, count);
+      },
+      ['find', 'bella'],
+      { ...TERMINAL, typed: ['n'] },
+    );
+    expect([code, server.requests.length]).toEqual([1, 30]);
+    expect(stderr).toContain('requests left: 59 of 60\n');
+    expect(stderr).toContain(
+      '30 of the 60 requests that were left are spent; the other 30 are enough for 3000 animals. Continue?',
+    );
+  }
+});
+
 test('each window has its own question', async () => {
   const windows = [MINUTE, { ...DAY, limit: 80 }];
   const { code, stderr } = await run(

@@ -10,10 +10,15 @@ const window = (name: string, limit: number, remaining: number, reset: number) =
 });
 
 /** Sends requests until the next one would spend more than half of a window; returns their number, at most 1,000. */
-function requestsBeforeQuestion(remainingAtStart: number): number {
+function requestsBeforeQuestion(
+  remainingAtStart: number,
+  resetAt: (now: number) => number | undefined = () => MINUTE,
+): number {
   const spending = createSpending();
   for (let sent = 1; sent <= 1_000; sent++) {
-    spending.record([window('day', 1_000, remainingAtStart - sent, MINUTE)], sent, 0);
+    const now = sent * 10;
+    const limit = { ...window('day', 1_000, remainingAtStart - sent, 0), reset: resetAt(now) };
+    spending.record([limit], sent, now);
     if (spending.exceeded().length > 0) return sent;
   }
   return 1_000;
@@ -28,6 +33,26 @@ test.each([
   [1, 1],
 ])('if %i requests are left, %i are spent before the question', (left, sent) => {
   expect(requestsBeforeQuestion(left)).toBe(sent);
+});
+
+test.each<[string, (now: number) => number | undefined]>([
+  ['without an end', () => undefined],
+  ['that ends now', (now) => now],
+  ['that has ended', (now) => now - 1_000],
+  ['that seems to end soon after each response', (now) => now + 100],
+])('half of a window %s is spent before the question', (_, resetAt) => {
+  expect(requestsBeforeQuestion(60, resetAt)).toBe(30);
+});
+
+test('without an end, more remaining requests show a new window', () => {
+  const spending = createSpending();
+  const record = (remaining: number, sent: number) =>
+    spending.record([{ ...window('day', 4, remaining, 0), reset: undefined }], sent, 0);
+  record(3, 1);
+  record(2, 2);
+  expect(spending.exceeded()).toMatchObject([{ spent: 2, available: 4 }]);
+  record(3, 3);
+  expect(spending.exceeded()).toEqual([]);
 });
 
 test('requests of an earlier window do not count', () => {
