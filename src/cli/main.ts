@@ -130,7 +130,11 @@ async function runCommand(
   const output =
     file === undefined
       ? undefined
-      : await (await import('./output/open-output.ts')).openOutput(file, context);
+      : await (await import('./output/open-output.ts')).openOutput(
+          file,
+          context,
+          command.printsKey ? 0o600 : 0o666,
+        );
   const console = createConsole(context, { ...globals, ...prints, width, output });
   try {
     const exitCode = await command.run(options as never, { ...context, console });

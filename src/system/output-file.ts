@@ -28,17 +28,18 @@ const MAX_LINKS = 40;
  * Opens a file for output. A regular file, or one that does not exist, is replaced as a whole by `commit`, and keeps its
  * mode. Symbolic links are followed, also to a file that does not exist. Devices and named pipes are written directly.
  *
+ * @param mode the mode of a new file, from which the system subtracts the umask
  * @returns the number of the stream instead if the path names stdout (1) or stderr (2) of this process
  * @throws the error of the system if the file cannot be written, or is a directory
  */
-export async function openOutputFile(path: string, wait: Wait): Promise<OutputFile | 1 | 2> {
+export async function openOutputFile(path: string, wait: Wait, mode: number): Promise<OutputFile | 1 | 2> {
   const target = followLinks(path);
   const descriptor = descriptorOf(target);
   if (descriptor === 1 || descriptor === 2) return descriptor;
   const existing = fs.statSync(target, { throwIfNoEntry: false });
   // An inherited file has a position, which a shell may have set with >>.
   if (descriptor !== undefined && existing?.isFile()) return directOutput(descriptor, wait);
-  if (existing === undefined || existing.isFile()) return replacingOutput(target, existing, wait);
+  if (existing === undefined || existing.isFile()) return replacingOutput(target, { existing, mode }, wait);
   if (existing.isDirectory()) throw Object.assign(new Error('it is a directory'), { code: 'EISDIR' });
   return openDirectly(target, existing, wait);
 }
@@ -104,10 +105,13 @@ async function writeAll(descriptor: number, bytes: Uint8Array, wait: Wait): Prom
 }
 
 /**
- * The temporary file is created by the first write and not now, so that an interrupted command rarely leaves one. Only
- * `kill -9` and a power loss can.
+ * The temporary file is created by the first write and not now, so that a command that is killed rarely leaves one.
  */
-function replacingOutput(path: string, existing: Stats | undefined, wait: Wait): OutputFile {
+function replacingOutput(
+  path: string,
+  { existing, mode }: { existing: Stats | undefined; mode: number },
+  wait: Wait,
+): OutputFile {
   const directory = dirname(path);
   // `rename` would also replace a file that is protected against writing.
   if (existing) fs.accessSync(path, fs.constants.W_OK);
@@ -115,7 +119,7 @@ function replacingOutput(path: string, existing: Stats | undefined, wait: Wait):
   const temporary = join(directory, temporaryName(shorten(basename(path))));
   let descriptor: number | undefined;
   // While it is written, data that others must not read is protected too.
-  const open = () => (descriptor ??= fs.openSync(temporary, 'wx', existing ? 0o600 : 0o666));
+  const open = () => (descriptor ??= fs.openSync(temporary, 'wx', existing ? 0o600 : mode));
   const close = () => {
     if (descriptor !== undefined) fs.closeSync(descriptor);
     descriptor = undefined;

@@ -1,8 +1,14 @@
+import { execFileSync } from 'node:child_process';
 import { chmod, link, mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { commands as allCommands } from '../../src/cli/commands/index.ts';
+import type { Context } from '../../src/cli/context.ts';
+import { openOutput } from '../../src/cli/output/open-output.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
+import { createProcessContext } from '../../src/cli/run.ts';
+import { InterruptedError } from '../../src/client/errors.ts';
 import { PET } from '../helpers/client.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { freshMachine, serve } from '../helpers/pets.ts';
@@ -37,6 +43,56 @@ async function write(
 }
 
 const writeOld = (path: string) => writeFile(path, OLD);
+
+describe('signals', () => {
+  /** Opens an output file in a process whose waits and signals the test controls. */
+  function open(path: string, sleep: Context['sleep']) {
+    let subscriptions = 0;
+    let handler: (() => void) | undefined;
+    const context: Context = {
+      ...createProcessContext(),
+      sleep,
+      onSignal(_signals, each) {
+        subscriptions++;
+        handler = () => each('SIGINT');
+        return () => {
+          handler = undefined;
+        };
+      },
+    };
+    return {
+      opened: openOutput(path, context),
+      raise: () => handler?.(),
+      isHandled: () => handler !== undefined,
+      subscriptions: () => subscriptions,
+    };
+  }
+
+  test('are handled during the whole wait for a reader of a named pipe', async () => {
+    const path = join(await temporaryDirectory(), 'pipe');
+    execFileSync('mkfifo', [path]);
+    let pauses = 0;
+    const { opened, isHandled, raise, subscriptions } = open(path, async (_milliseconds, signal) => {
+      if (++pauses === 5) raise();
+      signal.throwIfAborted();
+    });
+    await expect(opened).rejects.toThrow(InterruptedError);
+    expect([pauses, subscriptions(), isHandled()]).toEqual([5, 1, false]);
+  });
+
+  test('stop the output to a file, and leave no temporary file', async () => {
+    const directory = await temporaryDirectory();
+    const { opened, isHandled, raise } = open(join(directory, 'animals'), async () => {});
+    const { stream, discard } = await opened;
+    expect(isHandled()).toBe(false);
+    const write = promisify<string, void>((text, done) => stream.write(text, done));
+    await write('1');
+    raise();
+    await expect(write('2')).rejects.toThrow(InterruptedError);
+    discard();
+    expect([await readdir(directory), isHandled()]).toEqual([[], false]);
+  });
+});
 
 test('--output writes the data to a new file, and nothing to stdout', async () => {
   const { code, stdout, stderr, text, names } = await write('animals');
@@ -88,6 +144,34 @@ test.each([0o600, 0o640, 0o666, 0o755])('a file with mode %o keeps its mode', as
     prepare: (file) => writeOld(file).then(() => chmod(file, mode)),
   });
   expect([text, (await stat(path)).mode & 0o7777]).toEqual([ROW, mode]);
+});
+
+test.each([0o600, 0o640])('pets keys add creates a file that only the user can read (%o)', async (mode) => {
+  const machine = await freshMachine();
+  const output = join(machine.home, 'key.json');
+  if (mode !== 0o600) {
+    await writeOld(output);
+    await chmod(output, mode);
+  }
+  const { code } = await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--output', output]);
+  expect([code, (await stat(output)).mode & 0o777]).toEqual([0, mode]);
+});
+
+describe.runIf(process.platform === 'linux')('if pets keys add cannot write the key', () => {
+  test.each([
+    [['--plan', 'free'], "the key cannot be shown again; revoke it: pets keys revoke till --data '"],
+    [['--save'], 'the key is saved to profile local'],
+  ])('with %j, the error says that the key exists', async (options, hint) => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'my store');
+    const args = ['keys', 'add', 'till', ...options, '--data', data, '--output', '/dev/full'];
+    const { code, stderr } = await machine.pets(args);
+    expect(code).toBe(1);
+    expect(stderr).toContain('error: key till was created, but it could not be written: the disk is full');
+    expect(stderr).toContain(hint);
+    const { stdout } = await machine.pets(['keys', 'list', '--data', data]);
+    expect(stdout).toContain('till');
+  });
 });
 
 test('another name of the old file keeps the old contents', async () => {

@@ -1,6 +1,10 @@
+import { InterruptedError } from '../../client/errors.ts';
 import { MAX_QUOTA, type PlanName, planNames } from '../../contract/plans.ts';
 import type { KeyManager } from '../../store/backend.ts';
-import { usageError } from '../errors/errors.ts';
+import type { CreatedKey } from '../../store/keys/keys.ts';
+import { CliError, usageError } from '../errors/errors.ts';
+import { isClosedPipe } from '../output/console.ts';
+import { shellQuote } from '../output/shell-words.ts';
 import { writeProfile } from '../profiles/files.ts';
 import { dataOption, openLocation } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
@@ -53,6 +57,7 @@ const add: Command<AddOptions> = {
     dataOption,
   ],
   prints: ['text', 'json'],
+  printsKey: true,
   check({ plan, save, perMinute, perDay }) {
     if (plan === undefined && !save)
       throw usageError("missing option '--plan <plan>'", 'for example: pets keys add till-1 --plan free');
@@ -69,21 +74,50 @@ const add: Command<AddOptions> = {
     const baseUrl = save ? readLocalBaseUrl(context) : undefined;
     const quota = perMinute && perDay ? { perMinute, perDay } : undefined;
     const created = await manageKeys(options, context, (keys) => keys.create({ name, plan, quota }));
+    let isSaved = false;
     try {
-      if (baseUrl !== undefined) await writeProfile(context, 'local', { baseUrl, key: created.key });
+      if (baseUrl !== undefined) {
+        await writeProfile(context, 'local', { baseUrl, key: created.key });
+        isSaved = true;
+      }
     } finally {
       // If the key cannot be saved, it must still be printed, because it cannot be recovered.
-      if (console.json) await console.writeJson(created);
-      else {
-        console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
-        await console.write(`${created.key}\n`);
-      }
-      await console.finish();
+      await printKey(created, options, context, isSaved);
     }
     if (baseUrl !== undefined)
       console.notice(`saved the key for ${baseUrl} to profile local. Next: pets --profile local list`);
   },
 };
+
+/** Prints a new key. @throws CliError if the key could not be written, because it exists nevertheless */
+async function printKey(
+  created: CreatedKey,
+  { data }: Data,
+  { console, platform }: CommandContext,
+  isSaved: boolean,
+): Promise<void> {
+  const { name, plan, key } = created;
+  try {
+    if (console.json) await console.writeJson(created);
+    else {
+      console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
+      await console.write(`${key}\n`);
+    }
+    await console.finish();
+  } catch (error) {
+    if (isSaved && isClosedPipe(error)) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    const where = data === undefined ? [] : ['--data', data];
+    const revocation = shellQuote(['pets', 'keys', 'revoke', name, ...where], platform);
+    throw new CliError(`key ${name} was created, but it could not be written: ${reason}`, {
+      code: error instanceof InterruptedError ? 'interrupted' : 'output_error',
+      hint: isSaved
+        ? 'the key is saved to profile local'
+        : `the key cannot be shown again; revoke it: ${revocation}`,
+      cause: error,
+    });
+  }
+}
 
 const list: Command<Data> = {
   name: 'list',

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
 import { InterruptedError } from '../../client/errors.ts';
 import { errnoOf, isMissing } from '../../system/file-system.ts';
-import { type OutputFile, openOutputFile } from '../../system/output-file.ts';
+import { type OutputFile, openOutputFile, type Wait } from '../../system/output-file.ts';
 import type { Context, OutputStream } from '../context.ts';
 import { CliError, fileError } from '../errors/errors.ts';
 
@@ -18,21 +18,40 @@ export type Output = {
   discard(): void;
 };
 
-/** Opens the file of `--output`; `-` is stdout. @throws CliError if it cannot be written */
-export async function openOutput(name: string, context: Context): Promise<Output> {
-  const file = name === '-' ? 1 : await openFile(name, context);
+/**
+ * Opens the file of `--output`; `-` is stdout. A new regular file gets the mode `mode` minus the umask.
+ *
+ * @throws CliError if the file cannot be written
+ */
+export async function openOutput(name: string, context: Context, mode = 0o666): Promise<Output> {
+  const signals = createSignalWatch(context);
+  const file = name === '-' ? 1 : await openFile(name, signals.pause, mode).finally(signals.end);
   if (typeof file === 'number') {
     const target = file === 1 ? context.stdout : context.stderr;
     const stream = sink((bytes, done) => target.write(bytes, done));
     return { name, stream, isReplaced: false, commit: async () => {}, discard() {} };
   }
-  const stream = sink((bytes, done) => file.write(bytes).then(() => done(), done));
-  return { ...file, name, stream };
+  const write = async (bytes: Buffer) => {
+    signals.check();
+    await file.write(bytes);
+    // Signals are handled only between turns of the event loop.
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return {
+    name,
+    stream: sink((bytes, done) => write(bytes).then(() => done(), done)),
+    isReplaced: file.isReplaced,
+    commit: () => file.commit(),
+    discard() {
+      file.discard();
+      signals.end();
+    },
+  };
 }
 
-async function openFile(name: string, context: Context): Promise<OutputFile | 1 | 2> {
+async function openFile(name: string, wait: Wait, mode: number): Promise<OutputFile | 1 | 2> {
   try {
-    return await openOutputFile(name, () => pause(context));
+    return await openOutputFile(name, wait, mode);
   } catch (error) {
     throw error instanceof InterruptedError ? error : explain(name, error);
   }
@@ -41,13 +60,32 @@ async function openFile(name: string, context: Context): Promise<OutputFile | 1 
 /** Milliseconds between attempts to write to a device or pipe. */
 const PAUSE_MS = 5;
 
-/** Signals are handled only during the pause, so that the command's own handlers stay in charge at other times. */
-async function pause({ sleep, onSignal }: Context): Promise<void> {
+/**
+ * Handles signals from the first wait or write to `end`, so that an interrupted command removes its temporary file. The
+ * handler stays between the waits: Node discards a signal whose handler is removed before the signal is delivered.
+ */
+function createSignalWatch({ sleep, onSignal }: Context) {
   const interrupt = new AbortController();
-  const unsubscribe = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
-    interrupt.abort(new InterruptedError()),
-  );
-  await sleep(PAUSE_MS, interrupt.signal).finally(unsubscribe);
+  let unsubscribe: (() => void) | undefined;
+  const start = () => {
+    unsubscribe ??= onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () => interrupt.abort(new InterruptedError()));
+  };
+  return {
+    /** @throws InterruptedError after a signal */
+    check() {
+      start();
+      interrupt.signal.throwIfAborted();
+    },
+    /** Rejects with InterruptedError after a signal. */
+    pause(): Promise<void> {
+      start();
+      return sleep(PAUSE_MS, interrupt.signal);
+    },
+    end() {
+      unsubscribe?.();
+      unsubscribe = undefined;
+    },
+  };
 }
 
 /** A stream that is not a terminal. Every write has a callback that gets its error, so `error` events are ignored. */

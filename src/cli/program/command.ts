@@ -67,6 +67,8 @@ export type Command<Options = never> = {
    * that choose among them, and `--output`. `console.format` is the chosen format.
    */
   prints?: readonly Format[];
+  /** Whether the data is an API key. Only the user can read a new file of `--output` then. */
+  printsKey?: boolean;
   /** Checks combinations of options. @throws CliError */
   check?(options: Options): void;
   /** Returns the exit code; undefined means 0. `pets serve` may return the exit code of the command that it ran. */
