@@ -2,6 +2,7 @@ import type { Suite } from '../bench.ts';
 import { add } from './add.ts';
 import { listAll } from './list-all.ts';
 import { million } from './million.ts';
+import { packaged } from './package.ts';
 import { postgres } from './postgres.ts';
 import { serve } from './serve.ts';
 import { startUp } from './start-up.ts';
@@ -15,4 +16,5 @@ export const suites: ReadonlyMap<string, Suite> = new Map([
   ['million', million],
   ['list-all', listAll],
   ['postgres', postgres],
+  ['package', packaged],
 ]);

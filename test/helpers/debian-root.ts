@@ -23,6 +23,8 @@ export async function installDebian(root: string): Promise<void> {
   const args = ['--variant=minbase', `--include=${PACKAGES}`, codename, root];
   const { code, output } = await runProgram('debootstrap', args, tmpdir());
   if (code !== 0) throw new Error(`debootstrap ended with ${code}: ${output}`);
+  // A temporary directory has mode 0700, but the users of Debian must be able to enter its root.
+  await chmod(root, 0o755);
   // The commands in the documents run as root.
   await writeFile(join(root, 'usr', 'bin', 'sudo'), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 });
 }
@@ -31,25 +33,25 @@ export async function installDebian(root: string): Promise<void> {
 export async function bootDebian(root: string, script: string): Promise<string> {
   const units = join(root, 'etc', 'systemd', 'system');
   const unit = `[Unit]
-After=basic.target dbus.service
+After=multi-user.target
 [Service]
 Type=oneshot
 Environment=HOME=/root
 WorkingDirectory=/root
 ExecStart=/bin/sh /root/script
 ExecStopPost=/bin/systemctl poweroff
-StandardOutput=truncate:/root/output
+StandardOutput=append:/root/output
 StandardError=inherit
 `;
   await writeFile(join(root, 'root', 'script'), script);
   await writeFile(join(units, 'script.service'), unit);
-  await mkdir(join(units, 'multi-user.target.wants'), { recursive: true });
-  const link = join(units, 'multi-user.target.wants', 'script.service');
+  await mkdir(join(units, 'graphical.target.wants'), { recursive: true });
+  const link = join(units, 'graphical.target.wants', 'script.service');
   await symlink('../script.service', link).catch(() => {});
   const options = ['--quiet', '--register=no', '--keep-unit', '--console=pipe'];
   const { output } = await runProgram(
     'timeout',
-    ['300', 'systemd-nspawn', ...options, '--boot', '-D', root],
+    ['120', 'systemd-nspawn', ...options, '--boot', '-D', root],
     root,
   );
   return readFile(join(root, 'root', 'output'), 'utf8').catch(() => {

@@ -1,0 +1,125 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { debianPackage } from '../helpers/debian-package.ts';
+import {
+  bootDebian,
+  copyToDebian,
+  installDebian,
+  whyNoDebianRoot,
+  writeLauncher,
+} from '../helpers/debian-root.ts';
+import { readBlocks } from '../helpers/document-blocks.ts';
+import { needsDebian } from '../helpers/document-tests.ts';
+import { readDocument, repository } from '../helpers/documents.ts';
+import { runProgram } from '../helpers/npm-packages.ts';
+import { EXECUTABLE } from '../helpers/pets.ts';
+import { makeTemporaryDirectory } from '../helpers/temp.ts';
+
+const reason = whyNoDebianRoot();
+
+/** The commands of docs/install.md: install the package; create a key and start the service; install the one file. */
+const blocks = readBlocks(readDocument('docs/install.md')).filter(needsDebian);
+
+/** Follows the document, uses the service, and removes the package. Each line of output starts with a name. */
+const SCRIPT = `
+report() { name=$1; shift; echo "$name: $("$@" 2>&1 | tr '\\n' ' ')"; }
+mkdir -p .local/bin
+report node sh -c 'command -v node nodejs npm'
+sh -eu block-0.sh > output-0 2>&1 || cat output-0
+report version pets --version --json
+report manual test -e /usr/share/man/man1/pets.1.gz
+report enabled systemctl is-enabled pets
+report active systemctl is-active pets
+report verify systemd-analyze verify --man=no pets.service
+report security sh -c 'systemd-analyze security --no-pager pets.service | tail -1'
+sh -eu block-1.sh > output-1 2>&1 || cat output-1
+report enabled-later systemctl is-enabled pets
+report active-later systemctl is-active pets
+report owner stat -c %U:%a /var/lib/private/pets /var/lib/private/pets/store/keys/till-1.json
+export PETS_API_KEY=$(grep '^pets_' output-1) PETS_BASE_URL=http://127.0.0.1:7387/v1
+wait_until_ready() { for i in $(seq 100); do pets orders > /dev/null 2>&1 && break; sleep 0.1; done; }
+wait_until_ready
+report add pets add Rex --category 1 --json
+systemctl restart pets
+wait_until_ready
+report list pets list --json --max-wait 0
+report log-without-keys sh -c 'journalctl --unit pets | grep -c pets_'
+report access sh -c 'systemctl show --property=User,DynamicUser,ProtectSystem --value pets'
+report upgrade sh -c 'apt-get install --yes --reinstall ./pets_*_amd64.deb > output-2 2>&1; systemctl is-active pets'
+sh -eu block-2.sh > output-3 2>&1 || cat output-3
+report one-file .local/bin/pets --version --json
+report remove sh -c 'apt-get remove --yes pets > output-4 2>&1; systemctl is-active pets; ls /var/lib/private/pets'
+apt-get install --yes ./pets_*_amd64.deb > output-5 2>&1
+`;
+
+describe.skipIf(reason !== undefined)(`a new Debian without Node ${reason ?? ''}`, () => {
+  let root = '';
+  let results: Record<string, string> = {};
+
+  beforeAll(async () => {
+    root = await makeTemporaryDirectory();
+    await installDebian(root);
+    await copyToDebian(root, debianPackage, basename(debianPackage));
+    await mkdir(join(root, 'root', 'dist-package'));
+    await copyToDebian(root, EXECUTABLE ?? '', 'dist-package/pets-linux-x64');
+    for (const [i, { text }] of blocks.entries()) {
+      await writeFile(
+        join(root, 'root', `block-${i}.sh`),
+        text.replace('apt install', 'apt-get install --yes'),
+      );
+    }
+    const output = await bootDebian(root, SCRIPT);
+    results = Object.fromEntries(
+      [...output.matchAll(/^([\w-]+): ?(.*)$/gm)].map(([, name = '', text = '']) => [name, text.trim()]),
+    );
+  }, 600_000);
+
+  afterAll(() => rm(root, { recursive: true, force: true }));
+
+  test('has no Node, and the installed package prints its version', () => {
+    expect(results['node']).toBe('');
+    expect(JSON.parse(results['version'] ?? '')).toMatchObject({ installedAs: 'deb' });
+    expect(JSON.parse(results['one-file'] ?? '')).toMatchObject({ installedAs: 'executable' });
+  });
+
+  test('the installation neither enables nor starts the service', () => {
+    expect(results).toMatchObject({ enabled: 'disabled', active: 'inactive' });
+  });
+
+  test('systemd finds no problem in the unit, and rates its exposure as OK', () => {
+    expect(results['verify']).toBe('');
+    expect(results['security']).toMatch(/exposure level for pets\.service: 1\.\d OK/);
+  });
+
+  test('the documented commands create a key as the user of the unit, and start the service', () => {
+    expect(results).toMatchObject({
+      'enabled-later': 'enabled',
+      'active-later': 'active',
+      owner: 'pets:700 pets:600',
+      access: 'pets yes strict',
+    });
+  });
+
+  test('the service keeps an animal over a restart, and its log contains no key', () => {
+    expect(JSON.parse(results['add'] ?? '')).toMatchObject({ name: 'Rex' });
+    expect(JSON.parse(results['list'] ?? '')).toMatchObject([{ name: 'Rex' }]);
+    expect(results['log-without-keys']).toBe('0');
+  });
+
+  test('an upgrade restarts the service, and removal stops it and keeps the store', () => {
+    expect(results['upgrade']).toBe('active');
+    expect(results['remove']).toMatch(/^inactive .*\bstore\b/);
+  });
+
+  test('the first steps of the README work with the installed package', async () => {
+    const launcher = join(root, 'pets');
+    await writeLauncher(root, launcher);
+    const vitest = join(repository, 'node_modules', 'vitest', 'vitest.mjs');
+    const args = ['run', '--config', '.config/package.config.ts', 'test/e2e/document-blocks.test.ts'];
+    const { code, output } = await runProgram(process.execPath, [vitest, ...args], repository, {
+      PETS_EXECUTABLE: launcher,
+    });
+    expect(code, output).toBe(0);
+  });
+});
