@@ -22,8 +22,11 @@ export type Context = {
   versionDetails(): VersionDetails;
   /** The current time, in milliseconds since the epoch. */
   clock: SteadyClock;
-  /** The name of the user's time zone in the IANA database, such as `Europe/Berlin`. Slow: call it only to show a time. */
-  timeZone(): string;
+  /**
+   * The name of the time zone that Node uses, such as `Europe/Berlin`. Slow. It is wrong for many values of the variable
+   * TZ: use `Console.localTimeZone`.
+   */
+  timeZone(): string | undefined;
   /** Resolves after this time. If `signal` is aborted first, rejects with the reason of `signal`. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */

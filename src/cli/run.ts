@@ -35,7 +35,8 @@ export function createProcessContext(): Context {
     pid: process.pid,
     versionDetails: () => versionDetails(version, import.meta.dirname),
     clock: systemClock,
-    timeZone,
+    // The types do not show that Node can return undefined.
+    timeZone: (): string | undefined => new Intl.DateTimeFormat().resolvedOptions().timeZone,
     sleep,
     random: Math.random,
     onSignal(signals, handler) {
@@ -56,13 +57,6 @@ function findHome(): string {
   } catch {
     return parse(process.cwd()).root;
   }
-}
-
-/** UTC if TZ is empty or does not name a zone, because JavaScript then uses UTC. */
-function timeZone(): string {
-  // The types do not show that Node can return undefined.
-  const zone: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return zone === undefined || zone === 'Etc/Unknown' ? 'UTC' : zone;
 }
 
 /** The longest delay of setTimeout, in milliseconds. A timer with a longer delay fires immediately. */

@@ -61,7 +61,7 @@ export const orders: Command<OrderOptions> = {
   async run(options, context) {
     const { timeWindowOf } = await import('../orders/time-window.ts');
     const { printSelected } = await import('../orders/print-selected.ts');
-    const zone = createZone(context.timeZone);
+    const zone = createZone(context.console.localTimeZone);
     const window = timeWindowOf(options, context.clock.now(), zone);
     const connection = connectionFor(context);
     const { value } = await withClient(context, connection, (client) => client.call('listOrders', {}));

@@ -49,9 +49,9 @@ export async function printSelected(
 }
 
 /** On a terminal, times that have a zone are shown in the time zone of the user. */
-function createTextDisplay({ console, timeZone }: CommandContext): (text: string) => string {
+function createTextDisplay({ console }: CommandContext): (text: string) => string {
   if (!console.isTerminal) return (text) => text;
-  const format = createTimeFormatter(timeZone);
+  const format = createTimeFormatter(console.localTimeZone);
   return (text) => {
     const instant = zonedInstantIn(text);
     return instant === undefined ? text : format(instant);

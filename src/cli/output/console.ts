@@ -8,6 +8,7 @@ import type { Format } from './format.ts';
 import type { Output } from './open-output.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { createPasswordRemover } from './url-passwords.ts';
+import { findTimeZone, type UserTimeZone } from './user-time-zone.ts';
 import { cutToWidth, displayWidth, wrapText } from './width.ts';
 
 /** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
@@ -76,6 +77,7 @@ export function createConsole(context: Context, { json, color, output, ...data }
   const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
   const notices = new Set<string>();
   let isStatusShown = false;
+  let userZone: UserTimeZone | undefined;
   let finished: Promise<void> | undefined;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
@@ -108,6 +110,15 @@ export function createConsole(context: Context, { json, color, output, ...data }
     event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
   }
 
+  /** The user's time zone. Prints a note if it is not known. */
+  function localTimeZone(): string {
+    if (userZone === undefined) {
+      userZone = findTimeZone(env['TZ'], context.timeZone());
+      if (userZone.problem !== undefined) notice(userZone.problem);
+    }
+    return userZone.name;
+  }
+
   /** Writes text as data, unchanged. @throws OutputError */
   function write(text: string): Promise<void> {
     status(undefined);
@@ -138,7 +149,8 @@ export function createConsole(context: Context, { json, color, output, ...data }
     /** True with `--json`. Events are then one JSON object per line on stderr. */
     hasJsonEvents: json,
     /** The time zone of times in messages: the user's on a terminal, otherwise UTC. */
-    timeZone: (): string => (stderr.isTTY === true && !json ? context.timeZone() : 'UTC'),
+    timeZone: (): string => (stderr.isTTY === true && !json ? localTimeZone() : 'UTC'),
+    localTimeZone,
     /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
     /** Whether the data is written to the file of `--output`. */

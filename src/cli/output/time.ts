@@ -1,4 +1,4 @@
-import { createZone } from './zone.ts';
+import { createZone, offsetOf } from './zone.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -80,6 +80,8 @@ const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-CA', 'en-IN', 'en-ZA', 'en-HK'];
 
 /** The short name of a time zone, such as `CET` or `CEST`; if no locale has one, the offset, such as `GMT+5:45`. */
 function nameOf(timeZone: string, instant: number): string {
+  // The format of Intl, which in Node 20 does not accept an offset.
+  if (offsetOf(timeZone) !== undefined) return `GMT${timeZone.replace(/0(?=\d:)|:00$/g, '')}`;
   let name = timeZone;
   for (const locale of LOCALES) {
     const format = new Intl.DateTimeFormat(locale, { timeZone, timeZoneName: 'short' });

@@ -13,12 +13,29 @@ export type Zone = {
   instantOf(wallTime: number): number;
 };
 
-/** @param name returns the name in the IANA database, such as `Europe/Berlin`; called only if the zone is needed */
+const FIXED_OFFSET = /^([+-])(\d\d):(\d\d)$/;
+
+/** The offset from UTC in milliseconds, if the name of a zone is an offset such as `+05:30`. */
+export function offsetOf(name: string): number | undefined {
+  const [, sign, hours, minutes] = FIXED_OFFSET.exec(name) ?? [];
+  if (sign === undefined) return undefined;
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+}
+
+/**
+ * @param name returns the name in the IANA database, such as `Europe/Berlin`, or an offset, such as `+05:30`; called only
+ * if the zone is needed
+ */
 export function createZone(name: () => string): Zone {
+  let zone: string | undefined;
   let formatter: Intl.DateTimeFormat | undefined;
 
   function wallTimeAt(instant: number): number {
-    formatter ??= new Intl.DateTimeFormat('en-US', { timeZone: name(), ...FORMAT });
+    zone ??= name();
+    const offset = offsetOf(zone);
+    if (offset !== undefined) return instant + offset;
+    // Node 20 does not accept an offset here.
+    formatter ??= new Intl.DateTimeFormat('en-US', { timeZone: zone, ...FORMAT });
     const parts = formatter.formatToParts(instant);
     const [year = 0, month = 0, day = 0, hour, minute, second] = FIELDS.map((field) =>
       Number(parts.find(({ type }) => type === field)?.value),
