@@ -1,7 +1,8 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { renderCsv, unescapeFormula } from '../../src/cli/output/csv.ts';
+import type { Console } from '../../src/cli/output/console.ts';
+import { renderCsv, unescapeFormula, writeCsv } from '../../src/cli/output/csv.ts';
 import { cases } from '../helpers/cases.ts';
 
 describe('CSV', () => {
@@ -21,6 +22,29 @@ describe('CSV', () => {
     ['\rx', '"\'\rx"'],
   ])('%j is written as %j', (text, cell) => {
     expect(renderCsv([[text, 'x']])).toBe(`${cell},x\r\n`);
+  });
+
+  test.each(['', undefined])(
+    'in a single column, %j is written in quotes, and not as a blank line',
+    (value) => {
+      expect(renderCsv([['name'], [value], ['Rex']])).toBe('name\r\n""\r\nRex\r\n');
+    },
+  );
+
+  test('many rows are written in parts, which are created one at a time', async () => {
+    let created = 0;
+    function* rows() {
+      for (; created < 1_000; created++) yield Array.from({ length: 100 }, () => created);
+    }
+    const parts: { text: string; created: number }[] = [];
+    const console = {
+      isTerminal: false,
+      write: async (text: string) => void parts.push({ text, created }),
+    } as unknown as Console;
+    await writeCsv(console, rows(), 'an order');
+    expect(parts.map((part) => part.created)).toEqual([199, 399, 599, 799, 999]);
+    const written = parse(parts.map(({ text }) => text).join('')) as string[][];
+    expect(written.map(([cell]) => Number(cell))).toEqual(Array.from({ length: 1_000 }, (_, i) => i));
   });
 
   test('a negative number is not escaped as a formula', () => {

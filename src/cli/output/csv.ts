@@ -3,28 +3,50 @@ import { cellText, isNumber } from '../fields/field.ts';
 import type { Console } from './console.ts';
 import { sanitizeForTerminal } from './sanitize.ts';
 
+/** The number of cells that are written at a time, because all rows together can need gigabytes. */
+const PART_CELLS = 20_000;
+
 /** Writes rows as CSV. `subject` names what a row describes, such as `an order`, in a note about text that is replaced. */
 export async function writeCsv(
   console: Console,
-  rows: readonly (readonly unknown[])[],
+  rows: Iterable<readonly unknown[]>,
   subject: string,
 ): Promise<void> {
   const shownCell = (value: unknown) => (isNumber(value) ? value : sanitizeForTerminal(cellText(value)));
-  const text = renderCsv(console.isTerminal ? rows.map((row) => row.map(shownCell)) : rows);
-  if (/[\ud800-\udfff]/u.test(text))
-    console.noticeOnce(
-      `${subject} has text that is not valid Unicode (half of a surrogate pair), which CSV cannot contain; it was replaced by U+FFFD. For the exact text: --json`,
-    );
-  await console.write(text);
+  for (const part of partsOf(rows)) {
+    const text = renderCsv(console.isTerminal ? part.map((row) => row.map(shownCell)) : part);
+    if (/[\ud800-\udfff]/u.test(text))
+      console.noticeOnce(
+        `${subject} has text that is not valid Unicode (half of a surrogate pair), which CSV cannot contain; it was replaced by U+FFFD. For the exact text: --json`,
+      );
+    await console.write(text);
+  }
 }
 
-/** Formats rows as CSV (RFC 4180). Text that a spreadsheet would run as a formula gets a leading `'`. */
+function* partsOf<Row extends readonly unknown[]>(rows: Iterable<Row>): Generator<Row[]> {
+  let part: Row[] = [];
+  let cells = 0;
+  for (const row of rows) {
+    part.push(row);
+    cells += row.length;
+    if (cells < PART_CELLS) continue;
+    yield part;
+    part = [];
+    cells = 0;
+  }
+  if (part.length > 0) yield part;
+}
+
+/**
+ * Formats rows as CSV (RFC 4180). Text that a spreadsheet would run as a formula gets a leading `'`. In a single column,
+ * an empty cell is `""`, because many readers skip blank lines.
+ */
 export function renderCsv(rows: readonly (readonly unknown[])[]): string {
   return stringify(
     rows.map((row) => row.map((cell) => (typeof cell === 'string' ? escapeFormula(cell) : cellText(cell)))),
     // With CRLF as the record delimiter, csv-stringify does not quote a lone CR or LF, but many readers end a record
     // there.
-    { record_delimiter: 'windows', quoted_match: /[\r\n]/ },
+    { record_delimiter: 'windows', quoted_match: /[\r\n]/, quoted_empty: rows[0]?.length === 1 },
   );
 }
 

@@ -30,7 +30,7 @@ export async function writeOrderList(
   { columns, all, footer, showText }: OrderListOptions,
 ): Promise<void> {
   const records = columns ? orders.map((order) => pick(order, columns)) : orders;
-  const fields = columns ?? [...new Set(all.flatMap(Object.keys))];
+  const fields = columns ?? allFields(all);
   if (console.format === 'json') return console.writeJson(records);
   if (console.format !== 'rows') return writeLines(console, records, fields);
   if (records.length === 0) return;
@@ -61,8 +61,19 @@ async function writeLines(
   // A list without orders has no known fields, and so no header.
   if (fields.length === 0) return;
   const { writeCsv } = await import('./csv.ts');
-  const rows = records.map((record) => fields.map((field) => ownValue(record, field)));
-  await writeCsv(console, [fields, ...rows], 'an order');
+  await writeCsv(console, csvRows(records, fields), 'an order');
+}
+
+function* csvRows(records: readonly Fields[], fields: readonly string[]): Generator<readonly unknown[]> {
+  yield fields;
+  for (const record of records) yield fields.map((field) => ownValue(record, field));
+}
+
+/** The fields of all orders. Orders can have so many fields that a list with repetitions would need gigabytes. */
+function allFields(orders: readonly Fields[]): string[] {
+  const fields = new Set<string>();
+  for (const order of orders) for (const field of Object.keys(order)) fields.add(field);
+  return [...fields];
 }
 
 async function writeNdjson(console: Console, values: readonly unknown[]): Promise<void> {
