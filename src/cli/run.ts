@@ -1,6 +1,8 @@
+import { openSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ReadStream } from 'node:tty';
 import { systemClock } from '../contract/clock.ts';
 import type { Context } from './context.ts';
 import { exitCodes } from './errors/codes.ts';
@@ -27,6 +29,7 @@ export function createProcessContext(): Context {
     argv: process.argv.slice(2),
     env: process.env,
     stdin: process.stdin,
+    openTerminal,
     stdout: process.stdout,
     stderr: process.stderr,
     platform: process.platform,
@@ -47,6 +50,15 @@ export function createProcessContext(): Context {
     },
     exitNow: (code) => process.exit(code),
   };
+}
+
+function openTerminal(): ReadStream | undefined {
+  try {
+    return new ReadStream(openSync('/dev/tty', 'r'));
+  } catch {
+    // A process that the system starts, such as a cron job, has no terminal. Windows has no such file.
+    return undefined;
+  }
 }
 
 /** The home directory; the root directory, as in containers, if HOME is not set and the system does not know the user. */

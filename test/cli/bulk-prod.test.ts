@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bulkAdd } from '../helpers/bulk-commands.ts';
+import { bulkAdd, CSV } from '../helpers/bulk-commands.ts';
 import type { TerminalOptions } from '../helpers/context.ts';
 import { KEY } from '../helpers/service.ts';
 
@@ -58,6 +58,36 @@ describe('add --from to profile prod at a terminal', () => {
     const rerun = await again({ typed: ['y'] });
     expect([rerun.code, rerun.stderr]).toEqual([0, expect.stringContaining('Add 1 row at')]);
     expect((await again({ typed: [] })).stderr).toContain('nothing to do');
+  });
+});
+
+describe('add --from - with a pipe and profile prod', () => {
+  const addPiped = async (options: TerminalOptions, more: string[] = []) => {
+    const bulk = await bulkAdd();
+    const profile = JSON.stringify({ baseUrl: bulk.service.url, key: KEY });
+    const args = ['--profile', 'prod', '--format', 'csv', ...more];
+    const files = { 'prod.json': profile };
+    const result = await bulk.add(args, { columns: 200, files, stdin: CSV, ...options }, '-');
+    return { ...result, names: bulk.service.names() };
+  };
+
+  test('asks at the terminal of the process', async () => {
+    const yes = await addPiped({ typedAtTerminal: ['y'] });
+    expect([yes.code, yes.names.length]).toEqual([0, 3]);
+    expect(yes.stderr).toContain(QUESTION);
+    const no = await addPiped({ typedAtTerminal: ['n'] });
+    expect([no.code, no.names]).toEqual([1, []]);
+  });
+
+  test.each<[string, TerminalOptions, string[]]>([
+    ['without a terminal', {}, []],
+    ['with --yes', { typedAtTerminal: ['n'] }, ['--yes']],
+    ['with --no-input', { typedAtTerminal: ['n'] }, ['--no-input']],
+    ['with --json', { typedAtTerminal: ['n'] }, ['--json']],
+  ])('does not ask %s', async (_name, options, more) => {
+    const { code, stderr, names } = await addPiped(options, more);
+    expect([code, names.length]).toEqual([0, 3]);
+    expect(stderr).not.toContain(QUESTION);
   });
 });
 

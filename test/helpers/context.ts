@@ -28,13 +28,16 @@ export function startProgram(
   {
     stdin = '',
     typed,
+    typedAtTerminal,
     columns,
     ...context
-  }: Partial<Omit<Context, 'stdin'>> & {
+  }: Partial<Omit<Context, 'stdin' | 'openTerminal'>> & {
     /** The content of a pipe on standard input. */
     stdin?: string;
     /** The lines that the user types at a terminal, which replaces the pipe. */
     typed?: readonly string[] | undefined;
+    /** The lines that the user types at the terminal of the process while standard input is a pipe. */
+    typedAtTerminal?: readonly string[] | undefined;
     columns?: number | undefined;
   },
 ): Program {
@@ -46,6 +49,7 @@ export function startProgram(
     env: {},
     timeZone: () => 'UTC',
     stdin: typed ? keyboard(typed) : pipe(stdin),
+    openTerminal: () => typedAtTerminal && keyboard(typedAtTerminal),
     stdout: stdout.stream,
     stderr: stderr.stream,
     onSignal(_signals, handler) {
@@ -109,6 +113,10 @@ export type TerminalOptions = {
   columns?: number;
   /** The lines that the user types; undefined if stdin is an empty pipe. */
   typed?: readonly string[];
+  /** The content of a pipe on standard input, if `typed` is undefined. */
+  stdin?: string;
+  /** The lines that the user types at the terminal of the process while standard input is a pipe. */
+  typedAtTerminal?: readonly string[];
   /** The user's time zone, which is UTC by default. */
   timeZone?: string;
   env?: Record<string, string>;
@@ -135,6 +143,8 @@ export async function startInTerminal(
   {
     columns,
     typed,
+    stdin = '',
+    typedAtTerminal,
     timeZone = 'UTC',
     env = {},
     files = {},
@@ -148,6 +158,8 @@ export async function startInTerminal(
   const program = startProgram(argv, {
     columns,
     typed,
+    stdin,
+    typedAtTerminal,
     timeZone: () => timeZone,
     env: { PETS_CONFIG_DIR: home, ...env },
     platform: 'linux',

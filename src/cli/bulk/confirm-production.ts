@@ -8,17 +8,24 @@ import { canAsk, confirm } from '../prompts/prompt.ts';
 
 /**
  * Asks at a terminal before rows are sent to profile prod, because animals cannot be removed again. Returns whether the
- * user was asked.
+ * user was asked. With `isPiped`, the rows came from a pipe, so standard input cannot be used for the answer.
  *
  * @throws CliError if the answer is no
  */
 export async function confirmProduction(
   context: CommandContext,
   connection: Connection,
-  rows: number,
+  { rows, isPiped }: { rows: number; isPiped: boolean },
 ): Promise<boolean> {
-  if (!canAsk(context) || !isProduction(context, connection)) return false;
-  if (await confirm(context, `Add ${formatCount(rows, 'row')} at ${targetLabel(connection)}?`)) return true;
+  if (!isProduction(context, connection)) return false;
+  const terminal = isPiped ? context.openTerminal() : undefined;
+  try {
+    const asking = { ...context, stdin: terminal ?? context.stdin };
+    if (!canAsk(asking)) return false;
+    if (await confirm(asking, `Add ${formatCount(rows, 'row')} at ${targetLabel(connection)}?`)) return true;
+  } finally {
+    terminal?.destroy();
+  }
   throw new CliError('not confirmed; no row was sent', {
     code: 'declined',
     hint: 'to try the file first, use --dry-run or --profile staging; to skip the question, add --yes',

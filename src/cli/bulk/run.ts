@@ -98,7 +98,13 @@ async function addRows(
     const isRerun = pending.length === 0;
     const stop = isRerun
       ? undefined
-      : await sendPending(run, pending, { ...target, keepGoing, highestId, yes });
+      : await sendPending(run, pending, {
+          ...target,
+          keepGoing,
+          highestId,
+          yes,
+          isPiped: input.path === undefined,
+        });
     if (!stop) await file.append({ kind: 'finished', at: new Date(clock.now()).toISOString() });
     // With --skip-added, print only rows of this run. If this run has no rows, JSON output is an empty array.
     const shown = skipAdded ? own : plan.rows;
@@ -131,8 +137,9 @@ async function sendPending(
     connection,
     context,
     yes,
+    isPiped,
     ...options
-  }: Target & Pick<SendOptions, 'keepGoing' | 'highestId'> & { yes: boolean },
+  }: Target & Pick<SendOptions, 'keepGoing' | 'highestId'> & { yes: boolean; isPiped: boolean },
 ): Promise<Stop | undefined> {
   const { console, clock } = context;
   const total = plan.rows.length;
@@ -142,7 +149,7 @@ async function sendPending(
   if (known && known.entries.size > 0 && known.header.sha256 === sha256)
     console.notice(`resuming the run of ${formatMinute(startedAt, console.timeZone())}: ${before}`);
   else if (added() > 0) console.notice(`${before}; skipping them`);
-  const wasAsked = !yes && (await confirmProduction(context, connection, pending.length));
+  const wasAsked = !yes && (await confirmProduction(context, connection, { rows: pending.length, isPiped }));
   if (!wasAsked) reportTarget(context, connection, `adding ${formatCount(pending.length, 'row')} at`);
   const bar = createProgressBar(context, { rows: total, done: total - pending.length });
   const settings = { apiKey: connection.key, clock, onResult: bar.advance, ...options };
