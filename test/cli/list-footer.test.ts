@@ -101,6 +101,19 @@ test('the notice names the profile if more than one has a key', async () => {
   expect(await footer({ 'prod.json': prod, ...others })).toBe('note: 3 animals\n');
 });
 
+test('the notice below a CSV list names the profile on a terminal, but not in a script', async () => {
+  const server = await scriptedServer(pages);
+  const profile = JSON.stringify({ baseUrl: server.url, key: KEY });
+  const files = { 'prod.json': profile, 'staging.json': profile };
+  const footer = async (terminal: TerminalOptions) =>
+    (await runInTerminal(['list', '--csv', '--color', 'never'], { ...terminal, files })).stderr;
+  const { host } = new URL(server.url);
+  expect(await footer({ columns: 200 })).toBe(
+    `note: 20 animals shown at ${host} (profile prod). For all animals, add --all\n`,
+  );
+  expect(await footer({})).toBe(`note: ${PAGE_IN_PIPE}\n`);
+});
+
 test.each<[string[], string]>([
   [[], 'no animals at HOST (key from PETS_API_KEY). Add one: pets add <name> --category <id>'],
   [['--all'], 'no animals at HOST (key from PETS_API_KEY). Add one: pets add <name> --category <id>'],

@@ -14,7 +14,7 @@ export function createCounter(fields: readonly CountField[]) {
   return {
     add(pets: readonly ReceivedPet[]): void {
       for (const pet of pets) {
-        const values = fields.map((field) => pet[field] ?? null);
+        const values = fields.map((field) => countedValue(field, pet));
         const key = stringifyJson(values);
         const count = counts.get(key);
         if (count) count.animals++;
@@ -35,4 +35,11 @@ export function createCounter(fields: readonly CountField[]) {
       );
     },
   };
+}
+
+/** A service may send a category as text. The number 1 and the text "1" are the same category, as for `--category`. */
+function countedValue(field: CountField, pet: ReceivedPet): unknown {
+  const value = pet[field] ?? null;
+  const isInteger = typeof value === 'string' && /^(0|-?[1-9]\d*)$/.test(value);
+  return field === 'categoryId' && isInteger ? BigInt(value) : value;
 }

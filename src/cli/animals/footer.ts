@@ -38,8 +38,10 @@ export function listFooter(
   const rest = isWhole ? restOnTerminal(context, listed, selection) : restElsewhere(listed, selection);
   if (!isWhole && !isAnnounced && rest === undefined && shown === found) return undefined;
   const count = shown < found ? `${shown} of ${formatCount(found, 'animal')}` : formatCount(shown, 'animal');
+  // Scripts know which profile they use.
+  const label = isWhole || context.stderr.isTTY === true ? footerLabel(context, connection) : '';
   const parts = [
-    ...(isWhole ? [count + footerLabel(context, connection)] : [`${count} ${verb}`]),
+    `${count}${isWhole ? '' : ` ${verb}`}${label}`,
     ...(isWhole || isAnnounced ? describeFilters(selection) : []),
     ...(isWhole || isAnnounced ? costOf(listed) : []),
   ];

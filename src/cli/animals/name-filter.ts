@@ -118,7 +118,9 @@ export function createFold(): (text: string) => string {
     // Vowel signs of Indic scripts are marks too, but they are letters to a reader, so the collation decides.
     const letters = text
       .normalize('NFKD')
-      .replace(/[\p{M}\p{Default_Ignorable_Code_Point}]/gu, (mark) => (isIgnored(mark) ? '' : mark));
+      .replace(/[\p{M}\p{Default_Ignorable_Code_Point}]/gu, (mark) => (isIgnored(mark) ? '' : mark))
+      // A Hangul syllable must not match a longer syllable that begins with the same letters.
+      .normalize('NFC');
     // Only lower case changes ẞ to ß. Only upper case changes ß to SS, and both forms of the Greek sigma to one.
     const folded = letters.toLowerCase().toUpperCase();
     return folded.replace(ANY_LETTER, (letter) => LETTERS[letter] ?? letter);

@@ -8,7 +8,7 @@ import { sanitizeJson } from './sanitize.ts';
 /** The length of the longest bar. On a terminal that is too narrow for it, the table has no bars. */
 const BAR_COLUMNS = 20;
 
-/** The other columns are not made narrower than this, in terminal columns, to make room for the bars. */
+/** The other columns are not cut to less than this, in terminal columns, to make room for the bars. */
 const MIN_WIDTH = 'available'.length;
 
 /** Prints the numbers of animals in the format of the console. A table also shows them as bars. */
@@ -40,15 +40,20 @@ async function writeRows(
   counts: readonly CountedAnimals[],
   fields: readonly CountField[],
 ): Promise<void> {
-  const { renderRows } = await import('./table.ts');
+  const { renderRows, renderTable } = await import('./table.ts');
   if (!console.isTable) return console.write(renderRows(console, [], cells));
-  const largest = Math.max(...counts.map(({ animals }) => animals));
+  const largest = counts.reduce((most, { animals }) => Math.max(most, animals), 0);
   const barOf = ({ animals }: CountedAnimals) => '#'.repeat(Math.ceil((animals / largest) * BAR_COLUMNS));
+  const fieldColumns = fields.map((field) => petColumn(console, field, []));
+  const animalsColumn = { head: 'ANIMALS', align: 'right' as const, minWidth: MIN_WIDTH };
   const columns = [
-    ...fields.map((field) => ({ ...petColumn(console, field, []), minWidth: MIN_WIDTH })),
-    { head: 'ANIMALS', align: 'right' as const, minWidth: MIN_WIDTH },
+    ...fieldColumns.map((column) => ({ ...column, minWidth: MIN_WIDTH })),
+    animalsColumn,
     { head: '', minWidth: BAR_COLUMNS },
   ];
   const rows = counts.map((count, i) => [...(cells[i] ?? []), barOf(count)]);
-  await console.write(renderRows(console, columns, rows));
+  const table = renderTable(console, columns, rows);
+  const isWhole = table.shown === columns.length;
+  // Without the bars, cut the fields so that the numbers fit.
+  await console.write(isWhole ? table.text : renderRows(console, [...fieldColumns, animalsColumn], cells));
 }

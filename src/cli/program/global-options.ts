@@ -17,7 +17,8 @@ export const globalOptions: readonly Option[] = [
   { flags: '--json', description: 'print JSON to stdout, and notices and errors as JSON lines to stderr' },
   {
     flags: '--max-wait <seconds>',
-    description: "maximum time to wait for a rate limit, per request; 0 = don't wait",
+    description:
+      "maximum time to wait for a rate limit, per request; 0 = don't wait, but reading all pages still waits for the next minute",
     parse: seconds(0),
     default: 75,
   },

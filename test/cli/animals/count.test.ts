@@ -1,4 +1,8 @@
+import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
+import { createConsole } from '../../../src/cli/output/console.ts';
+import { writeCounts } from '../../../src/cli/output/counts.ts';
+import { createProcessContext } from '../../../src/cli/run.ts';
 import { respondWith, runAgainst } from '../../helpers/in-terminal.ts';
 import { manyAnimals, shopOf } from '../../helpers/shop.ts';
 
@@ -45,13 +49,31 @@ test('a terminal that is too narrow shows no bars', async () => {
   expect((await count([], 30)).stdout).toBe('STATUS     ANIMALS\navailable      125\nsold           125\n');
 });
 
+test.each([
+  ['20', 'STATUS     ANIMALS\navailable      125\nsold           125\n'],
+  ['12', 'STATUS  ANI…\navaila…  125\nsold     125\n'],
+  ['10', 'STAT… ANI…\navai…  125\nsold   125\n'],
+])('a table of %s columns shows the numbers', async (width, expected) => {
+  expect((await count(['--table', '--width', width])).stdout).toBe(expected);
+});
+
+test('more values are counted than a function can have arguments', async () => {
+  let text = '';
+  const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
+  stdout.on('data', (chunk) => (text += chunk));
+  const console = createConsole({ ...createProcessContext(), stdout } as never, { color: 'never' } as never);
+  const counts = Array.from({ length: 200_000 }, (_, i) => ({ categoryId: i, animals: 1 }));
+  await writeCounts(console, counts, ['categoryId']);
+  expect(text.split('\n')).toHaveLength(200_002);
+});
+
 test('values of any type are counted, missing ones last', async () => {
   const body =
-    '[{"id":1,"name":"a"},{"id":2,"name":"b","categoryId":null},{"id":3,"name":"c","categoryId":"7"},{"id":4,"name":"d","categoryId":7},{"id":5,"name":"e","categoryId":["x"]},{"id":6,"name":"f","categoryId":10}]';
+    '[{"id":1,"name":"a"},{"id":2,"name":"b","categoryId":null},{"id":3,"name":"c","categoryId":"7"},{"id":4,"name":"d","categoryId":7},{"id":5,"name":"e","categoryId":["x"]},{"id":6,"name":"f","categoryId":10},{"id":7,"name":"g","categoryId":"07"}]';
   const { stdout } = await runAgainst(respondWith(body), ['count', '--by', 'category', '--json']);
   expect(JSON.parse(stdout)).toEqual([
-    { categoryId: '7', animals: 1 },
-    { categoryId: 7, animals: 1 },
+    { categoryId: 7, animals: 2 },
+    { categoryId: '07', animals: 1 },
     { categoryId: 10, animals: 1 },
     { categoryId: ['x'], animals: 1 },
     { categoryId: null, animals: 2 },
