@@ -51,7 +51,10 @@ export type Option = {
   default?: unknown;
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
-  /** If the option is given several times, all values are collected. Otherwise, a second value is an error. */
+  /**
+   * If the option is given several times, all values are collected. Otherwise, a second value is an error if the command
+   * prints data, and replaces the first one in other commands.
+   */
   repeatable?: boolean;
 };
 

@@ -19,8 +19,9 @@ export function declare(
     const option = command.createOption(declared.flags, describeDeclared(declared));
     const name = option.long ?? declared.flags;
     const parse = parserOf(declared, name, declared.hint ?? help, declared.repeatable);
-    // A global option may be in an alias of the shell, which another value on the command line overrides.
-    const isSingle = option.required && !declared.repeatable && command.parent !== null;
+    // A command that prints data would answer another question than the user asked. Settings, such as `--profile` or the
+    // options of `pets serve`, may be in a script or an alias, and a later value replaces them.
+    const isSingle = option.required && !declared.repeatable && declaration.prints !== undefined;
     if (isSingle) option.argParser(onlyOnce(command, option, parse));
     else if (parse) option.argParser(parse);
     // The second argument is the text for help; without it commander prints strings in quotes.
