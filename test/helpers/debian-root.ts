@@ -62,20 +62,3 @@ StandardError=inherit
 /** Copies a file into /root of a Debian. */
 export const copyToDebian = (root: string, path: string, name: string): Promise<void> =>
   copyFile(path, join(root, 'root', name));
-
-/**
- * Writes a script that runs `pets` of a Debian in the working directory. The script sees only the directory for temporary
- * files of this machine, where the tests have their files.
- */
-export async function writeLauncher(root: string, path: string): Promise<void> {
-  const temporary = tmpdir();
-  const start = `mount --bind '${temporary}' '${root}${temporary}' && mount -t proc proc '${root}/proc' &&
-  exec chroot '${root}' sh -c 'cd "$0" && exec pets "$@"' "$PWD" "$@"`;
-  // The mounts exist only in the namespace of this process, so nothing remains mounted.
-  const launcher = `#!/bin/sh\nexec unshare --mount --propagation unchanged sh -c ${quote(start)} sh "$@"\n`;
-  await mkdir(join(root, temporary), { recursive: true });
-  await writeFile(path, launcher);
-  await chmod(path, 0o755);
-}
-
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
