@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmod, link, mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  link,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -232,7 +243,14 @@ describe('symbolic links', () => {
 
 test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown>, message: string]>([
   ['it is a directory', 'animals', (path) => mkdir(path), 'it is a directory'],
-  ['it ends in a slash', 'animals/', async () => {}, 'it is a directory'],
+  ['its name ends with a slash', 'animals.json/', async () => {}, 'must not end with a slash'],
+  [
+    'it is a file whose name ends with a slash',
+    'animals/',
+    (path) => writeOld(path.slice(0, -1)),
+    'must not end with a slash',
+  ],
+  ['it is a directory with a slash', 'animals/', (path) => mkdir(path), 'it is a directory'],
   ['its directory does not exist', 'no/animals', async () => {}, 'no does not exist'],
   [
     'its directory is a file',
@@ -245,6 +263,23 @@ test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown
   expect([code, server.requests]).toEqual([1, []]);
   expect(stderr).toContain(message);
 });
+
+test.each<[change: string, (directory: string) => Promise<unknown>, message: string]>([
+  ['is removed', (directory) => rm(directory, { recursive: true }), 'its directory was removed'],
+  ['gets a directory of this name', (directory) => mkdir(join(directory, 'a.csv')), 'it is a directory'],
+])(
+  'if the directory %s during the command, the error does not suggest to free disk space',
+  async (_change, change, message) => {
+    const directory = await temporaryDirectory();
+    const path = join(directory, 'a.csv');
+    const handler: Handler = (_, response) => change(directory).then(() => reply(response, 200, [PET]));
+    const { code, stderr } = await runAgainst(handler, ['list', '--output', path]);
+    expect([code, stderr]).toEqual([
+      1,
+      `error: cannot write ${path}: ${message}\n  → write the output somewhere else\n`,
+    ]);
+  },
+);
 
 test('a file name must not be empty', async () => {
   const { code, stderr } = await runAgainst(respondWith([]), ['list', '--output', '']);

@@ -31,10 +31,12 @@ function describeOwn(error: unknown): UserError | undefined {
   if (error instanceof InterruptedError) return userError('interrupted', 'interrupted');
   if (error instanceof OutputError)
     return userError('output_error', `cannot write ${error.file ?? 'the output'}: ${error.message}`, {
-      hint: 'free some disk space, or write the output somewhere else',
+      hint: `${isDiskFull(error) ? 'free some disk space, or ' : ''}write the output somewhere else`,
     });
   return undefined;
 }
+
+const isDiskFull = ({ code = '' }: OutputError): boolean => ['ENOSPC', 'EDQUOT'].includes(code);
 
 function codeOf(error: StoreError): CliErrorCode {
   if (error instanceof StoreNotFoundError) return 'not_found';

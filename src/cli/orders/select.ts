@@ -1,6 +1,6 @@
 import { CliError, usageError } from '../errors/errors.ts';
 import { cellText, type Fields, fieldPaths, findField, isObject, valuesOf } from '../fields/field.ts';
-import type { Format } from '../output/format.ts';
+import type { Format, OutputOptions } from '../output/format.ts';
 import { formatCount } from '../output/format-count.ts';
 import { listNames } from '../output/list-names.ts';
 import type { Zone } from '../output/zone.ts';
@@ -42,12 +42,14 @@ const FLAGS = {
  */
 export function requireFields(
   orders: unknown,
-  options: OrderOptions,
+  options: OrderOptions & OutputOptions,
   format: Format,
 ): readonly Fields[] | undefined {
   if (Array.isArray(orders) && orders.every(isObject)) return orders;
   const given = Object.entries(FLAGS).filter(([name]) => Object.hasOwn(options, name));
-  const flags = [...given.map(([, flag]) => flag), ...(format === 'csv' ? ['--csv'] : [])];
+  const flags = given.map(([, flag]): string => flag);
+  // The extension of the output file can choose CSV, too.
+  if (format === 'csv') flags.push(options.csv ? '--csv' : 'the format CSV');
   if (flags.length === 0) return undefined;
   throw new CliError(`${flags.join(' and ')} cannot be used: the service did not send a list of objects`, {
     code: 'unsuitable_orders',

@@ -1,5 +1,6 @@
 import { InterruptedError } from '../../client/errors.ts';
 import { stringifyJson } from '../../contract/json.ts';
+import { isMissing } from '../../system/file-system.ts';
 import type { Context } from '../context.ts';
 import { systemReason } from '../errors/errors.ts';
 import { createRedactor } from '../profiles/profile.ts';
@@ -21,7 +22,8 @@ export class OutputError extends Error {
   readonly file: string | undefined;
 
   constructor(cause: NodeJS.ErrnoException, file?: string) {
-    super(file === undefined ? cause.message : systemReason(cause), { cause });
+    const reason = isMissing(cause) ? 'its directory was removed' : systemReason(cause);
+    super(file === undefined ? cause.message : reason, { cause });
     this.code = cause.code;
     this.file = file;
   }

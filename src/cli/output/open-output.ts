@@ -1,4 +1,5 @@
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, sep } from 'node:path';
 import { Writable } from 'node:stream';
 import { InterruptedError } from '../../client/errors.ts';
 import { errnoOf, isMissing } from '../../system/file-system.ts';
@@ -50,6 +51,10 @@ export async function openOutput(name: string, context: Context, mode = 0o666): 
 }
 
 async function openFile(name: string, wait: Wait, mode: number): Promise<OutputFile | 1 | 2> {
+  if ((name.endsWith('/') || name.endsWith(sep)) && !existsSync(name))
+    throw new CliError(`cannot write ${name}: the name of a file must not end with a slash`, {
+      code: 'file_error',
+    });
   try {
     return await openOutputFile(name, wait, mode);
   } catch (error) {

@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { respondWith, runAgainst } from '../../helpers/in-terminal.ts';
+import { temporaryDirectory } from '../../helpers/temp.ts';
 
 const ORDERS = `[
   {"id":1,"placedAt":"2026-11-18T22:59:59.999Z","status":"delivered","animals":[3,7],"amount":12.50,"customer":{"name":"Zoë","city":"Łódź"}},
@@ -329,6 +331,12 @@ describe('options that need fields', () => {
       expect(stderr).toContain(`${argv[0]} cannot be used: the service did not send a list of objects`);
     },
   );
+
+  test('are named in the error only if they were given', async () => {
+    const output = join(await temporaryDirectory(), 'orders.csv');
+    const { stderr } = await run(['--output', output], { body: '[1,2]' });
+    expect(stderr).toContain('error: the format CSV cannot be used: the service did not send a list');
+  });
 
   test('are exit code 1 for --since if no field contains times', async () => {
     const { code, stderr } = await run(['--since', '7d'], { body: '[{"id":1,"at":"soon"}]' });
