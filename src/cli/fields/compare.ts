@@ -7,7 +7,7 @@ export type Compare<Value> = (one: Value, other: Value) => number;
 /** A value in the form in which it is compared. */
 export type SortKey =
   | { kind: 'number'; value: Decimal }
-  | { kind: 'instant'; value: number }
+  | { kind: 'instant'; value: Decimal }
   | { kind: 'text'; value: string };
 
 /** Values of different kinds are sorted by kind. */
@@ -20,7 +20,7 @@ const KINDS: readonly SortKey['kind'][] = ['number', 'instant', 'text'];
  */
 export function sortKeyOf(
   value: unknown,
-  instantIn: (value: unknown) => number | undefined = () => undefined,
+  instantIn: (value: unknown) => Decimal | undefined = () => undefined,
 ): SortKey {
   const number = decimalOf(value);
   if (number !== undefined) return { kind: 'number', value: number };
@@ -33,7 +33,7 @@ export function createKeyComparison(): Compare<SortKey> {
   const compareTexts = createTextComparison();
   return (one, other) => {
     if (one.kind === 'number' && other.kind === 'number') return compareDecimals(one.value, other.value);
-    if (one.kind === 'instant' && other.kind === 'instant') return one.value - other.value;
+    if (one.kind === 'instant' && other.kind === 'instant') return compareDecimals(one.value, other.value);
     if (one.kind === 'text' && other.kind === 'text') return compareTexts(one.value, other.value);
     return KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind);
   };

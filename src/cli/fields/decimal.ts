@@ -32,6 +32,9 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
   return difference < 0n ? -1 : Number(difference > 0n);
 }
 
+/** The number without its decimals. */
+export const wholePart = ({ units, scale }: Decimal): number => Number(units / powerOfTen(scale));
+
 /** The number as JSON, with all decimals of its scale, such as `25.00`. */
 export function formatDecimal({ units, scale }: Decimal): string {
   const sign = units < 0n ? '-' : '';

@@ -1,4 +1,5 @@
 import { CliError, usageError } from '../errors/errors.ts';
+import { wholePart } from '../fields/decimal.ts';
 import { cellText, type Fields, fieldPaths, findField, isObject, valuesOf } from '../fields/field.ts';
 import type { Format, OutputOptions } from '../output/format.ts';
 import { formatCount } from '../output/format-count.ts';
@@ -99,8 +100,8 @@ function selectTimes(
   const { selected, withoutTime } = ordersInWindow(matching, field, window, zone);
   if (withoutTime > 0) notice(`${formatCount(withoutTime, 'order')} without a time in ${field}: left out`);
   const limits = [
-    ...(since === undefined ? [] : [`since ${formatTime(since)}`]),
-    ...(until === undefined ? [] : [`before ${formatTime(until)}`]),
+    ...(since === undefined ? [] : [`since ${formatTime(wholePart(since))}`]),
+    ...(until === undefined ? [] : [`before ${formatTime(wholePart(until))}`]),
   ];
   return { orders: selected, conditions: [`${field} ${limits.join(' and ')}`] };
 }

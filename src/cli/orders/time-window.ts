@@ -1,22 +1,24 @@
 import { CliError, usageError } from '../errors/errors.ts';
+import { compareDecimals, type Decimal } from '../fields/decimal.ts';
 import { type Fields, isObject, valuesOf } from '../fields/field.ts';
 import { listNames } from '../output/list-names.ts';
 import type { Zone } from '../output/zone.ts';
 import type { OrderOptions } from './options.ts';
-import { instantIn, isTime, resolveTime } from './time.ts';
+import { areLocalInOrder, instantIn, isTime, resolveTime } from './time.ts';
 
 const EXAMPLE = '2026-11-20T14:30:00Z';
 
 /** From `since`, inclusive, to `until`, exclusive, in milliseconds since the epoch. */
-export type TimeWindow = { since: number | undefined; until: number | undefined };
+export type TimeWindow = { since: Decimal | undefined; until: Decimal | undefined };
 
-/** The times of `--since` and `--until`. @throws CliError if no time is between them */
+/** The times of `--since` and `--until`. @throws CliError if they are not in this order */
 export function timeWindowOf({ since, until }: OrderOptions, now: number, zone: Zone): TimeWindow {
   const window = {
     since: since && resolveTime(since, now, zone),
     until: until && resolveTime(until, now, zone),
   };
-  if (window.since !== undefined && window.until !== undefined && window.since >= window.until)
+  const isReversed = window.since && window.until && compareDecimals(window.since, window.until) >= 0;
+  if (isReversed && since && until && !areLocalInOrder(since, until))
     throw usageError(
       '--since must be before --until',
       'the orders of yesterday, for example: pets orders --since yesterday --until today',
@@ -28,16 +30,19 @@ export function timeWindowOf({ since, until }: OrderOptions, now: number, zone: 
 export function ordersInWindow(
   orders: readonly Fields[],
   field: string,
-  { since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY }: TimeWindow,
+  { since, until }: TimeWindow,
   zone: Zone,
 ): { selected: readonly Fields[]; withoutTime: number } {
+  const isInWindow = (time: Decimal) =>
+    (since === undefined || compareDecimals(time, since) >= 0) &&
+    (until === undefined || compareDecimals(time, until) < 0);
   let withoutTime = 0;
   const selected = orders.filter((order) => {
     const times = valuesOf(order, field)
       .map((value) => instantIn(value, zone))
       .filter((time) => time !== undefined);
     if (times.length === 0) withoutTime++;
-    return times.some((time) => time >= since && time < until);
+    return times.some(isInWindow);
   });
   return { selected, withoutTime };
 }

@@ -81,6 +81,23 @@ test('a date without a zone is local', async () => {
   expect(await idsOf(['--since', '2026-11-20T00:30+00:00'], { body })).toEqual([]);
 });
 
+test('times are compared exactly, also below a millisecond', async () => {
+  const times = ['0000001', '0005', '00050', '0009999', '001'];
+  const body = `[${times.map((digits, i) => `{"id":${i},"at":"2026-11-20T00:00:00.${digits}Z"}`).join()}]`;
+  const [since, until] = ['2026-11-20T00:00:00.0005Z', '2026-11-20T00:00:00.0009999Z'];
+  expect(await idsOf(['--since', since, '--until', until], { body })).toEqual(['1', '2']);
+  expect(await idsOf(['--sort', 'at:desc'], { body })).toEqual(['4', '3', '1', '2', '0']);
+});
+
+test.each([
+  ['02:00', '03:00'],
+  ['02:30', '03:15'],
+])('a window is empty if it is in an hour that clocks skip: from %s to %s', async (since, until) => {
+  const body = '[{"id":1,"at":"2026-03-29T01:00:00Z"},{"id":2,"at":"2026-03-29T01:30:00Z"}]';
+  const argv = ['--since', `2026-03-29T${since}`, '--until', `2026-03-29T${until}`];
+  expect(await idsOf(argv, { body })).toEqual([]);
+});
+
 describe('several fields that contain times', () => {
   const body = `[
     {"id":1,"placedAt":"2026-11-18T10:00Z","steps":{"shipped":"2026-11-19T10:00Z"},"log":[{"at":"2026-11-20T10:00Z"}]},

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { wholePart } from '../../../src/cli/fields/decimal.ts';
 import { instantIn, parseTime, resolveTime } from '../../../src/cli/orders/time.ts';
 import { createZone } from '../../../src/cli/output/zone.ts';
 
@@ -8,10 +9,12 @@ function resolve(text: string, zoneName: string, now = '2026-11-20T12:00:00Z'): 
   return (
     time &&
     new Date(
-      resolveTime(
-        time,
-        Date.parse(now),
-        createZone(() => zoneName),
+      wholePart(
+        resolveTime(
+          time,
+          Date.parse(now),
+          createZone(() => zoneName),
+        ),
       ),
     ).toISOString()
   );
@@ -115,8 +118,10 @@ describe('when clocks change', () => {
 
 test('a field is an instant only if it is text in ISO 8601, and is local without a zone', () => {
   const zone = createZone(() => 'Europe/Berlin');
-  expect(instantIn('2026-11-20T12:00:00.000Z', zone)).toBe(Date.UTC(2026, 10, 20, 12));
-  expect(instantIn('2026-11-20', zone)).toBe(Date.UTC(2026, 10, 19, 23));
+  const exactly = (milliseconds: number) => ({ units: BigInt(milliseconds), scale: 0 });
+  expect(instantIn('2026-11-20T12:00:00.000Z', zone)).toEqual(exactly(Date.UTC(2026, 10, 20, 12)));
+  expect(instantIn('1969-12-31T23:59:59.0000000005Z', zone)).toEqual({ units: -9_999_999_995n, scale: 7 });
+  expect(instantIn('2026-11-20', zone)).toEqual(exactly(Date.UTC(2026, 10, 19, 23)));
   for (const value of [1_795_000_000, null, 'yesterday', '7d', '', ['2026-11-20']])
     expect(instantIn(value, zone)).toBeUndefined();
 });
