@@ -28,11 +28,14 @@ export function createCounter(fields: readonly CountField[]) {
     /** The counts, sorted by the first field, then by the second one. Animals without the field come last. */
     result(): CountedAnimals[] {
       const compare = createValueComparison();
-      const compareBy = (one: CountedAnimals, other: CountedAnimals) => (field: CountField) =>
-        compareMissing(one[field], other[field]) || compare(one[field], other[field]);
-      return [...counts.values()].sort(
-        (one, other) => fields.map(compareBy(one, other)).find((result) => result !== 0) ?? 0,
-      );
+      return [...counts.values()].sort((one, other) => {
+        for (const field of fields) {
+          const [a, b] = [one[field], other[field]];
+          const result = compareMissing(a, b) || compare(a, b);
+          if (result !== 0) return result;
+        }
+        return 0;
+      });
     },
   };
 }

@@ -13,11 +13,11 @@ export type Listed = {
   /** The number of animals that meet the conditions, as far as pages were read. */
   found: number;
   more: PetPage['more'];
-  /** What was read, if all pages were to be read. */
+  /** What was read, if the command reads all pages. */
   pages?: number;
   requests?: number;
   isAnnounced?: boolean;
-  /** What was done with the animals. */
+  /** What was done with the animals; by default `shown`. */
   verb?: 'shown' | 'counted';
 };
 
@@ -34,18 +34,19 @@ export function listFooter(
   const { isTerminal, isFile, format } = context.console;
   const { shown, found, more, isAnnounced, verb = 'shown' } = listed;
   if (isTerminal && found === 0 && more === 'no') return emptyFooter(context, connection, listed, selection);
-  const isWhole = isFile ? context.stderr.isTTY === true : isTerminal && format === 'rows';
-  const rest = isWhole ? restOnTerminal(context, listed, selection) : restElsewhere(listed, selection);
-  if (!isWhole && !isAnnounced && rest === undefined && shown === found) return undefined;
+  // A footer below a table, or about a file, names the service and the conditions.
+  const isFull = isFile ? context.stderr.isTTY === true : isTerminal && format === 'rows';
+  const hint = isFull ? moreHintOnTerminal(context, listed, selection) : moreHint(listed, selection);
+  if (!isFull && !isAnnounced && hint === undefined && shown === found) return undefined;
   const count = shown < found ? `${shown} of ${formatCount(found, 'animal')}` : formatCount(shown, 'animal');
   // Scripts know which profile they use.
-  const label = isWhole || context.stderr.isTTY === true ? footerLabel(context, connection) : '';
+  const label = isFull || context.stderr.isTTY === true ? footerLabel(context, connection) : '';
   const parts = [
-    `${count}${isWhole ? '' : ` ${verb}`}${label}`,
-    ...(isWhole || isAnnounced ? describeFilters(selection) : []),
-    ...(isWhole || isAnnounced ? costOf(listed) : []),
+    `${count}${isFull ? '' : ` ${verb}`}${label}`,
+    ...(isFull || isAnnounced ? describeFilters(selection) : []),
+    ...(isFull || isAnnounced ? costOf(listed) : []),
   ];
-  return parts.join(', ') + (rest === undefined ? '' : `. ${rest}`);
+  return parts.join(', ') + (hint === undefined ? '' : `. ${hint}`);
 }
 
 function emptyFooter(
@@ -66,7 +67,8 @@ function emptyFooter(
 const STOPPED = 'Stopped at --limit; there may be more';
 const NO_LINK = 'There may be more animals; the service sends no link to a next page';
 
-function restOnTerminal(
+/** How to list the animals that were not listed; undefined if all were. */
+function moreHintOnTerminal(
   context: CommandContext,
   { shown, more }: Listed,
   selection: Selection,
@@ -79,7 +81,8 @@ function restOnTerminal(
   return `${NO_LINK}. For a larger page: ${command} --limit ${pageSize.max}`;
 }
 
-function restElsewhere({ more }: Listed, selection: Selection): string | undefined {
+/** Like `moreHintOnTerminal`, but without commands, because a script may run any command. */
+function moreHint({ more }: Listed, selection: Selection): string | undefined {
   if (more === 'no') return undefined;
   if (more === 'unknown') return NO_LINK;
   return needsAllPages(selection) ? STOPPED : 'For all animals, add --all';

@@ -40,12 +40,13 @@ async function listAll(
   writer: PetWriter,
 ): Promise<Listed> {
   const { readAll } = await import('./read-all.ts');
-  const isLimited = needsAllPages(selection);
+  // Otherwise, `--limit` is the page size.
+  const limitsResults = needsAllPages(selection);
   const { limit = Number.POSITIVE_INFINITY, sort } = selection;
   const plan = {
     selection,
-    size: isLimited ? pageSize.max : (selection.limit ?? pageSize.max),
-    enough: isLimited && sort === undefined ? limit : Number.POSITIVE_INFINITY,
+    size: limitsResults ? pageSize.max : (selection.limit ?? pageSize.max),
+    enough: limitsResults && sort === undefined ? limit : Number.POSITIVE_INFINITY,
   };
   if (sort === undefined) {
     const reading = await readAll(context, client, plan, (pets) => writer.write(pets));

@@ -14,7 +14,7 @@ export type NameFilter = {
   select<Named extends { name: string }>(animals: readonly Named[]): readonly Named[];
 };
 
-/** The flags that change what a regular expression matches. The others affect only repeated searches. */
+/** The flags that are accepted. With g or y, `test` would begin where the previous match ended. */
 const FLAGS = /^[imsuv]*$/;
 
 /**
@@ -81,7 +81,7 @@ function toRegExp(source: string, flags: string): RegExp {
   }
 }
 
-/** Letters that do not decompose into a letter and an accent, although the root collation treats some of them so. */
+/** Characters that NFKD does not decompose, with the text that people often type instead. */
 const LETTERS: Readonly<Record<string, string>> = {
   Ł: 'L',
   Ø: 'O',

@@ -49,7 +49,7 @@ export async function readAll(
   const spending = createSpending();
   const reading: Reading = { pages: 0, animals: 0, found: 0, requests: 0, more: 'no', isAnnounced: false };
   let limits: readonly OpenRateLimit[] = [];
-  const { status, all: isExpected = false, yes = false } = selection;
+  const { status, all = false, yes = false } = selection;
   const select = selectorOf(selection);
   const pages = listPages(client, { limit: size, status }, size, {
     all: true,
@@ -70,7 +70,8 @@ export async function readAll(
     reading.more = taken.length < results.length ? 'yes' : more;
     await onResults(taken);
     if (more !== 'yes' || reading.found === enough) break;
-    if (reading.pages === 1 && (stderr.isTTY === true || !isExpected)) {
+    // A script that uses --all expects the cost.
+    if (reading.pages === 1 && (stderr.isTTY === true || !all)) {
       reading.isAnnounced = true;
       console.notice(costText(context, limits, pets.length || size));
     }
@@ -93,12 +94,12 @@ function progressLine(reading: Reading): StatusLine {
 /** The number of results. Without a filter, every animal is a result. */
 const foundText = ({ animals, found }: Reading): string => (found === animals ? '' : `, found ${found}`);
 
-/** The unit in which messages show the cost of reading. */
-const ANIMALS = 1_000;
+/** Messages show the cost of reading this number of animals. */
+const COST_UNIT = 1_000;
 
-/** The cost of the remaining pages, and what is left of each window. `size` is the number of animals on the first page. */
+/** The cost of further pages, and the requests left in each window. `size` is the number of animals per page. */
 function costText(context: CommandContext, limits: readonly OpenRateLimit[], size: number): string {
-  const cost = `each further ${ANIMALS} animals cost ${formatCount(Math.ceil(ANIMALS / size), 'request')}`;
+  const cost = `each further ${COST_UNIT} animals cost ${formatCount(Math.ceil(COST_UNIT / size), 'request')}`;
   const left = limits.map(
     ({ limit, remaining, reset }) =>
       `${remaining}${limit === undefined ? '' : ` of ${limit}`}${untilText(context, reset)}`,
@@ -139,7 +140,7 @@ function spentText(
   const animalsFor = (requests: number) => formatCount(Math.round((requests * animals) / pages), 'animal');
   const until = untilText(context, reset) || ' that were left';
   const text = `${spent} of the ${available} requests${until} are spent`;
-  // The end of a minute costs only time.
+  // The next minute allows more requests soon, so show how fast the command can continue.
   if (name === 'minute')
     return `${text}; the limit allows ${animalsFor(limit.limit ?? available)} per minute`;
   return `${text}; the other ${remaining} are enough for ${animalsFor(remaining)}`;

@@ -95,7 +95,7 @@ export function checkLimit(selection: Selection): void {
   throw usageError(`--limit ${LIMIT}, not "${limit}"`, 'to list all animals: pets list --all');
 }
 
-/** The fields of every animal. They may be given in any case, and as in the head of the table. */
+/** The fields of every animal, by their names in lower case. `category` is the head of a column. */
 const FIELDS: ReadonlyMap<string, string> = new Map([
   ...petFields.map((field) => [field.toLowerCase(), field] as const),
   ['category', 'categoryId'],

@@ -1,7 +1,7 @@
 import { stringifyJson } from '../../contract/json.ts';
 import { CliError } from '../errors/errors.ts';
 import { addDecimals, type Decimal, decimalOf, ZERO } from '../fields/decimal.ts';
-import { type Fields, fieldAt, findField, valuesOf } from '../fields/field.ts';
+import { type Fields, fieldAt, findField, isNumber, valuesOf } from '../fields/field.ts';
 
 /** The exact sum of a field, and the number of orders that have it. */
 export type Sum = { sum: Decimal; orders: number };
@@ -45,6 +45,7 @@ function notANumber(order: Fields, field: string, value: unknown, all: readonly 
 
 function nameOf(order: Fields, all: readonly Fields[]): string {
   const id = fieldAt(order, findField([order], 'id') ?? 'id');
-  const isScalar = typeof id === 'string' || typeof id === 'number' || typeof id === 'bigint';
-  return isScalar ? `order ${id}` : `order ${all.indexOf(order) + 1} of the response`;
+  return typeof id === 'string' || isNumber(id)
+    ? `order ${id}`
+    : `order ${all.indexOf(order) + 1} of the response`;
 }

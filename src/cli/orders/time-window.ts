@@ -87,5 +87,5 @@ function timeFields(orders: readonly Fields[]): string[] {
     }
   };
   for (const order of orders) addFieldsOf(order, '');
-  return [...areTimes].filter(([, isTime]) => isTime).map(([path]) => path);
+  return [...areTimes].filter(([, onlyTimes]) => onlyTimes).map(([path]) => path);
 }

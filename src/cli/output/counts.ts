@@ -1,9 +1,8 @@
-import { stringifyJson } from '../../contract/json.ts';
 import type { CountedAnimals, CountField } from '../animals/counter.ts';
 import { cellText } from '../fields/field.ts';
 import type { Console } from './console.ts';
+import { writeNdjson } from './ndjson.ts';
 import { petColumn } from './pets.ts';
-import { sanitizeJson } from './sanitize.ts';
 
 /** The length of the longest bar. On a terminal that is too narrow for it, the table has no bars. */
 const BAR_COLUMNS = 20;
@@ -21,10 +20,8 @@ export async function writeCounts(
   switch (console.format) {
     case 'json':
       return console.writeJson(counts);
-    case 'ndjson': {
-      const lines = counts.map((count) => `${stringifyJson(count)}\n`).join('');
-      return console.write(console.isTerminal ? sanitizeJson(lines) : lines);
-    }
+    case 'ndjson':
+      return writeNdjson(console, counts);
     case 'csv': {
       const { writeCsv } = await import('./csv.ts');
       return writeCsv(console, [[...fields, 'animals'], ...cells], 'an animal');

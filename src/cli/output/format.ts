@@ -29,7 +29,10 @@ const FLAGS = {
   table: { format: 'rows', table: true },
 } as const satisfies Record<string, ChosenFormat>;
 
-/** What an extension stands for, in order of preference. No command can write a file with an empty list. */
+/**
+ * The formats that an extension can mean, in order of preference. No command can write those of other programs, which have
+ * an empty list.
+ */
 const EXTENSIONS: Readonly<Record<string, readonly ChosenFormat[]>> = {
   '.json': [{ format: 'json' }],
   '.ndjson': [{ format: 'ndjson' }],
@@ -64,9 +67,7 @@ export function chooseFormat(
   { prints, json }: { prints: readonly Format[]; json: boolean },
 ): ChosenFormat {
   const isGiven = { json, ndjson, csv, table };
-  const given = Object.keys(FLAGS).filter(
-    (name): name is keyof typeof FLAGS => isGiven[name as keyof typeof FLAGS] === true,
-  );
+  const given = (Object.keys(FLAGS) as (keyof typeof FLAGS)[]).filter((name) => isGiven[name] === true);
   if (given.length > 1) throw usageError(`--${given.join(' and --')} cannot be combined`, 'use only one');
   const chosen = given[0]
     ? FLAGS[given[0]]

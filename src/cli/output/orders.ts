@@ -3,7 +3,8 @@ import { type Decimal, formatDecimal } from '../fields/decimal.ts';
 import { type Fields, isNumber, isObject, pick } from '../fields/field.ts';
 import type { Console } from './console.ts';
 import { listNames } from './list-names.ts';
-import { quoteIfBlank, sanitizeJson, tsvLine } from './sanitize.ts';
+import { writeNdjson } from './ndjson.ts';
+import { quoteIfBlank, tsvLine } from './sanitize.ts';
 import type { Column } from './table.ts';
 
 /** Returns the text that a table shows for the text of a field. */
@@ -76,11 +77,6 @@ function allFields(orders: readonly Fields[]): string[] {
   return [...fields];
 }
 
-async function writeNdjson(console: Console, values: readonly unknown[]): Promise<void> {
-  const text = values.map((value) => `${stringifyJson(value)}\n`).join('');
-  await console.write(console.isTerminal ? sanitizeJson(text) : text);
-}
-
 /**
  * Prints orders that are not a list of objects, because the service does not define them (docs/service.md, D6). In a
  * table, one flat object becomes a table of its fields. Any other value becomes JSON.
@@ -132,7 +128,7 @@ function isFlat(order: Fields): boolean {
 const ownValue = (record: Fields, field: string): unknown =>
   Object.hasOwn(record, field) ? record[field] : undefined;
 
-/** The text of a field; empty if the order does not have the field. */
+/** The text of a field, such as `null` for null; empty if the order does not have the field. */
 function cellOf(record: Fields, field: string): string {
   const value = ownValue(record, field);
   if (value === undefined) return '';

@@ -3,8 +3,8 @@ import { type PetStatus, petJson, petStatuses, type ReceivedPet } from '../../co
 import { fieldAt, pick } from '../fields/field.ts';
 import type { Console } from './console.ts';
 import { listNames } from './list-names.ts';
+import { writeNdjson } from './ndjson.ts';
 import { petFields, renderPets } from './pets.ts';
-import { sanitizeJson } from './sanitize.ts';
 
 /** Writes a list page by page. */
 export type PetWriter = { write(pets: readonly ReceivedPet[]): Promise<void>; end(): Promise<void> };
@@ -32,11 +32,8 @@ function createFormatWriter(console: Console, fields: readonly string[] | undefi
       };
     case 'ndjson':
       return {
-        write(pets) {
-          const textOf = (pet: ReceivedPet) => (fields ? stringifyJson(pick(pet, fields)) : petText(pet));
-          const lines = pets.map((pet) => `${textOf(pet)}\n`).join('');
-          return console.write(console.isTerminal ? sanitizeJson(lines) : lines);
-        },
+        write: (pets) =>
+          writeNdjson(console, pets, (pet) => (fields ? stringifyJson(pick(pet, fields)) : petText(pet))),
         end: async () => {},
       };
     case 'csv':

@@ -75,7 +75,7 @@ function wallTimeIn(zone: string, instant: number) {
   return { date, time: time.slice(0, 8), zoneName: isUtc ? 'UTC' : nameOf(zone, instant) };
 }
 
-/** English-speaking countries. Each knows the short names of the time zones that are common in its part of the world. */
+/** English-speaking countries. The locale of each has short names for the time zones that are common there. */
 const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-CA', 'en-IN', 'en-ZA', 'en-HK'];
 
 /** The short name of a time zone, such as `CET` or `CEST`; if no locale has one, the offset, such as `GMT+5:45`. */

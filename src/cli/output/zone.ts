@@ -7,8 +7,8 @@ const DAY = 24 * 60 * 60_000;
 export type Zone = {
   wallTimeAt(instant: number): number;
   /**
-   * The first instant at which a clock shows this time. If clocks skip this time, because they are set forward, the
-   * result is as much later as they are set forward.
+   * The first instant at which a clock shows this time. If clocks skip this time when they are set forward, the result is
+   * later by the duration that they skip.
    */
   instantOf(wallTime: number): number;
 };

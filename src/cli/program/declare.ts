@@ -19,8 +19,8 @@ export function declare(
     const option = command.createOption(declared.flags, describeDeclared(declared));
     const name = option.long ?? declared.flags;
     const parse = parserOf(declared, name, declared.hint ?? help, declared.repeatable);
-    // A command that prints data would answer another question than the user asked. Settings, such as `--profile` or the
-    // options of `pets serve`, may be in a script or an alias, and a later value replaces them.
+    // A command that prints data would ignore a condition that the user gave. Settings, such as `--profile` or the options
+    // of `pets serve`, may be in a script or an alias, and a later value replaces them.
     const isSingle = option.required && !declared.repeatable && declaration.prints !== undefined;
     if (isSingle) option.argParser(onlyOnce(command, option, parse));
     else if (parse) option.argParser(parse);

@@ -25,8 +25,8 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
       );
     case 'commander.excessArguments': {
       const [rest, options] = [words.slice(name.split(' ').length), given.slice(words.length)];
-      const text = excessText(name, rest[0] ?? options[0] ?? '', command);
-      return usageError(text, suggestForExtraArguments(name, rest, options) ?? see);
+      const message = excessText(name, rest[0] ?? options[0] ?? '', command);
+      return usageError(message, suggestForExtraArguments(name, rest, options) ?? see);
     }
     case 'commander.unknownOption': {
       // Do not echo the value of the option, because it may be an API key.
