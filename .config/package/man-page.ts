@@ -6,6 +6,7 @@ import type { Argument, Command, CommandGroup, Option } from '../../src/cli/prog
 import { describeDeclared } from '../../src/cli/program/declare.ts';
 import { globalOptions, helpOption, versionOption } from '../../src/cli/program/global-options.ts';
 import { environmentVariables, firstCommands, programSummary } from '../../src/cli/program/help.ts';
+import { optionsOf } from '../../src/cli/program/output-options.ts';
 
 /** The width of the source. The width of the shown page depends on the terminal. */
 const COLUMNS = 72;
@@ -42,7 +43,8 @@ const exampleGroup = ([title, lines]: [string, Record<string, string>]) =>
 function command(parent: string, declared: Command | CommandGroup): string {
   const name = `${parent} ${declared.name}`;
   if ('commands' in declared) return declared.commands.map((each) => command(name, each)).join('\n');
-  const { arguments: args = [], options = [], examples } = declared;
+  const { arguments: args = [], examples } = declared;
+  const options = optionsOf(declared);
   const usage = [name, ...(options.length > 0 ? ['[options]'] : []), ...args.map((each) => each.name)];
   return [
     `.SS ${escapeText(usage.join(' '))}`,
