@@ -76,6 +76,7 @@ describe('the man page', () => {
       'pets list [options]',
       'pets keys add [options] <name>',
       '--idempotency-key <key>',
+      '--output <file>',
     ]) {
       expect(stdout).toContain(usage);
     }

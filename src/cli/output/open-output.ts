@@ -8,15 +8,9 @@ import type { Context, OutputStream } from '../context.ts';
 import { CliError, fileError } from '../errors/errors.ts';
 
 /** The file of `--output`, as a stream that replaces stdout. */
-export type Output = {
+export type Output = Pick<OutputFile, 'isReplaced' | 'commit' | 'discard'> & {
   name: string;
   stream: OutputStream;
-  /** Whether `commit` replaces or creates a regular file. */
-  isReplaced: boolean;
-  /** Ends the output: a regular file then has all the data. */
-  commit(): Promise<void>;
-  /** Gives up: a regular file keeps its old contents. Does nothing after `commit`. */
-  discard(): void;
 };
 
 /**
