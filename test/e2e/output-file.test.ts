@@ -156,6 +156,17 @@ describe('a named pipe', () => {
   });
 });
 
+test.each([
+  ['--plan free', /^1\n.*the pipe was closed\n.*revoke it: pets keys revoke till\n$/s],
+  ['--save', /^0\n/],
+])('a closed pipe is an error of pets keys add only if the key is lost: %s', async (options, output) => {
+  const machine = await freshMachine();
+  const { stderr } = await machine.shell(
+    `{ pets keys add till ${options} 2> errors; echo $? >&2; cat errors >&2; } | true`,
+  );
+  expect(stderr).toMatch(output);
+});
+
 test('a limit of the file size leaves the old file', async () => {
   const { machine, shell } = await prepare((_, response) =>
     reply(response, 200, [{ ...PET, name: 'x'.repeat(10_000) }]),

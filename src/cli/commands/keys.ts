@@ -105,8 +105,9 @@ async function printKey(
     }
     await console.finish();
   } catch (error) {
-    if (isSaved && isClosedPipe(error)) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
+    const isClosed = isClosedPipe(error);
+    if (isSaved && isClosed) throw error;
+    const reason = isClosed ? 'the pipe was closed' : (error as Error).message;
     const where = data === undefined ? [] : ['--data', data];
     const revocation = shellQuote(['pets', 'keys', 'revoke', name, ...where], platform);
     throw new CliError(`key ${name} was created, but it could not be written: ${reason}`, {
