@@ -6,6 +6,7 @@ import { systemReason } from '../errors/errors.ts';
 import { createRedactor } from '../profiles/profile.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import type { Format } from './format.ts';
+import { mapStrings } from './map-strings.ts';
 import type { Output } from './open-output.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { createPasswordRemover } from './url-passwords.ts';
@@ -191,14 +192,4 @@ export function createConsole(context: Context, { json, color, output, ...data }
     },
     event,
   };
-}
-
-/** Applies a function to every string in a JSON value, including property names. */
-function mapStrings(value: unknown, change: (text: string) => string): unknown {
-  if (typeof value === 'string') return change(value);
-  if (Array.isArray(value)) return value.map((element) => mapStrings(element, change));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [change(name), mapStrings(member, change)]),
-  );
 }
