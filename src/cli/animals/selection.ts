@@ -4,7 +4,7 @@ import { usageError } from '../errors/errors.ts';
 import { parseFields } from '../fields/parse-fields.ts';
 import { petFields } from '../output/pets.ts';
 import type { Option } from '../program/command.ts';
-import { ArgumentError, parseInt64Argument } from '../program/parsers.ts';
+import { ArgumentError, oneOf, parseInt64Argument } from '../program/parsers.ts';
 import { type NameFilter, parseNameFilter } from './name-filter.ts';
 
 /** The conditions that animals must meet. The service checks only the status. */
@@ -14,6 +14,7 @@ export type Filters = { status?: PetStatus; name?: NameFilter; category?: readon
 export const sortFields = { name: 'name', id: 'id', category: 'categoryId', status: 'status' } as const;
 type SortField = keyof typeof sortFields;
 export type SortOrder = SortField | `${SortField}:desc`;
+const sortOrders = Object.keys(sortFields).flatMap((field) => [field, `${field}:desc`]);
 
 /** The animals that a list shows, and in which order and columns. */
 export type Selection = Filters & {
@@ -51,7 +52,8 @@ export const listOptions: readonly Option[] = [
   {
     flags: '--sort <field>',
     description: 'sort by',
-    choices: Object.keys(sortFields).flatMap((field) => [field, `${field}:desc`]),
+    choices: sortOrders,
+    parse: (text) => oneOf(sortOrders)(text.replace(/:asc$/, '')),
   },
   {
     flags: '--columns <names>',

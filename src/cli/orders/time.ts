@@ -65,7 +65,8 @@ function exactTime(milliseconds: number, fraction = ''): Decimal {
 }
 
 const DATE = /^(?<year>\d{4})-(?<month>0[1-9]|1[0-2])-(?<day>0[1-9]|[12]\d|3[01])/;
-const TIME = /(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d)(?::(?<second>[0-5]\d)(?:[.,](?<fraction>\d+))?)?/;
+const TIME =
+  /(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d)(?::(?<second>[0-5]\d)(?:[.,](?<fraction>\d{1,30}))?)?/;
 const OFFSET = /(?<utc>z)|(?<sign>[+-])(?<hours>[01]\d|2[0-3])(?::?(?<minutes>[0-5]\d))?/;
 const ISO = new RegExp(`${DATE.source}(?:[t ]${TIME.source}(?:${OFFSET.source})?)?$`, 'i');
 

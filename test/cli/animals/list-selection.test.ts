@@ -51,7 +51,7 @@ test('a service may send categories of any type', async () => {
   const body = `[${categories.map((category, i) => `{"id":${i},"name":"Rex","categoryId":${typeof category === 'bigint' ? category : JSON.stringify(category)}}`).join()},{"id":6,"name":"Rex"}]`;
   const one = await runAgainst(respondWith(body), ['list', '--category', '1', '--json']);
   expect(idsOf(one.stdout)).toEqual([0, 1]);
-  const all = await runAgainst(respondWith(body), ['list', '--sort', 'category', '--json']);
+  const all = await runAgainst(respondWith(body), ['list', '--sort', 'category:asc', '--json']);
   expect([all.code, idsOf(all.stdout)]).toEqual([0, [0, 1, 2, 5, 4, 3, 6]]);
 });
 
