@@ -1,6 +1,7 @@
 import { header } from '../contract/headers.ts';
 import { parseHttpDate } from './http-date.ts';
 import { type HttpHeaders, readHeader, readHeaders } from './response.ts';
+import { readMembers } from './structured-list.ts';
 
 const SECOND = 1_000;
 
@@ -161,30 +162,6 @@ function readStructuredWindows(headers: HttpHeaders, now: number): ReportedWindo
     const { q, w } = policies.find((policy) => policy.name === name)?.integers ?? {};
     return { name: WINDOW_NAMES[w ?? 0] ?? name, limit: q, remaining: r, delay: delayUntil(t, now) };
   });
-}
-
-type Member = { name: string | undefined; integers: Record<string, number | undefined> };
-
-/** Matches a member of a list: a name may contain commas within quotes. */
-const MEMBER = /(?:"(?:[^"\\]|\\.)*"|[^,])+/g;
-/** Matches the name of a member, with or without quotes. */
-const MEMBER_NAME = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;="]+)\s*(?=;|$))/;
-
-/** Reads the members of a header that is a list, each with its name and its integer parameters. */
-function readMembers(headers: HttpHeaders, name: string): Member[] {
-  return (readHeaders(headers, name).join().match(MEMBER) ?? []).map((member) => {
-    const [whole = '', quoted, token] = MEMBER_NAME.exec(member) ?? [];
-    return {
-      name: quoted?.replace(/\\(.)/g, '$1') ?? token,
-      integers: readIntegers(member.slice(whole.length)),
-    };
-  });
-}
-
-/** The integers in a list of parameters such as `;r=0;t=30`, by name. */
-function readIntegers(parameters: string): Record<string, number | undefined> {
-  const matches = parameters.matchAll(/(?:^|;)\s*([a-z]+)=(\d+)\s*(?=;|$)/g);
-  return Object.fromEntries([...matches].map(([, name, digits]) => [name, Number(digits)]));
 }
 
 const isExhausted = ({ remaining }: ReportedWindow): boolean => remaining !== undefined && remaining <= 0;
