@@ -84,7 +84,9 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
   const addCommand = (parent: Commander, command: Command) => {
     const child = parent.command(command.name).summary(command.summary);
     child.addHelpText('before', () => helpPages.commandOverview(command, columns));
-    declare(child, command);
+    // Declaring the options of all commands takes milliseconds, and only a command that is named can run or show its help.
+    const isNamed = context.argv.includes(command.name);
+    declare(child, isNamed ? command : { ...command, options: [], prints: [] });
     child.action(async () => {
       const globals = globalsOf(child, context);
       const options: Record<string, unknown> = { ...child.opts(), ...namedArguments(child) };
@@ -110,7 +112,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     if (!(error instanceof CommanderError)) throw error;
     // `pets keys` without a subcommand prints the help of the group. With `--json`, this is an error.
     const isGroupHelp = error.code === 'commander.help' && !context.argv.includes('--json');
-    if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program.args);
+    if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program);
     isVersion = error.code === 'commander.version';
   }
   if (isVersion && helpConsole.json) await helpConsole.writeJson(context.versionDetails());

@@ -86,6 +86,8 @@ const wrongWords: Row[] = [
   ['count category', 'did you mean pets count --by category?'],
   ['count Rex', 'to count animals by name: pets count --name Rex. By category: pets count --by category'],
   ['count 3', 'did you mean pets count --category 3?'],
+  ['list --category 1 2', 'list does not accept the argument 2', 'See: pets help list'],
+  ['find rex --category 1 2', 'find accepts at most one argument'],
   ['count --by', 'for example: pets count --by status,category'],
   ['count --by status --by category', '--by is given twice'],
   ['list --status sold --status pending', '--status is given twice'],

@@ -27,5 +27,5 @@ export const globalOptions: readonly Option[] = [
   { flags: '--strict', description: 'refuse responses that do not match the specification' },
   { flags: '--debug', description: 'log each request to stderr' },
   { flags: '--color <when>', description: 'colorize the output', choices: colourModes, default: 'auto' },
-  { flags: '--no-input', description: 'never prompt' },
+  { flags: '--no-input', description: 'never prompt; continue without confirmation' },
 ];

@@ -1,14 +1,15 @@
-import type { CommanderError } from 'commander';
+import type { Command as Commander, CommanderError } from 'commander';
 import { commands } from '../commands/index.ts';
 import { type CliError, usageError } from '../errors/errors.ts';
 import type { Command } from './command.ts';
 import { suggestCommand, suggestForExtraArguments, suggestForOption } from './suggestions.ts';
 
 /**
- * Converts an error of commander into a usage error with a hint. `given` are the command-line arguments, without global
- * options that precede the command.
+ * Converts an error of commander into a usage error with a hint. The arguments of `program` are the command line without
+ * global options that precede the command.
  */
-export function toUsageError(error: CommanderError, given: readonly string[]): CliError {
+export function toUsageError(error: CommanderError, program: Commander): CliError {
+  const given = program.args;
   // The suggestion of commander is on the last line. Arguments that commander quotes may contain line breaks too.
   const [, text = '', suggestion] =
     /^(?:error: )?(.*?)(?:\n\((Did you mean .*)\))?$/s.exec(error.message) ?? [];
@@ -25,7 +26,12 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
       );
     case 'commander.excessArguments': {
       const [rest, options] = [words.slice(name.split(' ').length), given.slice(words.length)];
-      const message = excessText(name, rest[0] ?? options[0] ?? '', command);
+      // The word may follow an option. A hint would then be a guess, because the option may have been meant to take it.
+      const [later] =
+        name === 'add' ? [] : commanderAt(program, name).args.slice(command?.arguments?.length ?? 0);
+      const message = excessText(name, rest[0] ?? later ?? options[0] ?? '', command);
+      if (rest.length === 0 && later !== undefined && name !== 'login')
+        return usageError(message, `put quotes around a value with spaces. ${capital(see)}`);
       return usageError(message, suggestForExtraArguments(name, rest, options) ?? see);
     }
     case 'commander.unknownOption': {
@@ -48,6 +54,12 @@ export function toUsageError(error: CommanderError, given: readonly string[]): C
   }
 }
 
+/** The commander command with a full name, such as `keys add`. */
+const commanderAt = (program: Commander, name: string): Commander =>
+  name
+    .split(' ')
+    .reduce((parent, word) => parent.commands.find((child) => child.name() === word) ?? parent, program);
+
 /** The message for excess arguments. Arguments of `login` may be API keys, so the message does not contain them. */
 function excessText(name: string, word: string, command: Command | undefined): string {
   if (name === 'add') return 'add accepts only one name';
@@ -58,7 +70,9 @@ function excessText(name: string, word: string, command: Command | undefined): s
 }
 
 const withSee = (similar: string | undefined, see: string): string =>
-  similar ? `${similar} ${see[0]?.toUpperCase()}${see.slice(1)}` : see;
+  similar ? `${similar} ${capital(see)}` : see;
+
+const capital = (text: string): string => `${text[0]?.toUpperCase()}${text.slice(1)}`;
 
 /** The command at the start of the words, and its full name, such as `keys add`; an empty name if there is none. */
 function commandOf([first, second]: readonly string[]): { name: string; command?: Command } {
