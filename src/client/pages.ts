@@ -4,11 +4,8 @@ import type { Client } from './client.ts';
 import { ContractError } from './errors.ts';
 import { findLink, type HttpHeaders } from './response.ts';
 
-/**
- * `more` shows whether more animals follow. It is `unknown` after a full page if the service sends no links. `headers` are
- * those of the response.
- */
-export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown'; headers: HttpHeaders };
+/** `more` shows whether more animals follow. It is `unknown` after a full page if the service sends no links. */
+export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
 export type PagesOptions = {
   /** Whether all pages are read. Requests then wait for a rate limit as often as necessary. */
@@ -60,7 +57,7 @@ export async function* listPages(
     emptyPages = pets.length === 0 ? emptyPages + 1 : 0;
     // If the service sends links, a page without a link is the last.
     const isUnknown = pets.length >= pageSize && !hasLinks;
-    yield { pets, more: next ? 'yes' : isUnknown ? 'unknown' : 'no', headers };
+    yield { pets, more: next ? 'yes' : isUnknown ? 'unknown' : 'no' };
     if (next === undefined) return;
     if (refusal !== undefined)
       throw new ContractError(200, `the link to the next page ${refusal}, so it was not followed`);

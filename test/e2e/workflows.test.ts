@@ -77,7 +77,7 @@ test('a job that has secrets or may write does not run code of the repository or
   }
 });
 
-test('every job has a timeout, and no checkout leaves its token behind', () => {
+test('every job has a timeout, and no checkout keeps its token', () => {
   for (const { text } of workflows) {
     const jobs = [...jobsOf(text)].filter(([, job]) => !job.includes('uses: ./'));
     expect(jobs.filter(([, job]) => !/^ {4}timeout-minutes: \d+$/m.test(job))).toEqual([]);
