@@ -34,15 +34,16 @@ const OUT_OF_RANGE = 'a time out of range';
  * name of the time zone in the IANA database.
  */
 export function formatTime(instant: number, now: number, zone: string): string {
-  const shown = wallTimeIn(zone, instant);
+  const read = createClock(() => zone);
+  const shown = read(instant);
   if (shown === undefined) return OUT_OF_RANGE;
-  const isToday = wallTimeIn(zone, now)?.date === shown.date;
+  const isToday = read(now)?.date === shown.date;
   return `${isToday ? '' : `${shown.date} `}${shown.time} ${shown.zoneName}`;
 }
 
 /** Formats an ISO 8601 time as `2026-11-20 13:00 CET`. `zone` is the name of the time zone in the IANA database. */
 export function formatMinute(instant: string, zone: string): string {
-  const shown = wallTimeIn(zone, Date.parse(instant));
+  const shown = createClock(() => zone)(Date.parse(instant));
   return shown === undefined ? instant : `${shown.date} ${shown.time.slice(0, 5)} ${shown.zoneName}`;
 }
 
@@ -51,28 +52,34 @@ export function formatMinute(instant: string, zone: string): string {
  * is called only if an instant is formatted.
  */
 export function createTimeFormatter(zoneName: () => string): (instant: number) => string {
-  const zone = createZone(zoneName);
-  const names = new Map<number, string>();
+  const read = createClock(zoneName);
   return (instant) => {
-    if (formatIso(instant) === undefined) return OUT_OF_RANGE;
-    const wallTime = zone.wallTimeAt(instant);
-    const offset = wallTime - instant;
-    // Finding a name is slow. A zone has a name for each of its offsets.
-    const name = names.get(offset) ?? nameOf(zoneName(), instant);
-    names.set(offset, name);
-    return `${formatIso(wallTime)?.slice(0, 19).replace('T', ' ')} ${name}`;
+    const shown = read(instant);
+    return shown === undefined ? OUT_OF_RANGE : `${shown.date} ${shown.time} ${shown.zoneName}`;
   };
 }
 
-/** What a clock in a time zone shows. Undefined if a Date cannot represent the time. */
-function wallTimeIn(zone: string, instant: number) {
-  const isUtc = zone === 'UTC';
-  if (formatIso(instant) === undefined) return undefined;
-  // Intl takes milliseconds to load, and UTC does not need it.
-  const text = formatIso(isUtc ? instant : createZone(() => zone).wallTimeAt(instant));
-  if (text === undefined) return undefined;
-  const [date = '', time = ''] = text.split('T');
-  return { date, time: time.slice(0, 8), zoneName: isUtc ? 'UTC' : nameOf(zone, instant) };
+/**
+ * Returns a function that reads a clock in a time zone at an instant. Undefined if a Date cannot represent the time. `zone`
+ * returns the name of the time zone; it is called at most once, and only if the clock is read.
+ */
+function createClock(zone: () => string) {
+  let id: string | undefined;
+  const nameOfZone = () => (id ??= zone());
+  const { wallTimeAt } = createZone(nameOfZone);
+  const names = new Map<number, string>();
+  return (instant: number) => {
+    if (formatIso(instant) === undefined) return undefined;
+    // Intl takes milliseconds to load, and UTC does not need it.
+    const isUtc = nameOfZone() === 'UTC';
+    const offset = isUtc ? 0 : wallTimeAt(instant) - instant;
+    const [date, time] = formatIso(instant + offset)?.split('T') ?? [];
+    if (date === undefined || time === undefined) return undefined;
+    // Finding a name is slow. A zone has a name for each of its offsets.
+    const zoneName = names.get(offset) ?? (isUtc ? 'UTC' : nameOf(nameOfZone(), instant));
+    names.set(offset, zoneName);
+    return { date, time: time.slice(0, 8), zoneName };
+  };
 }
 
 /** English-speaking countries. The locale of each has short names for the time zones that are common there. */
