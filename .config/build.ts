@@ -2,7 +2,7 @@
 // them, and the output that the entry prints without loading the program.
 import { spawnSync } from 'node:child_process';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'rolldown';
 import { buildPage } from './build-page.ts';
 import { prerender } from './prerender.ts';
@@ -36,6 +36,18 @@ const unused: Plugin = {
   load: (id) => (id.startsWith('\0unused:') ? 'module.exports = {};' : undefined),
 };
 
+// From source, a module reads its files of SQL. In the bundle, each of these calls is the text of the file.
+const sqlTexts: Plugin = {
+  name: 'sql-texts',
+  async transform(code, id) {
+    const call = /readFileSync\(new URL\('([^']+\.sql)', import\.meta\.url\), 'utf8'\)/g;
+    const names = [...code.matchAll(call)].map(([, name = '']) => name);
+    if (names.length === 0) return undefined;
+    const texts = await Promise.all(names.map((name) => readFile(join(dirname(id), name), 'utf8')));
+    return code.replace(call, () => JSON.stringify(texts.shift()));
+  },
+};
+
 // `pets list` loads three chunks instead of twenty files, which is faster. Each chunk contains everything that its module
 // imports statically. The first one enables the compile cache for the others.
 const groups = ['cli/run.ts', 'cli/main.ts', 'client/client.ts'].map((file, i) => ({
@@ -52,7 +64,7 @@ const loadProgram: Plugin = {
 };
 
 await rm(outdir, { recursive: true, force: true });
-const program = await bundle({ input: { program: 'src/cli/run.ts' }, plugins: [unused] });
+const program = await bundle({ input: { program: 'src/cli/run.ts' }, plugins: [unused, sqlTexts] });
 const entry = await bundle({ input: { pets: 'bin/pets.ts' }, plugins: [loadProgram] });
 await writeFile(join(outdir, 'package.json'), '{"type":"commonjs"}\n');
 await chmod(join(outdir, 'pets.js'), 0o755);

@@ -2,15 +2,15 @@ import { createHash, randomUUID } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PetStatus, petJson } from '../src/contract/schemas.ts';
-import { fingerprintOf } from '../src/store/index/idempotency-index.ts';
-import { MAX_BATCH } from '../src/store/journal/journal-writer.ts';
-import { JOURNAL } from '../src/store/journal/load-journal.ts';
+import { fingerprintOf } from '../src/store/fingerprint.ts';
 import {
   encodeBatch,
-  encodeJournalHeader,
+  encodeHeader,
+  JOURNAL,
+  MAX_BATCH,
   newHeader,
-  type PetEntry,
-} from '../src/store/journal/record-format.ts';
+  type PetToWrite,
+} from '../src/store/journal/format.ts';
 
 const CHUNK_BYTES = 2 ** 20;
 const statuses: readonly PetStatus[] = ['available', 'pending', 'sold'];
@@ -31,14 +31,14 @@ export function writeStore(directory: string, count: number, origin: Origin): vo
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const file = openSync(join(directory, JOURNAL), 'w');
-  let lines = [encodeJournalHeader(header)];
+  let lines = [encodeHeader(header)];
   let bytes = 0;
   const size = origin === 'seeded' ? MAX_BATCH : 1;
   for (let first = 1, seq = 1; first <= count; first += size, seq++) {
     const entries = Array.from({ length: Math.min(size, count - first + 1) }, (_, i) =>
       entryOf(first + i, origin, header.secret),
     );
-    const { bytes: line } = encodeBatch(seq, now, entries);
+    const { line } = encodeBatch(seq, now, entries);
     bytes += line.length;
     lines.push(line);
     if (bytes < CHUNK_BYTES) continue;
@@ -49,7 +49,7 @@ export function writeStore(directory: string, count: number, origin: Origin): vo
   closeSync(file);
 }
 
-function entryOf(number: number, origin: Origin, secret: string): PetEntry {
+function entryOf(number: number, origin: Origin, secret: string): PetToWrite {
   const { id, status } = animal(number);
   const text = petJson(animal(number));
   if (origin === 'seeded') return { id, status, text };

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Cluster, createCluster } from '../test/helpers/postgres/cluster.ts';
 import { findPostgres } from '../test/helpers/postgres/programs.ts';
+import { delayingProxy } from './delay.ts';
 import type { Lab } from './lab.ts';
 import { childrenOf, processorTime, runCommand } from './processes.ts';
 import { pets, type Server, serve, start } from './servers.ts';
@@ -28,6 +29,7 @@ export class BenchDatabase {
   /** Creates a store with `count` animals and an API key. */
   async createStore(count: number): Promise<{ url: string; key: string }> {
     const url = await this.#cluster.createDatabase();
+    await runCommand(this.#lab, [process.execPath, pets, 'store', 'migrate', url]);
     const addKey = 'keys add bench --plan enterprise --json --data'.split(' ');
     const { stdout } = await runCommand(this.#lab, [process.execPath, pets, ...addKey, url]);
     await this.sql(
@@ -45,6 +47,12 @@ export class BenchDatabase {
   serve({ url, key }: { url: string; key: string }, count: number): Promise<Server[]> {
     const launch = () => start(this.#lab, { args: serve('--data', url), key });
     return Promise.all(Array.from({ length: count }, launch));
+  }
+
+  /** A proxy to the server, with a round trip that takes at least this long. `urlOf` converts the URL of a database. */
+  async delayed(roundTripMilliseconds: number) {
+    const { port, close } = await delayingProxy(this.#cluster.port, roundTripMilliseconds);
+    return { close, urlOf: (url: string) => url.replace(`:${this.#cluster.port}/`, `:${port}/`) };
   }
 
   /** Runs a script of pgbench with 32 connections. */

@@ -1,4 +1,4 @@
-import { JOURNAL } from '../../src/store/journal/load-journal.ts';
+import { JOURNAL } from '../../src/store/journal/format.ts';
 import { type Origin, writeStore } from '../animals.ts';
 import type { Bench, Suite } from '../bench.ts';
 import { inTurns } from '../measure.ts';

@@ -9,6 +9,8 @@ import { compareRates, type Load, timesPerRequest, underLoad } from '../wrk.ts';
 
 const ANIMALS = 20_000;
 const CPU_SECONDS = 3;
+const DISTANCE_SECONDS = 5;
+const ROUND_TRIPS = [0, 5, 50];
 
 const TABLE = `create table single_rows (id bigserial primary key, body text);
 grant all on single_rows, single_rows_id_seq to public;`;
@@ -47,6 +49,7 @@ export const postgres: Suite = {
         ...(await measureCreations(bench, database)),
         ...(await measureReads(bench, database)),
         await compareSizes(bench, database),
+        ...(await measureDistances(bench, database)),
       ];
     } finally {
       await database.remove();
@@ -103,6 +106,33 @@ async function compareSizes(bench: Bench, database: BenchDatabase): Promise<Row>
     most: 1.15,
     start: async () => ({ ours: await start(1_000_000), peer: await start(1_000) }),
   });
+}
+
+/** Measures the rate of a server with a slow network to the database. */
+async function measureDistances(bench: Bench, database: BenchDatabase): Promise<Row[]> {
+  const store = await database.createStore(ANIMALS);
+  const rows: Row[] = [];
+  for (const milliseconds of ROUND_TRIPS) {
+    for (const load of [post, randomPages(bench, ANIMALS)]) {
+      const what = `${load.method}, one server, a round trip of ${milliseconds} ms to PostgreSQL`;
+      if (!bench.wrk) {
+        rows.push(missing(what, 'wrk is missing: apt install wrk, or brew install wrk'));
+        continue;
+      }
+      const proxy = await database.delayed(milliseconds);
+      const servers = await database.serve({ ...store, url: proxy.urlOf(store.url) }, 1);
+      const contestant = underLoad(bench, load, ...servers);
+      const rates: number[] = [];
+      await contestant.rate(DISTANCE_SECONDS);
+      for (let round = 0; round < bench.rounds; round++) rates.push(await contestant.rate(DISTANCE_SECONDS));
+      await contestant.stop();
+      proxy.close();
+      // Each request needs two round trips, one after the other: to count it, and to carry it out.
+      const limit = (load.connections * 1_000) / (2 * milliseconds);
+      rows.push(single(what, '/s', rates, milliseconds === 50 ? { least: 280, most: limit } : undefined));
+    }
+  }
+  return rows;
 }
 
 /** Measures how much processor time a request takes in the server and in the database. */

@@ -177,13 +177,16 @@ function updateServiceState(
   response: HttpResponse,
   { attempt, ignoreCoolDown }: { attempt: number; ignoreCoolDown: boolean },
 ): void {
-  const isSuccess = response.status < 300;
+  const { status } = response;
+  const isSuccess = status < 300;
   if (ignoreCoolDown && isSuccess) service.coolDown.clear();
   const coolDown = coolDownAfter(response, attempt, clock.now());
   if (coolDown !== undefined) service.coolDown.extend(clock.now() + coolDown);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // A 5xx without an Error body may come from a proxy, so a missing Idempotency-Supported header in it proves nothing.
-  const isFromService = isSuccess || (response.status >= 500 && parseErrorBody(response) !== undefined);
+  // A missing Idempotency-Supported header proves nothing in a 5xx without an Error body, which may come from a proxy, or if
+  // the request was refused before its API key was read.
+  const error = isSuccess || status < 500 ? undefined : parseErrorBody(response);
+  const isFromService = isSuccess || (error && !isNotCarriedOut({ status, code: error.code }));
   if (isFromService || supportsIdempotency) service.recordIdempotencySupport(supportsIdempotency);
 }
 

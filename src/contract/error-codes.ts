@@ -21,6 +21,7 @@ export const errorCodes = {
   storage_full: 503,
   storage_failed: 503,
   unavailable: 503,
+  starting: 503,
   too_many_connections: 503,
 } as const;
 
@@ -28,9 +29,13 @@ export type ErrorCode = keyof typeof errorCodes;
 export type ErrorStatus = (typeof errorCodes)[ErrorCode];
 
 /** Only an operation that changes the store fails with one of these codes. */
-export const writeErrorCodes: readonly ErrorCode[] = ['storage_full', 'storage_failed'];
+export const writeErrorCodes: readonly ErrorCode[] = ['storage_failed'];
 
-const notCarriedOutCodes: readonly string[] = ['storage_full', 'too_many_connections'] satisfies ErrorCode[];
+const notCarriedOutCodes: readonly string[] = [
+  'storage_full',
+  'starting',
+  'too_many_connections',
+] satisfies ErrorCode[];
 
 /** Whether an error response reports that the request was certainly not carried out (docs/service.md, D11). */
 export const isNotCarriedOut = ({ status, code }: { status: number; code?: string | undefined }): boolean =>

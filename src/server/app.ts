@@ -2,11 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
-import { StoreUnavailableError } from '../store/errors.ts';
-import { type AuthenticationOptions, createAuthentication } from './auth/authentication.ts';
+import { StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
+import {
+  type AuthenticationOptions,
+  createAnonymousWindow,
+  createAuthentication,
+} from './auth/authentication.ts';
 import { corsHeaders } from './cors.ts';
 import type { RandomFault } from './faults/random-fault.ts';
-import { ServiceError, serviceUnavailable } from './http-errors.ts';
+import { ServiceError, serviceStarting, serviceUnavailable, storageFull } from './http-errors.ts';
 import { hasBody } from './request/body.ts';
 import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import type { RequestContext } from './request/context.ts';
@@ -44,16 +48,37 @@ export type AppOptions = AuthenticationOptions &
     recorder?: Recorder | undefined;
   };
 
-export type App = ReturnType<typeof createApp>;
+/** The options that do not need an open store. */
+type ResponderOptions = Pick<
+  AppOptions,
+  | 'anonymousLimiter'
+  | 'clock'
+  | 'cors'
+  | 'faults'
+  | 'isTrustedProxy'
+  | 'recorder'
+  | 'sleep'
+  | 'onAccess'
+  | 'onError'
+  | 'countResponse'
+>;
+
+export type App = ReturnType<typeof createResponder>;
 
 const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
-export function createApp(options: AppOptions) {
+export const createApp = (options: AppOptions): App =>
+  createResponder(options, createRequestSteps(options, createAuthentication(options)));
+
+/** Responds to every request with 503 `starting`, until the store is open (docs/service.md 7). */
+export const createStartingApp = (options: ResponderOptions): App =>
+  createResponder(options, () => Promise.reject(serviceStarting()));
+
+/** Sends the response to each request, with the headers that all responses have, and reports it. */
+function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof createRequestSteps>) {
   const { clock, cors = [], onAccess, faults, recorder } = options;
-  const authentication = createAuthentication(options);
-  const { anonymousWindow } = authentication;
-  const runSteps = createRequestSteps(options, authentication);
+  const anonymousWindow = createAnonymousWindow(options);
   const requestId = createRequestIds();
   // The latest request per connection. The response to a parser error reports the rate-limit window of that request.
   const contexts = new WeakMap<Socket, RequestContext>();
@@ -133,6 +158,7 @@ export function createApp(options: AppOptions) {
   function toErrorResponse(error: unknown): ServiceResponse {
     if (error instanceof ServiceError) return error;
     if (error instanceof StoreUnavailableError) return serviceUnavailable();
+    if (error instanceof StoreUnwritableError) return storageFull();
     options.onError(error);
     return new ServiceError('internal_error', 'Internal error');
   }

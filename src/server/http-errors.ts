@@ -1,7 +1,7 @@
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
-import { StoreFailedError, StoreUnwritableError } from '../store/errors.ts';
+import { StoreFailedError } from '../store/errors.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import { retryAfterSeconds } from './response.ts';
 
@@ -74,18 +74,30 @@ export const serviceUnavailable = (): ServiceError =>
     { [header.retryAfter]: String(UNAVAILABLE_RETRY_SECONDS) },
   );
 
+/** When to try again after `starting`. Most stores are open within a second. */
+const STARTING_RETRY_SECONDS = 1;
+
+/** The store is not open yet. */
+export const serviceStarting = (): ServiceError =>
+  new ServiceError(
+    'starting',
+    `The service is starting, and the request was not carried out. Retry in ${STARTING_RETRY_SECONDS} s`,
+    { [header.retryAfter]: String(STARTING_RETRY_SECONDS) },
+  );
+
+/** The store cannot write: an animal, or in a database also the counts of a key (D11). */
+export const storageFull = (): ServiceError =>
+  new ServiceError(
+    'storage_full',
+    `The service cannot store anything for now, and nothing was added. Retry in ${STORAGE_RETRY_SECONDS} s`,
+    { [header.retryAfter]: String(STORAGE_RETRY_SECONDS) },
+  );
+
 /**
- * Converts the error of a store that cannot write to an error response (D11). The response does not contain the message
+ * Converts the error of a store whose write failed to an error response (D11). The response does not contain the message
  * of the error, because the message can contain paths of the server. Returns other errors unchanged.
  */
 export function storageError(error: unknown): unknown {
-  if (error instanceof StoreUnwritableError) {
-    return new ServiceError(
-      'storage_full',
-      `The service cannot store animals for now, and nothing was added. Retry in ${STORAGE_RETRY_SECONDS} s`,
-      { [header.retryAfter]: String(STORAGE_RETRY_SECONDS) },
-    );
-  }
   if (error instanceof StoreFailedError) {
     return new ServiceError(
       'storage_failed',

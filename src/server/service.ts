@@ -2,13 +2,13 @@ import { lookup } from 'node:dns/promises';
 import { setMaxListeners } from 'node:events';
 import type { SteadyClock } from '../contract/clock.ts';
 import { API_PREFIX } from '../contract/operations.ts';
-import type { StoreLocation } from '../store/backend.ts';
+import type { Backend, StoreLocation } from '../store/backend.ts';
 import { StoreNotEmptyError } from '../store/errors.ts';
 import type { BanRule } from '../store/limits/limiter.ts';
 import { createMemoryLimiter } from '../store/limits/memory-limiter.ts';
 import type { Seed, Store } from '../store/store.ts';
 import { createAddressMatcher } from '../system/address-blocks.ts';
-import { type AccessLogEntry, createApp } from './app.ts';
+import { type AccessLogEntry, type App, createApp, createStartingApp } from './app.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
@@ -16,7 +16,7 @@ import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 import { createTools } from './tools/create-tools.ts';
 
 export type ServiceOptions = {
-  location: Pick<StoreLocation, 'open'>;
+  location: Pick<StoreLocation, 'claim'>;
   host: string;
   port: number;
   /** How many connections are served at a time. Further ones get 503. */
@@ -46,8 +46,10 @@ export type ServiceOptions = {
   faults?: FaultOptions | undefined;
   /** Whether `POST /reset` may replace the contents of the store by the seed. */
   resettable?: boolean | undefined;
-  /** Called if the store is empty, and for each reset. */
-  seed?: (() => Promise<Seed>) | undefined;
+  /** Called at the start with `signal`, and for each reset. */
+  seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
+  /** If aborted, the start ends after its current step. */
+  signal: AbortSignal;
   onWarning(message: string): void;
   /** Called once if the store can no longer be read: the service must be stopped. */
   onFailure(error: Error): void;
@@ -58,77 +60,99 @@ export type ServiceOptions = {
 export type Service = Awaited<ReturnType<typeof startService>>;
 
 /**
- * Opens a store and serves it.
+ * Listens on an address, opens a store and serves it. Until the store is open, every request gets 503 `starting`. Nothing is
+ * created before the address is known to be available, no other server has locked the store, and the seed was read.
  *
- * @throws StoreError, or the system's error if the address is not available. After an error, nothing stays open
+ * @throws StoreError, the error of `seed`, the reason of `signal`, or the system's error if the address is not available.
+ * After an error, nothing stays open
  */
 export async function startService(options: ServiceOptions) {
-  const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, cors } = options;
-  const { bans, onWarning, onFailure, onError, onAccess } = options;
+  const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, signal } = options;
+  const { cors, bans, onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
   // Each request that waits for an injected latency adds a listener, so many listeners are not a leak.
   setMaxListeners(0, stopping.signal);
-  let metrics: Metrics | undefined;
   const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
-  const backend = await location.open({
+  let metrics: Metrics | undefined;
+  const claim = await location.claim({
     clock,
+    signal,
     bans,
     sleep,
     onWarning,
     onFailure,
     onSync: (milliseconds) => metrics?.recordSync(milliseconds),
+    onCall: (name, milliseconds) => metrics?.recordCall(name, milliseconds),
   });
-  const { store, keys, limiter, banCounts } = backend;
+  let listening: Awaited<ReturnType<typeof listen>> | undefined;
+  let backend: Backend | undefined;
   try {
-    const seeded = seed !== undefined && (await seedIfEmpty(store, seed));
     // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
     const isLoopback = isLoopbackAddress(address);
+    const shared = {
+      clock,
+      cors,
+      sleep,
+      anonymousLimiter: createMemoryLimiter(clock),
+      isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
+      onError,
+      onAccess,
+    };
+    let app: App = createStartingApp(shared);
+    listening = await listen(
+      {
+        handle: (request, response) => app.handle(request, response),
+        errorResponse: (error, socket) => app.errorResponse(error, socket),
+      },
+      {
+        host,
+        port,
+        limits: { maxConnections: options.maxConnections },
+        onRefused: () => metrics?.countRefusedConnection(),
+      },
+    );
+    const { origin, stop } = listening;
+    const url = origin + API_PREFIX;
+
+    const contents = await seed?.(signal);
+    signal.throwIfAborted();
+    backend = await claim.open(url);
+    signal.throwIfAborted();
+    const { store, keys, limiter, close } = backend;
+    const seeded = contents !== undefined && (await seedIfEmpty(store, contents));
+    signal.throwIfAborted();
+
     const hasTools = options.page ?? isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
-    if (options.metrics ?? hasTools) metrics = createMetrics(banCounts, onError);
+    if (options.metrics ?? hasTools) metrics = createMetrics(backend, onError);
     const faults = createFaults(options.faults);
-    const anonymousLimiter = createMemoryLimiter(clock);
     const tools = hasTools
       ? createTools({
           backend,
           faults,
           resettable: options.resettable ?? false,
           seed,
-          onReset: anonymousLimiter.clear,
+          onReset: shared.anonymousLimiter.clear,
           sleep: options.sleep,
         })
       : undefined;
-    const app = createApp({
+    app = createApp({
+      ...shared,
       store,
       keys,
       limiter,
-      anonymousLimiter,
       limitFailedKeys: options.limitFailedKeys || publicUrl !== undefined || !isLoopback,
       hosts: allowedHosts({ host, address }, allowHosts, publicUrl),
       publicUrl,
-      isTrustedProxy: trustedProxies && createAddressMatcher(trustedProxies),
       allowPrefer: options.allowPrefer,
-      cors,
       faults,
-      sleep,
-      clock,
       metrics: metrics?.response,
       hasPage: hasTools,
-      onError,
-      onAccess,
       countResponse: metrics?.countResponse,
       recorder: tools?.recorder,
       resetGate: tools?.resetGate,
       tools,
     });
-    const listening = await listen(app, {
-      host,
-      port,
-      limits: { maxConnections: options.maxConnections },
-      onRefused: metrics?.countRefusedConnection,
-    });
-    const url = listening.origin + API_PREFIX;
-    backend.announce(url);
     return {
       store,
       keys,
@@ -142,7 +166,7 @@ export async function startService(options: ServiceOptions) {
       /** The developer tools; undefined if they are turned off. `url` is the address of their page, with the token. */
       tools: tools && {
         token: tools.credentials.token,
-        url: `${listening.origin}/#t=${tools.credentials.token}`,
+        url: `${origin}/#t=${tools.credentials.token}`,
         allowKey: tools.credentials.allowKey,
       },
       /** The faults at the start. */
@@ -150,21 +174,23 @@ export async function startService(options: ServiceOptions) {
       async stop(graceMilliseconds: number): Promise<void> {
         stopping.abort();
         tools?.stop();
-        await listening.stop(graceMilliseconds);
-        await backend.close();
+        await stop(graceMilliseconds);
+        await close();
       },
     };
   } catch (error) {
-    await backend.close();
+    stopping.abort();
+    await listening?.stop(0);
+    await (backend ? backend.close() : claim.release());
     throw error;
   }
 }
 
 /** Returns whether the seed was added. Another server may seed a shared store at the same time. */
-async function seedIfEmpty(store: Store, seed: () => Promise<Seed>): Promise<boolean> {
+async function seedIfEmpty(store: Store, seed: Seed): Promise<boolean> {
   if (!(await store.isEmpty())) return false;
   try {
-    await store.seed(await seed());
+    await store.seed(seed);
     return true;
   } catch (error) {
     if (error instanceof StoreNotEmptyError) return false;

@@ -15,14 +15,21 @@ export interface StoreLocation {
   /** Whether several servers can use the store at a time. Such a store gets no API key without a user's command. */
   readonly isShared: boolean;
   /**
-   * Opens the store for a server, or creates it.
+   * Begins to open the store for a server, and creates nothing. Locks a store that exists in a directory. Opens a store that
+   * exists in a database, so that a server that replaces another one is ready as soon as it listens.
    *
-   * @throws StoreUnavailableError if the place cannot be reached for now
-   * @throws StoreError
+   * @throws StoreInUseError if another server has locked the directory, StoreUnavailableError if the place cannot be reached
+   * for now, StoreError, or the reason of `options.signal`
    */
-  open(options: BackendOptions): Promise<Backend>;
-  /** Changes the API keys, also while servers use the store. @throws StoreError */
-  manageKeys<Result>(task: (keys: KeyManager) => Promise<Result>): Promise<Result>;
+  claim(options: BackendOptions): Promise<StoreClaim>;
+  /**
+   * Reads or changes the API keys, also while servers use the store. `storeId` reads the id of the store.
+   *
+   * @throws StoreMissingError if there is no store, StoreError
+   */
+  manageKeys<Result>(
+    task: (keys: KeyManager, storeId: () => Promise<string>) => Promise<Result>,
+  ): Promise<Result>;
   /** Reads and verifies everything in the store. @throws StoreError, for example StoreDamagedError */
   check(): Promise<StoreReport>;
   /**
@@ -60,6 +67,19 @@ export interface StoreLocation {
   pendingSql(): Promise<string | undefined>;
 }
 
+/** A place in which a server is about to open the store, or to create it. */
+export interface StoreClaim {
+  /**
+   * Opens the store, or creates it. The lock of the claim then belongs to the backend.
+   *
+   * @param url the server's URL. Another server that tries to lock the same directory reports it
+   * @throws StoreUnavailableError if the place cannot be reached for now, StoreError, or the reason of `signal`
+   */
+  open(url?: string): Promise<Backend>;
+  /** Unlocks the directory, or closes the connections. Has no effect after `open`, which does this itself if it fails. */
+  release(): Promise<void>;
+}
+
 /** The versions of a schema before and after a migration. A database without a schema has version 0. */
 export type Migration = { from: number; to: number };
 
@@ -67,7 +87,6 @@ export type Migration = { from: number; to: number };
 export type LocationContext = {
   clock: Clock;
   env: Readonly<Record<string, string | undefined>>;
-  homeDirectory: string;
   /** The name of the user of the operating system; undefined if the user has none, as in some containers. */
   userName: string | undefined;
   random(): number;
@@ -77,6 +96,8 @@ export type LocationContext = {
 
 export type BackendOptions = {
   clock: SteadyClock;
+  /** If aborted while the store is being claimed or opened, this ends as soon as possible. */
+  signal?: AbortSignal | undefined;
   bans: BanRule;
   onWarning(message: string): void;
   /** Called once if the store can no longer be read: the server must be stopped. */
@@ -85,6 +106,14 @@ export type BackendOptions = {
   sleep(milliseconds: number): Promise<void>;
   /** Called after each fsync with its duration in milliseconds. */
   onSync?: ((milliseconds: number) => void) | undefined;
+  /** Called after each call of a database with its name and its duration in milliseconds. */
+  onCall?: ((name: string, milliseconds: number) => void) | undefined;
+};
+
+/** The connections to a database, and how many were opened because another one was lost. */
+export type DatabaseMetrics = {
+  connections: { busy: number; idle: number; opening: number };
+  reconnects: number;
 };
 
 /** A store that a server has opened. */
@@ -104,8 +133,8 @@ export interface Backend {
   reset(seed: Seed): Promise<void>;
   /** How many bans there are, for metrics. */
   banCounts(): Promise<BanCounts>;
-  /** Publishes the server's URL to other servers that try to open the same store. */
-  announce(url: string): void;
+  /** The connections now, for metrics. Only of a store in a database. */
+  databaseMetrics?(): DatabaseMetrics;
   /** Completes pending writes, and closes the store. */
   close(): Promise<void>;
 }

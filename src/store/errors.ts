@@ -1,4 +1,4 @@
-import { errnoOf } from '../system/file-system.ts';
+import { errnoOf, systemMessageOf } from '../system/file-system.ts';
 import { DirectoryInUseError, LockError } from '../system/lock/directory-lock.ts';
 
 /** The store cannot be opened or used. `hint` is a next step for the user. */
@@ -58,6 +58,13 @@ export class StoreRequestError extends StoreError {}
 /** No API key has the requested name. */
 export class StoreNotFoundError extends StoreError {}
 
+/** The place contains no store. */
+export class StoreMissingError extends StoreError {
+  constructor(place: string, options?: ErrorOptions) {
+    super(`there is no store in ${place}`, 'pets serve creates one', options);
+  }
+}
+
 /** The store cannot be seeded, because it is not empty. */
 export class StoreNotEmptyError extends StoreError {}
 
@@ -74,7 +81,7 @@ export const newerVersionError = (message: string): StoreVersionError =>
 export function toStoreError(error: unknown, action: string): StoreError {
   if (error instanceof StoreError) return error;
   if (error instanceof DirectoryInUseError) return new StoreInUseError(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = systemMessageOf(error);
   const options = { cause: error };
   if (error instanceof LockError) return new StoreError(message, `${error.hint} (see --data)`, options);
   return new StoreError(`cannot ${action}: ${message}`, fileSystemHint(errnoOf(error)), options);

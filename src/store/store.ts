@@ -88,8 +88,30 @@ export type StoreReport = {
   lastId: bigint | undefined;
   /** The number of records in a journal; undefined for a database. */
   sequence: number | undefined;
-  /**
-   * The length of a damaged last line of a journal, which the next server will move to a backup file; 0 if there is none.
-   */
-  damagedBytes: number;
+  /** The end of a journal that is not valid, which the next server will move to a backup file; undefined if there is none. */
+  tornEnd: TornEnd | undefined;
 };
+
+/** Bytes after the last valid record of a journal, from the byte `start` on. */
+export type TornEnd = {
+  start: number;
+  bytes: number;
+  /** How many animals in these bytes are complete. */
+  animals: number;
+  /** How many of the bytes are not part of a complete animal. */
+  unreadableBytes: number;
+  /** The lowest id that no animal in these bytes can have had. */
+  nextId: bigint;
+};
+
+/** What was found at the end of the journal in `place`, for the user. */
+export function formatTornEnd(
+  place: string,
+  { start, bytes, animals, unreadableBytes, nextId }: TornEnd,
+): string {
+  return (
+    `the last ${bytes} bytes of the journal in ${place} (from byte ${start}) are not a valid record, because of an ` +
+    `interrupted write or a later change; complete animals in them: ${animals}, other bytes: ${unreadableBytes}; ` +
+    `the next id is ${nextId}, because the bytes can contain lower ones`
+  );
+}

@@ -1,53 +1,94 @@
-import { errnoOf, isUnwritable, type OpenFile } from './file-system.ts';
+import {
+  errnoOf,
+  type FileStatus,
+  type FileSystem,
+  isMissing,
+  isUnwritable,
+  type OpenFile,
+  systemMessageOf,
+} from './file-system.ts';
 import { writeFully } from './files.ts';
 
-/** Nothing was appended, because the file system refuses writes for now. A later call can succeed (see `recovers`). */
+/** Nothing was appended. `cause` is the reason. A later call can succeed if the disk only refuses writes for now. */
 export class NotAppendedError extends Error {
   override name = 'NotAppendedError';
   readonly code: string | undefined;
 
   constructor(cause: unknown) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    super(systemMessageOf(cause), { cause });
     this.code = errnoOf(cause);
   }
 }
 
-/** Another program deleted the file or changed its size. */
+/** Another program moved, replaced, deleted or changed the file. */
 export class FileChangedError extends Error {
   override name = 'FileChangedError';
 }
 
+/**
+ * Checks that a path still leads to the same file.
+ *
+ * @throws FileChangedError if it does not, or if the file has another size than `expected`
+ */
+export async function requireSameFile(files: FileSystem, path: string, expected: FileStatus): Promise<void> {
+  const found = await files.stat(path).catch((error) => {
+    if (isMissing(error) || errnoOf(error) === 'ENOTDIR') return undefined;
+    throw error;
+  });
+  // Data written to a file without this path would be missing at the next start.
+  if (found?.dev !== expected.dev || found.ino !== expected.ino) {
+    throw new FileChangedError(`${path} was moved, replaced or deleted while it was in use`);
+  }
+  if (found.size !== expected.size) {
+    throw new FileChangedError(`another program changed ${path} while it was in use`);
+  }
+}
+
 /** A file open for durable appends. Only this object may write to the file. */
 export class AppendFile {
+  #files: FileSystem;
+  #path: string;
   #file: OpenFile;
+  /** The expected status. The size is not known while `#isTorn`. */
+  #status: FileStatus;
   /** The end of the last durable append. */
   #end: number;
-  /** Whether a failed append may have left bytes after `#end`. */
-  #isTorn = false;
+  /** Whether there may be bytes after `#end`, which a failed append has left. */
+  #isTorn: boolean;
   #last: Promise<unknown> = Promise.resolve();
   #failure: { error: unknown } | undefined;
-  #isTemporary: (error: unknown) => boolean;
 
-  /**
-   * `end` is the current file size in bytes. Without `recovers`, nothing is appended after the first failed append: every
-   * later call throws the error of that append.
-   */
-  constructor(file: OpenFile, end: number, { recovers = false } = {}) {
+  private constructor(files: FileSystem, path: string, file: OpenFile, status: FileStatus, end: number) {
+    this.#files = files;
+    this.#path = path;
     this.#file = file;
+    this.#status = status;
     this.#end = end;
-    this.#isTemporary = recovers ? isUnwritable : () => false;
+    this.#isTorn = end < status.size;
+  }
+
+  /** Opens a file. The bytes after `end`, by default the end of the file, are removed before the first append. */
+  static async open(files: FileSystem, path: string, end?: number): Promise<AppendFile> {
+    const file = await files.open(path, 'readwrite');
+    try {
+      const status = await file.stat();
+      return new AppendFile(files, path, file, status, end ?? status.size);
+    } catch (error) {
+      await file.close().catch(() => {});
+      throw error;
+    }
   }
 
   /**
-   * Appends the bytes and syncs them. Concurrent calls run one after the other. Returns the offset of the first byte.
+   * Appends the bytes and syncs them. Concurrent calls run one after the other. With `start`, replaces what is after that
+   * byte.
    *
-   * @throws NotAppendedError if nothing was appended and a later append can succeed
-   * @throws FileChangedError if another program deleted the file or changed its size. Every later call throws this too
+   * @throws NotAppendedError if nothing was appended. If another program changed the file, every later call throws this too
    * @throws any other error if the bytes may have been appended. If the file system only refuses writes for now, the next
    * append first removes these bytes. Otherwise, every later call fails
    */
-  append(bytes: Uint8Array): Promise<number> {
-    return this.#inOrder(() => this.#append(bytes));
+  append(bytes: Uint8Array, start?: number): Promise<void> {
+    return this.#inOrder(() => this.#append(bytes, start ?? this.#end));
   }
 
   /** Does what an append does first: removes the bytes that a failed append left. @throws like `append` */
@@ -67,50 +108,48 @@ export class AppendFile {
     return running;
   }
 
-  async #append(bytes: Uint8Array): Promise<number> {
+  async #append(bytes: Uint8Array, start: number): Promise<void> {
     await this.#prepare();
-    const offset = this.#end;
     try {
-      await writeFully(this.#file, bytes, offset);
+      await writeFully(this.#file, bytes, start);
       await this.#file.datasync();
-      // The file may have been deleted during the sync.
-      await this.#check((size) => size === offset + bytes.length);
+      // The file may have been moved or deleted during the sync.
+      const size = start + bytes.length;
+      await requireSameFile(this.#files, this.#path, { ...this.#status, size });
+      this.#status = { ...this.#status, size };
+      this.#end = size;
     } catch (error) {
       this.#isTorn = true;
-      if (!this.#isTemporary(error)) throw this.#fail(error);
+      if (!isUnwritable(error)) throw this.#fail(error);
       await this.#rollBack().catch((rollBackError) => {
-        if (!this.#isTemporary(rollBackError)) this.#fail(rollBackError);
+        if (!isUnwritable(rollBackError)) this.#fail(rollBackError);
         throw error;
       });
       throw new NotAppendedError(error);
     }
-    this.#end += bytes.length;
-    return offset;
   }
 
   async #prepare(): Promise<void> {
     if (this.#failure) throw this.#failure.error;
     try {
       if (this.#isTorn) await this.#rollBack();
-      await this.#check((size) => size === this.#end);
+      await requireSameFile(this.#files, this.#path, this.#status);
     } catch (error) {
-      throw this.#isTemporary(error) ? new NotAppendedError(error) : this.#fail(error);
+      const isNotAppended = isUnwritable(error) || error instanceof FileChangedError;
+      const failure = isNotAppended ? new NotAppendedError(error) : error;
+      throw isUnwritable(error) ? failure : this.#fail(failure);
     }
   }
 
   /** Syncs the truncation too. Otherwise, bytes that are reported as not appended could return after a power loss. */
   async #rollBack(): Promise<void> {
-    await this.#check((size) => size >= this.#end);
+    const { size } = await this.#file.stat();
+    // Only bytes that this object has written may be removed, not those of a program to which the file was moved.
+    await requireSameFile(this.#files, this.#path, { ...this.#status, size: Math.max(size, this.#end) });
     await this.#file.truncate(this.#end);
     await this.#file.datasync();
+    this.#status = { ...this.#status, size: this.#end };
     this.#isTorn = false;
-  }
-
-  async #check(isExpected: (size: number) => boolean): Promise<void> {
-    const { size, nlink } = await this.#file.stat();
-    // Data written to a deleted file is lost when the process exits.
-    if (nlink === 0) throw new FileChangedError('the file was deleted while it was in use');
-    if (!isExpected(size)) throw new FileChangedError('another program changed the file while it was in use');
   }
 
   #fail(error: unknown): unknown {

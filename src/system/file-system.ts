@@ -1,5 +1,8 @@
-import { constants, fstatSync, writeSync } from 'node:fs';
+import { constants, fstatSync, type Stats, statSync, writeSync } from 'node:fs';
 import * as fs from 'node:fs/promises';
+
+/** Which file it is (device and inode), and its size in bytes. */
+export type FileStatus = Pick<Stats, 'dev' | 'ino' | 'size'>;
 
 /** An open file. Offsets and lengths are in bytes; `read` and `write` may process fewer bytes than requested. */
 export interface OpenFile {
@@ -8,8 +11,7 @@ export interface OpenFile {
   /** Waits until the data and the file size are on the disk (fdatasync). */
   datasync(): Promise<void>;
   truncate(length: number): Promise<void>;
-  /** `nlink` is the number of names of the file: 0 after it was deleted. */
-  stat(): Promise<{ size: number; nlink: number }>;
+  stat(): Promise<FileStatus>;
   close(): Promise<void>;
 }
 
@@ -25,6 +27,8 @@ export interface FileSystem {
   mkdir(path: string): Promise<void>;
   chmod(path: string, mode: number): Promise<void>;
   readdir(path: string): Promise<string[]>;
+  /** The status of the file that has this path now. */
+  stat(path: string): Promise<FileStatus>;
   /** A string that changes whenever the file is modified or replaced. */
   version(path: string): Promise<string>;
   /** Waits until created, renamed and deleted names in the directory are on the disk. */
@@ -56,6 +60,8 @@ export const realFileSystem: FileSystem = {
   mkdir: (path) => fs.mkdir(path, { mode: 0o700 }),
   chmod: fs.chmod,
   readdir: (path) => fs.readdir(path),
+  // Synchronously, because this takes less than a microsecond and the thread pool would add twenty.
+  stat: async (path) => statSync(path),
   async version(path) {
     const { ino, size, mtimeMs, ctimeMs } = await fs.stat(path);
     return [ino, size, mtimeMs, ctimeMs].join(':');
@@ -77,15 +83,16 @@ export const realFileSystem: FileSystem = {
 
 /** Returns a file system whose reads and opens throw the reason of `signal` after it was aborted. */
 export function abortable(fileSystem: FileSystem, signal: AbortSignal | undefined): FileSystem {
+  if (signal === undefined) return fileSystem;
   return {
     ...fileSystem,
     async open(path, mode) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       const file = await fileSystem.open(path, mode);
       return {
         ...file,
         async read(...args) {
-          signal?.throwIfAborted();
+          signal.throwIfAborted();
           return file.read(...args);
         },
       };
@@ -95,8 +102,16 @@ export function abortable(fileSystem: FileSystem, signal: AbortSignal | undefine
 
 /** The errno name (such as `ENOSPC`) of a system error; undefined for any other error. */
 export function errnoOf(error: unknown): string | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : undefined;
+  if (!(error instanceof Error && 'code' in error)) return undefined;
+  // Node 20 has no name for this error of Linux.
+  if ('errno' in error && error.errno === -122 && process.platform === 'linux') return 'EDQUOT';
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** The message of an error; for a system error without a name, what the error is. */
+export function systemMessageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return errnoOf(error) === 'EDQUOT' ? 'EDQUOT: the disk quota is used up' : error.message;
 }
 
 /**

@@ -81,19 +81,12 @@ test('of two servers that seed a database at the same time, one reports that --s
 });
 
 describe('pets serve while the database is down', () => {
-  test('fails, and with --wait-for-data waits until the database is up', async () => {
+  test('waits until the database is up', async () => {
     const [machine, cluster] = [await freshMachine(), await startCluster()];
     const url = await cluster.createDatabase();
     await cluster.stop();
-    const failed = await machine.pets(['serve', '--port', '0', '--json', '--data', url]);
-    expect([failed.code, failed.stdout]).toEqual([1, '']);
-    expect(JSON.parse(failed.stderr).error).toMatchObject({
-      code: 'store_error',
-      message: expect.stringContaining(`cannot connect to ${url}: connect ECONNREFUSED`),
-    });
-    const args = ['serve', '--port', '0', '--json', '--wait-for-data', '600', '--data', url];
-    const program = machine.startProgram(args);
-    await expect.poll(program.stderr).toContain('waiting at most 600 s for the store');
+    const program = machine.startProgram(['serve', '--port', '0', '--json', '--data', url]);
+    await expect.poll(program.stderr).toContain(`waiting at most 30 s: cannot connect to ${url}`);
     await cluster.start();
     expect(JSON.parse(await program.firstLine())).toMatchObject({ event: 'listening', directory: url });
     expect(noticesOf(program.stderr()).filter((text) => text.includes('waiting'))).toHaveLength(1);
@@ -107,9 +100,8 @@ describe('pets serve while the database is down', () => {
   ])('stops waiting after a signal: exit code %s', async (_code, command, expected) => {
     const machine = await freshMachine();
     const url = 'postgres://pets@127.0.0.1:9/pets';
-    const args = ['serve', '--port', '0', '--wait-for-data', '600', '--data', url, ...command];
-    const program = machine.startProgram(args);
-    await expect.poll(program.stderr).toContain('waiting at most 600 s');
+    const program = machine.startProgram(['serve', '--port', '0', '--data', url, ...command]);
+    await expect.poll(program.stderr).toContain('waiting at most 30 s');
     program.raise('SIGTERM');
     expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([expected, '', 0]);
   });
@@ -132,7 +124,7 @@ test('a signal stops pets serve at once while the database does not respond', as
   const [machine, url] = [await freshMachine(), await freshDatabase()];
   await machine.pets(['store', 'migrate', url]);
   const client = await connectTo(url);
-  await client.query('begin; lock table pets.schema_version, pets.meta');
+  await client.query('begin; lock table pets.meta');
   const program = machine.startProgram(['serve', '--port', '0', '--data', url]);
   const blocked = async () =>
     (
@@ -227,6 +219,7 @@ test('a password in the command line or in PETS_DATA is used, and never printed 
 
 test('API keys do not depend on the setting DateStyle', async () => {
   const [machine, url] = [await freshMachine(), `${await freshDatabase()}?options=-c%20DateStyle%3DGerman`];
+  await machine.pets(['store', 'migrate', url]);
   const key = (await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', url])).stdout.trim();
   const [listed] = JSON.parse((await machine.pets(['keys', 'list', '--json', '--data', url])).stdout);
   expect(listed).toMatchObject({
@@ -247,4 +240,40 @@ test('a server without the privilege to add animals does not start', async () =>
   expect(code).toBe(1);
   expect(stderr).toContain('permission denied for table animals');
   expect(stderr).toContain('grant the privilege to this user');
+});
+
+test('pets keys in a database without a store creates none, and its hint has no password', async () => {
+  const [machine, url] = [await freshMachine(), await freshDatabase()];
+  const withPassword = url.replace(/^(postgres:\/\/[^@:]+)@/, '$1:canary@');
+  for (const command of ['list', 'add till --plan free', 'add till --save', 'revoke till']) {
+    const { code, stdout, stderr } = await machine.pets([
+      'keys',
+      ...command.split(' '),
+      '--data',
+      withPassword,
+    ]);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(`there is no store in ${url}\n  → create one: pets serve --data ${url}\n`);
+    expect(stderr).not.toContain('canary');
+  }
+  const client = await connectTo(url);
+  const { rowCount } = await client.query("select from pg_namespace where nspname = 'pets'");
+  expect(rowCount).toBe(0);
+});
+
+test('pets keys add --save refuses a server with another store', async () => {
+  const [machine, one, two] = [await freshMachine(), await freshDatabase(), await freshDatabase()];
+  const servers = [await serve(machine, ['--data', one]), await serve(machine, ['--data', one])];
+  await machine.pets(['store', 'migrate', two]);
+  for (const { url } of servers) {
+    const add = ['keys', 'add', 'till', '--save', '--base-url', url, '--data'];
+    const refused = await machine.pets([...add, two]);
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining(`has another store than ${two}`),
+    ]);
+    expect((await machine.pets([...add, one])).code).toBe(0);
+    await machine.pets(['keys', 'revoke', 'till', '--data', one]);
+  }
+  expect((await machine.pets(['keys', 'list', '--json', '--data', two])).stdout).toBe('[]\n');
 });

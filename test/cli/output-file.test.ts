@@ -159,6 +159,7 @@ test.each([0o600, 0o640, 0o666, 0o755])('a file with mode %o keeps its mode', as
 
 test.each([0o600, 0o640])('pets keys add creates a file that only the user can read (%o)', async (mode) => {
   const machine = await freshMachine();
+  await serve(machine);
   const output = join(machine.home, 'key.json');
   if (mode !== 0o600) {
     await writeOld(output);
@@ -175,6 +176,7 @@ describe.runIf(process.platform === 'linux')('if pets keys add cannot write the 
   ])('with %j, the error says that the key exists', async (options, hint) => {
     const machine = await freshMachine();
     const data = join(machine.home, 'my store');
+    await serve(machine, ['--data', data]);
     const args = ['keys', 'add', 'till', ...options, '--data', data, '--output', '/dev/full'];
     const { code, stderr } = await machine.pets(args);
     expect(code).toBe(1);

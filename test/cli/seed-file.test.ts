@@ -192,3 +192,12 @@ test.each<[string, unknown]>([
 ])('a document %j is refused', async (content, message) => {
   expect(await refusalOf('a.json', content)).toMatchObject({ message, code: 'usage' });
 });
+
+test('a signal ends the reading of a large file', async () => {
+  const path = join(directory, 'large.ndjson');
+  await writeFile(path, '{"name":"Rex","categoryId":1}\n'.repeat(10_000));
+  const interrupt = new AbortController();
+  const reading = readSeedFile(path, interrupt.signal);
+  setImmediate(() => interrupt.abort('SIGINT'));
+  await expect(reading).rejects.toBe('SIGINT');
+});

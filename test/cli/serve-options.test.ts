@@ -220,3 +220,17 @@ test('the first lines describe the faults and the seed to repeat them', async ()
     'faults: responses delayed by 200 ms, 10 % of requests fail (--fault-seed 42)',
   );
 });
+
+test('a temporary directory that cannot be created is an error with a hint', async () => {
+  for (const command of [[], ['--', 'node', '--version']]) {
+    const program = await startInTerminal(['serve', '--json', '--ephemeral', ...command], {
+      temporaryDirectory: '/nonexistent',
+    });
+    expect([await program.ended, program.stdout()]).toEqual([1, '']);
+    expect(JSON.parse(program.stderr()).error).toMatchObject({
+      code: 'file_error',
+      message: 'cannot create a temporary directory in /nonexistent: it does not exist',
+      hint: expect.stringMatching(/TMPDIR.*--data/),
+    });
+  }
+});

@@ -52,7 +52,7 @@ describe('pets store check', () => {
     [
       'a shortened journal',
       ({ journal }) => readFile(journal).then(({ length }) => truncate(journal, length - 5)),
-      /last line .* is not valid because of a torn write or a later change; .* 66 animals, last id 66, sequence number 21/,
+      /the last \d+ bytes of the journal .* complete animals in them: 1,.* next id is 71.*; before them: 66 animals, last id 66, sequence number 21/,
     ],
     [
       'a changed journal',
@@ -164,9 +164,9 @@ describe('pets store copy', () => {
     const copy = join(machine.home, 'copy');
     const { code, stderr } = await machine.pets(['store', 'copy', directory, copy]);
     const notice =
-      /last line of the store in \S+store \(\d+ bytes\) .* torn write or a later change; it was not copied/;
+      /last \d+ bytes of the journal in \S+store .* complete animals in them: 1, .*; they were not copied/;
     expect([code, stderr]).toEqual([0, expect.stringMatching(notice)]);
-    expect(await check(machine, copy)).toMatchObject({ code: 0, report: { animals: 66, lastId: 66 } });
+    expect(await check(machine, copy)).toMatchObject({ code: 0, report: { animals: 66, lastId: 70 } });
   });
 
   test('prints the counts of the copy and of the store', async () => {
@@ -203,10 +203,10 @@ describe('pets store copy', () => {
 });
 
 test.each([
-  ['store check', ['store', 'check', ''], '[place]'],
-  ['store migrate', ['store', 'migrate', ''], '[place]'],
-  ['store copy', ['store', 'copy', '', 'copy'], '<from>'],
-  ['store copy', ['store', 'copy', '.', ''], '<to>'],
+  ['store check', ['store', 'check', ''], 'dir|url'],
+  ['store migrate', ['store', 'migrate', ''], 'dir|url'],
+  ['store copy', ['store', 'copy', '', 'copy'], 'from'],
+  ['store copy', ['store', 'copy', '.', ''], 'to'],
 ])('pets %s refuses an empty argument: %j', async (_, args, name) => {
   const machine = await freshMachine();
   const { code, stderr } = await machine.pets([...args, '--json']);
@@ -214,10 +214,9 @@ test.each([
     2,
     expect.objectContaining({
       code: 'usage',
-      message: expect.stringContaining('must be the name of a directory'),
+      message: expect.stringContaining(`${name} must be the name of a directory`),
     }),
   ]);
-  expect(stderr).toContain(name.replace(/[^a-z]/g, ''));
 });
 
 test('hints of pets store name no option that it does not have', async () => {

@@ -93,7 +93,8 @@ describe('after an error', () => {
       networkError('ECONNRESET', true),
       { failsFastIfRefused: true },
     ],
-    ['503 of a creation that was not carried out', response(503, {}, 'storage_full'), creation],
+    ['503 of a creation on a full disk', response(503, {}, 'storage_full'), creation],
+    ['503 of a creation while the server starts', response(503, {}, 'starting'), creation],
     ...everyStatus({}),
     ...everyStatus(supported),
   ])('%s is retried, at most five times (%#)', (_name, outcome, change) => {

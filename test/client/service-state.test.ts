@@ -65,7 +65,6 @@ describe('support of Idempotency-Key', () => {
   });
 
   const supported = { 'Idempotency-Supported': 'true' };
-  const error = { code: 'a_code', message: 'no', status: 0 };
   const withValue = (value: string) => ({ 'Idempotency-Supported': value });
   test.each<[string, number, Record<string, string>, before: boolean, after: boolean]>([
     ['a success with the header', 200, supported, false, true],
@@ -75,11 +74,13 @@ describe('support of Idempotency-Key', () => {
     ['a success without the header', 200, {}, true, false],
     ['a success with false', 200, withValue('false'), true, false],
     ['503 without the header', 503, {}, true, false],
+    ['503 of a server that starts', 503, { code: 'starting' }, true, true],
     ['502 of a proxy', 502, {}, true, true],
     ['511 of a captive portal', 511, {}, true, true],
     ['404 without the header', 404, {}, true, true],
     ['429 without the header', 429, {}, true, true],
-  ])('after %s', async (_name, status, headers, before, after) => {
+  ])('after %s', async (_name, status, { code = 'a_code', ...headers }, before, after) => {
+    const error = { code, message: 'no', status: 0 };
     const server = await scriptedServer((_, response) =>
       reply(response, status, status === 200 ? [] : [502, 511].includes(status) ? '<html>' : error, headers),
     );

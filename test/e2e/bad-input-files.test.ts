@@ -1,6 +1,6 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { expectFailure } from '../helpers/failure.ts';
 import { listAllPets } from '../helpers/list-all-pets.ts';
@@ -12,13 +12,13 @@ import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 describe('a seed file with errors is refused, and nothing is added', () => {
   // test/cli/seed-file.test.ts has the errors of each format.
   const expectSeedFailure = async (machine: Machine, path: string, contains: string[], exit = 2) => {
-    const data = join(machine.home, 'data');
+    const data = join(machine.home, `store for ${basename(path)}`);
     const args = ['serve', '--port', '0', '--no-profile'];
     const seed = ['--seed', path];
     await expectFailure(machine, [...args, '--ephemeral', ...seed], { exit, contains: [path, ...contains] });
-    // The store that the refused command opened is still empty and can be used.
     const ran = await machine.pets([...args, '--data', data, ...seed, '--json']);
     expect(ran).toMatchObject({ code: exit, stdout: '' });
+    await expect(readdir(data)).rejects.toThrow('ENOENT');
     const service = await serve(machine, ['--data', data, '--no-profile']);
     expect(await listAllPets(service)).toEqual([]);
     await service.end('SIGTERM');
@@ -44,6 +44,14 @@ describe('a seed file with errors is refused, and nothing is added', () => {
 });
 
 describe('a data directory that cannot be used', () => {
+  async function machineWithStore() {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'data');
+    await (await serve(machine, ['--data', data, '--no-profile'])).end('SIGTERM');
+    await machine.pets(['keys', 'revoke', 'dev', '--data', data]);
+    return { machine, data };
+  }
+
   const serveAt = (directory: string) => ['serve', '--port', '0', '--no-profile', '--data', directory];
 
   test.each([
@@ -98,8 +106,8 @@ describe('a data directory that cannot be used', () => {
     ['add  --plan free', 2, 'name must have'],
     ['add x --plan free --per-minute 1 --per-day 1', 2, 'enterprise'],
   ])('pets keys %s', async (line, exit, contains) => {
-    const machine = await freshMachine();
-    const args = ['keys', ...line.split(' '), '--data', join(machine.home, 'data')];
+    const { machine, data } = await machineWithStore();
+    const args = ['keys', ...line.split(' '), '--data', data];
     await expectFailure(machine, args, { exit, contains: [contains] });
   });
 
@@ -109,23 +117,22 @@ describe('a data directory that cannot be used', () => {
     ['{"name":"till","plan":"free"}', 'sha256 is required; created is required'],
     ['{"name":"till","plan":"free","sha256":1,"created":"now"}', 'sha256 must be 64 hexadecimal digits'],
   ])('a damaged key file (%s) is reported by keys list, and the service starts', async (text, contains) => {
-    const machine = await freshMachine();
-    const data = join(machine.home, 'data');
+    const { machine, data } = await machineWithStore();
     await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', data]);
     await writeFile(join(data, 'keys', 'till.json'), text);
     await expectFailure(machine, ['keys', 'list', '--data', data], {
       exit: 1,
-      contains: [join(data, 'keys', 'till.json'), contains, 'pets keys revoke till'],
+      contains: [join(data, 'keys', 'till.json'), contains, 'revoke the key, then create it again'],
     });
     const { url } = await serve(machine, ['--data', data, '--no-profile']);
     expect((await fetch(new URL('/healthz', url))).status).toBe(200);
   });
 
   test('a key name that is already used', async () => {
-    const machine = await freshMachine();
-    const args = ['keys', 'add', 'till', '--plan', 'free', '--data', join(machine.home, 'data')];
+    const { machine, data } = await machineWithStore();
+    const args = ['keys', 'add', 'till', '--plan', 'free', '--data', data];
     expect((await machine.pets(args)).code).toBe(0);
-    await expectFailure(machine, args, { exit: 1, contains: ['till', 'pets keys revoke till'] });
+    await expectFailure(machine, args, { exit: 1, contains: ['till', 'revoke that key first'] });
   });
 });
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { freshMachine, serveCommand } from '../helpers/pets.ts';
+import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
 
 // These tests change the system time of a running server with faketime.
 
@@ -23,6 +23,7 @@ async function machineWithClock(quota: readonly string[]) {
     FAKETIME_DONT_FAKE_MONOTONIC: '1',
   };
   const data = ['--data', join(machine.home, 'store')];
+  await (await serve(machine, [...data, '--no-profile'])).end('SIGTERM');
   const added = await machine.pets([
     'keys',
     'add',

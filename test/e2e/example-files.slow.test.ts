@@ -17,7 +17,10 @@ test.skipIf(!hasSystemd)('systemd accepts the unit, and grants it little', async
   const unit = join(await temporaryDirectory(), 'pets@7387.service');
   await copyFile(join(EXAMPLES, 'pets@.service'), unit);
   // Unknown settings are reported, but the exit code stays 0.
-  expect(await run('systemd-analyze', ['verify', unit])).toEqual({ stdout: '', stderr: '' });
+  // The other units of this machine are read too, and can have problems of their own.
+  const { stdout, stderr } = await run('systemd-analyze', ['verify', unit]);
+  const problems = `${stdout}${stderr}`.split('\n').filter((line) => line.includes('pets@'));
+  expect(problems).toEqual([]);
   await run('systemd-analyze', ['security', '--offline=true', '--threshold=15', unit]);
 });
 
@@ -27,6 +30,6 @@ test.each(['pets@.service', 'compose.yaml'])('pets serve has the options in %s',
     .filter((line) => /pets serve|PETS_OPTIONS=/.test(line))
     .flatMap((line) => line.match(/--[a-z-]+/g) ?? []);
   const known = serve.options?.map(({ flags }) => flags.split(' ')[0]);
-  expect(options.length).toBeGreaterThan(4);
+  expect(options.length).toBeGreaterThan(3);
   expect(known).toEqual(expect.arrayContaining(options));
 });

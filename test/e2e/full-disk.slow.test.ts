@@ -121,6 +121,10 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     const disk = await mountSmallDisk();
     const data = join(disk.directory, 'store');
     const keys = (...args: string[]) => machine.command(['keys', ...args, '--data', data]);
+    await (await start(machine, data)).end('SIGTERM');
+    await keys('revoke', 'dev');
+    const fixedKey = { env: { PETS_SERVE_KEY: 'my-own-key-0123456789' } };
+    await (await serveCommand(machine, ['--data', data, '--no-profile'], fixedKey)).end('SIGTERM');
     for (const name of ['one', 'two']) await keys('add', name, '--plan', 'free');
     const before = (await keys('list')).stdout;
     disk.fill();
@@ -156,7 +160,9 @@ describe.skipIf(!canMount)('on a disk of 1 MiB', () => {
     service = await start(machine, data);
     disk.empty();
     await expect.poll(() => healthOf(service)).toEqual([200, 200]);
-    expect(await create(service, 'four')).toMatchObject({ status: 201, id: 4 });
+    const { status, id } = await create(service, 'four');
+    expect(status).toBe(201);
+    expect(id).toBeGreaterThan(3);
     expect(filesIn(data)).toHaveLength(3);
   });
 
@@ -208,12 +214,29 @@ describe.skipIf(!canMount)('on a read-only file system', () => {
     expect(await create(service, 'one')).toMatchObject({ status: 201, id: 1 });
     expect(await healthOf(service)).toEqual([200, 503]);
 
-    const other = await start(machine, data);
-    expect(await create(other, 'other')).toMatchObject({ status: 201, id: 3 });
-    await other.end('SIGTERM');
     readOnly.makeWritable();
     await expect.poll(() => healthOf(service)).toEqual([200, 200]);
-    expect(await create(service, 'other')).toMatchObject({ status: 201, id: 3 });
-    expect(await create(service, 'three')).toMatchObject({ status: 201, id: 4 });
+    expect(await create(service, 'three')).toMatchObject({ status: 201, id: 3 });
+  });
+
+  test('a server stops with the next request after another server has changed the store', async () => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'store');
+    let service = await start(machine, data);
+    await create(service, 'one');
+    await service.end('SIGTERM');
+    const readOnly = await mountReadOnly(data);
+    service = await start(machine, readOnly.directory);
+    expect((await listed(service)).size).toBe(1);
+
+    // This server uses the same directory through a mount that can be written.
+    const other = await start(machine, data);
+    expect((await listed(service)).size).toBe(1);
+    expect(await create(other, 'other')).toMatchObject({ status: 201, id: 2 });
+    const { status } = await fetch(`${service.url}/pets`, { headers: headersOf(service) });
+    expect(status).toBe(500);
+    expect(await service.ended).toMatchObject({ code: 1 });
+    expect(service.stderr()).toContain('another program changed');
+    expect((await listed(other)).size).toBe(2);
   });
 });

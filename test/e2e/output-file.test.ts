@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { KEY, PET } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
 import { canMount, mountReadOnly, mountSmallDisk } from '../helpers/mount.ts';
-import { freshMachine, type Machine, petsInShell } from '../helpers/pets.ts';
+import { freshMachine, type Machine, petsInShell, serve } from '../helpers/pets.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
 
 const OLD = 'the old contents\n';
@@ -161,6 +161,7 @@ test.each([
   ['--save', /^0\n/],
 ])('a closed pipe is an error of pets keys add only if the key is lost: %s', async (options, output) => {
   const machine = await freshMachine();
+  await serve(machine);
   const { stderr } = await machine.shell(
     `{ pets keys add till ${options} 2> errors; echo $? >&2; cat errors >&2; } | true`,
   );

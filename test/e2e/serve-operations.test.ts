@@ -117,7 +117,7 @@ describe('a notice', () => {
     const path = join(store, 'keys', 'shop.json');
     await writeFile(path, '{"half":');
     expect(await noticesOf(machine, ['--data', store])).toEqual([
-      `${path} is damaged: it is not valid JSON; run pets keys revoke shop, then create the key again`,
+      `${path} is damaged: it is not valid JSON; revoke the key, then create it again`,
     ]);
   });
 

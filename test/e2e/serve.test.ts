@@ -1,4 +1,5 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, serve, serveCommand } from '../helpers/pets.ts';
@@ -87,22 +88,11 @@ describe('the key dev', () => {
     },
   );
 
-  test.each([
-    ['another machine', 'https://api.example.com/v1', [], 'http://127.0.0.1:7387/v1'],
-    ['a port of this machine', 'http://127.0.0.1:9/v1', [], 'http://127.0.0.1:9/v1'],
-    ['--base-url', 'http://127.0.0.1:9/v1', ['--base-url', 'http://localhost:8/v1'], 'http://localhost:8/v1'],
-  ])('--save with profile local at %s', async (_name, baseUrl, options, expected) => {
-    const { machine, data } = await machineWithStore();
-    await machine.saveProfile('local', { baseUrl });
-    const { stdout } = await machine.pets(['keys', 'add', 'dev', '--save', ...options, ...data]);
-    const profile = JSON.parse(await readFile(join(machine.configDirectory, 'local.json'), 'utf8'));
-    expect(profile).toEqual({ baseUrl: expected, key: stdout.trim() });
-  });
-
   test.skipIf(process.platform !== 'linux')('is printed even if the profile cannot be written', async () => {
-    const { machine, data } = await machineWithStore();
+    const { machine, data, startAndStop } = await machineWithStore();
+    await startAndStop('--no-profile');
     const env = { PETS_CONFIG_DIR: '/proc/pets' };
-    const { code, stdout } = await machine.pets(['keys', 'add', 'dev', '--save', ...data], { env });
+    const { code, stdout } = await machine.pets(['keys', 'add', 'till', '--save', ...data], { env });
     expect([code, stdout]).toEqual([1, expect.stringMatching(/^pets_/)]);
   });
 
@@ -246,3 +236,21 @@ test('a service whose log is not read keeps serving, and ends', async () => {
   }
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
 });
+
+test.skipIf(process.platform === 'win32')(
+  'a signal ends a start whose seed does not arrive, and nothing is created',
+  async () => {
+    const machine = await freshMachine();
+    const [pipe, store] = [join(machine.home, 'seed.ndjson'), join(machine.home, 'store')];
+    execFileSync('mkfifo', [pipe]);
+    const program = machine.startProgram(['serve', '--port', '0', '--data', store, '--seed', pipe], {
+      sleep: async () => {},
+    });
+    await expect.poll(program.handlersLeft).toBe(1);
+    program.raise('SIGTERM');
+    expect([await program.ended, program.stdout(), program.handlersLeft()]).toEqual([0, '', 0]);
+    // Let the thread that opens the pipe end.
+    await writeFile(pipe, '');
+    expect(await readdir(machine.home)).toEqual(['seed.ndjson']);
+  },
+);

@@ -221,6 +221,8 @@ export async function serveCommand(
     child: ChildProcess;
     stdout(): string;
     stderr(): string;
+    /** Resolves when the service has ended. */
+    ended: Promise<ProcessEnd>;
     end(signal: NodeJS.Signals): Promise<ProcessEnd>;
   }
 > {
@@ -239,6 +241,7 @@ export async function serveCommand(
     child,
     stdout: () => output.stdout,
     stderr: () => output.stderr,
+    ended: closed,
     end(signal) {
       child.kill(signal);
       return closed;

@@ -12,7 +12,7 @@ import { createPgbouncer } from './postgres/pgbouncer.ts';
 // PostgreSQL for tests named *.postgres.test.ts. Everything that these functions start ends after the test.
 
 export type { Cluster } from './postgres/cluster.ts';
-export { PASSWORD, USER_WITH_PASSWORD } from './postgres/databases.ts';
+export { PASSWORD, USER, USER_WITH_PASSWORD } from './postgres/databases.ts';
 export { hasPgbouncer } from './postgres/programs.ts';
 
 /** The server that all tests of a run share. Its data is lost if it is killed. */
@@ -37,7 +37,6 @@ export async function freshLocation(clock: Clock) {
   const location = await parseLocation(url, {
     clock,
     env: {},
-    homeDirectory: '/nonexistent',
     userName: undefined,
     random: () => 0.5,
     testTime: clock.now,
@@ -65,17 +64,18 @@ export async function startSynchronousReplica(primary: Cluster): Promise<Cluster
 /**
  * An address that a test moves from one server to another, as DNS or a load balancer does after a failover.
  *
- * @returns the server behind the address
+ * @param delay how much later data arrives in each direction, in milliseconds
+ * @returns the server at the address
  */
-export async function movableAddress(first: Databases) {
-  const { server, moveTo } = createMovableRelay(first.port);
+export async function movableAddress(first: Databases, delay = 0) {
+  const { server, moveTo } = createMovableRelay(first.port, delay);
   const { url, port } = databasesAt(await listenOnLoopback(server));
   return { port, url, moveTo: (next: Databases) => moveTo(next.port) };
 }
 
 /** Starts a pgbouncer in transaction mode. `settings` are those of its section `pgbouncer`. */
 export async function startPgbouncer(
-  upstream: Databases,
+  upstream: Pick<Databases, 'port'>,
   settings?: Record<string, string | number>,
 ): Promise<{ port: number; url: Databases['url'] }> {
   const { remove, ...pgbouncer } = await createPgbouncer(upstream, settings);

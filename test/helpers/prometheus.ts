@@ -1,4 +1,4 @@
-/** A metric with its samples, by their labels. The sum and count of a histogram are under `_sum` and `_count`. */
+/** A metric with its samples, by their labels. The sum and count of a histogram have the suffixes `_sum` and `_count`. */
 type Family = { type: string; samples: Record<string, number> };
 
 const SAMPLE = /^([a-z_]+?)(_bucket|_sum|_count)?(?:\{([^{}]*)\})? (\S+)$/;
@@ -26,7 +26,7 @@ function parseSample(family: string, type: string, line: string): [string, numbe
   const [, base = '', suffix = '', labels = '', value = ''] = SAMPLE.exec(line) ?? fail(line);
   const isOwn = base === family && (type === 'histogram') === (suffix !== '');
   if (!isOwn || !LABELS.test(labels) || Number.isNaN(Number(value))) fail(line);
-  return [suffix === '_bucket' ? labels : labels || suffix, Number(value)];
+  return [suffix === '_bucket' ? labels : labels + suffix, Number(value)];
 }
 
 function fail(text: string): never {

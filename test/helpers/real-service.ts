@@ -24,6 +24,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     allowHosts: [],
     allowPrefer: true,
     cors: [],
+    signal: new AbortController().signal,
     onWarning: (message) => warnings.push(message),
     onFailure: () => {},
     onError: (error) => warnings.push(String(error)),
@@ -31,6 +32,8 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
   };
   const makeKey = (request: Partial<KeyRequest> & { name: string }) =>
     location.manageKeys(async (keys) => (await keys.create({ plan: 'free', ...request })).key);
+  // A key needs a store, which the first start creates.
+  await (await startService({ ...options, location })).stop(0);
   const key = await makeKey({ name: 'till' });
   let service: Service = await startService(options);
   onTestFinished(() => service.stop(0));

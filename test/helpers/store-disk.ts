@@ -1,12 +1,12 @@
 import { basename, dirname } from 'node:path';
-import type { FileSystem, OpenFile } from '../../src/system/file-system.ts';
+import type { FileStatus, FileSystem, OpenFile } from '../../src/system/file-system.ts';
 
 type Change = { position: number; bytes: Buffer } | { length: number };
 /** The names that one call sets or removes in a directory. A name without a node is removed. */
 type Naming = [string, Node | undefined][];
 
 /** `cached` is what programs read, `durable` is what the disk has, and `pending` are the changes that are not synced. */
-type FileNode = { cached: Buffer; durable: Buffer; pending: Change[] };
+type FileNode = { ino: number; cached: Buffer; durable: Buffer; pending: Change[] };
 type DirectoryNode = { cached: Map<string, Node>; durable: Map<string, Node>; pending: Naming[] };
 type Node = FileNode | DirectoryNode;
 
@@ -23,6 +23,8 @@ export class SimulatedDisk implements FileSystem {
   calls = 0;
   #random: () => number;
   #root: DirectoryNode = directoryNode();
+  #inodes = 0;
+  #processes = 0;
   #halted = false;
   #halt: () => void = () => {};
   /** Resolves when the process has ended. */
@@ -37,7 +39,29 @@ export class SimulatedDisk implements FileSystem {
   restart(): void {
     this.calls = 0;
     this.fate = () => undefined;
+    this.#processes++;
     this.halted = this.#startProcess();
+  }
+
+  /**
+   * The file system as the current process sees it. After the process has ended, its calls never return, also if another
+   * process has started: it may have waited for something else than a call.
+   */
+  ofProcess(): FileSystem {
+    const number = this.#processes;
+    const guard = <Methods extends object>(methods: Methods): Methods =>
+      new Proxy(methods, {
+        get: (_, name) => {
+          const method = Reflect.get(methods, name);
+          if (typeof method !== 'function') return method;
+          return async (...args: unknown[]) => {
+            if (number !== this.#processes) await new Promise(() => {});
+            const result = await method.apply(methods, args);
+            return name === 'open' ? guard(result) : result;
+          };
+        },
+      });
+    return guard<FileSystem>(this);
   }
 
   /** Ends the process. The calls of an ended process never return. */
@@ -57,7 +81,12 @@ export class SimulatedDisk implements FileSystem {
     const found = directory.cached.get(basename(path));
     if (mode === 'create') {
       if (found) throw errno('EEXIST');
-      const file: FileNode = { cached: Buffer.alloc(0), durable: Buffer.alloc(0), pending: [] };
+      const file: FileNode = {
+        ino: ++this.#inodes,
+        cached: Buffer.alloc(0),
+        durable: Buffer.alloc(0),
+        pending: [],
+      };
       name(directory, [[basename(path), file]]);
       return this.#handle(file);
     }
@@ -109,6 +138,13 @@ export class SimulatedDisk implements FileSystem {
     return [...this.#directory(path).cached.keys()];
   }
 
+  async stat(path: string): Promise<FileStatus> {
+    await this.#call('stat');
+    const found = this.#directory(dirname(path)).cached.get(basename(path));
+    if (!found || isDirectory(found)) throw errno('ENOENT');
+    return statusOf(found);
+  }
+
   async version(): Promise<string> {
     throw new Error('not simulated');
   }
@@ -152,7 +188,7 @@ export class SimulatedDisk implements FileSystem {
       },
       stat: async () => {
         await this.#call('status');
-        return { size: file.cached.length, nlink: 1 };
+        return statusOf(file);
       },
       close: () => this.#call('close'),
     };
@@ -237,6 +273,7 @@ export class SimulatedDisk implements FileSystem {
   }
 }
 
+const statusOf = ({ ino, cached }: FileNode): FileStatus => ({ dev: 1, ino, size: cached.length });
 const directoryNode = (): DirectoryNode => ({ cached: new Map(), durable: new Map(), pending: [] });
 const isDirectory = (node: Node): node is DirectoryNode => node.cached instanceof Map;
 const errno = (code: string) => Object.assign(new Error(`${code}: simulated`), { code });

@@ -34,4 +34,9 @@ function interceptMethods<Methods extends object>(methods: Methods, intercept: I
   return Object.fromEntries(intercepted);
 }
 
-export const errno = (code: string): Error => Object.assign(new Error(`${code}: injected`), { code });
+/** A system error. `errno -122` is the error of a full quota as Node 20 reports it on Linux: without a name. */
+export function errno(code: string): Error {
+  if (code !== 'errno -122') return Object.assign(new Error(`${code}: injected`), { code });
+  const name = 'Unknown system error -122';
+  return Object.assign(new Error(`${name}: ${name}, write`), { code: name, errno: -122, syscall: 'write' });
+}

@@ -6,10 +6,9 @@ const [directory = '', url, mode] = process.argv.slice(2);
 // Keep the store referenced, because Node 26 reports an error if an open file is garbage-collected.
 const references: unknown[] = [];
 
-openJournalStore({ directory }).then(
+openJournalStore({ directory, url }).then(
   async (store) => {
     references.push(store);
-    if (url) store.announce(url);
     await store.add({ pet: { name: 'Rex', categoryId: 1n, status: 'sold' } });
     process.stdout.write('{"isOpen":true}\n');
     if (mode !== 'exit') setInterval(() => {}, 1000);

@@ -67,6 +67,7 @@ class Simulation {
   #random: () => number;
   #disk: SimulatedDisk;
   #files: FileSystem;
+  #wrap: (files: FileSystem) => FileSystem;
   #clock = manualClock();
   /** The acknowledged and listed animals by id, which must never be lost or changed. */
   #promised = new Map<string, string>();
@@ -85,6 +86,7 @@ class Simulation {
   constructor(seed: number, wrap: (files: FileSystem) => FileSystem) {
     this.#random = randomOf(seed);
     this.#disk = new SimulatedDisk(this.#random);
+    this.#wrap = wrap;
     this.#files = wrap(this.#disk);
   }
 
@@ -98,6 +100,7 @@ class Simulation {
     const disk = this.#disk;
     this.counts.runs++;
     disk.restart();
+    this.#files = this.#wrap(disk.ofProcess());
     this.#faults.clear();
     this.#isSynced = true;
     this.#clock.advance(1 + this.#upTo(5_000));
@@ -157,7 +160,7 @@ class Simulation {
           throw new LockError('no socket', 'simulated', { cause: errno('ENOSPC') });
         },
         onWarning: (message) => {
-          if (message.includes(' bytes saved in ')) this.counts.torn++;
+          if (message.includes('they were moved to ')) this.counts.torn++;
           if (message.endsWith('can be written again')) this.#isSynced = true;
           // Before the store is open, this warning means that the store opens only for reading.
           if (message.includes('can only be read until') && !isOpen) {
@@ -203,7 +206,8 @@ class Simulation {
 
   /** Returns false if the seed failed, after which the store rejects every creation. */
   async #seed(store: JournalStore): Promise<boolean> {
-    if (!(await store.isEmpty())) return true;
+    const isEmpty = await this.#read(store, store.isEmpty());
+    if (!isEmpty) return true;
     const firstId = BigInt(1 + this.#upTo(50));
     const names = Array.from({ length: 1 + this.#upTo(30) }, () => `s${this.#nextName++}`);
     for (const name of names) this.#names.add(name);
@@ -213,9 +217,9 @@ class Simulation {
       await store.seed({ pets, orders: [{}] });
     } catch (error) {
       // The journal may have been read again, with animals of an earlier process.
-      if (error instanceof StoreNotEmptyError && !(await store.isEmpty())) return true;
+      if (error instanceof StoreNotEmptyError && !(await this.#read(store, store.isEmpty()))) return true;
       this.#checkAllowed(error);
-      if (error instanceof StoreUnwritableError) return true;
+      if (error instanceof StoreUnwritableError || !store.isLocked) return true;
       await this.#checkStopped(store);
       return false;
     }
@@ -247,10 +251,21 @@ class Simulation {
     if (error instanceof StoreFailedError) this.counts.failed++;
   }
 
+  /** Without a lock, the store can only be read if the journal is unchanged. A call that checks this can fail. */
+  #read<Result>(store: JournalStore, reading: Promise<Result>): Promise<Result | undefined> {
+    return reading.catch((error: unknown) => {
+      if (store.isLocked) throw error;
+      this.#checkAllowed(error);
+      return undefined;
+    });
+  }
+
   /** Lists the animals. All promised animals must be listed, and from now on all listed animals are promised. */
   async #listAll(store: JournalStore): Promise<void> {
     const listed = new Map<string, string>();
-    for (const text of await allTexts(store, { limit: 50 })) {
+    const texts = await this.#read(store, allTexts(store, { limit: 50 }));
+    if (!texts) return;
+    for (const text of texts) {
       if (listed.has(idOf(text))) throw new Error(`${text} is listed twice`);
       listed.set(idOf(text), text);
     }

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { PetIndex } from '../../src/store/index/pet-index.ts';
+import { PetsInMemory } from '../../src/store/journal/pets-in-memory.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, OTHER_KEY, start } from '../helpers/service.ts';
@@ -30,7 +30,7 @@ describe('D10 a repeated creation', () => {
     const first = await call('/v1/pets', create(REX, headers));
     const renamed = '{"id":1,"name":"Max","categoryId":9,"status":"sold"}';
     // Replace this mock when an operation can change an animal (see CONTRIBUTING.md).
-    vi.spyOn(PetIndex.prototype, 'get').mockReturnValue(renamed);
+    vi.spyOn(PetsInMemory.prototype, 'get').mockReturnValue(renamed);
     onTestFinished(() => void vi.restoreAllMocks());
     expect(await (await call('/v1/pets/1')).text()).toBe(renamed);
     const again = await call('/v1/pets', create(REX, headers));

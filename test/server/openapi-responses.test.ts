@@ -114,6 +114,8 @@ const ofEveryOperation: [expected: Expected, about: string, Send][] = [
   ['injected_fault', 'an injected fault', { service: allRequestsFail }],
   ['internal_error', 'a store that fails', { service: failing }],
   ['unavailable', 'a store that is not available', { service: unavailable }],
+  ['storage_full', 'the code', { service: refusing('storage_full') }],
+  ['starting', 'the code', { service: refusing('starting') }],
   ['too_many_connections', 'the code', { service: refusing('too_many_connections') }],
 ];
 
@@ -146,7 +148,6 @@ const ofOneOperation: [OperationName, expected: Expected, about: string, Send][]
     'the key of another body',
     { headers: key, body: '{"name":"Mia","categoryId":1}', before: { headers: key } },
   ],
-  ['createPet', 'storage_full', 'the code', { service: refusing('storage_full') }],
   ['createPet', 'storage_failed', 'the code', { service: refusing('storage_failed') }],
   ['getPet', 'success', 'HEAD', { method: 'HEAD' }],
   ['getPet', 'not_found', 'an unknown id', { suffix: '000' }],

@@ -2,6 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { StoreDamagedError } from '../../src/store/errors.ts';
+import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
 import { writeFully } from '../../src/system/files.ts';
 import { cases } from '../helpers/cases.ts';
@@ -54,54 +55,113 @@ function flipBit(bytes: Buffer, at: number, bit = 0): Buffer {
   return copy;
 }
 
+const pet = (id: number) => `{"id":${id},"name":"n","categoryId":1,"status":"sold"}`;
 const cut = (bytes: Buffer, from: number, to: number) =>
   Buffer.concat([bytes.subarray(0, from), bytes.subarray(to)]);
 const insert = (bytes: Buffer, at: number, more: Buffer | string) =>
   Buffer.concat([bytes.subarray(0, at), Buffer.from(more), bytes.subarray(at)]);
 
-describe('a last line that is not valid', () => {
-  /** `nextId` is 4 if the damaged bytes still contain the id 3. */
-  it.each<[string, nextId: number, (bytes: Buffer, last: number) => Buffer]>([
-    ['all but one byte of the record', 4, (bytes) => bytes.subarray(0, -2)],
-    ['half of the record', 3, (bytes, last) => bytes.subarray(0, (last + bytes.length) >> 1)],
-    ['one byte of the record', 3, (bytes, last) => bytes.subarray(0, last + 1)],
-    ['a record with a changed byte', 4, (bytes, last) => flipBit(bytes, last + 40)],
-    ['a record with a changed checksum', 4, (bytes, last) => flipBit(bytes, last + 10)],
-    ['a record with a changed name', 4, (bytes) => flipBit(bytes, bytes.indexOf('n3'))],
-    ['zeros instead of the record', 3, (bytes, last) => Buffer.from(bytes).fill(0, last)],
-    ['zeros at its start', 4, (bytes, last) => Buffer.from(bytes).fill(0, last, last + 30)],
-    ['zeros at its end', 4, (bytes) => Buffer.from(bytes).fill(0, bytes.length - 30)],
+describe('a torn end', () => {
+  /** `nextId` is 3 if the bytes are too few for an animal, and `animals` is how many of them are complete. */
+  it.each<[string, animals: number, nextId: number, (bytes: Buffer, last: number) => Buffer]>([
+    ['all but one byte of the record', 1, 5, (bytes) => bytes.subarray(0, -2)],
+    ['half of the record', 0, 4, (bytes, last) => bytes.subarray(0, (last + bytes.length) >> 1)],
+    ['one byte of the record', 0, 3, (bytes, last) => bytes.subarray(0, last + 1)],
+    ['a record with a changed byte', 1, 5, (bytes, last) => flipBit(bytes, last + 40)],
+    ['a record with a changed checksum', 1, 5, (bytes, last) => flipBit(bytes, last + 10)],
+    ['a record with a changed name', 1, 5, (bytes) => flipBit(bytes, bytes.indexOf('n3'))],
+    ['a record with a changed status', 0, 5, (bytes) => flipBit(bytes, bytes.lastIndexOf('available'))],
+    ['zeros instead of the record', 0, 5, (bytes, last) => Buffer.from(bytes).fill(0, last)],
+    ['zeros at its start', 1, 5, (bytes, last) => Buffer.from(bytes).fill(0, last, last + 30)],
+    ['zeros at its end', 0, 5, (bytes) => Buffer.from(bytes).fill(0, bytes.length - 30)],
     [
       'megabytes of zeros',
-      3,
+      0,
+      800_003,
       (bytes, last) => insert(bytes.subarray(0, last), last, Buffer.alloc(40_000_000)),
     ],
-    ['two invalid lines', 4, (bytes, last) => insert(flipBit(bytes, last + 40), bytes.length, '{"crc":"x\n')],
-    ['a newline', 3, (bytes, last) => insert(bytes.subarray(0, last), last, '\n')],
     [
-      'an id at the boundary of two reads',
-      4,
-      (bytes, last) => insert(bytes.subarray(0, last), last, `${' '.repeat(2 ** 16 - 6)}{"id":3,`),
+      'two invalid lines',
+      1,
+      5,
+      (bytes, last) => insert(flipBit(bytes, last + 40), bytes.length, '{"crc":"x\n'),
     ],
-  ])('is removed with a warning, kept in a backup, and its ids are not issued again: %s', async (...row) => {
-    const [, nextId, damage] = row;
+    ['a newline', 0, 3, (bytes, last) => insert(bytes.subarray(0, last), last, '\n')],
+    [
+      'an animal with a higher id',
+      1,
+      78,
+      (bytes, last) => insert(bytes.subarray(0, last), last, `x${pet(77)}`),
+    ],
+    [
+      'the start of an animal with a higher id',
+      0,
+      78,
+      (bytes, last) => insert(bytes.subarray(0, last), last, '{"id":77,"name":"'),
+    ],
+    [
+      'an order',
+      0,
+      4,
+      (bytes, last) =>
+        insert(bytes.subarray(0, last), last, `{"crc":"00000000","seq":3,"at":1,"order":${pet(77)}`),
+    ],
+  ])('is moved to a backup, reported, and its ids are not issued again: %s', async (...row) => {
+    const [, animals, nextId, damage] = row;
     const { bytes, starts } = await sampleJournal(3);
     const last = starts[3] ?? 0;
     const damaged = damage(bytes, last);
-    const { directory, path, warnings, pets, added, error } = await openJournal(damaged);
+    const directory = await temporaryDirectory();
+    await writeFile(join(directory, 'journal.ndjson'), damaged);
+    const { tornEnd } = await journalLocation(directory, manualClock()).check();
+    expect(tornEnd).toMatchObject({
+      start: last,
+      bytes: damaged.length - last,
+      animals,
+      nextId: BigInt(nextId),
+    });
+    const { path, warnings, pets, added, error } = await openJournal(damaged, directory);
     expect(error).toBeUndefined();
     expect(pets).toHaveLength(2);
     expect(added).toMatchObject({ pet: expect.stringContaining(`{"id":${nextId},`) });
-    const backup = join(directory, `journal.torn-${last}`);
-    expect(warnings).toEqual([expect.stringContaining(`byte ${last}`)]);
-    expect(warnings[0]).toContain('torn write or a later change');
-    expect(warnings[0]).toContain(`${damaged.length - last} bytes saved in ${backup}`);
-    expect((await readFile(backup)).equals(damaged.subarray(last))).toBe(true);
+    const [backup = ''] = (await readdir(directory)).filter((name) =>
+      name.startsWith(`journal.torn-${last}-`),
+    );
+    expect(warnings).toEqual([
+      expect.stringContaining(`the last ${damaged.length - last} bytes of the journal`),
+    ]);
+    expect(warnings[0]).toContain(
+      `complete animals in them: ${animals}, other bytes: ${tornEnd?.unreadableBytes};`,
+    );
+    expect(warnings[0]).toContain(`the next id is ${nextId},`);
+    expect(warnings[0]).toContain(`moved to ${join(directory, backup)}`);
+    expect((await readFile(join(directory, backup))).equals(damaged.subarray(last))).toBe(true);
     const kept = await readFile(path);
     expect(kept.subarray(0, last)).toEqual(bytes.subarray(0, last));
     const again = await openJournal(kept);
     expect(again.pets).toHaveLength(3);
     expect(again.warnings).toEqual([]);
+  });
+
+  it('of several animals is reported with their number, and with the bytes that belong to none', async () => {
+    const { bytes, starts } = await sampleJournal(2);
+    const pets = [3, 4, 5, 6].map(pet).join(',');
+    const torn = `{"crc":"00000000","seq":3,"at":1,"pets":[${pets}`;
+    const directory = await temporaryDirectory();
+    await writeFile(
+      join(directory, 'journal.ndjson'),
+      Buffer.concat([bytes, Buffer.from(torn.slice(0, -10))]),
+    );
+    const { tornEnd } = await journalLocation(directory, manualClock()).check();
+    const readable = 3 * pet(3).length;
+    expect(tornEnd).toEqual({
+      start: starts[3],
+      bytes: torn.length - 10,
+      animals: 3,
+      unreadableBytes: torn.length - 10 - readable,
+      nextId: expect.any(BigInt),
+    });
+    expect(tornEnd?.nextId).toBeGreaterThan(6n);
   });
 
   it('does not free its ids if nothing is added before the next start', async () => {
@@ -112,16 +172,16 @@ describe('a last line that is not valid', () => {
       await (await openJournalStore({ directory, clock: manualClock(), lock: noLock })).close();
     }
     const { added } = await openJournal(await readFile(join(directory, 'journal.ndjson')));
-    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":4,') });
+    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":5,') });
   });
 
   it('does not free its ids if the process is killed just after it was removed', async () => {
     const { bytes, starts } = await sampleJournal(3);
     const last = starts[3] ?? 0;
     const directory = await temporaryDirectory();
-    await writeFile(join(directory, `journal.torn-${last}`), bytes.subarray(last));
+    await writeFile(join(directory, `journal.torn-${last}-01234567`), bytes.subarray(last));
     const { added } = await openJournal(bytes.subarray(0, last), directory);
-    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":4,') });
+    expect(added).toMatchObject({ pet: expect.stringContaining('{"id":5,') });
   });
 
   it('is saved only once if the start fails afterwards, and leaves no partial copy', async () => {
@@ -130,13 +190,14 @@ describe('a last line that is not valid', () => {
     const path = join(directory, 'journal.ndjson');
     await writeFile(path, bytes.subarray(0, -5));
     const names = async () => (await readdir(directory)).sort();
+    const backup = expect.stringMatching(`^journal.torn-${starts[3]}-[0-9a-f]{8}$`);
     for (const [call, code, expected] of [
       ['write', 'ENOSPC', []],
       ['datasync', 'EIO', []],
       ['rename', 'EIO', []],
-      ['truncate', 'EIO', [`journal.torn-${starts[3]}`]],
-      ['truncate', 'ENOSPC', [`journal.torn-${starts[3]}`]],
-      ['truncate', 'EIO', [`journal.torn-${starts[3]}`]],
+      ['truncate', 'EIO', [backup]],
+      ['truncate', 'ENOSPC', [backup]],
+      ['truncate', 'EIO', [backup]],
     ] as const) {
       const files = interceptFiles((name) => {
         if (name === call) throw errno(code);
@@ -153,10 +214,9 @@ describe('a last line that is not valid', () => {
     const last = starts[3] ?? 0;
     const directory = await temporaryDirectory();
     for (const length of [10, 20, 30]) await openJournal(bytes.subarray(0, last + length), directory);
-    const names = (await readdir(directory)).filter((name) => name.startsWith('journal.torn')).sort();
-    expect(names).toEqual([`journal.torn-${last}`, `journal.torn-${last}-2`, `journal.torn-${last}-3`]);
+    const names = (await readdir(directory)).filter((name) => name.startsWith(`journal.torn-${last}-`));
     const backups = await Promise.all(names.map((name) => readFile(join(directory, name))));
-    expect(backups.map(({ length }) => length)).toEqual([10, 20, 30]);
+    expect(backups.map(({ length }) => length).sort()).toEqual([10, 20, 30]);
   });
 
   it('is truncated only after the backup is on the disk', async () => {
@@ -197,6 +257,17 @@ describe('damage before the end', () => {
     ['half of a record missing', (bytes, { two }) => cut(bytes, two + 30, two + 60), 2],
     ['megabytes of zeros', (bytes, { two }) => insert(bytes, two, Buffer.alloc(20_000_000)), 2],
     [
+      'more after it than a write can leave',
+      (bytes, { two }) => insert(bytes.subarray(0, two), two, Buffer.alloc(2 ** 24 + 1, 'x')),
+      2,
+    ],
+    [
+      'a record that follows in the same line, and zeros',
+      (bytes, { two, three, four }) =>
+        Buffer.concat([bytes.subarray(0, two + 50), bytes.subarray(three, four - 1), Buffer.alloc(100)]),
+      2,
+    ],
+    [
       'a byte, with the newline of the last record missing',
       (bytes, { two }) => flipBit(bytes, two + 40).subarray(0, -1),
       2,
@@ -228,7 +299,6 @@ describe('damage before the end', () => {
     expect(await readdir(directory)).toEqual(['journal.ndjson']);
   });
 
-  const pet = (id: number) => `{"id":${id},"name":"n","categoryId":1,"status":"sold"}`;
   const withKeys = (keys: string) =>
     `"seq":3,"at":1795132800000,"pets":[${pet(9)}],"keys":${keys.replaceAll('HEX', '0123456789abcdef'.repeat(2))}}`;
   it.each([

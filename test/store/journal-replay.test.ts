@@ -2,14 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { petJson, petStatuses } from '../../src/contract/schemas.ts';
-import { fingerprintOf } from '../../src/store/index/idempotency-index.ts';
+import { fingerprintOf } from '../../src/store/fingerprint.ts';
+import { encodeBatch, encodeHeader, type PetToWrite } from '../../src/store/journal/format.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import {
-  encodeBatch,
-  encodeJournalHeader,
-  encodeOrder,
-  type PetEntry,
-} from '../../src/store/journal/record-format.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { allTexts, animal, idempotency, journalLine, randomOf, textsOf } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
@@ -20,23 +15,22 @@ const FIRST_IDS = [-(2n ** 63n), -(2n ** 53n) - 500n, -500n, 2n ** 32n - 500n, 2
 
 /**
  * A journal of several megabytes with records of all sizes. Some records are longer than one read, and a few have an
- * unknown field. With even seeds, most records have one animal, whose text the store copies. With odd seeds, most records
- * are long, and the store keeps their buffers.
+ * unknown field. With even seeds, most records have one animal. With odd seeds, most records are long.
  */
 function randomJournal(seed: number, at: number) {
   const random = randomOf(seed);
   const upTo = (limit: number) => Math.floor(random() * limit);
   const isEven = seed % 2 === 0;
-  const lines: Buffer[] = [encodeJournalHeader(header)];
+  const lines: Buffer[] = [encodeHeader(header)];
   const texts: string[] = [];
   const keys = new Map<string, string>();
   let id = FIRST_IDS[seed % FIRST_IDS.length] ?? 0n;
   for (let seq = 1; texts.length < 30_000; seq++) {
     if (random() < 0.1) {
-      lines.push(encodeOrder(seq, at, `{"seq":${seq}}`));
+      lines.push(journalLine(`"seq":${seq},"at":${at},"order":{"seq":${seq}}}`));
       continue;
     }
-    const entries: PetEntry[] = [];
+    const entries: PetToWrite[] = [];
     const count = random() < (isEven ? 0.7 : 0.05) ? 1 : 1 + upTo(isEven ? 40 : 400);
     for (let i = 0; i < count; i++) {
       id += BigInt(1 + upTo(3));
@@ -49,7 +43,7 @@ function randomJournal(seed: number, at: number) {
       const fingerprint = key === undefined ? undefined : fingerprintOf(idempotency(key), secret);
       entries.push({ id, status, text, fingerprint });
     }
-    const line = encodeBatch(seq, at, entries).bytes;
+    const line = encodeBatch(seq, at, entries).line;
     // Strip the checksum prefix of 18 bytes and the final `}` and newline, to add an unknown field.
     lines.push(
       random() < 0.02 ? journalLine(`${line.toString('utf8', 18, line.length - 2)},"new":1}`) : line,

@@ -1,7 +1,7 @@
-import { appendFile, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { appendFile, cp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreError, StoreFailedError } from '../../src/store/errors.ts';
+import { StoreError, StoreFailedError, StoreUnwritableError } from '../../src/store/errors.ts';
 import {
   type JournalOptions,
   type JournalStore,
@@ -145,41 +145,92 @@ it('an animal is neither visible nor acknowledged before its batch is synced', a
 });
 
 describe.skipIf(process.platform === 'win32')('a journal that another program changes', () => {
-  async function openWithOne() {
-    const directory = await temporaryDirectory();
+  const replace = (path: string) => cp(path, `${path}.x`).then(() => rename(`${path}.x`, path));
+  const changes: [string, (path: string, directory: string) => Promise<unknown>, string][] = [
+    ['deletes it', (path) => rm(path), 'was moved, replaced or deleted'],
+    ['moves it', (path) => rename(path, `${path}.x`), 'was moved, replaced or deleted'],
+    ['replaces it with a copy', replace, 'was moved, replaced or deleted'],
+    [
+      'moves it away and a copy to its place',
+      (path) => rename(path, `${path}.x`).then(() => cp(`${path}.x`, path)),
+      'was moved, replaced or deleted',
+    ],
+    [
+      'moves its directory',
+      (_, directory) => rename(directory, `${directory}.x`),
+      'was moved, replaced or deleted',
+    ],
+    [
+      'replaces its directory with a file',
+      (_, directory) => rename(directory, `${directory}.x`).then(() => writeFile(directory, '')),
+      'was moved, replaced or deleted',
+    ],
+    [
+      'deletes its directory',
+      (_, directory) => rm(directory, { recursive: true }),
+      'was moved, replaced or deleted',
+    ],
+    ['empties it', (path) => truncate(path), 'another program changed'],
+    ['truncates it', (path) => truncate(path, 10), 'another program changed'],
+    [
+      'appends to it',
+      (path) => appendFile(path, '{}\n{}\n{}\n{}\n{}\n'.repeat(100)),
+      'another program changed',
+    ],
+  ];
+
+  async function openWithOne(options: Partial<JournalOptions> = {}) {
+    const directory = join(await temporaryDirectory(), 'store');
     const failures: Error[] = [];
-    const store = await open(directory, { onFailure: (error) => failures.push(error) });
+    const store = await open(directory, { onFailure: (error) => failures.push(error), ...options });
     await store.add({ pet: animal() });
     return { directory, path: pathIn(directory), store, failures };
   }
 
-  it.each<[string, (path: string, directory: string) => Promise<unknown>, string]>([
-    ['deletes it', (path) => rm(path), 'was deleted'],
-    ['deletes its directory', (_, directory) => rm(directory, { recursive: true }), 'was deleted'],
-    [
-      'replaces it',
-      (path) => writeFile(`${path}.x`, '').then(() => rename(`${path}.x`, path)),
-      'was deleted',
-    ],
-    ['empties it', (path) => truncate(path), 'changed the file'],
-    ['truncates it', (path) => truncate(path, 10), 'changed the file'],
-    ['appends to it', (path) => appendFile(path, '{}\n{}\n{}\n{}\n{}\n'.repeat(100)), 'changed the file'],
-  ])('stops the store before the next animal is acknowledged: %s', async (_name, change, message) => {
-    const { directory, path, store, failures } = await openWithOne();
-    await change(path, directory);
-    const error = await store.add({ pet: animal() }).catch((reason) => reason);
-    expect(error).toBeInstanceOf(StoreFailedError);
-    expect(error.message).toContain(message);
-    expect(error.message).toContain(path);
-    await expect(store.list({ limit: 1 })).rejects.toThrow(StoreFailedError);
-    expect(failures).toHaveLength(1);
-  });
+  it.each(changes)(
+    'before a write stops the server, and nothing is added: %s',
+    async (_name, change, message) => {
+      const { directory, path, store, failures } = await openWithOne();
+      await change(path, directory);
+      const before = await readFile(path).catch(() => undefined);
+      const adding = Array.from({ length: 1_500 }, () => store.add({ pet: animal() }));
+      for (const result of await Promise.allSettled(adding)) {
+        expect(result).toMatchObject({ reason: expect.any(StoreUnwritableError) });
+      }
+      expect(await readFile(path).catch(() => undefined)).toEqual(before);
+      await expect(store.list({ limit: 1 })).rejects.toThrow(StoreFailedError);
+      await expect(store.add({ pet: animal() })).rejects.toThrow(message);
+      expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(path) })]);
+    },
+  );
 
-  it('stays usable under another name', async () => {
-    const { path, store } = await openWithOne();
-    await rename(path, `${path}.moved`);
-    await store.add({ pet: animal() });
-    await store.close();
-    expect((await readFile(`${path}.moved`, 'utf8')).trim().split('\n')).toHaveLength(3);
-  });
+  it.each(changes)(
+    'is found by the check whether the store can write: %s',
+    async (_name, change, message) => {
+      const { directory, path, store, failures } = await openWithOne();
+      await change(path, directory);
+      await expect(store.checkWritable()).rejects.toThrow(message);
+      expect(failures).toHaveLength(1);
+    },
+  );
+
+  it.each(changes)(
+    'during a write stops the server, and the animal may have been added: %s',
+    async (...row) => {
+      const [, change, message] = row;
+      let isArmed = false;
+      const files = interceptFiles(async (name, file) => {
+        if (!isArmed || name !== 'datasync') return;
+        isArmed = false;
+        await change(file, dirname(file));
+      });
+      const { store, failures } = await openWithOne({ files });
+      isArmed = true;
+      const error = await store.add({ pet: animal() }).catch((reason) => reason);
+      expect(error).toBeInstanceOf(StoreFailedError);
+      expect(error.message).toContain(message);
+      expect(await store.add({ pet: animal() }).catch((reason) => reason)).toBeInstanceOf(StoreFailedError);
+      expect(failures).toHaveLength(1);
+    },
+  );
 });

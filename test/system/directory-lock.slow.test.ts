@@ -157,6 +157,17 @@ describe('acquireDirectoryLock', () => {
     expect(error.hint).toContain('TMPDIR');
   });
 
+  it('fails with a hint if nothing can be created in the temporary directory', async () => {
+    const long = join(await temporaryDirectory(), 'x'.repeat(120));
+    await mkdir(long);
+    const error = await errorOf(acquire(long, { temporary: '/nonexistent' }));
+    expect(error).toBeInstanceOf(LockError);
+    expect([error.message, error.hint]).toEqual([
+      expect.stringContaining('ENOENT'),
+      'use a shorter path, or set TMPDIR to a directory that you can write to',
+    ]);
+  });
+
   it('deletes the claim of a dead process', async () => {
     const directory = await temporaryDirectory();
     const { child } = await openInChild(directory);

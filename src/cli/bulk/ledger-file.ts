@@ -103,14 +103,12 @@ export async function openLedger(
   earliest: string,
 ): Promise<LedgerFile> {
   const path = join(directory, LEDGER);
-  const file = await files.open(path, 'readwrite');
-  const { size } = await file.stat().catch(async (error) => {
-    await file.close();
-    throw error;
-  });
-  const appendFile = new AppendFile(file, size);
+  const appendFile = await AppendFile.open(files, path);
+  // After one record is missing, no later one may be written.
+  let failure: CliError | undefined;
   const fail = (cause: unknown): never => {
-    throw fileError('write', path, cause, 'fix the problem, then rerun the command to resume');
+    failure ??= fileError('write', path, cause, 'fix the problem, then rerun the command to resume');
+    throw failure;
   };
   let waiting: LedgerRecord[] = [];
   let last: Promise<void> = Promise.resolve();
@@ -119,6 +117,7 @@ export async function openLedger(
     await new Promise(setImmediate);
     const records = waiting;
     waiting = [];
+    if (failure) throw failure;
     const bytes = encodeRecords(records.length === 1 ? records : [{ kind: 'group', records }]);
     await appendFile.append(bytes).catch(fail);
   };

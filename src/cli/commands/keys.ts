@@ -1,12 +1,12 @@
 import { InterruptedError } from '../../client/errors.ts';
 import { MAX_QUOTA, type PlanName, planNames } from '../../contract/plans.ts';
-import type { KeyManager } from '../../store/backend.ts';
+import type { StoreLocation } from '../../store/backend.ts';
+import { StoreMissingError } from '../../store/errors.ts';
 import type { CreatedKey } from '../../store/keys/keys.ts';
 import { CliError, usageError } from '../errors/errors.ts';
 import { isClosedPipe } from '../output/console.ts';
-import { shellQuote } from '../output/shell-words.ts';
 import { writeProfile } from '../profiles/files.ts';
-import { dataOption, openLocation } from '../profiles/location.ts';
+import { dataOption, openLocation, withData } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { integer } from '../program/parsers.ts';
 
@@ -19,13 +19,20 @@ type AddOptions = Data & {
   save?: boolean;
 };
 
-/** Runs a task with the keys of the store that `--data` or PETS_DATA names. */
-async function manageKeys<Result>(
-  { data }: Data,
-  context: CommandContext,
-  task: (keys: KeyManager) => Promise<Result>,
-): Promise<Result> {
-  return (await openLocation(data, context)).manageKeys(task);
+type ManageKeys = StoreLocation['manageKeys'];
+
+/** Finds the store that `--data` or PETS_DATA names. `command` adds `--data` to a command for the same store. */
+async function openKeys({ data }: Data, context: CommandContext) {
+  const location = await openLocation(data, context);
+  const command = (words: string) => withData(words, data, location, context.platform);
+  /** @throws CliError if there is no store, StoreError */
+  const manage: ManageKeys = (task) =>
+    location.manageKeys(task).catch((error) => {
+      if (!(error instanceof StoreMissingError)) throw error;
+      const hint = `create one: ${command('pets serve')}`;
+      throw new CliError(error.message, { code: 'store_error', hint, cause: error });
+    });
+  return { place: location.place, command, manage };
 }
 
 const add: Command<AddOptions> = {
@@ -68,12 +75,19 @@ const add: Command<AddOptions> = {
     );
   },
   async run(options, context) {
-    const { readLocalBaseUrl } = await import('../serve/local-profile.ts');
-    const { console } = context;
-    const { name, plan = 'pro', perMinute, perDay, save = false } = options;
-    const baseUrl = save ? readLocalBaseUrl(context) : undefined;
+    const { name, plan = 'pro', perMinute, perDay, save } = options;
     const quota = perMinute && perDay ? { perMinute, perDay } : undefined;
-    const created = await manageKeys(options, context, (keys) => keys.create({ name, plan, quota }));
+    const { place, command, manage } = await openKeys(options, context);
+    const { identifyServer, readLocalBaseUrl } = await import('../serve/api-key.ts');
+    const baseUrl = save ? readLocalBaseUrl(context) : undefined;
+    const server = baseUrl === undefined ? undefined : await identifyServer(baseUrl);
+    const created = await manage(async (keys, storeId) =>
+      // A key of another store would not work, and the profile would get it.
+      server?.isRunning && server.storeId !== (await storeId())
+        ? undefined
+        : keys.create({ name, plan, quota }),
+    );
+    if (created === undefined) throw otherStoreError(`the server at ${baseUrl}`, server?.storeId, place);
     let isSaved = false;
     try {
       if (baseUrl !== undefined) {
@@ -82,18 +96,32 @@ const add: Command<AddOptions> = {
       }
     } finally {
       // If the key cannot be saved, it must still be printed, because it cannot be recovered.
-      await printKey(created, options, context, isSaved);
+      await printKey(created, command(`pets keys revoke ${name}`), context, isSaved);
     }
-    if (baseUrl !== undefined)
-      console.notice(`saved the key for ${baseUrl} to profile local. Next: pets --profile local list`);
+    if (baseUrl !== undefined) {
+      const next = server?.isRunning ? 'pets --profile local list' : command('pets serve');
+      context.console.notice(`saved the key for ${baseUrl} to profile local. Next: ${next}`);
+    }
   },
 };
 
-/** Prints a new key. @throws CliError if the key could not be written, because it exists nevertheless */
+/** The error of `--save` if the server does not have the store of the new key. `storeId` is undefined for other programs. */
+const otherStoreError = (server: string, storeId: string | undefined, place: string): CliError =>
+  storeId === undefined
+    ? new CliError(`${server} does not show which store it has; no key was created`, {
+        code: 'store_error',
+        hint: 'try again if that server is starting, or use --base-url with the URL of a server of this store',
+      })
+    : new CliError(`${server} has another store than ${place}; no key was created`, {
+        code: 'store_error',
+        hint: "use --data with that server's store, or --base-url with the URL of a server of this store",
+      });
+
+/** Prints a new key. `revocation` is the command that revokes it. @throws CliError if the key could not be written, because it exists nevertheless */
 async function printKey(
   created: CreatedKey,
-  { data }: Data,
-  { console, platform }: CommandContext,
+  revocation: string,
+  { console }: CommandContext,
   isSaved: boolean,
 ): Promise<void> {
   const { name, plan, key } = created;
@@ -108,8 +136,6 @@ async function printKey(
     const isClosed = isClosedPipe(error);
     if (isSaved && isClosed) throw error;
     const reason = isClosed ? 'the pipe was closed' : (error as Error).message;
-    const where = data === undefined ? [] : ['--data', data];
-    const revocation = shellQuote(['pets', 'keys', 'revoke', name, ...where], platform);
     throw new CliError(`key ${name} was created, but it could not be written: ${reason}`, {
       code: error instanceof InterruptedError ? 'interrupted' : 'output_error',
       hint: isSaved
@@ -128,14 +154,15 @@ const list: Command<Data> = {
   prints: ['rows', 'json'],
   async run(options, context) {
     const { console } = context;
-    const stored = await manageKeys(options, context, (manager) => manager.list());
+    const { command, manage } = await openKeys(options, context);
+    const stored = await manage((manager) => manager.list());
     const keys = stored.map(({ sha256: _, ...key }) => key);
     if (console.json) {
       await console.writeJson(keys);
       return;
     }
     if (keys.length === 0) {
-      console.notice('the store has no keys. Create one: pets keys add <name> --plan <plan>');
+      console.notice(`the store has no keys. Create one: ${command('pets keys add <name> --plan <plan>')}`);
       return;
     }
     const { renderRows } = await import('../output/table.ts');
@@ -152,7 +179,8 @@ const revoke: Command<Data & { name: string }> = {
   arguments: [{ name: '<name>', description: 'name of the key' }],
   options: [dataOption],
   async run(options, context) {
-    await manageKeys(options, context, (keys) => keys.revoke(options.name));
+    const { manage } = await openKeys(options, context);
+    await manage((keys) => keys.revoke(options.name));
     context.console.notice(`revoked key ${options.name}`);
   },
 };

@@ -4,7 +4,7 @@ import { usageError } from '../errors/errors.ts';
 import { dataOption } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { Command } from '../program/command.ts';
-import { integer, parseFraction, parseWith, seconds } from '../program/parsers.ts';
+import { integer, parseFraction, parseWith } from '../program/parsers.ts';
 import {
   DEFAULT_PLAN,
   parseAddressBlock,
@@ -45,12 +45,6 @@ export const serve: Command<ServeOptions> = {
     dataOption,
     { flags: '--ephemeral', description: 'keep the store in a temporary directory, deleted on exit' },
     { flags: '--resettable', description: 'let POST /reset replace everything in the store by the seed' },
-    {
-      flags: '--wait-for-data <seconds>',
-      description: "maximum time to wait for the store's database at the start",
-      parse: seconds(0),
-      default: 0,
-    },
     {
       flags: '--seed [file]',
       description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',

@@ -1,6 +1,7 @@
 import { InterruptedError } from '../../client/errors.ts';
 import type { StoreLocation } from '../../store/backend.ts';
-import type { StoreReport } from '../../store/store.ts';
+import { StoreMissingError } from '../../store/errors.ts';
+import { formatTornEnd, type StoreReport } from '../../store/store.ts';
 import { CliError } from '../errors/errors.ts';
 import { drawBar } from '../output/bar.ts';
 import { formatCount } from '../output/format-count.ts';
@@ -10,26 +11,31 @@ import type { Argument, Command, CommandContext, CommandGroup } from '../program
 import { parsePlace } from '../program/parsers.ts';
 
 const placeArgument: Argument = {
-  name: '[place]',
+  name: '[dir|url]',
   description: 'directory or postgres:// URL of the store (default: that of pets serve)',
   parse: parsePlace,
 };
 
-const check: Command<{ place?: string }> = {
+type Place = { 'dir|url'?: string };
+
+const check: Command<Place> = {
   name: 'check',
   summary: 'verify a store and print its size, last id and sequence number',
   examples: ['pets store check', 'pets store check ./backup --json'],
   arguments: [placeArgument],
   prints: ['text', 'json'],
   async run(options, context) {
-    const location = await openLocation(options.place, context);
+    const location = await openLocation(options['dir|url'], context);
     const path = location.place;
-    const report = await location.check();
-    if (report.damagedBytes > 0) {
+    const report = await location.check().catch(suggest('pets store check <dir|url>'));
+    if (report.tornEnd) {
       const { animals, lastId, sequence } = report;
       throw new CliError(
-        `${describeDamage(path, report)}; without that line: ${animals} animals, last id ${lastId ?? '-'}, sequence number ${sequence}`,
-        { code: 'store_error', hint: 'the next pets serve with this store moves that line to a backup file' },
+        `${formatTornEnd(path, report.tornEnd)}; before them: ${formatCount(animals, 'animal')}, last id ${lastId ?? '-'}, sequence number ${sequence}`,
+        {
+          code: 'store_error',
+          hint: 'the next pets serve with this store moves these bytes to a backup file',
+        },
       );
     }
     await printReport(path, report, context);
@@ -65,19 +71,18 @@ const copy: Command<{ from: string; to: string }> = {
         console.status([`${drawBar(done, total)} ${count}`, count]);
       },
     });
-    const reports = await copying.finally(() => {
+    const reports = await copying.catch(suggest('pets store copy <dir|url> <dir|url>')).finally(() => {
       unsubscribe();
       console.status(undefined);
     });
     await printReport(target.place, reports.copy, context, reports.source);
-    if (reports.source.damagedBytes > 0) {
-      console.notice(`${describeDamage(source.place, reports.source)}; it was not copied`);
-    }
+    const { tornEnd } = reports.source;
+    if (tornEnd) console.notice(`${formatTornEnd(source.place, tornEnd)}; they were not copied`);
     return undefined;
   },
 };
 
-const migrate: Command<{ place?: string; dryRun?: boolean }> = {
+const migrate: Command<Place & { dryRun?: boolean }> = {
   name: 'migrate',
   summary: 'create or update the schema of a database; pets serve does this too',
   examples: [
@@ -88,7 +93,7 @@ const migrate: Command<{ place?: string; dryRun?: boolean }> = {
   options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
   prints: ['text', 'json'],
   async run(options, context) {
-    const location = await openLocation(options.place, context);
+    const location = await openLocation(options['dir|url'], context);
     return options.dryRun ? printPendingSql(location, context) : migrateSchema(location, context);
   },
 };
@@ -117,15 +122,24 @@ export const store: CommandGroup = {
   commands: [check, copy, migrate],
 };
 
-const NO_SCHEMA = 'a store in a directory needs no migration';
+/** Adds a command to the error of a place without a store. */
+const suggest =
+  (command: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof StoreMissingError)) throw error;
+    throw new CliError(error.message, {
+      code: 'store_error',
+      hint: `give a store: ${command}`,
+      cause: error,
+    });
+  };
 
-const describeDamage = (directory: string, { damagedBytes }: StoreReport): string =>
-  `the last line of the store in ${directory} (${damagedBytes} bytes) is not valid because of a torn write or a later change`;
+const NO_SCHEMA = 'a store in a directory needs no migration';
 
 /** Prints the report of a store. With `source`, the store is a copy, and all counts are shown with those of its source. */
 async function printReport(
   directory: string,
-  { damagedBytes: _, ...report }: StoreReport,
+  { tornEnd: _, ...report }: StoreReport,
   { console }: CommandContext,
   source?: StoreReport,
 ): Promise<void> {

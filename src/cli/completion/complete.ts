@@ -90,7 +90,7 @@ const isValueOptional = ({ flags }: OptionSpec): boolean => flags.includes('[');
 /** Maps a placeholder in a usage line, such as `file` in `<file>`, to what the shell completes itself. */
 const SHELL_COMPLETIONS: Readonly<Record<string, ShellCompletion>> = {
   file: 'files',
-  place: 'directories',
+  dir: 'directories',
   from: 'directories',
   to: 'directories',
   command: 'commands',

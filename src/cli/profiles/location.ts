@@ -1,18 +1,29 @@
 import { userInfo } from 'node:os';
 import type { StoreLocation } from '../../store/backend.ts';
+import { shellQuote } from '../output/shell-words.ts';
 import { hasPassword } from '../output/url-passwords.ts';
 import type { CommandContext, Option } from '../program/command.ts';
 import { parsePlace } from '../program/parsers.ts';
 import { dataDirectory } from './paths.ts';
 
 export const dataOption: Option = {
-  flags: '--data <place>',
+  flags: '--data <dir|url>',
   description: 'directory or postgres:// URL of the store (animals and API keys)',
   parse: parsePlace,
 };
 
+/** A command for the same store: it has `--data` if the user gave it. A password in the URL is left out. */
+export function withData(
+  command: string,
+  data: string | undefined,
+  { place }: Pick<StoreLocation, 'place'>,
+  platform: NodeJS.Platform,
+): string {
+  return data === undefined ? command : `${command} ${shellQuote(['--data', place], platform)}`;
+}
+
 /** The place in PETS_DATA, without the newline at the end of many environment and secret files. */
-export const placeFromVariable = (env: CommandContext['env']): string | undefined =>
+const placeFromVariable = (env: CommandContext['env']): string | undefined =>
   env['PETS_DATA']?.trim() || undefined;
 
 /**

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { INT64_MAX, int64 } from '../../contract/int64.ts';
 import { parseJson } from '../../contract/json.ts';
@@ -13,6 +14,8 @@ import { checkRow, ID_BOUNDS, MAX_ROW_ERRORS_SHOWN, RowErrorSummary } from './ro
 const SeedPet = z.object({ id: z.optional(int64), ...NewPet.shape }, { error: 'must be a JSON object' });
 type SeedPet = z.infer<typeof SeedPet>;
 
+const ROWS_PER_TURN = 500;
+
 /** A row, and its position in the file for messages, such as `line 7`. */
 type Row = { position: string } & (RowValue | RowError);
 
@@ -20,16 +23,16 @@ type Row = { position: string } & (RowValue | RowError);
  * Reads the animals of a seed file and, in JSON, its orders. Animals with an id keep it. Other animals get ids above
  * the largest id in the file.
  *
- * @throws CliError that lists the errors with their lines
+ * @throws CliError that lists the errors with their lines, or the reason of `signal`
  */
-export async function readSeedFile(path: string): Promise<Seed> {
+export async function readSeedFile(path: string, signal?: AbortSignal): Promise<Seed> {
   const format = requireFormat(path, 'use the extension .json, .ndjson, .jsonl or .csv');
   const text = utf8Text(await readInput(createReadStream(path), path), path, format);
   const isDocument = format === 'json' && detectFormat(text) !== 'json';
   const { rows, orders } = isDocument
     ? readDocument(text.toString(), path)
     : { rows: rowsOf(text, format), orders: [] };
-  return { pets: assignIds(checkRows(rows, path)), orders };
+  return { pets: assignIds(await checkRows(rows, path, signal)), orders };
 }
 
 /** Reads a JSON object of the form `{"pets": […], "orders": […]}`. */
@@ -57,12 +60,16 @@ function* rowsOf(text: Buffer, format: RowFormat): Generator<Row> {
   }
 }
 
-function checkRows(rows: Iterable<Row>, path: string): SeedPet[] {
+async function checkRows(rows: Iterable<Row>, path: string, signal?: AbortSignal): Promise<SeedPet[]> {
   const errors: string[] = [];
   const more = new RowErrorSummary();
   const positions = new Map<bigint, string>();
   const pets: SeedPet[] = [];
+  let read = 0;
   for (const row of rows) {
+    // Wait for the next turn of the event loop, so that signals and requests are handled.
+    if (read++ % ROWS_PER_TURN === 0) await setImmediate();
+    signal?.throwIfAborted();
     const checked = checkRow(row, SeedPet);
     const result = 'pet' in checked ? checkId(checked.pet, row.position, positions) : checked;
     if ('pet' in result) pets.push(result.pet);

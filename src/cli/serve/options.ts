@@ -12,8 +12,6 @@ export type ServeOptions = {
   data?: string;
   ephemeral?: boolean;
   resettable?: boolean;
-  /** How long to wait for the database of the store, in seconds. */
-  waitForData: number;
   /** A file, or true for the sample data. */
   seed?: string | true;
   plan?: PlanName;

@@ -1,12 +1,12 @@
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { constants, tmpdir } from 'node:os';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { FaultOptions } from '../../server/faults/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
-import { StoreError } from '../../store/errors.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
@@ -14,15 +14,11 @@ import { CliError, systemReason } from '../errors/errors.ts';
 import { openLocation } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { ensureDevKey } from './dev-key.ts';
+import { ensureDevKey, readFixedKey, saveLocalProfile } from './api-key.ts';
 import { initialFaults } from './faults.ts';
-import { readFixedKey } from './fixed-key.ts';
-import { saveLocalProfile } from './local-profile.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { runCommand } from './run-command.ts';
 import { createServerEvents, type ServerEvents } from './server-events.ts';
-import { createShutdown, type Shutdown } from './shutdown.ts';
-import { openWhenAvailable } from './wait-for-data.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
 export const GRACE_PERIOD = 3_500;
@@ -32,7 +28,7 @@ export const FLUSH_TIMEOUT = 1_000;
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
-  const directory = options.ephemeral ? await mkdtemp(join(tmpdir(), 'pets-')) : undefined;
+  const directory = options.ephemeral ? await makeTemporaryDirectory(context) : undefined;
   let code: number;
   try {
     const location = await openLocation(directory ?? options.data, context);
@@ -40,10 +36,26 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     const onForcedExit = () => directory && rmSync(directory, { recursive: true, force: true });
     code = await serveLocation(location, options, context, onForcedExit);
   } finally {
-    if (directory !== undefined) await rm(directory, { recursive: true, force: true });
+    // A start that was given up may still be writing to the directory, so try more than once.
+    if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
   }
   await flushLog(context, code);
   return code;
+}
+
+async function makeTemporaryDirectory({ temporaryDirectory }: Context): Promise<string> {
+  try {
+    return await mkdtemp(join(temporaryDirectory, 'pets-'));
+  } catch (error) {
+    throw new CliError(
+      `cannot create a temporary directory in ${temporaryDirectory}: ${systemReason(error)}`,
+      {
+        code: 'file_error',
+        hint: 'set TMPDIR to a directory that you can write to, or use --data <dir> instead of --ephemeral',
+        cause: error,
+      },
+    );
+  }
 }
 
 /** Waits a second for buffered log output. Exits if some is left, because unread output keeps the process alive. */
@@ -107,46 +119,55 @@ async function serveLocation(
 const interruptedCode = ({ command }: ServeOptions, { requested }: Shutdown): number =>
   command.length > 0 ? 128 + constants.signals[requested.reason as Signal] : exitCodes.ok;
 
-/** Returns undefined if a signal ended the wait for the database. */
+/**
+ * Starts the service. After a signal, waits `GRACE_PERIOD` for the current step, and then gives it up: adding a large seed
+ * takes longer. The next start removes what such a step leaves behind.
+ *
+ * @returns undefined if a signal ended the start
+ */
 async function start(
   location: StoreLocation,
   options: ServeOptions,
   context: CommandContext,
   { events, shutdown, faults }: { events: ServerEvents; shutdown: Shutdown; faults: FaultOptions },
 ): Promise<Service | undefined> {
-  const { host, seed, waitForData } = options;
+  const { host, seed } = options;
+  const { requested } = shutdown;
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
+  const ended = new AbortController();
+  const givenUp = once(requested, 'abort', { signal: ended.signal }).then(() =>
+    context.sleep(GRACE_PERIOD, ended.signal),
+  );
+  const starting = startService({
+    location,
+    host,
+    port,
+    maxConnections: options.maxConnections,
+    clock: context.clock,
+    sleep: context.sleep,
+    bans: { after: options.banAfter, milliseconds: options.banFor * 1_000 },
+    limitFailedKeys: options.limitFailedKeys ?? false,
+    publicUrl: options.publicUrl,
+    trustedProxies: options.trustProxy,
+    allowHosts: options.allowHost ?? [],
+    page: options.page,
+    resettable: options.resettable || options.ephemeral,
+    metrics: options.metrics,
+    allowPrefer: options.prefer,
+    cors: options.cors ?? [],
+    faults,
+    seed: seed === undefined ? undefined : (signal) => readSeed(seed, context, signal),
+    signal: requested,
+    onWarning: events.warning,
+    onFailure: shutdown.fail,
+    onError: events.internalError,
+    onAccess: events.request,
+  });
   try {
-    return await startService({
-      // Only a database may have to be waited for.
-      location: location.isShared
-        ? { open: openWhenAvailable(location, waitForData, context, shutdown.requested) }
-        : location,
-      host,
-      port,
-      maxConnections: options.maxConnections,
-      clock: context.clock,
-      sleep: context.sleep,
-      bans: { after: options.banAfter, milliseconds: options.banFor * 1_000 },
-      limitFailedKeys: options.limitFailedKeys ?? false,
-      publicUrl: options.publicUrl,
-      trustedProxies: options.trustProxy,
-      allowHosts: options.allowHost ?? [],
-      page: options.page,
-      resettable: options.resettable || options.ephemeral,
-      metrics: options.metrics,
-      allowPrefer: options.prefer,
-      cors: options.cors ?? [],
-      faults,
-      seed: seed === undefined ? undefined : () => readSeed(seed, context),
-      onWarning: events.warning,
-      onFailure: shutdown.fail,
-      onError: events.internalError,
-      onAccess: events.request,
-    });
+    return (await Promise.race([starting, givenUp])) ?? undefined;
   } catch (error) {
-    if (shutdown.requested.aborted && error === shutdown.requested.reason) return undefined;
-    if (error instanceof StoreError || error instanceof CliError) throw error;
+    if (requested.aborted && error === requested.reason) return undefined;
+    if (!isAddressError(error)) throw error;
     throw new CliError(`cannot listen on ${host}:${port}: ${systemReason(error)}`, {
       code: 'cannot_listen',
       hint: ['EADDRINUSE', 'EACCES'].includes(errnoOf(error) ?? '')
@@ -154,13 +175,19 @@ async function start(
         : 'use an address of this machine, or omit --host to listen on 127.0.0.1',
       cause: error,
     });
+  } finally {
+    ended.abort();
   }
 }
 
-async function readSeed(seed: string | true, { clock }: Context) {
+/** Whether the address of `--host` cannot be found, or cannot be used with the port. */
+const isAddressError = (error: unknown): boolean =>
+  error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
+
+async function readSeed(seed: string | true, { clock }: Context, signal?: AbortSignal) {
   if (seed === true) return sampleData(clock.now());
   const { readSeedFile } = await import('../rows/seed-file.ts');
-  return readSeedFile(seed);
+  return readSeedFile(seed, signal);
 }
 
 async function serveCommand(
@@ -189,4 +216,40 @@ async function serveCommand(
   } finally {
     shutdown.listen();
   }
+}
+
+type Shutdown = ReturnType<typeof createShutdown>;
+
+/**
+ * Watches for the first reason to stop the server: a signal, or a store that can no longer write.
+ *
+ * @param onForcedExit runs before a second signal ends the process
+ */
+function createShutdown({ onSignal, exitNow }: Context, onForcedExit: () => void) {
+  const failure = new AbortController();
+  const requested = new AbortController();
+  let removeListeners = () => {};
+  const either = AbortSignal.any([requested.signal, failure.signal]);
+  return {
+    /** Resolves after a signal. Rejects after a failure with the error passed to `fail`. */
+    async stopped(): Promise<void> {
+      if (!either.aborted) await once(either, 'abort');
+      failure.signal.throwIfAborted();
+    },
+    fail: (error: Error) => failure.abort(error),
+    /** This AbortSignal is aborted with the error passed to `fail`. */
+    failure: failure.signal,
+    /** This AbortSignal is aborted with the name of the first process signal. */
+    requested: requested.signal,
+    listen() {
+      removeListeners = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], (signal) => {
+        if (requested.signal.aborted) {
+          onForcedExit();
+          exitNow(128 + constants.signals[signal]);
+        }
+        requested.abort(signal);
+      });
+    },
+    unlisten: () => removeListeners(),
+  };
 }

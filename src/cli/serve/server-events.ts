@@ -1,16 +1,26 @@
-import { plans } from '../../contract/plans.ts';
+import { type PlanName, plans } from '../../contract/plans.ts';
 import type { AccessLogEntry } from '../../server/app.ts';
 import type { Service } from '../../server/service.ts';
+import type { StoreLocation } from '../../store/backend.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { isClosedPipe } from '../output/console.ts';
+import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { withEnvironment } from '../output/shell-words.ts';
+import { withData } from '../profiles/location.ts';
 import type { CommandContext } from '../program/command.ts';
-import { createAccessLog } from './access-log.ts';
+import type { DevKey } from './api-key.ts';
 import { describeFaults } from './faults.ts';
-import { addKeyCommand, listeningEvent, listeningText, type Started } from './listening-event.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 export type ServerEvents = ReturnType<typeof createServerEvents>;
+
+type Started = {
+  location: StoreLocation;
+  devKey: DevKey | undefined;
+  /** The URL of another store's running service, to which profile `local` still points. */
+  otherService: string | undefined;
+};
 
 /** Prints what happens in a running server, as text or (with `--json`) as one event per line. */
 export function createServerEvents(options: ServeOptions, context: CommandContext) {
@@ -77,6 +87,72 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   };
 }
 
+/** The API key to print; undefined if there is none, or if the user has chosen it. */
+const printedKey = (devKey: DevKey | undefined): string | undefined =>
+  devKey?.source === undefined ? devKey?.key : undefined;
+
+/** The event that `--json` prints when the server listens. */
+function listeningEvent(
+  { url, port, seeded, faults, tools, store }: Service,
+  { location, devKey }: Started,
+  animals: number,
+  pid: number,
+): Record<string, unknown> {
+  const key = printedKey(devKey);
+  return {
+    event: 'listening',
+    url,
+    port,
+    pid,
+    store: store.id,
+    directory: location.place,
+    animals,
+    seeded,
+    ...(faults && describeFaults(faults) && { faults }),
+    ...(key && { key }),
+    ...(devKey && { plan: devKey.plan }),
+    ...(tools && { pageToken: tools.token }),
+  };
+}
+
+/** The lines that are printed when the server listens. */
+function listeningText(
+  { url, faults, tools }: Service,
+  { location, devKey, otherService }: Started,
+  animals: number,
+  options: ServeOptions,
+  context: CommandContext,
+): string {
+  const { bold, cyan, dim } = context.console.colours;
+  const described = faults && describeFaults(faults);
+  const key = printedKey(devKey);
+  const path = sanitizeForTerminal(location.place);
+  const variables = { PETS_BASE_URL: url, PETS_API_KEY: key ?? '<key>' };
+  const isInProfile = options.profile && devKey?.key !== undefined && otherService === undefined;
+  const next = isInProfile
+    ? 'pets --profile local list'
+    : withEnvironment(variables, 'pets list', context.platform);
+  return [
+    `${bold('pets serve')} ${cyan(url)}`,
+    `  ${formatCount(animals, 'animal')} in ${path}${options.ephemeral ? ' (deleted on exit)' : ''}`,
+    devKey?.key === undefined
+      ? `  no API key of this store is saved here; create one: ${addKeyCommand(location, devKey?.plan ?? options.plan ?? DEFAULT_PLAN, options, context)}`
+      : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
+    ...(described ? [`  ${described}`] : []),
+    ...(tools ? [`  page ${cyan(tools.url)}`] : []),
+    `  ${dim('try:')} ${next}`,
+  ].join('\n');
+}
+
+/** The command that adds a key to the store. */
+const addKeyCommand = (
+  location: StoreLocation,
+  plan: PlanName,
+  { data }: ServeOptions,
+  { platform }: CommandContext,
+): string =>
+  sanitizeForTerminal(withData(`pets keys add <name> --plan ${plan} --save`, data, location, platform));
+
 function warnAboutOptions(
   { seeded, isLoopback }: Service,
   options: ServeOptions,
@@ -131,3 +207,48 @@ function createRequestPrinter(
     );
   };
 }
+
+/** If nothing reads the log, requests are not logged while more than this many bytes are buffered. */
+const MAX_LOG_BYTES = 2 ** 20;
+
+/** The form of generated API keys. A client can send a key as its request id, or by mistake as part of a URL. */
+const GENERATED_KEY = /pets_[\w-]{43}/g;
+
+/** Returns a function that prints a line for each request to stderr, or an object with `--json` (docs/serve.md). */
+function createAccessLog({ console, stderr }: CommandContext): (entry: AccessLogEntry) => void {
+  const { dim } = console.errorColours;
+  let dropped = 0;
+
+  return ({ time, id, client, keyName, method, url, status, milliseconds }) => {
+    if (stderr.writableLength > MAX_LOG_BYTES) {
+      dropped++;
+      return;
+    }
+    if (dropped > 0)
+      console.notice(`${formatCount(dropped, 'request')} not logged, because nothing read the output`);
+    dropped = 0;
+    const request = {
+      time: new Date(time).toISOString(),
+      id: withoutKey(id),
+      ...(keyName !== undefined && { keyName }),
+      client,
+      method,
+      url: withoutKey(url),
+      status,
+      milliseconds: Math.round(milliseconds * 10) / 10,
+    };
+    const parts = [
+      request.time,
+      request.id,
+      keyName ?? '-',
+      client,
+      method,
+      sanitizeForTerminal(request.url),
+      status,
+      `${request.milliseconds} ms`,
+    ];
+    console.event({ request }, dim(parts.join(' ')));
+  };
+}
+
+const withoutKey = (text: string): string => text.replace(GENERATED_KEY, 'pets_…');

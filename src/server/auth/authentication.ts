@@ -43,7 +43,7 @@ const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY
 
 /** Authentication and the rate limit of the caller (docs/service.md 5 and 8). */
 export function createAuthentication(options: AuthenticationOptions) {
-  const { keys, limiter, anonymousLimiter, limitFailedKeys = false, clock, onError } = options;
+  const { keys, limiter, anonymousLimiter, limitFailedKeys = false } = options;
   // The last well-formed Authorization header of each connection, with the hash of its key. Most clients send the same
   // key with every request.
   const lastKeys = new WeakMap<Socket, { authorization: string; sha256: string }>();
@@ -114,19 +114,25 @@ export function createAuthentication(options: AuthenticationOptions) {
       setQuota(context, decision.window);
       return decision;
     },
-
-    /** The rate-limit window of a client's address, for responses to anonymous callers. */
-    async anonymousWindow(client: string): Promise<RateLimitWindow> {
-      try {
-        return (await anonymousLimiter.peek(networkOf(client), ANONYMOUS_QUOTA)).window;
-      } catch (error) {
-        // The response is sent even if the limiter fails.
-        onError(error);
-        return { limit: ANONYMOUS_QUOTA.perMinute, remaining: 0, resetAt: clock.now() };
-      }
-    },
   };
 }
+
+/** Returns a function that reads the rate-limit window of a client's address, for responses to anonymous callers. */
+export const createAnonymousWindow =
+  ({
+    anonymousLimiter,
+    clock,
+    onError,
+  }: Pick<AuthenticationOptions, 'anonymousLimiter' | 'clock' | 'onError'>) =>
+  async (client: string): Promise<RateLimitWindow> => {
+    try {
+      return (await anonymousLimiter.peek(networkOf(client), ANONYMOUS_QUOTA)).window;
+    } catch (error) {
+      // The response is sent even if the limiter fails.
+      onError(error);
+      return { limit: ANONYMOUS_QUOTA.perMinute, remaining: 0, resetAt: clock.now() };
+    }
+  };
 
 /** Makes the response report the rate-limit window, and that the service supports idempotency keys (D10). */
 function setQuota(context: RequestContext, window: RateLimitWindow): void {

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../contract/error-codes.ts';
-import type { BanCounts } from '../../store/limits/limiter.ts';
+import type { Backend } from '../../store/backend.ts';
 import type { ResponseContent } from '../response.ts';
 import type { Counts } from './prometheus.ts';
 
@@ -21,10 +21,13 @@ export const isOnlyLocal = (options: {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
- * Counts what `GET /metrics` reports (docs/service.md 12). The library that writes the text is loaded by the first fsync
- * or the first request for metrics, so that the service starts fast.
+ * Counts what `GET /metrics` reports (docs/service.md 12). The library that writes the text is loaded by the first fsync,
+ * the first call of a database or the first request for metrics, so that the service starts fast.
  */
-export function createMetrics(banCounts: () => Promise<BanCounts>, onError: (error: unknown) => void) {
+export function createMetrics(
+  backend: Pick<Backend, 'banCounts' | 'databaseMetrics'>,
+  onError: (error: unknown) => void,
+) {
   const responses = new Map<string, Map<number, number>>();
   const tooManyRequests = new Map<string, number>();
   let refusedConnections = 0;
@@ -33,7 +36,7 @@ export function createMetrics(banCounts: () => Promise<BanCounts>, onError: (err
   const counts = (): Counts => ({ responses, tooManyRequests, refusedConnections });
   const load = () => {
     prometheus ??= import('./prometheus.ts').then(({ createPrometheus }) =>
-      createPrometheus(counts, banCounts),
+      createPrometheus(counts, backend),
     );
     return prometheus;
   };
@@ -54,6 +57,9 @@ export function createMetrics(banCounts: () => Promise<BanCounts>, onError: (err
     },
     recordSync(milliseconds: number): void {
       load().then(({ observeSync }) => observeSync(milliseconds / 1_000), onError);
+    },
+    recordCall(name: string, milliseconds: number): void {
+      load().then(({ observeCall }) => observeCall(name, milliseconds / 1_000), onError);
     },
     /** The response to `GET /metrics`. */
     async response(): Promise<ResponseContent> {

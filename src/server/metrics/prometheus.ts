@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { BanCounts } from '../../store/limits/limiter.ts';
+import type { Backend } from '../../store/backend.ts';
 import type { ResponseContent } from '../response.ts';
 
 /** What the service has counted since it started. */
@@ -11,16 +11,17 @@ export type Counts = {
   refusedConnections: number;
 };
 
-/** Upper limits of the durations of an fsync, in seconds: from a fast SSD to a busy disk. */
-const SYNC_BUCKETS = [
-  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
-];
+/** Upper limits of durations, in seconds: from a fast SSD or a database on this machine to a busy disk or a held lock. */
+const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** A value of a metric, and its labels. */
 type LabelledValue = [labels: Record<string, string | number>, value: number];
 
 /** Writes counts in the text format of Prometheus (docs/service.md 12). */
-export function createPrometheus(counts: () => Counts, banCounts: () => Promise<BanCounts>) {
+export function createPrometheus(
+  counts: () => Counts,
+  { banCounts, databaseMetrics }: Pick<Backend, 'banCounts' | 'databaseMetrics'>,
+) {
   const registry = new Registry();
   const registers = [registry];
   /** Adds a counter whose current values `read` returns. */
@@ -73,11 +74,37 @@ export function createPrometheus(counts: () => Counts, banCounts: () => Promise<
   const syncs = new Histogram({
     name: 'pets_fsync_duration_seconds',
     help: 'Duration of each fsync of the journal, in seconds.',
-    buckets: SYNC_BUCKETS,
+    buckets: BUCKETS,
     registers,
   });
+  const calls = new Histogram({
+    name: 'pets_database_call_duration_seconds',
+    help: 'Duration of each call of the database, in seconds.',
+    labelNames: ['call'],
+    buckets: BUCKETS,
+    registers: databaseMetrics ? registers : [],
+  });
+  if (databaseMetrics) {
+    addCounter(
+      'pets_database_reconnects_total',
+      'Connections to the database that replaced a lost one.',
+      [],
+      () => [[{}, databaseMetrics().reconnects]],
+    );
+    new Gauge({
+      name: 'pets_database_connections',
+      help: 'Connections to the database, by state: busy, idle or opening.',
+      labelNames: ['state'],
+      registers,
+      collect() {
+        for (const [state, count] of Object.entries(databaseMetrics().connections))
+          this.set({ state }, count);
+      },
+    });
+  }
   return {
     observeSync: (seconds: number) => syncs.observe(seconds),
+    observeCall: (call: string, seconds: number) => calls.observe({ call }, seconds),
     async response(): Promise<ResponseContent> {
       return { body: await registry.metrics(), contentType: registry.contentType };
     },

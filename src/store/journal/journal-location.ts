@@ -1,52 +1,73 @@
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
-import { abortable, errnoOf, type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
-import type { StoreLocation } from '../backend.ts';
+import {
+  abortable,
+  errnoOf,
+  type FileSystem,
+  isMissing,
+  realFileSystem,
+  systemMessageOf,
+} from '../../system/file-system.ts';
+import { acquireDirectoryLock, type DirectoryLock } from '../../system/lock/directory-lock.ts';
+import { timedSyncs } from '../../system/timed-syncs.ts';
+import type { Backend, BackendOptions, StoreClaim, StoreLocation } from '../backend.ts';
 import type { StoreContents } from '../contents.ts';
-import { fileSystemHint, StoreError, toStoreError } from '../errors.ts';
-import { openJournalBackend } from './journal-backend.ts';
+import { fileSystemHint, StoreError, StoreMissingError, toStoreError } from '../errors.ts';
+import { KeyCache } from '../keys/key-cache.ts';
+import { createBanTracker } from '../limits/bans.ts';
+import { createMemoryLimiter } from '../limits/memory-limiter.ts';
+import { loadBans, saveBans } from './ban-file.ts';
+import { readContents, writeContents } from './directory-contents.ts';
+import { JOURNAL } from './format.ts';
+import { openJournalStore, requireNoTraces, requireRefusal } from './journal-store.ts';
 import { KeyFiles } from './key-files.ts';
-import { JOURNAL } from './load-journal.ts';
-import { readContents } from './read-contents.ts';
-import { writeContents } from './write-contents.ts';
+import { readJournalHeader } from './read-journal.ts';
 
-/** A directory that contains a store, or can contain one. Only `open` locks it. */
+/** A directory that contains a store, or can contain one. Only a server locks it. */
 export function journalLocation(
   place: string,
   clock: Clock,
   files: FileSystem = realFileSystem,
 ): StoreLocation {
   const directory = resolve(place);
-  const convertError = (error: unknown, action: string): StoreError => {
-    if (isMissing(error) && 'path' in error && error.path === join(directory, JOURNAL)) {
-      return new StoreError(
-        `there is no store in ${directory}`,
-        'name the directory of a store (--data of pets serve)',
-      );
-    }
-    const converted = toStoreError(error, action);
-    const { cause } = converted;
-    if (!(cause instanceof Error && 'path' in cause)) return converted;
-    // The usual hint suggests --data, which `pets store` does not have.
-    const hint = fileSystemHint(errnoOf(cause), 'choose another directory');
-    return new StoreError(converted.message, hint, { cause });
-  };
+
   /** Converts an error that occurred before `signal` was aborted. */
   const failWith =
     (action: string, signal?: AbortSignal) =>
     (error: unknown): never => {
       signal?.throwIfAborted();
-      throw convertError(error, action);
+      if (isMissing(error) && 'path' in error && error.path === join(directory, JOURNAL)) {
+        throw new StoreMissingError(directory, { cause: error });
+      }
+      const isOfFile = error instanceof Error && 'path' in error;
+      if (!isOfFile) throw toStoreError(error, action);
+      // The usual hint suggests --data, which `pets store` does not have.
+      const hint = fileSystemHint(errnoOf(error), 'choose another directory');
+      throw new StoreError(`cannot ${action}: ${systemMessageOf(error)}`, hint, { cause: error });
     };
+
   const read = (signal?: AbortSignal): Promise<StoreContents> =>
     readContents(directory, abortable(files, signal), clock.now()).catch(
       failWith(`read the store in ${directory}`, signal),
     );
+
   return {
     place,
     isShared: false,
-    open: (options) => openJournalBackend(directory, options, files),
-    manageKeys: (task) => task(new KeyFiles(directory, { clock, files })),
+    claim: (options) =>
+      claimDirectory(directory, options, files).catch((error) => {
+        throw toStoreError(error, `open the store in ${directory}`);
+      }),
+    async manageKeys(task) {
+      const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
+      if (!names.includes(JOURNAL)) {
+        requireNoTraces(directory, names);
+        throw new StoreMissingError(directory);
+      }
+      const storeId = async () =>
+        (await readJournalHeader(directory, files).catch(failWith(`read the store in ${directory}`))).id;
+      return task(new KeyFiles(directory, { clock, files }), storeId);
+    },
     check: async () => (await read()).report,
     read: async (task, signal) => task(await read(signal)),
     write: (contents, verify, signal) =>
@@ -56,4 +77,86 @@ export function journalLocation(
     migrate: async () => undefined,
     pendingSql: async () => undefined,
   };
+}
+
+/** Locks the directory if it contains a store. A new store is locked when it is opened. */
+async function claimDirectory(
+  directory: string,
+  options: BackendOptions,
+  files: FileSystem,
+): Promise<StoreClaim> {
+  const names = await namesIn(directory, files);
+  let lock: DirectoryLock | undefined;
+  if (!names.includes(JOURNAL)) requireNoTraces(directory, names);
+  // On a full or read-only disk, `open` reads the store without the lock.
+  else lock = await acquireDirectoryLock(directory).catch((error) => void requireRefusal(error));
+  return {
+    open: (url) => openJournalBackend(directory, options, files, { lock, url }),
+    release: async () => lock?.release(),
+  };
+}
+
+const namesIn = (directory: string, files: FileSystem): Promise<string[]> =>
+  files.readdir(directory).catch((error) => {
+    if (isMissing(error)) return [];
+    throw error;
+  });
+
+/**
+ * Opens the store in a directory for a server. Requests are counted in memory, and bans are kept in a file.
+ *
+ * @param lock the lock of the directory, if this process has locked it
+ */
+async function openJournalBackend(
+  directory: string,
+  options: BackendOptions,
+  files: FileSystem,
+  { lock, url }: { lock: DirectoryLock | undefined; url: string | undefined },
+): Promise<Backend> {
+  const { clock, signal, onWarning, onFailure, onSync = () => {} } = options;
+  const timedFiles = timedSyncs(files, clock.elapsed, onSync);
+  const store = await openJournalStore(
+    { directory, clock, files: timedFiles, url, signal, onWarning, onFailure },
+    lock,
+  );
+  try {
+    const keys = new KeyCache(new KeyFiles(directory, { clock, files, onWarning }), clock);
+    // If the keys cannot be read, the first request that needs them fails.
+    await keys.load().catch(() => {});
+    let isWarned = false;
+    const bans = createBanTracker(options.bans, clock, await loadBans(directory), async (all) => {
+      // The store locks the directory as soon as the disk accepts writes.
+      if (!store.isLocked) await store.checkWritable().catch(() => {});
+      if (!store.isLocked) return false;
+      try {
+        await saveBans(directory, all);
+        isWarned = false;
+        return true;
+      } catch (error) {
+        if (!isWarned) onWarning((error as Error).message);
+        isWarned = true;
+        return false;
+      }
+    });
+    await bans.saved();
+    const limiter = createMemoryLimiter(clock, bans);
+    return {
+      store,
+      keys,
+      limiter,
+      async reset(seed) {
+        await store.reset(seed);
+        limiter.clear();
+        await bans.clear();
+      },
+      banCounts: async () => bans.count(),
+      async close() {
+        await bans.saved();
+        await store.close();
+      },
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
 }

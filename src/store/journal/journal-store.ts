@@ -1,19 +1,39 @@
-import { resolve } from 'node:path';
-import { INT64_MAX } from '../../contract/int64.ts';
-import { petJson } from '../../contract/schemas.ts';
-import { makeDirectory } from '../../system/directories.ts';
-import { realFileSystem } from '../../system/file-system.ts';
-import { acquireDirectoryLock } from '../../system/lock/directory-lock.ts';
-import { noIdsLeftError, StoreError, StoreFailedError, toStoreError } from '../errors.ts';
-import { type Fingerprint, fingerprintOf } from '../index/idempotency-index.ts';
-import { notEmptyError } from '../seed.ts';
+import { join, resolve } from 'node:path';
+import { requireSameFile } from '../../system/append-file.ts';
+import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
+import { abortable, errnoOf, isUnwritable, realFileSystem } from '../../system/file-system.ts';
+import {
+  isTemporaryName,
+  removeFile,
+  replaceFile,
+  temporaryName,
+  withFile,
+  writeFully,
+} from '../../system/files.ts';
+import { acquireDirectoryLock, type DirectoryLock, LockError } from '../../system/lock/directory-lock.ts';
+import { StoreError, StoreFailedError, toStoreError } from '../errors.ts';
+import { fingerprintOf } from '../fingerprint.ts';
+import { notEmptyError, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
-import { JournalAccess } from './journal-access.ts';
-import type { Contents } from './journal-reducer.ts';
-import type { JournalWriter } from './journal-writer.ts';
-import type { JournalSettings } from './load-journal.ts';
-import { recordBytes } from './record-format.ts';
-import { seedJournal } from './seed-journal.ts';
+import { BANS } from './ban-file.ts';
+import { encodeHeader, encodeJournal, JOURNAL, JOURNAL_OF_COPY, newHeader, recordBytes } from './format.ts';
+import { type Journal, readJournal } from './read-journal.ts';
+import { JournalWriter, type WriteSettings, WriteStatus } from './write-journal.ts';
+
+/** A new file of this size shows whether there is space for any single creation. */
+const PROBE_BYTES = 2 ** 17;
+
+/** After a check whether the journal can be written, later checks within this time get the same result. */
+const CHECK_MS = 1_000;
+
+export type JournalSettings = WriteSettings & {
+  directory: string;
+  lock: (directory: string) => Promise<DirectoryLock>;
+  /** The server's URL. Another server that tries to lock the same directory reports it. */
+  url?: string | undefined;
+  /** If aborted while the journal is being read, opening fails with its reason. */
+  signal?: AbortSignal | undefined;
+};
 
 export type JournalOptions = Partial<JournalSettings> & { directory: string };
 
@@ -25,161 +45,303 @@ const defaults = {
   onFailure: () => {},
 };
 
+export const incompleteCopyError = (directory: string): StoreError =>
+  new StoreError(
+    `${directory} contains an incomplete copy of a store: another command is copying, or was stopped`,
+    'if no other command is copying, delete everything in that directory, then copy again',
+  );
+
+/**
+ * Checks what a directory without a journal contains.
+ *
+ * @throws StoreError if other files show that there was a journal. A new one would issue the same ids again
+ */
+export function requireNoTraces(directory: string, names: readonly string[]): void {
+  if (names.includes(JOURNAL_OF_COPY)) throw incompleteCopyError(directory);
+  const traces = names.filter((name) => name === 'keys' || name === BANS || name.startsWith('journal.torn-'));
+  if (traces.length === 0) return;
+  throw new StoreError(
+    `${join(directory, JOURNAL)} is missing, but ${traces.join(', ')} in the same directory shows that there was a store`,
+    `restore ${JOURNAL} from a backup; to start with an empty store, name another directory with --data`,
+  );
+}
+
 /**
  * Opens the store in a directory, or creates one (docs/serve.md). On a full or read-only disk, the store can only be read
  * until writing is possible.
  *
- * @throws StoreInUseError, StoreDamagedError, StoreVersionError, StoreError
+ * @param claimed the lock of the directory, if this process has locked it. The store releases it
+ * @throws StoreInUseError, StoreDamagedError, StoreVersionError, StoreError. or the
+ * reason of the signal. After an error, nothing stays locked
  */
-export async function openJournalStore(options: JournalOptions): Promise<JournalStore> {
+export async function openJournalStore(
+  options: JournalOptions,
+  claimed?: DirectoryLock,
+): Promise<JournalStore> {
   const directory = resolve(options.directory);
   const settings = { ...defaults, ...options, directory };
+  const { files, signal } = settings;
+  let lock = claimed;
   try {
-    await makeDirectory(settings.files, directory);
-    return new JournalStore(settings, await JournalAccess.open(settings));
+    await makeDirectory(files, directory);
+    let refusal: unknown;
+    lock ??= await settings.lock(directory).catch((error) => {
+      refusal = requireRefusal(error);
+      return undefined;
+    });
+    const names = await files.readdir(directory);
+    if (!names.includes(JOURNAL)) {
+      requireNoTraces(directory, names);
+      // Without a journal, there is nothing to read.
+      if (refusal !== undefined) throw refusal;
+      await replaceFile(files, join(directory, JOURNAL), [encodeHeader(newHeader(settings.clock.now()))]);
+    }
+    if (settings.url !== undefined) lock?.announce(settings.url);
+    const journal = await readJournal({ ...settings, files: abortable(files, signal) });
+    const store = new JournalStore(settings, journal, lock);
+    await store.startWriter(refusal).catch(async (error) => {
+      await store.close();
+      throw error;
+    });
+    return store;
   } catch (error) {
+    await lock?.release();
+    signal?.throwIfAborted();
     throw toStoreError(error, `open the store in ${directory}`);
   }
+}
+
+/** Returns an error that means that the disk refuses writes for now, so that a store can only be read. Throws any other. */
+export function requireRefusal(error: unknown): unknown {
+  if (isUnwritable(error instanceof LockError ? error.cause : error)) return error;
+  throw error;
 }
 
 /** Keeps a store in memory, and in a journal on the disk. */
 export class JournalStore implements Store {
   readonly id: string;
   #settings: JournalSettings;
-  #access: JournalAccess;
+  #journal: Journal;
+  #writer: JournalWriter;
+  #status: WriteStatus;
+  /** Undefined while the disk refuses the lock. Then, another server may write to the journal. */
+  #lock: DirectoryLock | undefined;
+  #check: { at: number; isRunning: boolean; result: Promise<void> } | undefined;
   #seeding: Promise<unknown> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(settings: JournalSettings, access: JournalAccess) {
-    this.id = access.journal.header.id;
+  constructor(settings: JournalSettings, journal: Journal, lock: DirectoryLock | undefined) {
+    this.id = journal.header.id;
     this.#settings = settings;
-    this.#access = access;
+    this.#journal = journal;
+    this.#lock = lock;
+    this.#status = new WriteStatus(journal.path, settings);
+    this.#writer = new JournalWriter(journal, settings, this.#status);
   }
 
   /** Whether this process may write to files in the directory. */
   get isLocked(): boolean {
-    return this.#access.isLocked;
+    return this.#lock !== undefined;
   }
 
-  /** Publishes the server's URL to other servers that try to open the same directory. */
-  announce(url: string): void {
-    this.#access.announce(url);
+  /** Prepares for writing, unless the disk refuses that for now. `refusal` is the reason if it has refused already. */
+  async startWriter(refusal?: unknown): Promise<void> {
+    try {
+      if (refusal !== undefined) throw refusal;
+      await this.#openWriter();
+    } catch (error) {
+      this.#status.refused(requireRefusal(error));
+      if (this.#journal.seq > 0) {
+        this.#settings.onWarning(`the last record of ${this.#journal.path} may not be on the disk yet`);
+      }
+    }
   }
 
   async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
     while (true) {
-      while (this.#seeding) await this.#seeding;
-      const { keys, pets } = this.#contents();
-      const { journal, writer, status } = this.#access;
-      const fingerprint = idempotency && fingerprintOf(idempotency, journal.header.secret);
-      const known = fingerprint && keys.find(fingerprint.words, this.#settings.clock.now());
+      const { header, keys, pets, petsBeforeLast } = await this.#read();
+      if (this.#seeding) {
+        await this.#seeding;
+        continue;
+      }
+      const fingerprint = idempotency && fingerprintOf(idempotency, header.secret);
+      const known = fingerprint && keys.find(fingerprint, this.#settings.clock.now());
       if (typeof known === 'string') return { kind: known };
-      const response = known && pets.texts.read(known);
-      if (response !== undefined && this.#isDurable(response)) return { kind: 'replayed', pet: response };
-      status.throwIfFailed();
-      if (writer) return this.#write(writer, pet, fingerprint);
+      // Until the journal is opened for writing, its last record may not be on the disk.
+      const isDurable = this.#writer.isOpen || (known !== undefined && known < petsBeforeLast);
+      if (known !== undefined && isDurable) return { kind: 'replayed', pet: pets.textAt(known) };
+      this.#status.throwIfFailed();
+      if (this.#writer.isOpen) return { kind: 'added', pet: await this.#writer.add(pet, fingerprint) };
       await this.checkWritable().catch((error: StoreError) => {
-        throw response === undefined
-          ? error
-          : new StoreFailedError(error.message, error.hint, { cause: error });
+        throw known === undefined ? error : new StoreFailedError(error.message, error.hint, { cause: error });
       });
-      // Now the store can write. The journal may have been read again, with animals of another process.
     }
   }
 
   async list(query: PageQuery): Promise<Page> {
-    return this.#contents().pets.page(query);
+    return (await this.#read()).pets.page(query);
   }
 
   async get(id: bigint): Promise<PetJson | undefined> {
-    return this.#contents().pets.get(id);
+    return (await this.#read()).pets.get(id);
   }
 
   async orders(): Promise<readonly OrderJson[]> {
-    return this.#contents().orders;
+    return (await this.#read()).orders;
   }
 
   async size(): Promise<number> {
-    return this.#contents().pets.size;
+    return (await this.#read()).pets.size;
   }
 
   async isEmpty(): Promise<boolean> {
-    return this.#isEmpty();
+    return this.#isEmpty(await this.#read());
   }
 
   async seed(seed: Seed): Promise<void> {
-    while (this.#seeding) await this.#seeding;
-    if (!this.#isEmpty()) throw notEmptyError(this.#settings.directory);
-    if (!this.#access.writer) {
-      await this.checkWritable();
-      // Check again, because the journal may have been read again.
-      return this.seed(seed);
+    while (true) {
+      const journal = await this.#read();
+      if (this.#seeding) await this.#seeding;
+      else if (!this.#isEmpty(journal)) throw notEmptyError(this.#settings.directory);
+      else if (!this.#writer.isOpen) await this.checkWritable();
+      else return this.#replace(seed);
     }
-    await this.#replace(seed);
   }
 
   /** Replaces everything by a seed. Call it only while no other method runs, except `checkWritable` and `close`. */
   async reset(seed: Seed): Promise<void> {
     await this.checkWritable();
     // The store may have been closed during the check. Then, the directory can belong to another server.
-    this.#contents();
+    await this.#read();
     await this.#replace(seed);
   }
 
-  async #replace(seed: Seed): Promise<void> {
-    const lines = seedJournal(this.#access.journal.header, seed, this.#settings.clock.now());
-    const seeding = this.#access.replace(lines);
-    this.#seeding = seeding.catch(() => {});
-    try {
-      await seeding;
-    } finally {
-      this.#seeding = undefined;
-    }
-  }
-
+  /**
+   * Checks whether the journal can be written, and makes it writable again if that is possible now. Runs at most once in
+   * `CHECK_MS`.
+   *
+   * @throws StoreUnwritableError, StoreFailedError
+   */
   async checkWritable(): Promise<void> {
     // While the journal is replaced, a check would find that the old one was deleted, and stop the server.
     while (this.#seeding) await this.#seeding;
-    this.#contents();
-    await this.#access.checkWritable();
+    await this.#read();
+    this.#status.throwIfFailed();
+    const now = this.#settings.clock.now();
+    if (!this.#check?.isRunning && Math.abs(now - (this.#check?.at ?? 0)) >= CHECK_MS) {
+      const check = { at: now, isRunning: true, result: this.#tryToWrite() };
+      this.#check = check;
+      await check.result.finally(() => {
+        check.isRunning = false;
+      });
+    }
+    await this.#check?.result;
   }
 
+  /** Completes pending writes, closes the file, and releases the lock. */
   close(): Promise<void> {
-    this.#closed ??= Promise.resolve(this.#seeding).then(() => this.#access.close());
+    this.#closed ??= Promise.resolve(this.#seeding).then(async () => {
+      await this.#check?.result.catch(() => {});
+      await this.#writer.close();
+      await this.#lock?.release();
+    });
     return this.#closed;
   }
 
-  #isEmpty(): boolean {
-    // `seq` counts only complete writes. `nextId` shows whether the first animal is being written.
-    return this.#contents().seq === 0 && this.#access.journal.nextId === 1n;
-  }
-
-  /** Whether a response is on the disk. The last record may not be synced until the journal is opened for writing. */
-  #isDurable(response: PetJson): boolean {
-    const id = /^\{"id":(-?\d+),/.exec(response)?.[1];
-    const { writer, journal } = this.#access;
-    return writer !== undefined || (id !== undefined && BigInt(id) < journal.contents.lastBatchId);
-  }
-
-  async #write(
-    writer: JournalWriter,
-    { name, categoryId, status }: CreatePet['pet'],
-    fingerprint: Fingerprint | undefined,
-  ): Promise<CreateResult> {
-    const { journal } = this.#access;
-    const id = journal.nextId;
-    if (id > INT64_MAX) throw noIdsLeftError();
-    const text = petJson({ id, name, categoryId, status });
-    const bytes = recordBytes(text, fingerprint);
-    journal.nextId++;
-    await writer.add({ id, status, text, bytes, fingerprint });
-    return { kind: 'added', pet: text };
-  }
-
-  /** @throws if the journal was deleted or changed, or the store is closed */
-  #contents(): Contents {
-    this.#access.status.throwIfStopped();
+  /** @throws StoreFailedError if the journal was changed by another program, StoreError if the store is closed */
+  async #read(): Promise<Journal> {
+    this.#status.throwIfStopped();
     if (this.#closed) throw new StoreError('the store is closed', 'open it again');
-    return this.#access.journal.contents;
+    // Another server may have locked the directory, and must not be contradicted.
+    if (!this.#lock) await this.#requireUnchanged();
+    return this.#journal;
+  }
+
+  async #requireUnchanged(): Promise<void> {
+    const { path, file } = this.#journal;
+    await requireSameFile(this.#settings.files, path, file).catch((error) => {
+      throw this.#status.unchecked(error);
+    });
+  }
+
+  #isEmpty({ seq, nextId }: Journal): boolean {
+    return seq === 0 && nextId === 1n && !this.#writer.isBusy;
+  }
+
+  async #tryToWrite(): Promise<void> {
+    try {
+      if (!this.#writer.isOpen) await this.#openWriter();
+      else if (!(await this.#probe())) return;
+    } catch (error) {
+      this.#status.throwIfStopped();
+      throw this.#status.checkFailed(error);
+    }
+    this.#status.succeeded();
+  }
+
+  /** Locks the directory, deletes temporary files of processes that were killed, and makes the journal durable. */
+  async #openWriter(): Promise<void> {
+    const { directory, files, lock, url } = this.#settings;
+    if (!this.#lock) {
+      this.#lock = await lock(directory);
+      if (url !== undefined) this.#lock.announce(url);
+      await this.#requireUnchanged();
+    }
+    for (const name of await files.readdir(directory)) {
+      if (/^(journal|bans)[.]/.test(name) && isTemporaryName(name))
+        await removeFile(files, join(directory, name));
+    }
+    await fsyncAncestors(files, directory);
+    await this.#writer.open();
+  }
+
+  /**
+   * Checks that the journal is unchanged and that there is space: writes a new file in the directory, and deletes it
+   * again. Does not sync this file, so that frequent checks stay cheap. Returns false if this process cannot create
+   * files, because the journal is open and may be writable anyway.
+   */
+  async #probe(): Promise<boolean> {
+    const { files, directory } = this.#settings;
+    await this.#writer.check();
+    const path = join(directory, temporaryName(JOURNAL));
+    try {
+      await withFile(await files.open(path, 'create'), (probe) =>
+        writeFully(probe, Buffer.alloc(PROBE_BYTES), 0),
+      ).finally(() => removeFile(files, path));
+      return true;
+    } catch (error) {
+      if (!['EMFILE', 'ENFILE', 'EACCES', 'EPERM'].includes(errnoOf(error) ?? '')) throw error;
+      return false;
+    }
+  }
+
+  #replace(seed: Seed): Promise<void> {
+    const seeding = this.#replaceJournal(seed).finally(() => {
+      this.#seeding = undefined;
+    });
+    this.#seeding = seeding.catch(() => {});
+    return seeding;
+  }
+
+  async #replaceJournal(seed: Seed): Promise<void> {
+    const { files, clock } = this.#settings;
+    const { path, header } = this.#journal;
+    const { animals, orders } = seedTexts(seed);
+    // A record that is too long must be found before anything is written.
+    for (const { text } of animals) recordBytes(text);
+    for (const order of orders) recordBytes(order);
+    const nextId = (animals.at(-1)?.id ?? 0n) + 1n;
+    const lines = encodeJournal(header, { orders, animals: [animals], nextId }, Math.trunc(clock.now()));
+    const old = this.#writer;
+    try {
+      await replaceFile(files, path, lines);
+      this.#journal = await readJournal(this.#settings);
+      this.#writer = new JournalWriter(this.#journal, this.#settings, this.#status);
+      await this.#writer.open();
+    } catch (error) {
+      throw this.#status.stopped(error);
+    } finally {
+      await old.close();
+    }
   }
 }

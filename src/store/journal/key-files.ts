@@ -77,10 +77,7 @@ export class KeyFiles implements KeyManager, KeyReader {
     const stored = readStored(StoredKey, text);
     if ('data' in stored && stored.data.name === name) return stored.data;
     const why = 'data' in stored ? `it contains the key named ${stored.data.name}` : stored.why;
-    throw new StoreDamagedError(
-      `${path} is damaged: ${why}`,
-      `run pets keys revoke ${name}, then create the key again`,
-    );
+    throw new StoreDamagedError(`${path} is damaged: ${why}`, 'revoke the key, then create it again');
   }
 
   async list(): Promise<StoredKey[]> {

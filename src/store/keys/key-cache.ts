@@ -15,7 +15,9 @@ export type KeyReader = {
 };
 
 /** For this long, a known key is accepted without reading the keys. So a revocation takes effect within a second. */
-const FRESH_MS = 500;
+const FRESH_MS = 900;
+/** After this time, the keys are read again while known keys are still accepted, so that requests need not wait for it. */
+const REFRESH_MS = 500;
 /** Unknown keys cause at most one read of the keys in this time, unless the keys may have changed. */
 export const UNKNOWN_KEY_MS = 100;
 
@@ -52,7 +54,10 @@ export class KeyCache implements KeyDirectory {
   find(sha256: string): KnownKey | undefined | Promise<KnownKey | undefined> {
     const temporary = this.#temporary.get(sha256);
     if (temporary) return temporary;
-    const known = this.#isOlder(this.#readAt, FRESH_MS) ? undefined : this.#byHash.get(sha256);
+    const age = this.#clock.elapsed() - this.#readAt;
+    const known = age < FRESH_MS ? this.#byHash.get(sha256) : undefined;
+    // After an error, keys are accepted for the rest of the time. Then, the next read shows the error.
+    if (known && age >= REFRESH_MS) this.#read().catch(() => {});
     return known ?? this.#lookUp(sha256);
   }
 

@@ -77,16 +77,10 @@ export function makeKey(
 }
 
 export const keyExistsError = (name: string): StoreError =>
-  new StoreError(
-    `a key named ${name} already exists`,
-    `choose another name, or run pets keys revoke ${name}`,
-  );
+  new StoreError(`a key named ${name} already exists`, 'choose another name, or revoke that key first');
 
 /** The error if no key has the name. `names` are the names of all keys. */
 export function keyNotFoundError(name: string, names: readonly string[]): StoreNotFoundError {
-  const hint =
-    names.length > 0
-      ? `existing keys: ${names.join(', ')}`
-      : 'the store has no keys. Create one: pets keys add <name> --plan <plan>';
+  const hint = names.length > 0 ? `existing keys: ${names.join(', ')}` : 'the store has no keys';
   return new StoreNotFoundError(`there is no key named ${JSON.stringify(name)}`, hint);
 }

@@ -1,14 +1,12 @@
-import type { Client } from 'pg';
-import { StoreError } from '../errors.ts';
-import { toCallError } from './calls/failures.ts';
-import type { Query } from './calls/session.ts';
-import { driverLimits } from './calls/time-limits.ts';
-import { connectClient } from './connect/connect-client.ts';
-import { readConnectionSettings } from './connect/connection-settings.ts';
-import type { DatabaseTarget } from './connect/database-target.ts';
-import { checkServer } from './schema/check-server.ts';
+import type { Client, QueryResultRow } from 'pg';
+import { StoreError, StoreUnavailableError } from '../errors.ts';
+import type { DatabaseTarget } from './connect/database-url.ts';
+import { PrimaryConnector } from './connect/primary-connector.ts';
+import { toCallError } from './failures.ts';
+import { beginTransaction, checkServer, SCHEMA_VERSION } from './schema.ts';
+import { CONNECT_TIMEOUT_MS, driverLimits, type Statement } from './session.ts';
 
-/** How long a command waits for each of these: a connection, the response to the first query, and each lock. */
+/** How long a command waits for a connection, and for the response to the first query. */
 const START_TIMEOUT_MS = 4_000;
 
 /** A database and how to connect to it. */
@@ -19,39 +17,48 @@ export type Database = {
   /** Returns a number from 0 to 1, like `Math.random`. */
   random(): number;
   /** Opens a connection for a running server. Its calls have short time limits. */
-  connect(): Promise<Client>;
+  connect(onWarning: (message: string) => void): Promise<Client>;
   /**
-   * Opens a connection, runs a task with it, and closes it. The task gets warnings about the settings of the database.
+   * Opens a connection, runs a task in a transaction, commits, and closes the connection. The task gets warnings about the
+   * settings of the database. After an error, nothing was changed, except after a StoreUnavailableError with the outcome
+   * `unknown`.
    *
-   * @throws StoreUnavailableError if the database cannot be reached, StoreError, or the error of the task
+   * @throws StoreUnavailableError if the database cannot be reached, StoreError, the error of the task, or the reason of
+   * `signal`
    */
-  run<Result>(task: (client: Client, warnings: readonly string[]) => Promise<Result>): Promise<Result>;
+  run<Result>(
+    task: (client: Client, warnings: readonly string[]) => Promise<Result>,
+    options?: TransactionOptions,
+  ): Promise<Result>;
   /** Replaces the clock of the database in tests; otherwise returns null. */
   testTime(): number | null;
 };
 
+type TransactionOptions = {
+  /** Whether all statements see the same state, and cannot change anything. */
+  isSnapshot?: boolean;
+  /** If aborted before the commit, the connection is closed. */
+  signal?: AbortSignal | undefined;
+};
+
 export type DatabaseOptions = {
-  homeDirectory: string;
   random(): number;
   testTime?: (() => number) | undefined;
 };
 
 export function createDatabase(target: DatabaseTarget, options: DatabaseOptions): Database {
-  const { homeDirectory, random, testTime = () => null } = options;
+  const { random, testTime = () => null } = options;
   const { place, prepare } = target;
-  // Files are read for each connection, because a password or a certificate may have been replaced.
-  const settings = () => readConnectionSettings(target, homeDirectory);
+  const connector = new PrimaryConnector(target);
 
-  async function open(): Promise<{ client: Client; warnings: readonly string[] }> {
-    const found = await settings();
-    const client = await connectClient(found, {
-      connectionTimeoutMillis: START_TIMEOUT_MS,
-      // pgbouncer rejects this setting.
-      ...(prepare && { lock_timeout: START_TIMEOUT_MS }),
-    });
+  async function open(isolation: TransactionOptions): Promise<{ client: Client; warnings: string[] }> {
+    const warnings: string[] = [];
+    const onWarning = (warning: string) => void warnings.push(warning);
+    const client = await connector.connect({ timeout: START_TIMEOUT_MS, config: {}, onWarning });
     const timer = setTimeout(() => client.connection.stream.destroy(), START_TIMEOUT_MS);
     try {
-      return { client, warnings: [...found.warnings, ...(await checkServer(client))] };
+      await client.query(begin(isolation));
+      return { client, warnings: [...warnings, ...(await checkServer(client))] };
     } catch (error) {
       client.connection.stream.destroy();
       throw error;
@@ -65,29 +72,98 @@ export function createDatabase(target: DatabaseTarget, options: DatabaseOptions)
     prepare,
     random,
     testTime,
-    connect: async () => connectClient(await settings(), driverLimits(prepare)),
-    async run(task) {
-      const { client, warnings } = await open().catch((error) => {
+    connect: (onWarning) =>
+      connector.connect({ timeout: CONNECT_TIMEOUT_MS, config: driverLimits(prepare), onWarning }),
+    async run(task, { isSnapshot = false, signal } = {}) {
+      signal?.throwIfAborted();
+      const { client, warnings } = await open({ isSnapshot }).catch((error) => {
         throw error instanceof StoreError ? error : toCallError(error, 'connecting', place);
       });
+      const stop = () => void client.connection.stream.destroy();
+      signal?.addEventListener('abort', stop);
       try {
-        return await task(client, warnings);
+        const result = await task(client, warnings);
+        signal?.throwIfAborted();
+        signal?.removeEventListener('abort', stop);
+        await commit(client, place);
+        return result;
       } catch (error) {
+        if (!isCommitError(error)) signal?.throwIfAborted();
         throw error instanceof StoreError ? error : toCallError(error, 'sent', place);
       } finally {
+        signal?.removeEventListener('abort', stop);
         await client.end().catch(() => {});
       }
     },
   };
 }
 
-/** Sends statements on a connection. This process sets no time limit for them. */
-export const queryOf =
-  (client: Client, place: string): Query =>
-  async (statement, values) => {
-    try {
-      return (await client.query(statement.text, values)).rows;
-    } catch (error) {
-      throw toCallError(error, 'sent', place);
-    }
+const begin = ({ isSnapshot }: TransactionOptions): string =>
+  beginTransaction(isSnapshot ? 'repeatable read read only' : 'read committed');
+
+/** Runs a task in a transaction of its own on an open connection. The caller closes the connection after an error. */
+export async function inTransaction<Result>(
+  client: Client,
+  place: string,
+  task: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    await client.query(begin({}));
+    const result = await task();
+    await commit(client, place);
+    return result;
+  } catch (error) {
+    throw error instanceof StoreError ? error : toCallError(error, 'sent', place);
+  }
+}
+
+/** @throws StoreUnavailableError if it is not known whether the transaction was committed, or StoreError if it was not */
+async function commit(client: Client, place: string): Promise<void> {
+  const { command } = await client.query('commit').catch((error) => {
+    throw new StoreUnavailableError(
+      `the connection to ${place} was lost during the commit: everything was stored, or nothing`,
+      `run pets store check ${place}`,
+      { cause: error, outcome: 'unknown' },
+    );
+  });
+  // PostgreSQL reports success if it has rolled back a transaction because of an earlier error.
+  if (command !== 'COMMIT') throw new StoreError(`${place} has rolled back the transaction`, 'try again');
+}
+
+const isCommitError = (error: unknown): boolean =>
+  error instanceof StoreUnavailableError && error.outcome === 'unknown';
+
+/** Sends a statement and returns its rows. */
+export type Query = <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
+
+/** Calls a function of the schema `pets` and returns the rows of its result. A single value is in the column `result`. */
+export type CallFunction = <Row extends QueryResultRow>(
+  name: string,
+  ...values: readonly unknown[]
+) => Promise<Row[]>;
+
+/** Functions in which several calls at a time wait for the same rows. */
+const SERIAL_FUNCTIONS = ['create_animals', 'take'];
+
+/**
+ * The call of a function for a store. The function refuses the call if the database contains another store, or if it is a
+ * standby server. The statement names nothing that another schema could replace.
+ */
+export function functionCall(
+  name: string,
+  storeId: string,
+  values: readonly unknown[],
+): [Statement, unknown[]] {
+  const all = [storeId, SCHEMA_VERSION, ...values];
+  const parameters = all.map((_, i) => `$${i + 1}`).join(', ');
+  const text = `select * from pets.${name}(${parameters}) as result`;
+  return [{ name, text, isSerial: SERIAL_FUNCTIONS.includes(name) }, all];
+}
+
+/** Calls functions on one connection, without a time limit. */
+export const functionsOn =
+  (client: Client, storeId: string): CallFunction =>
+  async (name, ...values) => {
+    const [{ text }, all] = functionCall(name, storeId, values);
+    return (await client.query(text, all)).rows;
   };

@@ -12,38 +12,17 @@ import {
   quotaOf,
   StoredKey,
 } from '../keys/keys.ts';
-import { sqlStateOf } from './calls/failures.ts';
-import type { Query, Statement } from './calls/session.ts';
-
-/** SQL for an instant as ISO 8601 text. The driver's own conversion would depend on the user's setting of DateStyle. */
-export const instant = (column: string): string =>
-  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
-
-const LIST: Statement = {
-  name: 'keys',
-  text: `select name, plan, per_minute::text as "perMinute", per_day::text as "perDay",
-  encode(sha256, 'hex') as sha256,
-  ${instant('created')} as created
-  from pets.keys order by name collate "C"`,
-};
-const ADD: Statement = {
-  name: 'add_key',
-  text: `insert into pets.keys (sha256, name, plan, per_minute, per_day)
-  values ($1, $2, $3, $4, $5)`,
-};
-const REVOKE: Statement = {
-  name: 'revoke_key',
-  text: 'delete from pets.keys where name = $1 returning name',
-};
+import { type CallFunction, type Database, functionsOn } from './database.ts';
+import { sqlStateOf } from './failures.ts';
+import { readIdentity } from './schema.ts';
 
 const UNIQUE_VIOLATION = '23505';
-const UNDEFINED_TABLE = '42P01';
 
 type KeyRow = {
   name: string;
   plan: string;
-  perMinute: string | null;
-  perDay: string | null;
+  per_minute: string | null;
+  per_day: string | null;
   sha256: string;
   created: string;
 };
@@ -51,84 +30,79 @@ type KeyRow = {
 /**
  * The keys of a store.
  *
- * @throws StoreDamagedError, StoreUnavailableError
+ * @throws StoreDamagedError, or the error of the call
  */
-export const readKeys = async (query: Query): Promise<StoredKey[]> =>
-  (await query<KeyRow>(LIST, [])).map(parseKey);
+export const readKeys = async (call: CallFunction): Promise<StoredKey[]> =>
+  (await call<KeyRow>('list_keys')).map(parseKey);
 
-/** The API keys in the table `pets.keys`. A database without a store has none. */
+/**
+ * The API keys in the table `pets.keys`. Each method is a transaction of its own, and throws a StoreMissingError if the
+ * database has no store.
+ */
 export class PostgresKeys implements KeyManager {
-  #query: Query;
-  #createStore: () => Promise<unknown>;
+  #database: Pick<Database, 'run' | 'place'>;
 
-  /** @param createStore creates the tables if they are missing */
-  constructor(query: Query, createStore: () => Promise<unknown>) {
-    this.#query = query;
-    this.#createStore = createStore;
+  constructor(database: Pick<Database, 'run' | 'place'>) {
+    this.#database = database;
   }
 
   async names(): Promise<string[]> {
-    return (await this.#rows()).map(({ name }) => name);
+    return (await this.#call<KeyRow>('list_keys')).map(({ name }) => name);
   }
 
   async get(name: string): Promise<StoredKey | undefined> {
-    const row = (await this.#rows()).find((each) => each.name === name);
+    const row = (await this.#call<KeyRow>('list_keys')).find((each) => each.name === name);
     return row && parseKey(row);
   }
 
-  async list(): Promise<StoredKey[]> {
-    return (await this.#rows()).map(parseKey);
+  list(): Promise<StoredKey[]> {
+    return readKeys(this.#call);
   }
 
   async create(request: KeyRequest): Promise<CreatedKey> {
     // The database sets the time of creation, so the time 0 is not used.
     const { created, stored } = makeKey(request, 0);
-    await this.#createStore();
     const { name, plan, sha256, perMinute = null, perDay = null } = stored;
-    try {
-      await this.#query(ADD, [Buffer.from(sha256, 'hex'), name, plan, perMinute, perDay]);
-    } catch (error) {
+    await this.#call('add_key', sha256, name, plan, perMinute, perDay).catch((error) => {
       throw sqlStateOf(error) === UNIQUE_VIOLATION ? keyExistsError(name) : error;
-    }
+    });
     return created;
   }
 
   async revoke(name: string): Promise<void> {
     const names = await this.names();
-    const deleted = names.includes(name) ? await this.#query(REVOKE, [name]) : [];
-    if (deleted.length === 0) throw keyNotFoundError(name, names);
+    const [row] = names.includes(name) ? await this.#call<{ result: boolean }>('revoke_key', name) : [];
+    if (!row?.result) throw keyNotFoundError(name, names);
   }
 
-  async #rows(): Promise<KeyRow[]> {
-    try {
-      return await this.#query<KeyRow>(LIST, []);
-    } catch (error) {
-      if (sqlStateOf(error) === UNDEFINED_TABLE) return [];
-      throw error;
-    }
-  }
+  #call: CallFunction = (name, ...values) => {
+    const { run, place } = this.#database;
+    return run(async (client) =>
+      functionsOn(client, (await readIdentity(client, place)).id)(name, ...values),
+    );
+  };
 }
 
 /** Reads the keys for a server. Leaves out keys that this version does not understand, after a warning. */
 export class PostgresKeyReader implements KeyReader {
-  #query: Query;
+  #call: CallFunction;
   #sleep: (milliseconds: number) => Promise<void>;
   #onWarning: (message: string) => void;
   #waiting: Promise<boolean> | undefined;
   #warned = new Set<string>();
 
   constructor(
-    query: Query,
+    call: CallFunction,
     sleep: (milliseconds: number) => Promise<void>,
     onWarning: (message: string) => void,
   ) {
-    this.#query = query;
+    this.#call = call;
     this.#sleep = sleep;
     this.#onWarning = onWarning;
   }
 
   async read(): Promise<KnownKey[]> {
-    const rows = await this.#query<KeyRow>(LIST, []);
+    const rows = await this.#call<KeyRow>('list_keys');
     return rows.flatMap((row) => {
       try {
         const key = parseKey(row);
@@ -152,7 +126,7 @@ export class PostgresKeyReader implements KeyReader {
 }
 
 /** @throws StoreDamagedError */
-function parseKey({ perMinute, perDay, ...row }: KeyRow): StoredKey {
+function parseKey({ per_minute: perMinute, per_day: perDay, ...row }: KeyRow): StoredKey {
   const parsed = z.safeParse(StoredKey, {
     ...row,
     ...(perMinute !== null && { perMinute: Number(perMinute) }),

@@ -1,13 +1,21 @@
-import type { Client } from 'pg';
-import type { LocationContext, StoreLocation } from '../backend.ts';
-import { parseDatabaseTarget } from './connect/database-target.ts';
-import { createDatabase, queryOf } from './database.ts';
-import { openPostgresBackend } from './postgres-backend.ts';
-import { PostgresKeys } from './postgres-keys.ts';
-import { readDatabase } from './read-database.ts';
-import { migrate, pendingSql } from './schema/migrate.ts';
-import { validateContents } from './validate-contents.ts';
-import { commitCopy, writeDatabase } from './write-database.ts';
+import type { Backend, BackendOptions, LocationContext, StoreClaim, StoreLocation } from '../backend.ts';
+import { StoreMissingError, StoreUnavailableError, StoreUnwritableError } from '../errors.ts';
+import { KeyCache } from '../keys/key-cache.ts';
+import { parseDatabaseTarget } from './connect/database-url.ts';
+import { readDatabase, validateContents, writeDatabase } from './contents.ts';
+import {
+  type CallFunction,
+  createDatabase,
+  type Database,
+  functionCall,
+  functionsOn,
+  inTransaction,
+} from './database.ts';
+import { Pool } from './pool.ts';
+import { PostgresKeyReader, PostgresKeys } from './postgres-keys.ts';
+import { PostgresLimiter } from './postgres-limiter.ts';
+import { PostgresStore } from './postgres-store.ts';
+import { migrate, openIdentity, pendingSql, readIdentity } from './schema.ts';
 
 /** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
@@ -15,67 +23,170 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
   const database = createDatabase(target, context);
   const { place } = target;
   const read: StoreLocation['read'] = (task, signal) =>
-    database
-      .run((client) =>
-        stopIfAborted(client, signal, async () => {
-          await beginReading(client);
-          return task(validateContents(await readDatabase(client, place, database.testTime()), place));
-        }),
-      )
-      .catch((error) => {
-        signal?.throwIfAborted();
-        throw error;
-      });
+    database.run(
+      async (client) => task(validateContents(await readDatabase(client, place, database.testTime()), place)),
+      { isSnapshot: true, signal },
+    );
   return {
     place,
     isShared: true,
-    open: (options) => openPostgresBackend(database, options),
+    claim: (options) => claimDatabase(database, options),
     manageKeys: (task) =>
-      database.run((client) => task(new PostgresKeys(queryOf(client, place), () => migrate(client)))),
+      task(new PostgresKeys(database), () =>
+        database.run(async (client) => (await readIdentity(client, place)).id),
+      ),
     check: () =>
       read(async ({ report, animals }) => {
         for await (const _ of animals());
         return report;
       }),
     read,
-    async write(contents, verify, signal) {
-      let isWritten = false;
-      try {
-        await database.run(async (client) => {
-          await stopIfAborted(client, signal, () => writeDatabase(client, place, contents, verify));
-          isWritten = true;
-          await commitCopy(client, place);
-        });
-      } catch (error) {
-        if (!isWritten) signal?.throwIfAborted();
-        throw error;
-      }
-    },
+    write: (contents, verify, signal) =>
+      database.run((client) => writeDatabase(client, place, contents, verify), { signal }),
     migrate: () => database.run((client) => migrate(client)),
     pendingSql: () => database.run((client) => pendingSql(client)),
   };
 }
 
-/** All statements of the transaction see the same state. The transaction may be idle while the target of a copy is written. */
-async function beginReading(client: Client): Promise<void> {
-  await client.query(`begin isolation level repeatable read read only;
-    set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0`);
+/** Opens a store that exists. Several servers can use a database, so there is nothing to lock. */
+async function claimDatabase(database: Database, options: BackendOptions): Promise<StoreClaim> {
+  const openExisting = () => openBackend(database, options, { creates: false });
+  let existing = await untilAborted(whenStarted(openExisting, options), options.signal).catch((error) => {
+    if (error instanceof StoreMissingError) return undefined;
+    throw error;
+  });
+  return {
+    async open() {
+      const backend =
+        existing ?? (await untilAborted(openBackend(database, options, { creates: true }), options.signal));
+      existing = undefined;
+      return backend;
+    },
+    release: async () => existing?.close(),
+  };
 }
 
-/** Runs a task. Ends the connection if the signal is aborted meanwhile, so that the current call fails. */
-async function stopIfAborted<Result>(
-  client: Client,
-  signal: AbortSignal | undefined,
-  task: () => Promise<Result>,
-): Promise<Result> {
-  const stop = () => void client.connection.stream.destroy();
-  signal?.throwIfAborted();
-  signal?.addEventListener('abort', stop);
-  try {
-    const result = await task();
-    signal?.throwIfAborted();
-    return result;
-  } finally {
-    signal?.removeEventListener('abort', stop);
+/** How long a start waits for a database that is being started, in milliseconds. */
+const START_WAIT_MS = 30_000;
+const RETRY_MS = 500;
+
+/** Runs a task. If the database is being started, tries again until it has started, or `START_WAIT_MS` have passed. */
+async function whenStarted(task: () => Promise<Backend>, options: BackendOptions): Promise<Backend> {
+  const { clock, sleep, signal, onWarning } = options;
+  const end = clock.elapsed() + START_WAIT_MS;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await task();
+    } catch (error) {
+      signal?.throwIfAborted();
+      const left = end - clock.elapsed();
+      if (!(error instanceof StoreUnavailableError) || !isStarting(error.cause) || left <= 0) throw error;
+      if (attempt === 1) onWarning(`waiting at most ${START_WAIT_MS / 1_000} s: ${error.message}`);
+      await sleep(Math.min(RETRY_MS, left));
+    }
   }
+}
+
+const CANNOT_CONNECT_NOW = '57P03';
+
+/** Whether the database, or one of several addresses, refuses connections, has no address yet, or says that it starts. */
+function isStarting(error: unknown): boolean {
+  if (error instanceof AggregateError && error.errors.some(isStarting)) return true;
+  if (!(error instanceof Error) || !('code' in error)) return false;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  // A socket in a directory does not exist before the database creates it.
+  if (syscall === 'connect') return code === 'ECONNREFUSED' || code === 'ENOENT';
+  return syscall === 'getaddrinfo' || code === CANNOT_CONNECT_NOW;
+}
+
+/** Rejects as soon as the signal is aborted. A backend that opens later is closed again. */
+function untilAborted(opening: Promise<Backend>, signal: AbortSignal | undefined): Promise<Backend> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      reject(signal?.reason);
+      opening.then((backend) => backend.close()).catch(() => {});
+    };
+    if (signal?.aborted) onAbort();
+    signal?.addEventListener('abort', onAbort);
+    opening.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort));
+  });
+}
+
+/**
+ * Opens the store in a database for a server. With `creates`, creates the store if needed.
+ *
+ * @throws StoreMissingError if there is no store, and none is to be created, StoreError
+ */
+async function openBackend(
+  database: Database,
+  options: BackendOptions,
+  { creates }: { creates: boolean },
+): Promise<Backend> {
+  const { clock, bans, onWarning, onCall, sleep } = options;
+  const { place, testTime } = database;
+  const warn = (warning: string) => onWarning(`${place}: ${warning}`);
+  const identity = await database.run(async (client, warnings) => {
+    warnings.forEach(warn);
+    await (creates ? migrate(client) : readIdentity(client, place));
+    return openIdentity(client);
+  });
+  const check = functionCall('check_store', identity.id, []);
+  const connect = () => database.connect(warn);
+  const pool = new Pool({ ...database, connect, clock, check, onWarning, ...(onCall && { onCall }) });
+  let isFull = false;
+  const call: CallFunction = async (name, ...values) => {
+    try {
+      return await pool.call(...functionCall(name, identity.id, values));
+    } catch (error) {
+      isFull ||= error instanceof StoreUnwritableError;
+      throw error;
+    }
+  };
+  const roundTrip = () => pool.roundTrip;
+  const limiter = new PostgresLimiter({ rule: bans, place, roundTrip, call, testTime });
+  const store = new PostgresStore({
+    identity,
+    place,
+    clock,
+    roundTrip,
+    call,
+    async checkSpace() {
+      if (!isFull) return;
+      await call('check_space');
+      isFull = false;
+    },
+    transaction: (task) =>
+      pool.lend((client) => inTransaction(client, place, () => task(functionsOn(client, identity.id)))),
+    testTime,
+  });
+  const keys = new KeyCache(new PostgresKeyReader(call, sleep, onWarning), clock);
+  const close = async () => {
+    await Promise.all([store.close(), limiter.close()]);
+    await pool.close();
+  };
+  try {
+    // Fail now, instead of at each request, if the user lacks a privilege or pgbouncer refuses a connection.
+    await Promise.all([store.checkWritable(), keys.load()]);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  let active = 0;
+  return {
+    store,
+    keys,
+    limiter,
+    async reset(seed) {
+      await store.reset(seed);
+      limiter.clear();
+    },
+    async banCounts() {
+      // Metrics must not fail while the database is down.
+      const [row] = await call<{ result: string }>('count_bans', testTime()).catch(() => []);
+      active = row ? Number(row.result) : active;
+      return { begun: limiter.begun, active };
+    },
+    databaseMetrics: () => pool.metrics,
+    close,
+  };
 }

@@ -1,32 +1,31 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
-import { petJson } from '../../contract/schemas.ts';
+import { type PetStatus, petJson } from '../../contract/schemas.ts';
 import { noIdsLeftError, StoreError } from '../errors.ts';
-import { fingerprintOf } from '../index/idempotency-index.ts';
+import { fingerprintOf } from '../fingerprint.ts';
 import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
-import { BatchQueue } from './calls/batch-queue.ts';
-import { sqlStateOf } from './calls/failures.ts';
-import type { Query, Statement } from './calls/session.ts';
-import { IdempotencyExpiry } from './idempotency-expiry.ts';
-import type { StoreIdentity } from './schema/migrate.ts';
-import { STATUS_NUMBERS } from './status-numbers.ts';
+import { BatchQueue, type BatchQueueOptions } from './batch-queue.ts';
+import type { CallFunction } from './database.ts';
+import { sqlStateOf } from './failures.ts';
+import type { StoreIdentity } from './schema.ts';
 
-export type PostgresStoreOptions = {
+/** The numbers by which the database stores statuses, ascending from 0 without gaps. */
+export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 0, pending: 1, sold: 2 };
+
+/** The statuses by their numbers. */
+export const STATUSES = Object.keys(STATUS_NUMBERS) as readonly PetStatus[];
+
+export type PostgresStoreOptions = Required<
+  Pick<BatchQueueOptions<unknown, unknown>, 'place' | 'roundTrip'>
+> & {
   identity: StoreIdentity;
-  /** The URL of the database without its password. */
-  place: string;
   clock: SteadyClock;
-  /** Sends creations on a connection of their own. */
-  createQuery: Query;
-  /** Sends all other statements. */
-  query: Query;
-  /** Adds the seed in one transaction, without the time limit of other calls. Returns false if the store is not empty. */
-  addSeed(seed: SeedTexts): Promise<boolean>;
-  /** Replaces everything by the seed in one transaction, without the time limit of other calls. */
-  resetTo(seed: SeedTexts): Promise<void>;
-  /** Counts all animals, without the time limit of other calls. Takes about a quarter of a second for each million. */
-  countAnimals(): Promise<number>;
+  call: CallFunction;
+  /** If a call has found that the disk is full, checks whether it still is. @throws StoreUnwritableError */
+  checkSpace(): Promise<void>;
+  /** Runs a task in a transaction of its own, without the time limit of other calls. */
+  transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result>;
   /** Replaces the clock of the database in tests. */
   testTime(): number | null;
 };
@@ -45,13 +44,20 @@ type CreateRow = {
   response: string | null;
 };
 
-const CREATE: Statement = { name: 'create', text: 'select * from pets.create_v1($1, $2, $3, $4, $5)' };
-const PAGE: Statement = { name: 'page', text: 'select animals, next from pets.page_v1($1, $2, $3)' };
-const GET: Statement = { name: 'get', text: 'select pets.get_v1($1) as body' };
-const ORDERS: Statement = { name: 'orders', text: 'select * from pets.orders_v1() as body' };
-const IS_EMPTY: Statement = { name: 'is_empty', text: 'select pets.is_empty_v1() as empty' };
-/** Reads no key, but fails if the keys cannot be read. */
-const READ_KEY: Statement = { name: 'read_key', text: 'select from pets.keys limit 0' };
+/** A page to read: the number of its status or null for all, its first id, and its limit. */
+type PageRequest = { status: number | null; first: bigint; limit: number };
+type PageRow = { n: number; animals: string; next_id: string | null };
+
+/** A call returns the pages together, and each can have 1 MiB. */
+const MAX_PAGES = 16;
+
+/** Several calls that read pages can run at a time. */
+const PARALLEL_READS = 3;
+
+/** The shortest time between two removals of expired idempotency keys. */
+const EXPIRY_INTERVAL_MS = 60_000;
+/** `pets.expire` removes at most this many keys in one call. */
+const MAX_EXPIRED = 500;
 
 /** A check whether the database can be written uses the result of an earlier check that began less than this time ago. */
 const CHECK_MS = 1_000;
@@ -68,31 +74,39 @@ export class PostgresStore implements Store {
   #options: PostgresStoreOptions;
   /** Each item is one animal, or none to check only whether animals could be added. */
   #creations: BatchQueue<[NewAnimal] | [], CreateResult | undefined>;
+  #pages: BatchQueue<PageRequest, PageRow>;
   /** The idempotency keys of creations that are running on this server, by the first half of their fingerprint. */
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<unknown> } | undefined;
-  #expiry: IdempotencyExpiry;
+  #expiredAt = Number.NEGATIVE_INFINITY;
+  #expiring = Promise.resolve();
   #isClosed = false;
 
   constructor(options: PostgresStoreOptions) {
-    this.id = options.identity.id;
+    const { place, roundTrip, identity } = options;
+    this.id = identity.id;
     this.#options = options;
-    this.#expiry = new IdempotencyExpiry(options);
-    this.#creations = new BatchQueue({ run: (items) => this.#create(items), place: options.place });
+    this.#creations = new BatchQueue({ place, roundTrip, run: (items) => this.#create(items) });
+    this.#pages = new BatchQueue({
+      place,
+      roundTrip,
+      parallel: PARALLEL_READS,
+      maxBatch: MAX_PAGES,
+      run: (requests) => this.#readPages(requests),
+    });
   }
 
   async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
     const rest = petJson({ id: 0n, ...pet }).slice(ID_START.length);
     const animal = { status: STATUS_NUMBERS[pet.status], rest };
-    this.#expiry.start();
+    this.#expireLater();
     if (!idempotency) return this.#createLater(animal);
-    const { hex } = fingerprintOf(idempotency, this.#options.identity.secret);
-    const key = hex.slice(0, 32);
+    const { key, body } = fingerprintOf(idempotency, this.#options.identity.secret);
     if (this.#inFlight.has(key)) return { kind: 'in_flight' };
     this.#inFlight.add(key);
     try {
-      const body = Buffer.from(hex.slice(32), 'hex');
-      return await this.#createLater({ ...animal, key: Buffer.from(key, 'hex'), body });
+      const halves = { key: Buffer.from(key, 'hex'), body: Buffer.from(body, 'hex') };
+      return await this.#createLater({ ...animal, ...halves });
     } finally {
       this.#inFlight.delete(key);
     }
@@ -109,51 +123,57 @@ export class PostgresStore implements Store {
 
   async list({ limit, status, after }: PageQuery): Promise<Page> {
     if (after === INT64_MAX) return { pets: EMPTY };
-    const first = after === undefined ? INT64_MIN : after + 1n;
-    const values = [status === undefined ? null : STATUS_NUMBERS[status], first, limit];
-    const [row] = await this.#query<{ animals: string; next: string | null }>(PAGE, values);
-    const pets = Buffer.from(row?.animals ?? '');
-    return row?.next ? { pets, next: BigInt(row.next) } : { pets };
+    const { animals, next_id } = await this.#pages.add({
+      status: status === undefined ? null : STATUS_NUMBERS[status],
+      first: after === undefined ? INT64_MIN : after + 1n,
+      limit,
+    });
+    const pets = Buffer.from(animals);
+    return next_id ? { pets, next: BigInt(next_id) } : { pets };
   }
 
+  /** Reads the page with the first animal from this id on. */
   async get(id: bigint): Promise<PetJson | undefined> {
-    const [row] = await this.#query<{ body: string | null }>(GET, [id]);
-    return row?.body ?? undefined;
+    const { animals } = await this.#pages.add({ status: null, first: id, limit: 1 });
+    return animals.startsWith(`{"id":${id},`) ? animals : undefined;
   }
 
   async orders(): Promise<readonly OrderJson[]> {
-    const rows = await this.#query<{ body: string }>(ORDERS, []);
-    return rows.map(({ body }) => body);
+    const rows = await this.#call<{ result: string }>('list_orders');
+    return rows.map(({ result }) => result);
   }
 
-  async size(): Promise<number> {
-    this.#throwIfClosed();
-    return this.#options.countAnimals();
+  size(): Promise<number> {
+    return this.#transaction(async (call) => {
+      const [row] = await call<{ result: string }>('count_animals');
+      return Number(row?.result);
+    });
   }
 
   async isEmpty(): Promise<boolean> {
-    const [row] = await this.#query<{ empty: boolean }>(IS_EMPTY, []);
-    return row?.empty ?? true;
+    const [row] = await this.#call<{ result: boolean }>('is_empty');
+    return row?.result ?? true;
   }
 
   async seed(seed: Seed): Promise<void> {
-    this.#throwIfClosed();
-    const { addSeed, place } = this.#options;
-    if (!(await addSeed(seedTexts(seed)))) throw notEmptyError(place);
+    const texts = seedTexts(seed);
+    const [row] = await this.#transaction((call) => call<{ result: boolean }>('seed', ...valuesOf(texts)));
+    if (!row?.result) throw notEmptyError(this.#options.place);
   }
 
   /** Replaces everything by a seed. Creations of other servers are completed before it, or follow it. */
   async reset(seed: Seed): Promise<void> {
-    this.#throwIfClosed();
-    await this.#options.resetTo(seedTexts(seed));
+    const texts = seedTexts(seed);
+    await this.#transaction((call) => call('reset', ...valuesOf(texts)));
   }
 
   async checkWritable(): Promise<void> {
     this.#throwIfClosed();
     const now = this.#options.clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      // A call that adds nothing waits for the same lock as every creation. On a connection of reads, it would delay reads.
-      const result = Promise.all([this.#creations.add([]), this.#query(READ_KEY, [])]);
+      // A call that adds nothing waits for the same lock as every creation. The other calls do not.
+      const { checkSpace } = this.#options;
+      const result = Promise.all([this.#creations.add([]), this.#call('check_store'), checkSpace()]);
       this.#check = { at: now, result };
     }
     await this.#check.result;
@@ -161,20 +181,21 @@ export class PostgresStore implements Store {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#creations.close(), this.#expiry.close()]);
+    await Promise.all([this.#creations.close(), this.#pages.close(), this.#expiring]);
   }
 
   async #create(items: ([NewAnimal] | [])[]): Promise<(CreateResult | undefined)[]> {
-    const { createQuery, testTime } = this.#options;
+    const { testTime } = this.#options;
     const animals = items.flat();
     const hasKeys = animals.some(({ key }) => key !== undefined);
-    const rows = await createQuery<CreateRow>(CREATE, [
+    const rows = await this.#options.call<CreateRow>(
+      'create_animals',
       animals.map(({ status }) => status),
       animals.map(({ rest }) => rest),
       hasKeys ? animals.map(({ key }) => key ?? null) : null,
       hasKeys ? animals.map(({ body }) => body ?? null) : null,
       testTime(),
-    ]);
+    );
     const results: CreateResult[] = [];
     for (const { n, kind, id, response } of rows) {
       if (kind === 'mismatch') results[n - 1] = { kind };
@@ -184,12 +205,53 @@ export class PostgresStore implements Store {
     return items.map(([animal]) => animal && results[next++]);
   }
 
-  #query: Query = (statement, values) => {
+  async #readPages(requests: readonly PageRequest[]): Promise<PageRow[]> {
+    const rows = await this.#options.call<PageRow>(
+      'read_pages',
+      requests.map(({ status }) => status),
+      requests.map(({ first }) => first),
+      requests.map(({ limit }) => limit),
+    );
+    const pages: PageRow[] = [];
+    for (const row of rows) pages[row.n - 1] = row;
+    return pages;
+  }
+
+  /** Removes all expired idempotency keys in the background, at most once a minute. */
+  #expireLater(): void {
+    const now = this.#options.clock.elapsed();
+    if (now - this.#expiredAt < EXPIRY_INTERVAL_MS) return;
+    this.#expiredAt = now;
+    // An error is no problem: expired keys are not used, and the next attempt removes them.
+    this.#expiring = this.#expire().catch(() => {});
+  }
+
+  async #expire(): Promise<void> {
+    let removed = MAX_EXPIRED;
+    while (removed === MAX_EXPIRED && !this.#isClosed) {
+      const [row] = await this.#call<{ result: number }>('expire', this.#options.testTime());
+      removed = row?.result ?? 0;
+    }
+  }
+
+  #call: CallFunction = async (name, ...values) => {
     this.#throwIfClosed();
-    return this.#options.query(statement, values);
+    return this.#options.call(name, ...values);
   };
+
+  async #transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result> {
+    this.#throwIfClosed();
+    return this.#options.transaction(task);
+  }
 
   #throwIfClosed(): void {
     if (this.#isClosed) throw new StoreError('the store is closed', 'open it again');
   }
 }
+
+const valuesOf = ({ animals, orders }: SeedTexts): unknown[] => [
+  animals.map(({ id }) => id),
+  animals.map(({ status }) => STATUS_NUMBERS[status]),
+  animals.map(({ text }) => text),
+  orders,
+];

@@ -11,7 +11,7 @@ const MAX_NAME_LENGTH = 'claim-4294967295-ffffffff'.length;
  * Returns a path of the directory that is short enough for sockets in the directory. If the directory's own path is too
  * long, creates a symbolic link in the directory `temporary`. `remove` deletes the link.
  *
- * @throws LockError if the path of the link is too long as well
+ * @throws LockError if the path of the link is too long as well, or the link cannot be created
  */
 export async function shortPath(directory: string, temporary: string) {
   if (fits(directory)) return { directory, remove: async () => {} };
@@ -22,9 +22,12 @@ export async function shortPath(directory: string, temporary: string) {
       'use a shorter path, or set TMPDIR to a shorter path',
     );
   }
-  const parent = await fs.mkdtemp(join(temporary, 'pets-'));
-  const link = join(parent, 'd');
-  await fs.symlink(directory, link);
+  const { parent, link } = await createLink(directory, temporary).catch((error) => {
+    throw new LockError(
+      `the path ${directory} is too long for a socket, and no link to it can be created in the temporary directory: ${error.message}`,
+      'use a shorter path, or set TMPDIR to a directory that you can write to',
+    );
+  });
   return {
     directory: link,
     async remove() {
@@ -32,6 +35,13 @@ export async function shortPath(directory: string, temporary: string) {
       await fs.rmdir(parent).catch(() => {});
     },
   };
+}
+
+async function createLink(directory: string, temporary: string) {
+  const parent = await fs.mkdtemp(join(temporary, 'pets-'));
+  const link = join(parent, 'd');
+  await fs.symlink(directory, link);
+  return { parent, link };
 }
 
 const fits = (directory: string) => Buffer.byteLength(directory) + 1 + MAX_NAME_LENGTH <= MAX_SOCKET_PATH;

@@ -1,6 +1,4 @@
 import { expect, test } from 'vitest';
-import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
-import { SCHEMA_STEPS } from '../../../src/store/postgres/schema/schema.ts';
 import { listAllPets } from '../../helpers/list-all-pets.ts';
 import { createKey, startFleet } from '../../helpers/postgres/fleet.ts';
 import { Follower } from '../../helpers/postgres/followers.ts';
@@ -8,11 +6,12 @@ import { Traffic } from '../../helpers/postgres/traffic.ts';
 import { Writers } from '../../helpers/postgres/writers.ts';
 import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
 
-/** What the next version could add: a column with a default, and another version of a function. */
-const NEXT_STEP = `
+/** What the next version could add: a column with a default, and another function. Servers of this version still work. */
+const NEXT_VERSION = `
   alter table pets.animals add column note text not null default '';
-  create function pets.get_v2(animal_id bigint) returns text language sql stable
-    as $$ select body || note from pets.animals where id = animal_id $$;
+  create function pets.read_note(animal_id bigint) returns text language sql
+    as $$ select note from pets.animals where id = animal_id $$;
+  update pets.meta set version = version + 1;
 `;
 
 test('servers of this version serve requests while a newer version migrates the database, and start after it', async () => {
@@ -31,15 +30,15 @@ test('servers of this version serve requests while a newer version migrates the 
   await traffic.during(async () => {
     await progress();
     const client = await connectTo(url);
-    await migrate(client, [...SCHEMA_STEPS, { sql: NEXT_STEP, oldest: 1 }]);
+    await client.query(NEXT_VERSION);
     await progress();
     await servers[0]?.stop();
     await servers[0]?.start();
     await progress();
   });
   await traffic.stop();
-  // The server that was stopped may have cut idle connections.
-  expect(traffic.failures.filter(({ status }) => status !== 0)).toEqual([]);
+  // The server that was stopped may have cut idle connections. When it starts, it responds before its store is open.
+  expect(traffic.failures.filter(({ status, code }) => status !== 0 && code !== 'starting')).toEqual([]);
   const pets = await listAllPets({ url: servers[0]?.url ?? '', key });
   writers.check(pets);
   follower.checkIds(pets);

@@ -1,4 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 
 /** A TCP server that relays connections to another port, which a test can change. */
 export type MovableRelay = {
@@ -7,7 +8,8 @@ export type MovableRelay = {
   moveTo(port: number): void;
 };
 
-export function createMovableRelay(firstPort: number): MovableRelay {
+/** @param delay how much later data arrives in each direction, in milliseconds */
+export function createMovableRelay(firstPort: number, delay = 0): MovableRelay {
   let target = firstPort;
   const open = new Set<Socket>();
   const server = createServer((socket) => {
@@ -24,7 +26,8 @@ export function createMovableRelay(firstPort: number): MovableRelay {
           open.delete(from);
           to.destroy();
         });
-      from.pipe(to);
+      if (delay > 0) from.pipe(delayData(delay)).pipe(to);
+      else from.pipe(to);
     }
   });
   return {
@@ -35,3 +38,8 @@ export function createMovableRelay(firstPort: number): MovableRelay {
     },
   };
 }
+
+const delayData = (delay: number): Transform =>
+  new Transform({
+    transform: (chunk, _encoding, done) => void setTimeout(() => done(null, chunk), delay),
+  });

@@ -18,7 +18,6 @@ export const databaseLocation = (
   parseLocation(url, {
     clock,
     env: {},
-    homeDirectory: '/nonexistent',
     userName: undefined,
     random: Math.random,
     ...(testTime && { testTime }),
@@ -28,13 +27,14 @@ export const databaseLocation = (
 export async function openDatabase(url: string, settings: BackendSettings = {}): Promise<Backend> {
   const { clock = systemClock, bans = { after: 0, milliseconds: 0 } } = settings;
   const location = await databaseLocation(url, settings);
-  const backend = await location.open({
+  const claim = await location.claim({
     clock,
     bans,
     onWarning: () => {},
     onFailure: () => {},
     sleep: async (milliseconds) => void (await sleep(milliseconds)),
   });
+  const backend = await claim.open();
   onTestFinished(() => backend.close());
   return backend;
 }

@@ -26,19 +26,19 @@ export async function copyFixture() {
     postgresLocation(url, {
       clock,
       env: {},
-      homeDirectory: home,
       userName: 'pets',
       random: Math.random,
       testTime: clock.now,
     });
   async function openServer(location: StoreLocation): Promise<Backend> {
-    const backend = await location.open({
+    const claim = await location.claim({
       clock,
       bans: { after: 10, milliseconds: 3_600_000 },
       sleep: async (milliseconds) => void clock.advance(milliseconds),
       onWarning: () => {},
       onFailure: () => {},
     });
+    const backend = await claim.open();
     onTestFinished(() => backend.close());
     return backend;
   }

@@ -97,7 +97,8 @@ const overlap = (one: Period, other: Period): boolean => one.from <= other.to &&
 /** Whether a request may fail in this way during an incident. */
 function explains(incident: Incident, { server, method, path, status, code }: Exchange): boolean {
   if (incident.server !== undefined && incident.server !== server) return false;
-  if (incident.kind === 'kill -9 of a server') return status === 0;
+  // The server that starts again responds before its store is open.
+  if (incident.kind === 'kill -9 of a server') return status === 0 || code === 'starting';
   if (incident.kind === 'held lock' && method === 'GET' && path !== '/readyz') return false;
   return status === 503 && code === 'unavailable';
 }

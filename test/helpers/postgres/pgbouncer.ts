@@ -2,11 +2,14 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { type Databases, databasesAt, USER } from './databases.ts';
+import { databasesAt, USER } from './databases.ts';
 import { freeServerPort, guardedDirectory, startProgram, waitUntilReady } from './guarded-directory.ts';
 
 /** Starts a pgbouncer in transaction mode. The caller removes it. */
-export async function createPgbouncer(upstream: Databases, settings: Record<string, string | number> = {}) {
+export async function createPgbouncer(
+  upstream: { port: number },
+  settings: Record<string, string | number> = {},
+) {
   const { path: directory, remove } = await guardedDirectory();
   const port = await freeServerPort();
   const all = {

@@ -1,79 +1,117 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
+import type { Migration } from '../../../src/store/backend.ts';
+import { functionCall } from '../../../src/store/postgres/database.ts';
+import { beginTransaction, migrate, readIdentity } from '../../../src/store/postgres/schema.ts';
 import { connectTo, freshDatabase } from '../postgres.ts';
 
 /** A new database with the schema of the store. */
 export async function freshStore(): Promise<{ url: string; client: Client; connect: () => Promise<Client> }> {
   const url = await freshDatabase();
   const client = await connectTo(url);
-  await migrate(client);
+  await createSchema(client);
   return { url, client, connect: () => connectTo(url) };
+}
+
+/** Creates the schema in a transaction, as a server does. */
+export async function createSchema(client: Client): Promise<Migration> {
+  await client.query(beginTransaction('read committed'));
+  try {
+    return await migrate(client);
+  } finally {
+    // Rolls back after an error.
+    await client.query('commit');
+  }
+}
+
+/** Calls a function of the schema `pets` as a server does. */
+export async function callFunction(client: Client, name: string, ...values: unknown[]) {
+  const [{ text }, all] = functionCall(name, await storeIdOf(client), values);
+  return (await client.query(text, all)).rows;
+}
+
+/** The ids of the stores by their connections. In a transaction, a query for them could change what a test observes. */
+const storeIds = new WeakMap<Client, Promise<string>>();
+
+export function storeIdOf(client: Client): Promise<string> {
+  const known = storeIds.get(client) ?? readIdentity(client).then(({ id }) => id);
+  storeIds.set(client, known);
+  return known;
 }
 
 export type Item = { status?: number; body?: string; key?: string | undefined };
 export type Created = { kind: string; response: string | null };
 
-/** Calls `create_v1`, and completes the responses as a server does. `at` is in milliseconds since 1970. */
+/** Calls `create_animals`, and completes the responses as a server does. `at` is in milliseconds since 1970. */
 export async function create(client: Client, items: readonly Item[], at?: number): Promise<Created[]> {
   const half = (text: string) => hash('sha256', text, 'buffer').subarray(0, 16);
   const bodies = items.map(({ body }) => body ?? ',"name":"Rex"}');
   const keys = items.map(({ key }) => (key === undefined ? null : half(key)));
   const hasKeys = keys.some((key) => key !== null);
-  const { rows } = await client.query(
-    `select kind, coalesce(response, '{"id":' || id || ($2::text[])[n]) as response
-    from pets.create_v1($1, $2, $3, $4, $5) order by n`,
-    [
-      items.map(({ status }) => status ?? 0),
-      bodies,
-      hasKeys ? keys : null,
-      hasKeys ? bodies.map((body, i) => keys[i] && half(body)) : null,
-      at ?? null,
-    ],
+  const rows = await callFunction(
+    client,
+    'create_animals',
+    items.map(({ status }) => status ?? 0),
+    bodies,
+    hasKeys ? keys : null,
+    hasKeys ? bodies.map((body, i) => keys[i] && half(body)) : null,
+    at ?? null,
   );
-  return rows;
+  return rows
+    .sort((a, b) => a.n - b.n)
+    .map(({ n, kind, id, response }) => ({
+      kind,
+      response: response ?? (id === null ? null : `{"id":${id}${bodies[n - 1]}`),
+    }));
 }
 
 export type Take = { caller: string; count: number; perMinute?: number; perDay?: number };
 export type Taken = {
   granted: number;
-  minute: number;
+  refused: number;
+  beginsBan: boolean;
+  minuteEnd: number;
   minuteUsed: number;
-  day: number;
+  dayEnd: number;
   dayUsed: number;
-  refusedWindow: number;
-  firstRefused: number;
-  counted: number[];
   bannedUntil: number;
-  version: number;
   now: number;
 };
 
 export const callerHash = (caller: string): Buffer => hash('sha256', caller, 'buffer');
 
-/** Calls `take_v1`. `at` is in milliseconds since 1970. */
-export async function take(client: Client, takes: readonly Take[], at?: number): Promise<Taken[]> {
-  const { rows } = await client.query('select * from pets.take_v1($1, $2, $3, $4, $5) order by n', [
+/** Calls `take` with the rule that `after` refused requests ban a caller for `milliseconds`. `at` is in milliseconds since 1970. */
+export async function take(
+  client: Client,
+  takes: readonly Take[],
+  at?: number,
+  { after, milliseconds } = { after: 10, milliseconds: 300_000 },
+): Promise<Taken[]> {
+  const rows = await callFunction(
+    client,
+    'take',
     takes.map(({ caller }) => callerHash(caller)),
     takes.map(({ count }) => count),
     takes.map(({ perMinute }) => perMinute ?? 10),
     takes.map(({ perDay }) => perDay ?? 1_000),
+    after,
+    milliseconds,
     at ?? null,
-  ]);
-  return rows.map((row) => ({
-    granted: row.granted,
-    minute: Number(row.minute),
-    minuteUsed: Number(row.minute_used),
-    day: Number(row.day),
-    dayUsed: Number(row.day_used),
-    refusedWindow: Number(row.refused_window),
-    firstRefused: Number(row.first_refused),
-    counted: row.counted.map(Number),
-    bannedUntil: Number(row.banned_until),
-    version: Number(row.version),
-    now: Number(row.now),
-  }));
+  );
+  return rows
+    .sort((a, b) => a.n - b.n)
+    .map((row) => ({
+      granted: row.granted,
+      refused: row.refused,
+      beginsBan: row.begins_ban,
+      minuteEnd: Number(row.minute_end),
+      minuteUsed: Number(row.minute_used),
+      dayEnd: Number(row.day_end),
+      dayUsed: Number(row.day_used),
+      bannedUntil: Number(row.banned_until),
+      now: Number(row.now),
+    }));
 }
 
 /**

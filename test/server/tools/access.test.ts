@@ -155,7 +155,7 @@ describe('with a real store', () => {
       (await fetch(new URL('/requests', service().url), { headers: bearer(credential) })).status;
     expect([await status(key), await status(token)]).toEqual([200, 200]);
     await location.manageKeys((keys) => keys.revoke('till'));
-    clock.advance(500);
+    clock.advance(1_000);
     expect([await status(key), await status(token)]).toEqual([401, 200]);
   });
 });

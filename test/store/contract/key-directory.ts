@@ -9,6 +9,7 @@ export function describeKeyDirectory({ newPlace }: Places): void {
     const { location, open, ...place } = await newPlace();
     const create = (request: KeyRequest) => location.manageKeys((keys) => keys.create(request));
     const revoke = (name: string) => location.manageKeys((keys) => keys.revoke(name));
+    await (await open()).close();
     const { key } = await create({ name: 'a', plan: 'pro' });
     const { keys, close } = await open();
     return { ...place, location, open, create, revoke, key, keys, close };

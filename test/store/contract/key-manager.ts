@@ -1,13 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_QUOTA } from '../../../src/contract/plans.ts';
-import { StoreError, StoreNotFoundError, StoreRequestError } from '../../../src/store/errors.ts';
+import type { KeyManager } from '../../../src/store/backend.ts';
+import {
+  StoreError,
+  StoreMissingError,
+  StoreNotFoundError,
+  StoreRequestError,
+} from '../../../src/store/errors.ts';
 import { hashKey, type KeyRequest } from '../../../src/store/keys/keys.ts';
 import type { Places } from './place.ts';
 
 export function describeKeyManager({ newPlace }: Places): void {
-  /** The keys of a new place, of which nothing was opened before. */
+  /** The keys of a new store, which no server uses. */
   async function newKeys() {
-    const { location } = await newPlace();
+    const { location, open } = await newPlace();
+    await (await open()).close();
     return {
       create: (request: KeyRequest) => location.manageKeys((keys) => keys.create(request)),
       revoke: (name: string) => location.manageKeys((keys) => keys.revoke(name)),
@@ -152,9 +159,31 @@ export function describeKeyManager({ newPlace }: Places): void {
       },
     );
 
-    it('has no keys in a new place', async () => {
+    it('finds no keys in a new store', async () => {
       const { get, list, names } = await newKeys();
       expect([await names(), await list(), await get('a')]).toEqual([[], [], undefined]);
+    });
+
+    it('fails in a place without a store, and creates none', async () => {
+      const { location } = await newPlace();
+      for (const task of [
+        (keys: KeyManager) => keys.create({ name: 'a', plan: 'pro' }),
+        (keys: KeyManager) => keys.list(),
+        (keys: KeyManager) => keys.names(),
+        (keys: KeyManager) => keys.get('a'),
+        (keys: KeyManager) => keys.revoke('a'),
+      ]) {
+        const managing = location.manageKeys<unknown>(task);
+        await expect(managing).rejects.toThrow(StoreMissingError);
+        await expect(managing).rejects.toThrow(`there is no store in ${location.place}`);
+      }
+      await expect(location.check()).rejects.toThrow(StoreMissingError);
+    });
+
+    it('knows the id of the store', async () => {
+      const { location, open } = await newPlace();
+      const { store } = await open();
+      expect(await location.manageKeys((_, storeId) => storeId())).toBe(store.id);
     });
   });
 }

@@ -27,13 +27,14 @@ export function placesOf(openLocation: OpenLocation) {
     const preciseClock = { ...clock, elapsed: () => clock.elapsed() + ++readings * 1e-3 };
     async function open(bans = BAN_RULE): Promise<Backend> {
       const failures: Error[] = [];
-      const backend = await location.open({
+      const claim = await location.claim({
         clock: preciseClock,
         bans,
         sleep: async (milliseconds) => clock.advance(milliseconds),
         onWarning: () => {},
         onFailure: (error) => failures.push(error),
       });
+      const backend = await claim.open();
       onTestFinished(async () => {
         await backend.close();
         expect(failures).toEqual([]);

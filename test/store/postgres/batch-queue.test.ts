@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
-import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/calls/batch-queue.ts';
-import { BadItemError, ConflictError } from '../../../src/store/postgres/calls/failures.ts';
+import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/batch-queue.ts';
+import { BadItemError, ConflictError } from '../../../src/store/postgres/failures.ts';
 import { gate } from '../../helpers/gate.ts';
 import { outcomes } from '../../helpers/postgres/outcomes.ts';
 
@@ -76,6 +76,35 @@ test('a call has at most maxBatch items', async () => {
   expect(Math.max(...calls.map(({ length }) => length))).toBe(2);
   expect(calls.flat()).toEqual([1, 2, 3, 4, 5]);
 });
+
+test.each([
+  ['a fast network', 0.2, 1, 1],
+  ['a slow network', 7, 1, 3],
+  ['a fast network, and calls that the database can run at a time', 0.2, 3, 3],
+])(
+  'while no call has a result, others follow it at a distance: with %s',
+  async (_, roundTrip, parallel, expected) => {
+    const open = gate();
+    let now = 0;
+    const { queue, calls } = createQueue(
+      async (items) => {
+        await open.opened;
+        return timesTen(items);
+      },
+      { roundTrip: () => roundTrip, parallel, elapsed: () => now },
+    );
+    const added: Promise<number>[] = [];
+    for (let item = 1; item <= 6; item++) {
+      added.push(queue.add(item));
+      if (item % 2 === 0) continue;
+      now += 3;
+    }
+    expect(calls).toHaveLength(expected);
+    open.open();
+    expect(await outcomes(added)).toEqual([10, 20, 30, 40, 50, 60]);
+    expect(calls.flat()).toEqual([1, 2, 3, 4, 5, 6]);
+  },
+);
 
 test('an item is rejected as not done if maxWaiting items wait already', async () => {
   const first = gate();

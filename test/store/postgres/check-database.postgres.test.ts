@@ -58,8 +58,8 @@ describe('a check of a database and copies of it fail with the same error, and n
   test('because it contains no store', async () => {
     const { at, inDirectory } = await copyFixture();
     const url = await freshDatabase();
-    await expect(at(url).check()).rejects.toThrow('the database contains no store');
-    await expect(copyStore(at(url), inDirectory('copy'))).rejects.toThrow('the database contains no store');
+    await expect(at(url).check()).rejects.toThrow(`there is no store in ${url}`);
+    await expect(copyStore(at(url), inDirectory('copy'))).rejects.toThrow(`there is no store in ${url}`);
     expect(await stateOf(url)).toBeUndefined();
   });
 });

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { StoreError, StoreUnavailableError } from '../../../src/store/errors.ts';
-import { checkServer } from '../../../src/store/postgres/schema/check-server.ts';
-import type { SchemaClient } from '../../../src/store/postgres/schema/migrate.ts';
+import { checkServer, type SchemaClient } from '../../../src/store/postgres/schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
 const settings = {
@@ -50,8 +49,7 @@ test.each([
 });
 
 test('reads the settings of a real server', async () => {
-  const client = await connectTo(await freshDatabase());
-  await client.query('set synchronous_commit = off');
+  const client = await connectTo(`${await freshDatabase()}?options=-c%20synchronous_commit%3Doff`);
   // The server of the tests has no fsync and no full_page_writes.
   expect(await checkServer(client)).toHaveLength(3);
   await client.query(`set default_transaction_isolation = 'repeatable read'`);

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -5,22 +6,27 @@ import type { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { StoreError } from '../../../src/store/errors.ts';
-import { BatchQueue } from '../../../src/store/postgres/calls/batch-queue.ts';
-import { DatabaseConnection } from '../../../src/store/postgres/calls/connection.ts';
-import { ConnectionPool } from '../../../src/store/postgres/calls/connection-pool.ts';
-import { BadItemError } from '../../../src/store/postgres/calls/failures.ts';
-import { driverLimits } from '../../../src/store/postgres/calls/time-limits.ts';
-import { connectClient } from '../../../src/store/postgres/connect/connect-client.ts';
-import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
+import { BatchQueue } from '../../../src/store/postgres/batch-queue.ts';
+import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
+import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
+import { functionCall } from '../../../src/store/postgres/database.ts';
+import { BadItemError } from '../../../src/store/postgres/failures.ts';
+import { MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
+import { CONNECT_TIMEOUT_MS, driverLimits } from '../../../src/store/postgres/session.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
 import { outcomes } from '../../helpers/postgres/outcomes.ts';
+import { createSchema, storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, hasPgbouncer, startPgbouncer } from '../../helpers/postgres.ts';
 
 /** Calls must end within 2.5 s. The rest is for a busy machine. */
 const LONGEST_CALL_MS = 5_000;
 
-const INSERT = { name: 'insert', text: 'insert into items select * from unnest($1::int[]) returning n' };
+const INSERT = {
+  name: 'insert',
+  text: 'insert into items select * from unnest($1::int[]) returning n',
+  isSerial: true,
+};
 
 /** Inserting this number takes a minute. */
 const SLOW = 60;
@@ -46,47 +52,33 @@ beforeEach(async () => {
   );
 });
 
-type QueueOptions = { place?: string; prepare?: boolean; password?: () => string; maxWaiting?: number };
+type QueueOptions = { place?: string; prepare?: boolean; password?: () => string };
 
-/** A queue that inserts numbers, and its connection. */
-function openQueue({
-  place = url,
-  prepare = true,
-  password = () => '',
-  maxWaiting = 1_000,
-}: QueueOptions = {}) {
-  const { hostname, port, username, pathname } = new URL(place);
-  const settings = {
-    host: hostname,
-    port: Number(port),
-    user: username,
-    database: pathname.slice(1),
-    application_name: 'queue',
-    password,
-  };
-  const connection = new DatabaseConnection({
+/** A queue that inserts numbers, and its connections. */
+function openQueue({ place = url, prepare = true, password = () => '' }: QueueOptions = {}) {
+  const target = parseDatabaseTarget(place, { env: {}, userName: undefined });
+  const pool = new Pool({
     place,
     prepare,
-    maxWaiting,
     clock: systemClock,
     connect: () =>
-      connectClient(
-        { attempts: [settings], requiresChannelBinding: false, warnings: [] },
-        driverLimits(prepare),
-      ),
+      new PrimaryConnector({
+        ...target,
+        parameters: { application_name: 'queue', password: password() },
+      }).connect({ timeout: CONNECT_TIMEOUT_MS, config: driverLimits(prepare), onWarning: () => {} }),
   });
   const queue = new BatchQueue<number, number>({
     place,
     async run(items) {
-      const rows = await connection.query<{ n: number }>(INSERT, [items]);
+      const rows = await pool.call<{ n: number }>(INSERT, [items]);
       return rows.map(({ n }) => n);
     },
   });
   onTestFinished(async () => {
     await queue.close();
-    await connection.close();
+    await pool.close();
   });
-  return { connection, queue };
+  return { pool, queue };
 }
 
 async function timed<T>(promise: Promise<T>): Promise<T> {
@@ -126,7 +118,7 @@ test.each<[name: string, fail: () => Promise<unknown>, recover: () => unknown]>(
 ])(
   'if the database %s during a call, the outcome is unknown, and later calls succeed again',
   async (_name, fail, recover) => {
-    const { connection, queue } = openQueue();
+    const { pool, queue } = openQueue();
     expect(await queue.add(1)).toBe(1);
     const added = [queue.add(SLOW)];
     await untilWaitingFor('PgSleep');
@@ -136,7 +128,7 @@ test.each<[name: string, fail: () => Promise<unknown>, recover: () => unknown]>(
     expect(await settled).toEqual(['unknown', 'not_done', 'not_done']);
     await recover();
     const recovered = systemClock.elapsed();
-    await expect.poll(() => connection.isFailing).toBe(false);
+    await expect.poll(() => pool.isFailing).toBe(false);
     expect(systemClock.elapsed() - recovered).toBeLessThan(LONGEST_CALL_MS);
     expect(await timed(queue.add(5))).toBe(5);
     expect(await stored()).toEqual([1, 5]);
@@ -157,23 +149,23 @@ test('if another transaction holds a lock, nothing is stored, and calls continue
 });
 
 test('while the database is stopped, calls are rejected at once; afterwards, it is connected again without a call', async () => {
-  const { connection, queue } = openQueue();
+  const { pool, queue } = openQueue();
   await queue.add(1);
   await cluster.stop();
-  await expect.poll(() => connection.isFailing).toBe(true);
+  await expect.poll(() => pool.isFailing).toBe(true);
   expect(await outcomes([queue.add(2)])).toEqual(['not_done']);
   await cluster.start();
-  await expect.poll(() => connection.isFailing).toBe(false);
+  await expect.poll(() => pool.isFailing).toBe(false);
   expect(await outcomes([queue.add(3)])).toEqual([3]);
 });
 
 test('a database that becomes read-only stores nothing, and is used again when it is writable', async () => {
-  const { connection, queue } = openQueue();
+  const { pool, queue } = openQueue();
   await queue.add(1);
   await cluster.setReadOnly(true);
   expect(await timed(outcomes([queue.add(2)]))).toEqual(['not_done']);
   await cluster.setReadOnly(false);
-  await expect.poll(() => connection.isFailing).toBe(false);
+  await expect.poll(() => pool.isFailing).toBe(false);
   expect(await queue.add(3)).toBe(3);
   expect(await stored()).toEqual([1, 3]);
 });
@@ -184,10 +176,10 @@ test('a server without a free connection stores nothing, and is used when it has
     for (;;) others.push(await connectTo(url));
   };
   await expect(fill()).rejects.toMatchObject({ code: '53300' });
-  const { connection, queue } = openQueue();
+  const { pool, queue } = openQueue();
   expect(await timed(outcomes([queue.add(1)]))).toEqual(['not_done']);
   await Promise.all(others.map((client) => client.end()));
-  await expect.poll(() => connection.isFailing).toBe(false);
+  await expect.poll(() => pool.isFailing).toBe(false);
   expect(await queue.add(2)).toBe(2);
 });
 
@@ -199,13 +191,13 @@ test('a wrong password stores nothing and is never printed, and the right one is
   await cluster.sql('postgres', 'select pg_reload_conf()');
   let password = 'wrong-password';
   const place = cluster.url(database, 'shop');
-  const { connection, queue } = openQueue({ place, password: () => password });
+  const { pool, queue } = openQueue({ place, password: () => password });
   const error = await timed(queue.add(1).catch((reason) => reason));
   expect(error).toMatchObject({ outcome: 'not_done', hint: expect.stringContaining('password') });
   expect(error.message).toContain(place);
   expect(JSON.stringify([error.message, error.hint, error.cause])).not.toContain('wrong-password');
   password = 'right-password';
-  await expect.poll(() => connection.isFailing).toBe(false);
+  await expect.poll(() => pool.isFailing).toBe(false);
   expect(await queue.add(2)).toBe(2);
 });
 
@@ -221,15 +213,15 @@ test.each<[name: string, handle: (socket: Socket) => void]>([
       respond(socket);
     }),
   );
-  const { connection, queue } = openQueue({ place: url.replace(/:\d+/, `:${port}`) });
+  const { pool, queue } = openQueue({ place: url.replace(/:\d+/, `:${port}`) });
   expect(await timed(outcomes([queue.add(1), queue.add(2)]))).toEqual(['not_done', 'not_done']);
-  expect(connection.isFailing).toBe(true);
+  expect(pool.isFailing).toBe(true);
   respond = (socket) => {
     const upstream = connect(cluster.port, '127.0.0.1');
     upstream.on('error', () => {});
     socket.pipe(upstream).pipe(socket);
   };
-  await expect.poll(() => connection.isFailing).toBe(false);
+  await expect.poll(() => pool.isFailing).toBe(false);
   expect(await queue.add(3)).toBe(3);
   expect(await stored()).toEqual([3]);
 });
@@ -290,25 +282,25 @@ test('an error after which the connection ends is unknown', async () => {
 });
 
 test('close completes the call in flight, and rejects later calls', async () => {
-  const { connection, queue } = openQueue();
+  const { pool, queue } = openQueue();
   await queue.add(1);
   const unlock = await lockItems();
   const added = [queue.add(2)];
   await untilWaitingFor('relation');
-  const closed = queue.close().then(() => connection.close());
+  const closed = queue.close().then(() => pool.close());
   added.push(queue.add(3));
   const settled = outcomes(added);
   await unlock();
   expect(await settled).toEqual([2, StoreError]);
   await closed;
-  await expect(connection.query(INSERT, [[4]])).rejects.toThrow(StoreError);
+  await expect(pool.call(INSERT, [[4]])).rejects.toThrow(StoreError);
 });
 
 test.skipIf(!hasPgbouncer())(
   'through pgbouncer in transaction mode, calls succeed, and an outage ends',
   async () => {
     const pgbouncer = await startPgbouncer(cluster, { server_login_retry: 1 });
-    const { connection, queue } = openQueue({ place: pgbouncer.url(database), prepare: false });
+    const { pool, queue } = openQueue({ place: pgbouncer.url(database), prepare: false });
     const numbers = Array.from({ length: 100 }, (_, i) => i + 100);
     expect(await outcomes(numbers.map((n) => queue.add(n)))).toEqual(numbers);
     await cluster.stop();
@@ -316,60 +308,90 @@ test.skipIf(!hasPgbouncer())(
     expect(['not_done', 'unknown']).toContain(failed);
     await cluster.start();
     await expect.poll(async () => (await outcomes([queue.add(2)]))[0], { interval: 100 }).toBe(2);
-    expect(connection.isFailing).toBe(false);
+    expect(pool.isFailing).toBe(false);
   },
 );
 
-test('reads of a pool run on several connections, and each gets its rows', async () => {
-  const connections = [1, 2, 3].map(() => openQueue().connection) as [
-    DatabaseConnection,
-    DatabaseConnection,
-    DatabaseConnection,
-  ];
-  const pool = new ConnectionPool(connections);
-  const statement = { name: 'echo', text: 'select $1::int as n' };
-  const numbers = Array.from({ length: 500 }, (_, i) => i);
-  const rows = await Promise.all(numbers.map((n) => pool.query<{ n: number }>(statement, [n])));
-  expect(rows).toEqual(numbers.map((n) => [{ n }]));
-  const backends = await cluster.sql(
-    'postgres',
-    `select from pg_stat_activity where application_name = 'queue'`,
-  );
-  expect(backends).toHaveLength(3);
+const backendsOfQueue = () =>
+  cluster.sql('postgres', `select from pg_stat_activity where application_name = 'queue'`);
+
+test('calls at the same time run on several connections, and each gets its rows', async () => {
+  const { pool } = openQueue();
+  const statement = { name: 'echo', text: 'select $1::int as n, pg_sleep(0.005)' };
+  const numbers = Array.from({ length: 20 }, (_, i) => i);
+  // The others are opened in the background while the calls run.
+  const countAfterCalls = async () => {
+    const rows = await Promise.all(numbers.map((n) => pool.call<{ n: number }>(statement, [n])));
+    expect(rows.map(([row]) => row?.n)).toEqual(numbers);
+    const { connections } = pool.metrics;
+    expect(connections.busy).toBe(0);
+    return connections.idle;
+  };
+  await expect.poll(countAfterCalls).toBe(MAX_CONNECTIONS);
+  expect(await countAfterCalls()).toBe(MAX_CONNECTIONS);
+  expect(await backendsOfQueue()).toHaveLength(MAX_CONNECTIONS);
   await pool.close();
-  await expect(pool.query(statement, [1])).rejects.toThrow(StoreError);
+  await expect(pool.call(statement, [1])).rejects.toThrow(StoreError);
 });
 
-test('a connection accepts no more calls than maxWaiting', async () => {
-  const { connection } = openQueue({ maxWaiting: 2 });
-  const sleep = { name: 'nap', text: 'select pg_sleep(0.1)' };
-  const calls = [1, 2, 3].map(() => connection.query(sleep));
-  const settled = await Promise.allSettled(calls);
-  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+test('one connection is enough if the database has no other', async () => {
+  await cluster.sql('postgres', 'alter role pets connection limit 1');
+  onTestFinished(() => cluster.sql('postgres', 'alter role pets connection limit -1').then(() => {}));
+  const { pool, queue } = openQueue();
+  const statement = { name: 'echo', text: 'select $1::int as n' };
+  for (let round = 0; round < 3; round++) {
+    const numbers = Array.from({ length: 50 }, (_, i) => round * 50 + i + 100);
+    const reads = numbers.map((n) => pool.call<{ n: number }>(statement, [n]));
+    expect(await outcomes(numbers.map((n) => queue.add(n)))).toEqual(numbers);
+    expect(await Promise.all(reads)).toEqual(numbers.map((n) => [{ n }]));
+  }
+  expect(await backendsOfQueue()).toHaveLength(1);
+  // A long task borrows it.
+  expect(await pool.lend(async (client) => (await client.query('select 7 as n')).rows)).toEqual([{ n: 7 }]);
+  expect(await queue.add(7)).toBe(7);
+  const { hint } = await openQueue()
+    .queue.add(1)
+    .catch((error) => error);
+  expect(hint).toContain('ALTER ROLE');
+});
+
+test('a task with a borrowed connection is not mixed with calls', async () => {
+  const { pool, queue } = openQueue();
+  await queue.add(1);
+  const seen: unknown[] = [];
+  const count = 'select count(*)::int as n from items';
+  const task = pool.lend(async (client) => {
+    await client.query('begin isolation level repeatable read');
+    for (let i = 0; i < 20; i++) seen.push((await client.query(count)).rows[0].n);
+    await client.query('commit');
+  });
+  const others = Promise.all(Array.from({ length: 20 }, (_, i) => queue.add(i + 100)));
+  await Promise.all([task, others]);
+  expect(new Set(seen).size).toBe(1);
+  expect(await stored()).toHaveLength(21);
 });
 
 test.skipIf(!hasPgbouncer()).each([
+  ['create_animals', 'select from pets.meta for update', [[0], [',"name":"Rex"}'], null, null]],
   [
-    'create_v1',
-    'select from pets.meta for update',
-    `select * from pets.create_v1('{0}', array[',"name":"Rex"}'], null, null)`,
-  ],
-  [
-    'take_v1',
+    'take',
     "insert into pets.callers (caller) values (sha256(''))",
-    `select * from pets.take_v1(array[sha256('')], '{1}', '{9}', '{9}')`,
+    [[hash('sha256', '', 'buffer')], [1], [9], [9], 10, 1_000],
   ],
-])('behind pgbouncer, %s stores nothing if another transaction holds the lock', async (name, lock, text) => {
-  const superuser = await connectTo(cluster.url(database, 'postgres'));
-  await migrate(superuser);
-  await superuser.query(
-    'grant usage on schema pets to public; grant all on all tables in schema pets to public',
-  );
-  await superuser.query(`begin; ${lock}`);
-  const pgbouncer = await startPgbouncer(cluster);
-  const { connection } = openQueue({ place: pgbouncer.url(database), prepare: false });
-  const call = connection.query({ name, text }).catch((error) => error.outcome);
-  expect(await timed(call)).toBe('not_done');
-  await superuser.query('commit');
-  expect(await connection.query({ name, text })).toHaveLength(1);
-});
+])(
+  'through pgbouncer, %s stores nothing if another transaction holds the lock',
+  async (name, lock, values) => {
+    const superuser = await connectTo(cluster.url(database, 'postgres'));
+    await createSchema(superuser);
+    await superuser.query(
+      'grant usage on schema pets to public; grant all on all tables in schema pets to public',
+    );
+    const call = functionCall(name, await storeIdOf(superuser), values);
+    await superuser.query(`begin; ${lock}`);
+    const pgbouncer = await startPgbouncer(cluster);
+    const { pool } = openQueue({ place: pgbouncer.url(database), prepare: false });
+    expect(await timed(pool.call(...call).catch((error) => error.outcome))).toBe('not_done');
+    await superuser.query('commit');
+    expect(await pool.call(...call)).toHaveLength(1);
+  },
+);

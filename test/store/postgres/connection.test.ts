@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { StoreUnavailableError } from '../../../src/store/errors.ts';
-import { DatabaseConnection } from '../../../src/store/postgres/calls/connection.ts';
+import { Pool } from '../../../src/store/postgres/pool.ts';
 import { manualClock } from '../../helpers/clock.ts';
 
 const STATEMENT = { name: 'read', text: 'select 2' };
@@ -15,7 +15,7 @@ function fakeClient() {
   const client = new EventEmitter();
   const slow: Callback[] = [];
   return Object.assign(client, {
-    connection: { stream: { destroy: () => client.emit('end') } },
+    connection: { stream: { destroy: () => client.emit('end'), setTimeout() {} } },
     query({ name }: { name: string }, callback: Callback) {
       if (name === SLOW.name) slow.push(callback);
       else callback(null, { rows: [{ n: 2 }] });
@@ -35,7 +35,7 @@ function createConnection({ random = 0 } = {}) {
     clients: [] as ReturnType<typeof fakeClient>[],
   };
   const timers: { callback(): void; milliseconds: number }[] = [];
-  const connection = new DatabaseConnection({
+  const connection = new Pool({
     place: 'postgres://db.example/pets',
     prepare: true,
     clock,
@@ -67,27 +67,28 @@ function createConnection({ random = 0 } = {}) {
 test('a connection is made by the first call, and calls at the same time share it', async () => {
   const { connection, database } = createConnection();
   expect(database.attempts).toBe(0);
-  await Promise.all([connection.query(STATEMENT), connection.query(STATEMENT)]);
+  await Promise.all([connection.call(STATEMENT), connection.call(STATEMENT)]);
   expect(database.attempts).toBe(1);
 });
 
 test.each([
-  [0, [100, 200, 400, 400, 400]],
-  [1, [112.5, 225, 450, 450, 450]],
-])('attempts to connect have growing delays with jitter: random = %s', async (random, delays) => {
+  [0, 200],
+  [1, 250],
+])('attempts to connect are a fifth of a second apart, with jitter: random = %s', async (random, delay) => {
   const { connection, database, tick } = createConnection({ random });
   database.isUp = false;
-  await expect(connection.query(STATEMENT)).rejects.toThrow(StoreUnavailableError);
+  await expect(connection.call(STATEMENT)).rejects.toThrow(StoreUnavailableError);
   const seen: unknown[] = [];
-  while (seen.length < delays.length) seen.push(await tick());
-  expect(seen).toEqual(delays);
+  while (seen.length < 5) seen.push(await tick());
+  expect(seen).toEqual(Array(5).fill(delay));
+  expect(database.attempts).toBe(6);
 });
 
 test('calls between two attempts are rejected without another attempt', async () => {
   const { connection, database } = createConnection();
   database.isUp = false;
   for (let i = 0; i < 3; i++)
-    await expect(connection.query(STATEMENT)).rejects.toMatchObject({ outcome: 'not_done' });
+    await expect(connection.call(STATEMENT)).rejects.toMatchObject({ outcome: 'not_done' });
   expect(database.attempts).toBe(1);
   expect(connection.isFailing).toBe(true);
 });
@@ -95,37 +96,38 @@ test('calls between two attempts are rejected without another attempt', async ()
 test('the connection is made in the background when the database is back', async () => {
   const { connection, database, tick } = createConnection();
   database.isUp = false;
-  await expect(connection.query(STATEMENT)).rejects.toThrow(StoreUnavailableError);
+  await expect(connection.call(STATEMENT)).rejects.toThrow(StoreUnavailableError);
   database.isUp = true;
   await tick();
   expect(connection.isFailing).toBe(false);
-  expect(await connection.query(STATEMENT)).toEqual([{ n: 2 }]);
+  expect(await connection.call(STATEMENT)).toEqual([{ n: 2 }]);
 });
 
 test('a lost connection is replaced at once', async () => {
   const { connection, database, clock } = createConnection();
-  await connection.query(STATEMENT);
+  await connection.call(STATEMENT);
   clock.advance(5_000);
   database.clients[0]?.emit('error', new Error('terminated'));
   expect(database.attempts).toBe(2);
-  expect(await connection.query(STATEMENT)).toEqual([{ n: 2 }]);
+  expect(await connection.call(STATEMENT)).toEqual([{ n: 2 }]);
 });
 
-test('a connection that is lost again and again is replaced with growing delays', async () => {
-  const { connection, database, tick } = createConnection();
-  await connection.query(STATEMENT);
-  const delays: unknown[] = [];
+test('a connection that is lost again and again is replaced at most five times a second', async () => {
+  const { connection, database, clock, tick } = createConnection();
+  await connection.call(STATEMENT);
   for (let i = 0; i < 4; i++) {
+    clock.advance(10);
     database.clients.at(-1)?.emit('end');
-    await new Promise((resolve) => setImmediate(resolve));
-    if (connection.isFailing) delays.push(await tick());
+    await expect(connection.call(STATEMENT)).rejects.toMatchObject({ outcome: 'not_done' });
+    expect(await tick()).toBe(190);
+    expect(connection.isFailing).toBe(false);
   }
-  expect(delays).toEqual([200, 400, 400]);
+  expect(database.attempts).toBe(5);
 });
 
 test('after close, a lost connection is not replaced', async () => {
   const { connection, database } = createConnection();
-  await connection.query(STATEMENT);
+  await connection.call(STATEMENT);
   await connection.close();
   database.clients[0]?.emit('end');
   expect(database.attempts).toBe(1);
@@ -133,17 +135,41 @@ test('after close, a lost connection is not replaced', async () => {
 
 test('a call without a response in time has an unknown outcome, and the connection is replaced', async () => {
   const { connection, database, tick } = createConnection();
-  const call = connection.query(SLOW).catch((error) => error.outcome);
+  const call = connection.call(SLOW).catch((error) => error.outcome);
   await new Promise((resolve) => setImmediate(resolve));
   expect(await tick()).toBe(2_000);
   expect(await call).toBe('unknown');
-  expect(await connection.query(STATEMENT)).toEqual([{ n: 2 }]);
+  expect(await connection.call(STATEMENT)).toEqual([{ n: 2 }]);
   expect(database.attempts).toBe(2);
+});
+
+test('while connections do not respond, another one is tried every second, because a new primary server may exist', async () => {
+  const { connection, database, clock, tick } = createConnection();
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const calls = [connection.call(SLOW).catch((error) => error.outcome)];
+  await settled();
+  clock.advance(1_000);
+  await connection.call(STATEMENT);
+  await settled();
+  calls.push(connection.call(SLOW).catch((error) => error.outcome));
+  await settled();
+  expect(database.attempts).toBe(2);
+  database.isUp = false;
+  // The second connection has not responded. The first one still waits.
+  await tick();
+  expect(await calls[1]).toBe('unknown');
+  expect(database.attempts).toBe(3);
+  expect(await tick()).toBe(1_001);
+  expect(database.attempts).toBe(4);
+  database.isUp = true;
+  await tick();
+  expect(database.attempts).toBe(5);
+  expect(await connection.call(STATEMENT)).toEqual([{ n: 2 }]);
 });
 
 test('a response counts if it arrived while the process was stopped', async () => {
   const { connection, database, tick } = createConnection();
-  const call = connection.query(SLOW);
+  const call = connection.call(SLOW);
   await new Promise((resolve) => setImmediate(resolve));
   const ticked = tick();
   database.clients[0]?.respond();
@@ -155,7 +181,7 @@ test('a response counts if it arrived while the process was stopped', async () =
 test('a call is not sent if its time is over when the connection is open', async () => {
   const { connection, database } = createConnection();
   database.connectTime = 3_000;
-  await expect(connection.query(STATEMENT)).rejects.toMatchObject({ outcome: 'not_done' });
-  expect(await connection.query(STATEMENT)).toEqual([{ n: 2 }]);
+  await expect(connection.call(STATEMENT)).rejects.toMatchObject({ outcome: 'not_done' });
+  expect(await connection.call(STATEMENT)).toEqual([{ n: 2 }]);
   expect(database.attempts).toBe(1);
 });

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { StoreLocation } from '../../../src/store/backend.ts';
 import type { StoreContents } from '../../../src/store/contents.ts';
 import { copyStore } from '../../../src/store/copy-store.ts';
-import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
-import { commitCopy, writeDatabase } from '../../../src/store/postgres/write-database.ts';
+import { writeDatabase } from '../../../src/store/postgres/contents.ts';
+import { inTransaction } from '../../../src/store/postgres/database.ts';
 import { copyFixture, many, stateOf } from '../../helpers/postgres/copy-fixture.ts';
+import { createSchema } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
 describe.each([
@@ -15,7 +16,7 @@ describe.each([
     const all = await copyFixture();
     const source = await all.directoryWith(many(2_500));
     const url = await freshDatabase();
-    if (hasSchema) await migrate(await connectTo(url));
+    if (hasSchema) await createSchema(await connectTo(url));
     const before = await stateOf(url);
     const terminate = () =>
       sharedCluster().sql(
@@ -88,22 +89,24 @@ describe.each([
   test('until the commit', async () => {
     const { source, url, before } = await target();
     const client = await connectTo(url);
-    await source.read((contents) => writeDatabase(client, url, contents, async () => {}));
-    expect(await stateOf(url)).toEqual(before);
-    await commitCopy(client, url);
+    await inTransaction(client, url, async () => {
+      await source.read((contents) => writeDatabase(client, url, contents, async () => {}));
+      expect(await stateOf(url)).toEqual(before);
+    });
     expect(await stateOf(url)).not.toEqual(before);
   });
 
   test('if the transaction is lost at the commit', async () => {
     const { source, url, before, terminate } = await target();
     const client = await connectTo(url);
-    await source.read((contents) => writeDatabase(client, url, contents, async () => {}));
-    await terminate();
-    await expect(commitCopy(client, url)).rejects.toMatchObject({ outcome: 'unknown' });
+    const copying = inTransaction(client, url, async () => {
+      await source.read((contents) => writeDatabase(client, url, contents, async () => {}));
+      await terminate();
+    });
+    await expect(copying).rejects.toMatchObject({ outcome: 'unknown' });
     expect(await stateOf(url)).toEqual(before);
     const failed = await connectTo(url);
-    await failed.query('begin');
-    await failed.query('nonsense').catch(() => {});
-    await expect(commitCopy(failed, url)).rejects.toThrow('has rolled back the copy');
+    const fail = () => failed.query('nonsense').catch(() => {});
+    await expect(inTransaction(failed, url, fail)).rejects.toThrow('has rolled back the transaction');
   });
 });

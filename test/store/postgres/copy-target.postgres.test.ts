@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { copyStore } from '../../../src/store/copy-store.ts';
-import { migrate, openIdentity } from '../../../src/store/postgres/schema/migrate.ts';
-import { commitCopy, writeDatabase } from '../../../src/store/postgres/write-database.ts';
+import { writeDatabase } from '../../../src/store/postgres/contents.ts';
+import { beginTransaction, openIdentity, SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
 import { copyFixture, many, stateOf } from '../../helpers/postgres/copy-fixture.ts';
+import { createSchema, storeIdOf } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 import { addAnimals } from '../../helpers/store-copy.ts';
 
@@ -23,7 +24,7 @@ describe('a database is refused and unchanged', () => {
     const source = await directoryWith(addAnimals);
     const url = await freshDatabase();
     const client = await connectTo(url);
-    await migrate(client);
+    await createSchema(client);
     await client.query(sql);
     const before = await stateOf(url);
     await expect(copyStore(source, at(url))).rejects.toMatchObject({
@@ -46,7 +47,7 @@ describe('a database is refused and unchanged', () => {
   test('with the store itself, by another address', async () => {
     const { at } = await copyFixture();
     const url = await freshDatabase();
-    await migrate(await connectTo(url));
+    await createSchema(await connectTo(url));
     const before = await stateOf(url);
     const other = url.replace('127.0.0.1', 'localhost');
     await expect(copyStore(at(url), at(url))).rejects.toThrow(/is both the source and the target$/);
@@ -73,13 +74,15 @@ test('nothing can be added to the target during a copy', async () => {
   const source = await directoryWith(addAnimals);
   const url = await freshDatabase();
   const copier = await connectTo(url);
-  await migrate(copier);
+  await createSchema(copier);
+  const store = `'${await storeIdOf(copier)}', ${SCHEMA_VERSION}`;
+  await copier.query(beginTransaction('read committed'));
   await source.read((contents) => writeDatabase(copier, url, contents, async () => {}));
   const statements = [
     "insert into pets.keys values (sha256(''), 'late', 'free')",
     "insert into pets.callers values (sha256(''))",
-    'select * from pets.create_v1(\'{0}\', \'{",\\"name\\":\\"Rex\\"}"}\', null, null)',
-    'select pets.expire_v1()',
+    `select * from pets.create_animals(${store}, '{0}', '{x}', null, null)`,
+    `select pets.expire(${store})`,
   ];
   for (const statement of statements) {
     const other = await connectTo(url);
@@ -93,7 +96,8 @@ test('a server that starts during a copy waits, and then uses the id of the copy
   const source = await directoryWith(addAnimals);
   const url = await freshDatabase();
   const [copier, server] = [await connectTo(url), await connectTo(url)];
-  await migrate(server);
+  await createSchema(server);
+  await copier.query(beginTransaction('read committed'));
   await source.read((contents) => writeDatabase(copier, url, contents, async () => {}));
   let isOpen = false;
   const opening = openIdentity(server).then((identity) => {
@@ -104,7 +108,7 @@ test('a server that starts during a copy waits, and then uses the id of the copy
     .poll(() => sharedCluster().sql(new URL(url).pathname.slice(1), 'select from pg_locks where not granted'))
     .toHaveLength(1);
   expect(isOpen).toBe(false);
-  await commitCopy(copier, url);
+  await copier.query('commit');
   expect(await opening).toMatchObject({ id: (await source.check()).id });
   expect(await at(url).check()).toMatchObject({ animals: (await source.check()).animals });
 });

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest';
 import { INT64_MAX, INT64_MIN } from '../../../src/contract/int64.ts';
 import type { StoreLocation } from '../../../src/store/backend.ts';
 import { copyStore } from '../../../src/store/copy-store.ts';
-import { migrate, pendingSql, readIdentity } from '../../../src/store/postgres/schema/migrate.ts';
+import { pendingSql, readIdentity } from '../../../src/store/postgres/schema.ts';
 import { BANNED, copyFixture } from '../../helpers/postgres/copy-fixture.ts';
+import { createSchema } from '../../helpers/postgres/store-schema.ts';
 import {
   connectTo,
   freshDatabase,
@@ -158,7 +159,7 @@ test('a database that contains no store is created by the copy, also if only sto
   const source = await directoryWith(addAnimals);
   const url = await freshDatabase();
   const client = await connectTo(url);
-  await migrate(client);
+  await createSchema(client);
   await copyStore(source, at(url));
   expect(await readIdentity(client)).toMatchObject({ id: (await source.check()).id });
 });

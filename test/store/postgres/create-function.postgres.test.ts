@@ -1,6 +1,14 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { blocked, create, freshStore, type Item } from '../../helpers/postgres/store-schema.ts';
+import {
+  blocked,
+  callFunction,
+  create,
+  freshStore,
+  type Item,
+  storeIdOf,
+  take,
+} from '../../helpers/postgres/store-schema.ts';
 
 const DAY = 86_400_000;
 const NOON = Date.UTC(2026, 10, 22, 12);
@@ -12,11 +20,11 @@ async function createdIds(client: Client, items: readonly Item[]): Promise<numbe
   return (await create(client, items)).map(idOf);
 }
 
-type Page = { animals: string; next: string | null };
+type Page = { animals: string; next_id: string | null };
 
 async function page(client: Client, first: number): Promise<Page> {
-  const { rows } = await client.query('select * from pets.page_v1(null, $1, 20)', [first]);
-  return rows[0];
+  const [row] = await callFunction(client, 'read_pages', [null], [first], [20]);
+  return row;
 }
 
 test('a creation waits until an earlier creation is visible, and gets the next id', async () => {
@@ -30,7 +38,7 @@ test('a creation waits until an earlier creation is visible, and gets the next i
   expect(await waiting.result).toEqual([3]);
 });
 
-test('an id of a creation that was rolled back is issued again, because nobody has seen it', async () => {
+test('an id of a creation that was rolled back is issued again, because no other program has seen it', async () => {
   const { client: first, connect } = await freshStore();
   const [second, observer] = [await connect(), await connect()];
   await first.query('begin');
@@ -56,9 +64,9 @@ test('with eight writers, a reader misses no animal, and pages with a next link 
   const pages: { first: number; read: Page }[] = [];
   for (let first = 1; running > 0; ) {
     const read = await page(reader, first);
-    if (read.next === null) continue;
+    if (read.next_id === null) continue;
     pages.push({ first, read });
-    first = Number(read.next) + 1;
+    first = Number(read.next_id) + 1;
   }
   await writing;
   expect(pages.length).toBeGreaterThan(10);
@@ -67,7 +75,7 @@ test('with eight writers, a reader misses no animal, and pages with a next link 
 
 test('ids follow the highest id and the last id of the store from which this one was copied', async () => {
   const { client } = await freshStore();
-  await client.query(`select pets.seed_v1('{-5}', '{0}', '{x}', '{}')`);
+  await callFunction(client, 'seed', [-5], [0], ['x'], []);
   expect(await createdIds(client, [{}])).toEqual([1]);
   await client.query('update pets.meta set last_id = 10');
   expect(await createdIds(client, [{}, {}])).toEqual([11, 12]);
@@ -120,25 +128,30 @@ test('an idempotency key that two connections use at the same time adds one anim
   const waiting = await blocked(second, observer, () => create(second, [{ key: 'a' }]));
   await first.query('commit');
   expect(await waiting.result).toEqual([{ ...added, kind: 'replayed' }]);
-  expect((await observer.query('select pets.size_v1()')).rows).toEqual([{ size_v1: '1' }]);
+  expect(await callFunction(observer, 'count_animals')).toEqual([{ result: '1' }]);
 });
 
 test('a call that contains an idempotency key twice fails, and adds nothing', async () => {
   const { client } = await freshStore();
   await expect(create(client, [{}, { key: 'a' }, { key: 'a' }])).rejects.toMatchObject({ code: '21000' });
-  expect((await client.query('select pets.is_empty_v1()')).rows).toEqual([{ is_empty_v1: true }]);
+  expect(await callFunction(client, 'is_empty')).toEqual([{ result: true }]);
 });
 
-test('creations and bans wait for the disk even if synchronous_commit is off; takes never do', async () => {
+test('creations and new bans wait for the disk even if synchronous_commit is off; counts never do', async () => {
   const { client } = await freshStore();
-  for (const [call, expected] of [
-    [`pets.create_v1('{0}', '{x}', null, null)`, 'on'],
-    [`pets.seed_v1('{}', '{}', '{}', '{}')`, 'on'],
-    [`pets.refuse_v1(sha256('a'), 0, 0, 0, '{}', 0)`, 'on'],
-    [`pets.take_v1(array[sha256('a')], '{1}', '{1}', '{1}')`, 'off'],
-  ]) {
+  const rule = { after: 1, milliseconds: 300_000 };
+  const takeAt = (at: number) => take(client, [{ caller: 'a', count: 1, perMinute: 1 }], at, rule);
+  const calls: [call: () => Promise<unknown>, expected: 'on' | 'off'][] = [
+    [() => create(client, [{}]), 'on'],
+    [() => takeAt(NOON), 'off'],
+    [() => takeAt(NOON + 1), 'off'],
+    [() => takeAt(NOON + 1_001), 'on'],
+    [() => takeAt(NOON + 1_002), 'off'],
+  ];
+  await storeIdOf(client);
+  for (const [call, expected] of calls) {
     await client.query(`begin; set local synchronous_commit = ${expected === 'on' ? 'off' : 'on'}`);
-    await client.query(`select ${call}`);
+    await call();
     expect((await client.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: expected }]);
     await client.query('commit');
     expect((await client.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
@@ -149,24 +162,22 @@ test.each(['repeatable read', 'serializable'])('refuses the isolation level %s',
   const { client } = await freshStore();
   await client.query(`set default_transaction_isolation = '${level}'`);
   await expect(create(client, [{}])).rejects.toThrow('READ COMMITTED');
+  await expect(take(client, [{ caller: 'a', count: 1 }])).rejects.toThrow('READ COMMITTED');
+  await expect(callFunction(client, 'reset', [], [], [], [])).rejects.toThrow('READ COMMITTED');
 });
 
 test('a seed keeps its ids, and is all or nothing', async () => {
   const { client } = await freshStore();
-  const seed = (ids: string) =>
-    client.query(`select pets.seed_v1($1, '{0,2}', '{x,y}', '{o,p}') as done`, [ids]);
-  await expect(seed('{7,7}')).rejects.toMatchObject({ code: '23505' });
-  expect((await seed('{9,7}')).rows).toEqual([{ done: true }]);
-  expect((await seed('{19,17}')).rows).toEqual([{ done: false }]);
+  const seed = (...ids: number[]) => callFunction(client, 'seed', ids, [0, 2], ['x', 'y'], ['o', 'p']);
+  await expect(seed(7, 7)).rejects.toMatchObject({ code: '23505' });
+  expect(await seed(9, 7)).toEqual([{ result: true }]);
+  expect(await seed(19, 17)).toEqual([{ result: false }]);
   const { rows } = await client.query('select id, status, body from pets.animals order by id');
   expect(rows).toEqual([
     { id: '7', status: 2, body: 'y' },
     { id: '9', status: 0, body: 'x' },
   ]);
-  expect((await client.query('select * from pets.orders_v1() as body')).rows).toEqual([
-    { body: 'o' },
-    { body: 'p' },
-  ]);
+  expect(await callFunction(client, 'list_orders')).toEqual([{ result: 'o' }, { result: 'p' }]);
 });
 
 test('a seed waits for a creation, and then finds that the store is not empty', async () => {
@@ -174,27 +185,27 @@ test('a seed waits for a creation, and then finds that the store is not empty', 
   const [second, observer] = [await connect(), await connect()];
   await first.query('begin');
   await create(first, [{}]);
-  const seed = () => second.query(`select pets.seed_v1('{5}', '{0}', '{x}', '{}') as done`);
+  await storeIdOf(second);
+  const seed = () => callFunction(second, 'seed', [5], [0], ['x'], []);
   const waiting = await blocked(second, observer, seed);
   await first.query('commit');
-  expect((await waiting.result).rows).toEqual([{ done: false }]);
+  expect(await waiting.result).toEqual([{ result: false }]);
 });
 
 test('expired idempotency keys are removed in slices, by several connections at a time', async () => {
   const { client: first, connect } = await freshStore();
   const second = await connect();
-  const keys = Array.from({ length: 4_500 }, (_, i) => ({ key: `${i}` }));
+  const keys = Array.from({ length: 1_100 }, (_, i) => ({ key: `${i}` }));
   await create(first, keys, NOON);
   await create(first, [{ key: 'later' }], NOON + 1);
-  const expire = async (client: Client, at: number) =>
-    (await client.query('select pets.expire_v1($1) as count', [at])).rows[0].count;
+  const expire = async (client: Client, at: number) => (await callFunction(client, 'expire', at))[0].result;
   expect(await expire(first, NOON + DAY - 1)).toBe(0);
   await first.query('begin');
-  expect(await expire(first, NOON + DAY)).toBe(2_000);
+  expect(await expire(first, NOON + DAY)).toBe(500);
   await second.query(`set lock_timeout = '5s'`);
-  expect(await expire(second, NOON + DAY)).toBe(2_000);
-  await first.query('commit');
   expect(await expire(second, NOON + DAY)).toBe(500);
+  await first.query('commit');
+  expect(await expire(second, NOON + DAY)).toBe(100);
   expect(await expire(second, NOON + DAY)).toBe(0);
   expect(await expire(second, NOON + DAY + 1)).toBe(1);
 });

@@ -10,7 +10,7 @@ import {
   isConnectionOutdated,
   sqlStateOf,
   toCallError,
-} from '../../../src/store/postgres/calls/failures.ts';
+} from '../../../src/store/postgres/failures.ts';
 
 const PLACE = 'postgres://shop@db.example/pets';
 
@@ -44,6 +44,7 @@ const kinds: [name: string, error: unknown, phase: CallPhase, kind: FailureKind]
   ['out of memory', reported('53200'), 'sent', 'not_done'],
   ['a missing table', reported('42P01'), 'sent', 'not_done'],
   ['a missing prepared statement', reported('26000'), 'sent', 'not_done'],
+  ['a standby server or another store', reported('PETS1'), 'sent', 'not_done'],
   ['a full disk', reported('53100'), 'sent', 'store_full'],
   ['a serialization failure', reported('40001'), 'sent', 'retry'],
   ['a deadlock', reported('40P01'), 'sent', 'retry'],
@@ -86,6 +87,20 @@ test.each([
 });
 
 test.each([
+  ['InitPostgres', 'max_connections'],
+  ['InitializeSessionUserId', 'ALTER ROLE'],
+  ['CheckMyDatabase', 'ALTER DATABASE'],
+])('the hint after too many connections, reported by %s, names the limit: %s', (routine, limit) => {
+  const error = Object.assign(reported('53300'), { routine });
+  expect(toCallError(error, 'connecting', PLACE).hint).toContain(limit);
+});
+
+test('the hint of a refused call is that of the function', () => {
+  const error = Object.assign(reported('PETS1'), { hint: 'restore that store' });
+  expect(toCallError(error, 'sent', PLACE).hint).toBe('restore that store');
+});
+
+test.each([
   'CERT_HAS_EXPIRED',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -117,6 +132,7 @@ test('the message contains the errors of all addresses of a host', () => {
 test.each([
   ['25006', true],
   ['26000', true],
+  ['PETS1', true],
   ['57014', false],
   ['23505', false],
 ])('whether the connection is replaced after %s', (code, isOutdated) => {

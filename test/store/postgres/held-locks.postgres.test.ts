@@ -1,13 +1,14 @@
 import { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/contract/clock.ts';
-import { DatabaseConnection } from '../../../src/store/postgres/calls/connection.ts';
-import { driverLimits } from '../../../src/store/postgres/calls/time-limits.ts';
+import { Pool } from '../../../src/store/postgres/pool.ts';
+import { driverLimits } from '../../../src/store/postgres/session.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
+import { callFunction } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
 import { animal } from '../../helpers/store-fixtures.ts';
 
-test('reads do not wait for the check of a store that somebody has locked', async () => {
+test('reads do not wait for the check of a store that another program has locked', async () => {
   const url = await freshDatabase();
   const { store } = await openDatabase(url);
   await store.add({ pet: animal() });
@@ -52,7 +53,7 @@ test('a call whose result nobody reads loses its locks', async () => {
   await store.add({ pet: animal() });
   const client = new Client({ connectionString: url, ...driverLimits(true) });
   client.on('error', () => {});
-  const connection = new DatabaseConnection({
+  const pool = new Pool({
     connect: () => client.connect(),
     place: url,
     prepare: true,
@@ -60,10 +61,10 @@ test('a call whose result nobody reads loses its locks', async () => {
     // A stopped process does not end its connections.
     startTimer: () => undefined,
   });
-  onTestFinished(() => connection.close());
-  await connection.query({ name: 'one', text: 'select 1' });
+  onTestFinished(() => pool.close());
+  await pool.call({ name: 'one', text: 'select 1' });
   const text = "select repeat('x', 50000000) from pets.meta for update";
-  const call = connection.query({ name: 'large', text });
+  const call = pool.call({ name: 'large', text });
   const failed = expect(call).rejects.toMatchObject({ outcome: 'unknown' });
   client.connection.stream.pause();
 
@@ -84,8 +85,11 @@ test('large creations are committed although their server reads no results, so t
   const { store } = await openDatabase(url);
   const client = await connectTo(url);
   const bodies = Array.from({ length: 300 }, () => `,"name":"${'x'.repeat(50_000)}"}`);
-  const values = [bodies.map(() => 0), bodies];
-  client.query('select * from pets.create_v1($1, $2, null, null)', values).catch(() => {});
+  await callFunction(client, 'is_empty');
+  const [statuses, none] = [bodies.map(() => 0), null];
+  callFunction(client, 'create_animals', statuses, bodies, none, none).catch(() => {});
+  // The call has been sent when the id of the store, which is known already, has been awaited.
+  await new Promise((resolve) => setImmediate(resolve));
   client.connection.stream.pause();
   await expect.poll(() => store.size()).toBe(bodies.length);
 });

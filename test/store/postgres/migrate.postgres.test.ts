@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
@@ -8,23 +9,18 @@ import {
   migrate,
   pendingSql,
   readIdentity,
+  SCHEMA_VERSION,
   type StoreIdentity,
-} from '../../../src/store/postgres/schema/migrate.ts';
-import { SCHEMA_STEPS } from '../../../src/store/postgres/schema/schema.ts';
+} from '../../../src/store/postgres/schema.ts';
 import { SUPERUSER } from '../../helpers/postgres/databases.ts';
 import { findPostgres } from '../../helpers/postgres/programs.ts';
-import { create, take } from '../../helpers/postgres/store-schema.ts';
+import { callFunction, create, createSchema, take } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
 const databaseOf = (url: string) => new URL(url).pathname.slice(1);
 
 /** Runs statements in the database as a superuser. */
 const asSuperuser = (url: string, sql: string) => sharedCluster().sql(databaseOf(url), sql);
-
-/** Steps after the first one. Each adds a table, and needs a server that knows the step `oldest`. */
-const laterStep = (table: string, oldest: number) => ({ sql: `create table pets.${table} ();`, oldest });
-const [one] = SCHEMA_STEPS;
-const steps = [...(one ? [one] : []), laterStep('second', 1), laterStep('third', 2)];
 
 async function tables(client: Client): Promise<string[]> {
   const { rows } = await client.query(
@@ -34,14 +30,14 @@ async function tables(client: Client): Promise<string[]> {
 }
 
 /** Migrates the schema, and returns which store the database contains. */
-async function migrateAndIdentify(client: Client, toSteps = SCHEMA_STEPS): Promise<StoreIdentity> {
-  await migrate(client, toSteps);
-  return readIdentity(client, toSteps);
+async function migrateAndIdentify(client: Client): Promise<StoreIdentity> {
+  await createSchema(client);
+  return readIdentity(client);
 }
 
 test('creates a store once, with a random secret', async () => {
   const client = await connectTo(await freshDatabase());
-  await expect(readIdentity(client)).rejects.toThrow('the database contains no store');
+  await expect(readIdentity(client)).rejects.toThrow('there is no store in the database');
   const identity = await migrateAndIdentify(client);
   expect(identity.id).toMatch(/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/);
   expect(identity.secret).toMatch(/^[0-9a-f]{64}$/);
@@ -78,71 +74,70 @@ test('a migration that cannot get the lock fails, and changes nothing', async ()
   const url = await freshDatabase();
   const [lock, client] = [await connectTo(url), await connectTo(url)];
   await lock.query(`begin; select pg_advisory_xact_lock(${0x70_65_74_73})`);
-  await expect(migrate(client)).rejects.toThrow('another program is changing it');
+  await expect(createSchema(client)).rejects.toThrow('another program is changing it');
   expect(await tables(client)).toEqual([]);
 });
 
-test('a failed step leaves the database as it was', async () => {
+test('a schema that cannot be created leaves the database as it was', async () => {
+  const url = await freshDatabase();
+  const client = await connectTo(url);
+  await client.query('create schema pets; create table pets.callers ()');
+  await expect(createSchema(client)).rejects.toMatchObject({ code: '42P07' });
+  expect(await tables(client)).toEqual(['callers']);
+});
+
+/** What the next version could do to the schema. `oldest` is the lowest version that a server must know then. */
+const update = (client: Client, oldest: number) =>
+  client.query(`alter table pets.animals add column note text not null default '';
+    update pets.meta set version = version + 1, oldest = ${oldest}`);
+
+test('a server works with a newer schema until it needs a newer server', async () => {
   const client = await connectTo(await freshDatabase());
-  const broken = [...steps, { sql: 'create table pets.fourth (); select 1 / 0;', oldest: 1 }];
-  await expect(migrate(client, broken)).rejects.toMatchObject({ code: '22012' });
-  expect(await tables(client)).toEqual([]);
   const identity = await migrateAndIdentify(client);
-  await expect(migrate(client, broken)).rejects.toMatchObject({ code: '22012' });
-  expect(await tables(client)).not.toContain('second');
+  await update(client, SCHEMA_VERSION);
+  expect(await createSchema(client)).toEqual({ from: SCHEMA_VERSION + 1, to: SCHEMA_VERSION + 1 });
   expect(await readIdentity(client)).toEqual(identity);
-});
-
-test('a newer server applies only the missing steps, and keeps the store', async () => {
-  const client = await connectTo(await freshDatabase());
-  const identity = await migrateAndIdentify(client);
-  await create(client, [{}]);
-  await expect(readIdentity(client, steps)).rejects.toThrow('has version 1, but this version of pets needs');
-  expect(await migrateAndIdentify(client, steps)).toEqual(identity);
-  const { rows } = await client.query('select version, oldest from pets.schema_version order by version');
-  expect(rows).toEqual([
-    { version: 1, oldest: 1 },
-    { version: 2, oldest: 1 },
-    { version: 3, oldest: 2 },
-  ]);
-  expect(await tables(client)).toEqual(expect.arrayContaining(['second', 'third']));
-});
-
-test('an older server works until a step needs a newer one', async () => {
-  const client = await connectTo(await freshDatabase());
-  const identity = await migrateAndIdentify(client, steps);
-  expect(await migrateAndIdentify(client, steps.slice(0, 2))).toEqual(identity);
-  expect(await pendingSql(client, steps.slice(0, 2))).toBe('');
-  for (const refused of [migrate, pendingSql, readIdentity]) {
-    const error = await refused(client, steps.slice(0, 1)).catch((reason) => reason);
-    expect(error).toBeInstanceOf(StoreVersionError);
-    expect(error.message).toContain('needs a server that knows version 2; this version of pets knows 1');
-  }
-});
-
-test('a store without its version is damaged', async () => {
-  const client = await connectTo(await freshDatabase());
-  await migrate(client);
-  await client.query('delete from pets.schema_version');
+  expect(await pendingSql(client)).toBe('');
+  expect(await create(client, [{}])).toMatchObject([{ kind: 'added' }]);
+  await update(client, SCHEMA_VERSION + 1).catch(() => client.query('update pets.meta set oldest = 3'));
   for (const refused of [migrate, pendingSql, readIdentity]) {
     const error = await refused(client).catch((reason) => reason);
-    expect(error).toBeInstanceOf(StoreDamagedError);
-    expect(error.message).toBe('the table pets.schema_version is empty');
+    expect(error).toBeInstanceOf(StoreVersionError);
+    expect(error.message).toContain('needs a server that knows version 3; this version of pets knows 2');
   }
+  await expect(create(client, [{}])).rejects.toMatchObject({
+    code: 'PETS1',
+    message: 'the schema pets has changed, and does not support its version 2 any more',
+  });
+});
+
+test('a schema of an older version is refused and unchanged', async () => {
+  const client = await connectTo(await freshDatabase());
+  await client.query(`create schema pets; create table pets.meta (one boolean, id uuid, secret text);
+    insert into pets.meta values (true, gen_random_uuid(), '')`);
+  for (const refused of [createSchema, pendingSql, readIdentity]) {
+    const error = await refused(client).catch((reason) => reason);
+    expect(error).toBeInstanceOf(StoreVersionError);
+    expect(error.message).toContain(
+      'the schema pets has version 1, which this version of pets does not support',
+    );
+    expect(error.hint).toContain('drop schema pets cascade');
+  }
+  expect(await tables(client)).toEqual(['meta']);
 });
 
 test('a store without its identity is damaged', async () => {
   const client = await connectTo(await freshDatabase());
-  await migrate(client);
+  await createSchema(client);
   await client.query('delete from pets.meta');
-  await expect(migrate(client)).rejects.toBeInstanceOf(StoreDamagedError);
+  await expect(createSchema(client)).rejects.toBeInstanceOf(StoreDamagedError);
 });
 
 test('the output of a dry run does in psql what a server would do, also for its privileges', async () => {
   const url = await freshDatabase();
   await asSuperuser(url, `revoke create on database ${databaseOf(url)} from public`);
   const client = await connectTo(url);
-  const error = await migrate(client).catch((reason) => reason);
+  const error = await createSchema(client).catch((reason) => reason);
   expect(error).toBeInstanceOf(StoreError);
   expect(error.message).toBe(
     `cannot change the schema pets: permission denied for database ${databaseOf(url)}`,
@@ -156,11 +151,7 @@ test('the output of a dry run does in psql what a server would do, also for its 
     { kind: 'added', response: '{"id":1,"name":"Rex"}' },
   ]);
   expect(await take(client, [{ caller: 'a', count: 1 }])).toMatchObject([{ granted: 1 }]);
-
-  await expect(migrate(client, steps)).rejects.toBeInstanceOf(StoreError);
-  await runPsql(url, await pendingSql(client, steps));
-  expect(await migrateAndIdentify(client, steps)).toEqual(identity);
-  expect((await client.query('select from pets.second')).rows).toEqual([]);
+  expect(await readIdentity(client)).toEqual(identity);
 });
 
 /** Runs a text with psql as a superuser. */
@@ -178,7 +169,7 @@ test('a user who owns the schema needs no other privilege', async () => {
   const url = await freshDatabase();
   await asSuperuser(url, `revoke create on database ${databaseOf(url)} from public`);
   await asSuperuser(url, 'create schema pets authorization pets');
-  await expect(migrate(await connectTo(url))).resolves.toEqual({ from: 0, to: 1 });
+  await expect(createSchema(await connectTo(url))).resolves.toEqual({ from: 0, to: SCHEMA_VERSION });
 });
 
 test('a server with the documented privileges can do everything that a server does', async () => {
@@ -187,33 +178,28 @@ test('a server with the documented privileges can do everything that a server do
   const identity = await migrateAndIdentify(owner);
   await owner.query(`
     grant usage on schema pets to pets_with_password;
-    grant select, insert, update, delete on all tables in schema pets to pets_with_password;
-    alter default privileges in schema pets
-      grant select, insert, update, delete on tables to pets_with_password`);
+    grant select, insert, update, delete on all tables in schema pets to pets_with_password`);
   await asSuperuser(url, `revoke create on database ${databaseOf(url)} from public`);
   const server = await connectTo(url);
   await asSuperuser(url, 'grant pets_with_password to pets');
   await server.query('set role pets_with_password');
   expect(await migrateAndIdentify(server)).toEqual(identity);
-  await expect(migrate(server, steps)).rejects.toThrow('cannot change the schema pets: permission denied');
-  await server.query(`select pets.seed_v1('{1}', '{0}', '{x}', '{x}')`);
-  await server.query(`select pets.reset_v1('{1}', '{0}', '{x}', '{x}')`);
+  await callFunction(server, 'seed', [1], [0], ['x'], ['x']);
+  await callFunction(server, 'reset', [1], [0], ['x'], ['x']);
   await create(server, [{ key: 'a' }]);
   await take(server, [{ caller: 'a', count: 1 }]);
-  await server.query(
-    `select pets.refuse_v1(sha256('a'), 0, 0, 0, '{}', 0), pets.expire_v1(), pets.bans_v1(), pets.usage_v1('{}')`,
-  );
-  await server.query('select pets.page_v1(null, 1, 20), pets.get_v1(1), pets.orders_v1(), pets.size_v1()');
-  await server.query(`insert into pets.keys (sha256, name, plan) values (sha256('a'), 'a', 'free')`);
-  await server.query('delete from pets.keys');
-  await migrate(owner, steps);
-  expect(await migrateAndIdentify(server, steps)).toEqual(identity);
-  expect((await server.query('select from pets.second')).rows).toEqual([]);
+  for (const name of ['expire', 'count_bans', 'count_animals', 'is_empty', 'list_orders', 'list_keys']) {
+    await callFunction(server, name);
+  }
+  await callFunction(server, 'read_pages', [null], [1], [20]);
+  await callFunction(server, 'add_key', hash('sha256', 'a'), 'a', 'free', null, null);
+  expect(await callFunction(server, 'revoke_key', 'a')).toEqual([{ result: true }]);
 });
 
-test('a start without missing steps writes nothing', async () => {
+test('a start with an existing store writes nothing', async () => {
   const client = await connectTo(await freshDatabase());
   const identity = await migrateAndIdentify(client);
-  await client.query('set default_transaction_read_only = on');
-  expect(await migrateAndIdentify(client)).toEqual(identity);
+  await client.query('begin read only');
+  expect(await migrate(client)).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
+  expect(await readIdentity(client)).toEqual(identity);
 });

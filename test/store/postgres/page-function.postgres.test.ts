@@ -1,6 +1,7 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { create, freshStore } from '../../helpers/postgres/store-schema.ts';
+import { SCHEMA_VERSION } from '../../../src/store/postgres/schema.ts';
+import { callFunction, create, freshStore, storeIdOf } from '../../helpers/postgres/store-schema.ts';
 
 const [AVAILABLE, PENDING, SOLD] = [0, 1, 2];
 const INT64_MIN = (-(2n ** 63n)).toString();
@@ -13,10 +14,13 @@ async function page(
   first: number | string,
   limit: number,
 ): Promise<Page> {
-  const { rows } = await client.query('select * from pets.page_v1($1, $2, $3)', [status, first, limit]);
-  const [{ animals, next }] = rows;
+  const [row] = await callFunction(client, 'read_pages', [status], [first], [limit]);
+  return pageOf(row);
+}
+
+function pageOf({ animals, next_id }: { animals: string; next_id: string | null }): Page {
   const ids = JSON.parse(`[${animals}]`).map(({ id }: { id: number }) => id);
-  return { ids, next: next === null ? null : Number(next) };
+  return { ids, next: next_id === null ? null : Number(next_id) };
 }
 
 test.each([
@@ -53,11 +57,16 @@ test('a page ends with the animal that reaches 1 MiB', async () => {
   expect(await page(client, null, 7, 20)).toEqual({ ids: [7], next: null });
 });
 
-test('an animal is found by its id', async () => {
+test('one call reads several pages', async () => {
   const { client } = await freshStore();
-  await create(client, [{}]);
-  const { rows } = await client.query('select pets.get_v1(1) as first, pets.get_v1(2) as second');
-  expect(rows).toEqual([{ first: '{"id":1,"name":"Rex"}', second: null }]);
+  await create(client, [{}, { status: SOLD }, {}, {}]);
+  const rows = await callFunction(client, 'read_pages', [null, SOLD, AVAILABLE], [2, 1, 9], [2, 9, 9]);
+  expect(rows.map(({ n }) => n)).toEqual([1, 2, 3]);
+  expect(rows.map(pageOf)).toEqual([
+    { ids: [2, 3], next: 3 },
+    { ids: [2], next: null },
+    { ids: [], next: null },
+  ]);
 });
 
 /** How many blocks of 8 kB a query reads. */
@@ -68,27 +77,32 @@ async function blocksOf(client: Client, query: string): Promise<number> {
 }
 
 const FINGERPRINT = 'substring(sha256(random()::text::bytea), 1, 16)';
+/** The calls of servers. `store` stands for the first two parameters. */
 const CALLS = [
-  'select * from pets.page_v1(2::smallint, 1, 20)',
-  'select * from pets.page_v1(2::smallint, 100001, 20)',
-  'select * from pets.page_v1(1::smallint, 1, 20)',
-  'select * from pets.page_v1(0::smallint, 100001, 20)',
-  'select * from pets.page_v1(null, 100001, 20)',
-  'select pets.get_v1(100001)',
-  `select n from pets.create_v1('{0}', '{x}', null, null)`,
-  `select n from pets.create_v1('{0}', '{x}', array[${FINGERPRINT}], array[${FINGERPRINT}])`,
-  `select n from pets.take_v1(array[sha256('1'), sha256('2')], '{1,1}', '{9,9}', '{9,9}')`,
-  `select n from pets.usage_v1(array[sha256('1'), sha256('2')])`,
-  `select pets.refuse_v1(sha256('1'), 0, 0, 0, '{}', 0)`,
-  'select pets.expire_v1()',
+  `select * from pets.read_pages(store, '{2}', '{1}', '{20}')`,
+  `select * from pets.read_pages(store, '{2}', '{100001}', '{20}')`,
+  `select * from pets.read_pages(store, '{1}', '{1}', '{20}')`,
+  `select * from pets.read_pages(store, '{0}', '{100001}', '{20}')`,
+  `select * from pets.read_pages(store, '{null}', '{100001}', '{20}')`,
+  `select n from pets.create_animals(store, '{0}', '{x}', null, null)`,
+  `select n from pets.create_animals(store, '{0}', '{x}', array[${FINGERPRINT}], array[${FINGERPRINT}])`,
+  ...[0, 1, 9].map(
+    (count) =>
+      `select n from pets.take(store, array[sha256('1'), sha256('2')], '{${count},1}', '{9,9}', '{9,9}', 10, 1000)`,
+  ),
+  'select pets.expire(store)',
+  'select pets.check_store(store)',
+  'select pets.is_empty(store)',
 ];
 
 test('all calls read few blocks among many rows, with plans that a session made while the tables were empty or full', async () => {
   const { client, connect } = await freshStore();
   const late = await connect();
+  const id = await storeIdOf(client);
+  const calls = CALLS.map((call) => call.replace('(store', `('${id}', ${SCHEMA_VERSION}`));
   await client.query('analyze');
   // This session plans while the tables are empty, and keeps the plans.
-  for (let i = 0; i < 10; i++) for (const call of CALLS) await client.query(call);
+  for (let i = 0; i < 10; i++) for (const call of calls) await client.query(call);
   await client.query(`
     insert into pets.animals (id, status, body)
     select i, case when i % 20000 = 0 then 2 else 0 end, '{"id":' || i || '}'
@@ -100,10 +114,10 @@ test('all calls read few blocks among many rows, with plans that a session made 
   await client.query(`
     insert into pets.callers (caller) select sha256(i::text::bytea) from generate_series(1, 10000) as i
     on conflict do nothing`);
-  for (const call of CALLS) expect(await blocksOf(client, call), call).toBeLessThan(100);
+  for (const call of calls) expect(await blocksOf(client, call), call).toBeLessThan(100);
   await client.query('vacuum analyze');
   for (const session of [client, late]) {
-    for (const call of CALLS) await session.query(call);
-    for (const call of CALLS) expect(await blocksOf(session, call), call).toBeLessThan(100);
+    for (const call of calls) await session.query(call);
+    for (const call of calls) expect(await blocksOf(session, call), call).toBeLessThan(100);
   }
 });

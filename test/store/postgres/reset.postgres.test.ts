@@ -1,15 +1,18 @@
+import type { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { petJson } from '../../../src/contract/schemas.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { manualClock } from '../../helpers/clock.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
-import { blocked, create, freshStore, take } from '../../helpers/postgres/store-schema.ts';
+import { blocked, callFunction, create, freshStore, take } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, startCluster } from '../../helpers/postgres.ts';
 import { allTexts, animal, idempotency, idsOf, seedOf, withId } from '../../helpers/store-fixtures.ts';
 
 const SEED = { ...seedOf(1n, 2n, 3n), orders: [{ number: 1 }] };
 const SEED_TEXTS = SEED.pets.map(petJson);
-const RESET = `select pets.reset_v1('{1}', '{0}', array['{"id":1,"name":"Rex"}'], '{}')`;
+
+/** Replaces everything by one animal. */
+const reset = (client: Client) => callFunction(client, 'reset', [1], [0], ['{"id":1,"name":"Rex"}'], []);
 
 test('a reset ends the windows and bans of all servers at once', async () => {
   const url = await freshDatabase();
@@ -87,13 +90,13 @@ test('a reset waits for a creation, and a creation for a reset', async () => {
   const [second, observer] = [await connect(), await connect()];
   await first.query('begin');
   await create(first, [{}, {}, {}]);
-  const reset = await blocked(second, observer, () => second.query(RESET));
+  const resetting = await blocked(second, observer, () => reset(second));
   await first.query('commit');
-  await reset.result;
+  await resetting.result;
   expect((await observer.query('select id from pets.animals')).rows).toEqual([{ id: '1' }]);
 
   await second.query('begin');
-  await second.query(RESET);
+  await reset(second);
   const creation = await blocked(first, observer, () => create(first, [{}]));
   await second.query('commit');
   expect(await creation.result).toMatchObject([{ kind: 'added', response: '{"id":2,"name":"Rex"}' }]);
@@ -112,7 +115,7 @@ test('a reset and takes of several callers never wait for each other in a circle
     const connection = await connect();
     while (!isDone) expect(await take(connection, all)).toHaveLength(50);
   });
-  for (let i = 0; i < 50; i++) await client.query(RESET);
+  for (let i = 0; i < 50; i++) await reset(client);
   isDone = true;
   await Promise.all(takers);
 });
@@ -124,7 +127,7 @@ test('a transaction that began before a reset still sees everything, as that of 
   await reader.query('begin isolation level repeatable read');
   const count = async () => (await reader.query('select count(*)::int as n from pets.animals')).rows[0].n;
   expect(await count()).toBe(2);
-  await client.query(RESET);
+  await reset(client);
   expect(await count()).toBe(2);
   await reader.query('commit');
   expect(await count()).toBe(1);
@@ -146,13 +149,13 @@ test.each([
     await cluster.start();
   };
   if (when.endsWith('after the commit')) {
-    await server.query(RESET);
+    await reset(server);
     await restart();
   } else {
     // The reset has replaced the animals and orders, and waits for the row of a caller.
     await blocker.query('begin');
     await blocker.query('select from pets.callers for update');
-    const { result } = await blocked(server, observer, () => server.query(RESET));
+    const { result } = await blocked(server, observer, () => reset(server));
     const outcome = expect(result).rejects.toThrow();
     // PostgreSQL completes the reset when the row is free, although the server has stopped waiting for it.
     if (when.startsWith('the server')) server.connection.stream.destroy();

@@ -1,12 +1,14 @@
 import type { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { migrate } from '../../../src/store/postgres/schema/migrate.ts';
 import {
   blocked,
   callerHash,
+  callFunction,
   create,
+  createSchema,
   freshStore,
   type Take,
+  type Taken,
   take,
 } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, startCluster } from '../../helpers/postgres.ts';
@@ -31,15 +33,22 @@ test('each caller gets the requests that both quotas allow', async () => {
     { caller: 'e', count: 5, perMinute: 10 ** 15, perDay: 10 ** 15 },
   ];
   const taken = await take(client, callers, NOON + 1);
-  const windows = { minute: NOON, day: MIDNIGHT, now: NOON + 1 };
-  const noRefusals = { refusedWindow: 0, firstRefused: 0, counted: [], bannedUntil: 0, version: 0 };
+  const windows = { minuteEnd: NOON + MINUTE, dayEnd: MIDNIGHT + DAY, now: NOON + 1 };
   expect(taken).toEqual(
-    [3, 10, 7, 0, 5].map((count) => ({
+    [
+      [3, 0],
+      [10, 20],
+      [7, 23],
+      [0, 0],
+      [5, 0],
+    ].map(([count, refused]) => ({
       granted: count,
+      refused,
       minuteUsed: count,
       dayUsed: count,
       ...windows,
-      ...noRefusals,
+      beginsBan: false,
+      bannedUntil: 0,
     })),
   );
   expect(await granted(client, callers, NOON + 2)).toEqual([3, 0, 0, 0, 5]);
@@ -49,7 +58,7 @@ test('a lower quota than the number of counted requests grants nothing', async (
   const { client } = await freshStore();
   await take(client, [{ caller: 'a', count: 8, perMinute: 10 }], NOON);
   const [taken] = await take(client, [{ caller: 'a', count: 1, perMinute: 5 }], NOON);
-  expect(taken).toMatchObject({ granted: 0, minuteUsed: 8, dayUsed: 8 });
+  expect(taken).toMatchObject({ granted: 0, refused: 1, minuteUsed: 8, dayUsed: 8 });
 });
 
 test.each([
@@ -66,7 +75,8 @@ test.each([
   const { client } = await freshStore();
   await take(client, [{ caller: 'a', count: 3 }], first);
   const taken = await take(client, [{ caller: 'a', count: 1 }], second);
-  expect(taken).toMatchObject([{ granted: 1, minute, minuteUsed, day, dayUsed, now: second }]);
+  const ends = { minuteEnd: minute + MINUTE, dayEnd: day + DAY };
+  expect(taken).toMatchObject([{ granted: 1, ...ends, minuteUsed, dayUsed, now: second }]);
 });
 
 test('the clock of the database decides by default', async () => {
@@ -100,7 +110,7 @@ test('many connections that take from the same callers get exactly the quotas', 
 test.each(['a known caller', 'a new caller'])('a take of %s waits for another take', async (kind) => {
   const { client: first, connect } = await freshStore();
   const [second, observer] = [await connect(), await connect()];
-  if (kind === 'a known caller') await take(first, [{ caller: 'a', count: 0 }], NOON);
+  await take(first, [{ caller: kind === 'a known caller' ? 'a' : 'c', count: 1 }], NOON - DAY);
   await first.query('begin');
   expect(await granted(first, [{ caller: 'a', count: 7 }], NOON)).toEqual([7]);
   const waiting = await blocked(second, observer, () => granted(second, [{ caller: 'a', count: 7 }], NOON));
@@ -124,57 +134,111 @@ test('a take locks the rows of callers in one order', async () => {
   expect(await waiting.result).toEqual([1, 1]);
 });
 
-/** Calls `refuse_v1` for the caller `a`. */
-async function refuse(client: Client, expected: number, bannedUntil: number): Promise<boolean> {
-  const { rows } = await client.query('select pets.refuse_v1($1, $2, $3, $4, $5, $6) as done', [
-    callerHash('a'),
-    expected,
-    NOON + MINUTE,
-    NOON + SECOND,
-    [NOON + 2 * SECOND, NOON + 3 * SECOND],
-    bannedUntil,
-  ]);
-  return rows[0].done;
+const NO_BANS = { after: 0, milliseconds: 0 };
+const BANS = { after: 3, milliseconds: 5 * MINUTE };
+
+/** A caller without requests left in this minute. A request at NOON was refused. */
+async function refusedCaller() {
+  const { client, connect } = await freshStore();
+  const request = async (at: number, count = 1, rule = BANS) => {
+    const [taken] = await take(client, [{ caller: 'a', count, perMinute: 1 }], at, rule);
+    return taken ?? ({} as Taken);
+  };
+  expect(await request(NOON, 2)).toMatchObject({ granted: 1, refused: 1, beginsBan: false });
+  return { client, connect, request };
 }
 
-test('a banned caller gets nothing until the ban ends', async () => {
-  const { client } = await freshStore();
-  await take(client, [{ caller: 'a', count: 1 }], NOON);
-  expect(await refuse(client, 0, NOON + 5 * MINUTE)).toBe(true);
-  const [banned] = await take(client, [{ caller: 'a', count: 1 }], NOON + 5 * MINUTE - 1);
-  expect(banned).toMatchObject({ granted: 0, bannedUntil: NOON + 5 * MINUTE });
-  const bans = async (at: number) => (await client.query('select pets.bans_v1($1) as n', [at])).rows[0].n;
-  expect([await bans(NOON + 5 * MINUTE - 1), await bans(NOON + 5 * MINUTE)]).toEqual(['1', '0']);
-  expect(await granted(client, [{ caller: 'a', count: 1 }], NOON + 5 * MINUTE)).toEqual([1]);
+test.each<[what: string, requests: [at: number, count: number][], refused: number, hasBan: boolean]>([
+  ['in the second after the first refused one', [[999, 50]], 50, false],
+  ['a second later, but too few', [[SECOND, 2]], 2, false],
+  ['a second later', [[SECOND, 3]], 2, true],
+  ['a second later, and more', [[SECOND, 9]], 2, true],
+  [
+    'over several calls',
+    [
+      [SECOND, 1],
+      [2 * SECOND, 1],
+      [3 * SECOND, 1],
+    ],
+    0,
+    true,
+  ],
+  [
+    'of which only the last two are in the last minute',
+    [
+      [SECOND, 1],
+      [MINUTE + SECOND, 2],
+      [MINUTE + 2 * SECOND, 1],
+    ],
+    1,
+    false,
+  ],
+])(
+  'requests of a refused caller, %s: the last call refuses %i before a ban, which begins: %s',
+  async (_, requests, refused, hasBan) => {
+    const { request } = await refusedCaller();
+    let last: Taken | undefined;
+    for (const [at, count] of requests) last = await request(NOON + at, count);
+    expect(last).toMatchObject({ refused, beginsBan: hasBan });
+    const end = NOON + (requests.at(-1)?.[0] ?? 0) + BANS.milliseconds;
+    expect(last?.bannedUntil).toBe(hasBan ? end : 0);
+  },
+);
+
+test('a banned caller gets nothing until the ban ends, and requests do not extend it', async () => {
+  const { client, request } = await refusedCaller();
+  const begin = NOON + SECOND;
+  const end = begin + BANS.milliseconds;
+  await request(begin, 3);
+  for (const at of [begin, end - 1]) {
+    expect(await request(at, 9)).toMatchObject({
+      granted: 0,
+      refused: 0,
+      beginsBan: false,
+      bannedUntil: end,
+    });
+  }
+  const bans = async (at: number) => (await callFunction(client, 'count_bans', at))[0].result;
+  expect([await bans(end - 1), await bans(end)]).toEqual(['1', '0']);
+  expect(await request(end)).toMatchObject({ granted: 1, refused: 0 });
 });
 
-test('refusals are stored only if no other connection has stored some since they were read', async () => {
-  const { client: first, connect } = await freshStore();
-  const [second, observer] = [await connect(), await connect()];
-  expect(await refuse(first, 0, 0)).toBe(false);
-  await take(first, [{ caller: 'a', count: 1 }], NOON);
-  await first.query('begin');
-  expect(await refuse(first, 0, NOON + MINUTE)).toBe(true);
-  const waiting = await blocked(second, observer, () => refuse(second, 0, NOON + HOUR));
-  await first.query('commit');
-  expect(await waiting.result).toBe(false);
-  const [stored] = await take(second, [{ caller: 'a', count: 0 }], NOON);
-  expect(stored).toMatchObject({
-    refusedWindow: NOON + MINUTE,
-    firstRefused: NOON + SECOND,
-    counted: [NOON + 2 * SECOND, NOON + 3 * SECOND],
-    bannedUntil: NOON + MINUTE,
-    version: 1,
-  });
-  expect(await refuse(second, 1, NOON + HOUR)).toBe(true);
-  expect(await refuse(second, 1, NOON + HOUR)).toBe(false);
+test.each<[what: string, at: number, rule: typeof BANS, end: number]>([
+  ['the rule is shorter now', 0, { after: 3, milliseconds: MINUTE }, MINUTE],
+  ['the rule is longer now', 0, { after: 3, milliseconds: HOUR }, 5 * MINUTE],
+  ['the clock was set back', -DAY, BANS, -DAY + 5 * MINUTE],
+  ['bans are turned off', 0, NO_BANS, 0],
+])('a ban ends at the earlier of two times, which is stored at once, if %s', async (_, at, rule, end) => {
+  const { client, request } = await refusedCaller();
+  const begin = NOON + SECOND;
+  await request(begin, 3);
+  const stored = async () =>
+    Number((await client.query('select banned_until as until from pets.callers')).rows[0].until);
+  expect(await request(begin + at, 0, rule)).toMatchObject({ bannedUntil: begin + end });
+  expect(await stored()).toBe(begin + BANS.milliseconds);
+  expect(await request(begin + at, 1, rule)).toMatchObject({ bannedUntil: begin + end });
+  expect(await stored()).toBe(begin + end);
+});
+
+test.each<[what: string, at: number, count: number, rule: typeof BANS]>([
+  ['of a banned caller', 2 * SECOND, 9, BANS],
+  ['in the second after the first refused one', 500, 9, BANS],
+  ['without a rule for bans', 0, 9, NO_BANS],
+  ['that are only read', 2 * SECOND, 0, BANS],
+])('requests that change nothing wait for no lock and write nothing: %s', async (what, at, count, rule) => {
+  const { client, connect, request } = await refusedCaller();
+  if (what === 'of a banned caller') await request(NOON + SECOND, 3);
+  const other = await connect();
+  await other.query('begin; select from pets.callers for update');
+  await client.query('set default_transaction_read_only = on');
+  expect(await request(NOON + at, count, rule)).toMatchObject({ granted: 0, beginsBan: false });
 });
 
 test('a take before a creation survives a crash of the database', async () => {
   const cluster = await startCluster();
   const url = await cluster.createDatabase();
   const client = await connectTo(url);
-  await migrate(client);
+  await createSchema(client);
   await take(client, [{ caller: 'a', count: 3 }], NOON);
   await create(client, [{}]);
   await cluster.kill9();

@@ -1,55 +1,236 @@
+import { LOOPBACK_NAME_PATTERN } from '../../../contract/headers.ts';
+import type { LocationContext } from '../../backend.ts';
 import { StoreError } from '../../errors.ts';
-import { type ConnectionParameters, type ParameterName, toParameterName } from './connection-parameters.ts';
 
-export const URL_HINT =
-  'write postgres://user@host:5432/database, and percent-encode special characters: @ as %40, / as %2F, % as %25, = in a parameter as %3D';
+// Reads the URL of a database as libpq does, but refuses every parameter and value that pets does not support. A part of a
+// password must never become a host, a database or a message, even if the user has not percent-encoded the password.
 
-const isSecret = (name: ParameterName): boolean => name === 'password' || name === 'sslpassword';
+/** A database that a user has named. */
+export type DatabaseTarget = {
+  /** The URL of the same database without its password. A user can use it as --data. */
+  place: string;
+  /** False if connections go through a pooler that does not support named prepared statements. */
+  prepare: boolean;
+  user: string;
+  database: string;
+  hosts: readonly [DatabaseHost, ...DatabaseHost[]];
+  parameters: ConnectionParameters;
+};
+
+export type DatabaseHost = {
+  /** The host name, address or directory of the socket. */
+  name: string;
+  port: number;
+  sslmode: SslMode;
+};
+
+const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
+
+export type SslMode = (typeof SSL_MODES)[number];
 
 /**
- * Parses a URL as libpq does. No error message contains text that may belong to a password.
+ * The parameters of a database URL, each with its environment variable. All except `prepare` are parameters of libpq.
  *
- * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
- * @throws StoreError
+ * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
-export function parseDatabaseUrl(text: string): ConnectionParameters {
-  const rest = /^postgres(?:ql)?:\/\/(.*)$/s.exec(text)?.[1] ?? malformed();
-  const userInfo = /^([^@/]*)@/.exec(rest)?.[1];
-  const address = userInfo === undefined ? rest : rest.slice(userInfo.length + 1);
-  // Another @ comes from a password that is not encoded. If it were accepted, as libpq does, a part of the password
-  // would become the host, the database or a parameter, and would be printed.
-  if (address.includes('@')) malformed();
-  const parts = /^(\[[^\]]+\]|[^:/?[\]]*)(?::([^/?]*))?(?:\/([^?]*))?(?:\?(.*))?$/s.exec(address);
-  if (!parts) return malformed();
-  const [, host = '', port, database, query = ''] = parts;
-  const [, user, password] = /^([^:]*)(?::(.*))?$/s.exec(userInfo ?? '') ?? [];
-  const named: Pair[] = [
-    ['user', user],
-    ['password', password],
-    ['host', host.replace(/^\[(.*)\]$/s, '$1')],
-    ['port', port],
-    ['dbname', database],
-  ];
-  const pairs = [...named.filter(([, value]) => value), ...queryPairs(query)];
-  return Object.fromEntries(pairs.map(([name, value = '']) => [name, decode(value)]));
+const VARIABLES = {
+  host: 'PGHOST',
+  port: 'PGPORT',
+  dbname: 'PGDATABASE',
+  user: 'PGUSER',
+  password: 'PGPASSWORD',
+  sslmode: 'PGSSLMODE',
+  sslrootcert: 'PGSSLROOTCERT',
+  sslcert: 'PGSSLCERT',
+  sslkey: 'PGSSLKEY',
+  application_name: 'PGAPPNAME',
+  options: 'PGOPTIONS',
+  target_session_attrs: 'PGTARGETSESSIONATTRS',
+  prepare: undefined,
+} as const;
+
+type ParameterName = keyof typeof VARIABLES;
+type ConnectionParameters = Partial<Record<ParameterName, string>>;
+
+const PARAMETER_NAMES = Object.keys(VARIABLES) as ParameterName[];
+
+const VALUES: Partial<Record<ParameterName, readonly string[]>> = {
+  sslmode: SSL_MODES,
+  // Both have the same meaning, because pets only uses a server that accepts writes.
+  target_session_attrs: ['read-write', 'primary'],
+  prepare: ['on', 'off'],
+};
+
+/** Variables of libpq that choose another server or demand more security. Ignoring one would be dangerous. */
+const UNSUPPORTED_VARIABLES = [
+  'PGSERVICE',
+  'PGHOSTADDR',
+  'PGREQUIREAUTH',
+  'PGREQUIREPEER',
+  'PGREQUIRESSL',
+  'PGCHANNELBINDING',
+  'PGGSSENCMODE',
+  'PGSSLCERTMODE',
+  'PGSSLCRL',
+  'PGSSLCRLDIR',
+  'PGSSLMINPROTOCOLVERSION',
+];
+
+/** The parameters that `formatUrl` writes before the query or, as the password, not at all. */
+const BEFORE_QUERY: readonly ParameterName[] = ['user', 'password', 'host', 'port', 'dbname'];
+
+const DEFAULT_PORT = 5432;
+
+const URL_HINT =
+  'write postgres://user@host:5432/database, and percent-encode special characters: @ as %40, / as %2F, % as %25, = in a parameter as %3D';
+
+/**
+ * Parses a database URL and the environment variables of libpq, which apply to what the URL does not contain.
+ *
+ * @throws StoreError without any part of a password
+ */
+export function parseDatabaseTarget(
+  url: string,
+  { env, userName }: Pick<LocationContext, 'env' | 'userName'>,
+): DatabaseTarget {
+  const given = { ...parseEnvironment(env), ...parseUrl(url) };
+  for (const name of PARAMETER_NAMES) {
+    const [value, allowed] = [given[name], VALUES[name]];
+    if (value !== undefined && allowed && !allowed.includes(value))
+      throw new StoreError(`the value of ${sourceOf(name)} is not supported`, `use ${listOf(allowed)}`);
+  }
+  if (given.sslmode === 'verify-ca' && !given.sslrootcert) {
+    throw new StoreError(
+      'sslmode=verify-ca needs the certificate of an authority',
+      'name its file with sslrootcert, or use sslmode=verify-full for a server with a public certificate',
+    );
+  }
+  const user = given.user || userName;
+  if (!user) throw new StoreError('the database URL contains no user', URL_HINT);
+  const database = given.dbname || user;
+  const hosts = parseHosts(given);
+  return {
+    place: formatUrl(user, hosts, database, given),
+    prepare: given.prepare !== 'off',
+    user,
+    database,
+    hosts,
+    parameters: given,
+  };
+}
+
+function parseEnvironment(env: LocationContext['env']): ConnectionParameters {
+  const unsupported = UNSUPPORTED_VARIABLES.find((name) => env[name]);
+  if (unsupported !== undefined) {
+    throw new StoreError(
+      `the environment variable ${unsupported} is not supported`,
+      `unset it; the database URL can contain ${listOf(PARAMETER_NAMES)}`,
+    );
+  }
+  const parameters: ConnectionParameters = {};
+  for (const name of PARAMETER_NAMES) {
+    const variable = VARIABLES[name];
+    const value = variable && env[variable];
+    if (value) parameters[name] = value;
+  }
+  return parameters;
 }
 
 /** A parameter and its encoded value. */
 type Pair = [name: ParameterName, value: string | undefined];
 
-function queryPairs(query: string): Pair[] {
+function parseUrl(text: string): ConnectionParameters {
+  const rest = /^postgres(?:ql)?:\/\/(.*)$/s.exec(text)?.[1] ?? malformed();
+  const [, userInfo = '', address = ''] = /^(?:([^@/]*)@)?(.*)$/s.exec(rest) ?? [];
+  // Another @ comes from a password that is not encoded. If it were accepted, as libpq does, a part of the password
+  // would become the host, the database or a parameter, and would be printed.
+  if (address.includes('@')) malformed();
+  const [, authority = '', database, query = ''] =
+    /^([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(address) ?? malformed();
+  const [, user, password] = /^([^:]*)(?::(.*))?$/s.exec(userInfo) ?? [];
+  const hosts = authority
+    .split(',')
+    .map((each) => /^(?:\[([^[\]]+)\]|([^:[\]]*))(?::(.*))?$/s.exec(each) ?? malformed());
+  const ports = hosts.map(([, , , port = '']) => port);
+  const named: Pair[] = [
+    ['user', user],
+    ['password', password],
+    ['host', hosts.map(([, bracketed, name]) => bracketed ?? name).join(',')],
+    ['port', ports.some(Boolean) ? ports.join(',') : undefined],
+    ['dbname', database],
+  ];
+  const pairs = [...named.filter(([, value]) => value), ...parseQuery(query)];
+  return Object.fromEntries(pairs.map(([name, value = '']) => [name, decode(value)]));
+}
+
+function parseQuery(query: string): Pair[] {
   const pairs: Pair[] = [];
   for (const pair of query.split('&').filter(Boolean)) {
-    const [name = '', value, ...others] = pair.split('=');
+    const [encodedName = '', value, ...others] = pair.split('=');
     if (value === undefined || others.length > 0) malformed();
-    // A name after a password may be a part of the password, if that contains an & that is not encoded.
-    const isShown = !pairs.some(([each]) => isSecret(each));
-    // As in libpq, ssl=true is for URLs that were written for JDBC.
-    if (name === 'ssl' && value === 'true') pairs.push(['sslmode', 'require']);
-    else pairs.push([toParameterName(decode(name), isShown), value]);
+    const name = decode(encodedName);
+    const known = PARAMETER_NAMES.find((each) => each === name);
+    if (known === undefined) {
+      // After a password, the name may be a part of the password, if that contains an & that is not encoded.
+      const isShown = !pairs.some(([each]) => each === 'password') && /^\w{1,40}$/.test(name);
+      throw new StoreError(
+        `${isShown ? `the parameter ${name}` : 'a parameter'} of the database URL is not supported`,
+        `remove it; the database URL can contain ${listOf(PARAMETER_NAMES)}`,
+      );
+    }
+    pairs.push([known, value]);
   }
   return pairs;
 }
+
+/** As in libpq, there is one port for each host, or one for all. */
+function parseHosts({ host = '', port = '', sslmode }: ConnectionParameters): DatabaseTarget['hosts'] {
+  const names = host.split(',');
+  const ports = port.split(',');
+  if (ports.length !== 1 && ports.length !== names.length)
+    throw new StoreError('the database URL does not contain one port for each host', URL_HINT);
+  const [first, ...others] = names.map((text, i): DatabaseHost => {
+    const name = text || 'localhost';
+    const isSocket = name.startsWith('/');
+    const isLocal = isSocket || LOOPBACK_NAME_PATTERN.test(name.includes(':') ? `[${name}]` : name);
+    return {
+      name,
+      port: parsePort(ports[i] ?? ports[0]),
+      sslmode: isSocket ? 'disable' : ((sslmode as SslMode) ?? (isLocal ? 'disable' : 'require')),
+    };
+  });
+  return first ? [first, ...others] : malformed();
+}
+
+function parsePort(text = ''): number {
+  const port = Number(text || DEFAULT_PORT);
+  // The message does not contain the text, which may be a part of a password that is not percent-encoded.
+  if (!/^\d*$/.test(text) || port < 1 || port > 65_535)
+    throw new StoreError('the port of the database is not a number from 1 to 65535', URL_HINT);
+  return port;
+}
+
+/** The URL without the password. Empty parameters are omitted. */
+function formatUrl(
+  user: string,
+  hosts: readonly DatabaseHost[],
+  database: string,
+  parameters: ConnectionParameters,
+): string {
+  const others = PARAMETER_NAMES.filter((name) => parameters[name] && !BEFORE_QUERY.includes(name));
+  const query = others.map((name) => `${name}=${encode(parameters[name] ?? '')}`).join('&');
+  return `postgres://${encode(user)}@${hosts.map(formatHost).join(',')}/${encode(database)}${query && `?${query}`}`;
+}
+
+/** A host as in a URL, without the default port. */
+export function formatHost({ name, port }: DatabaseHost): string {
+  const host = name.includes(':') ? `[${encode(name)}]` : encodeURIComponent(name);
+  return port === DEFAULT_PORT ? host : `${host}:${port}`;
+}
+
+/** Slashes and colons are left, because they make paths and IPv6 addresses readable. */
+const encode = (text: string): string =>
+  encodeURIComponent(text).replaceAll('%2F', '/').replaceAll('%3A', ':');
 
 function decode(text: string): string {
   try {
@@ -61,23 +242,12 @@ function decode(text: string): string {
   return malformed();
 }
 
+/** A parameter and the variable that may have set it, for messages. */
+const sourceOf = (name: ParameterName): string =>
+  VARIABLES[name] ? `${name} (or ${VARIABLES[name]})` : name;
+
+const listOf = (names: readonly string[]): string => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+
 function malformed(): never {
   throw new StoreError('the database URL is not valid', URL_HINT);
 }
-
-/** The URL of the parameters, without passwords. Empty parameters are omitted. */
-export function formatDatabaseUrl(parameters: ConnectionParameters): string {
-  const { host = '', port, user = '', dbname = '', password: _, sslpassword: __, ...others } = parameters;
-  const isPath = host.startsWith('/');
-  const name = host.includes(':') ? `[${encode(host)}]` : encode(host);
-  const query = Object.entries({ ...(isPath && { host }), ...others })
-    .filter(([, value]) => value)
-    .map(([key, value]) => `${key}=${encode(value)}`)
-    .join('&');
-  const authority = `${encode(user)}@${isPath ? '' : name}${port ? `:${port}` : ''}`;
-  return `postgres://${authority}/${encode(dbname)}${query && `?${query}`}`;
-}
-
-/** Slashes and colons are left, because they make paths and IPv6 addresses readable. */
-const encode = (text: string): string =>
-  encodeURIComponent(text).replaceAll('%2F', '/').replaceAll('%3A', ':');

@@ -1,0 +1,256 @@
+import { join } from 'node:path';
+import type { Clock } from '../../contract/clock.ts';
+import { INT64_MAX } from '../../contract/int64.ts';
+import { petJson } from '../../contract/schemas.ts';
+import type { FileStatus, FileSystem, OpenFile } from '../../system/file-system.ts';
+import { readFully, readParts, withFile } from '../../system/files.ts';
+import { newerVersionError } from '../errors.ts';
+import type { OrderJson, TornEnd } from '../store.ts';
+import {
+  damagedAt,
+  decodeHeader,
+  hasValidChecksum,
+  JOURNAL,
+  type JournalHeader,
+  LINE_START,
+  MAX_LINE_BYTES,
+  parsePet,
+  parseRecord,
+} from './format.ts';
+import { IdempotencyKeys } from './idempotency-keys.ts';
+import { PetsInMemory } from './pets-in-memory.ts';
+
+const CHUNK_BYTES = 2 ** 20;
+/** More bytes than one write can leave. Zeros at the end do not count, because a file system may add any number. */
+const MAX_TORN_BYTES = MAX_LINE_BYTES;
+/** The longest header that `readJournalHeader` reads. Headers are much shorter. */
+const MAX_HEADER_BYTES = 4_096;
+const NEWLINE = 0x0a;
+/** The length of the shortest possible animal with the comma after it. */
+const MIN_PET_BYTES = petJson({ id: 1n, name: '', categoryId: 1n, status: 'sold' }).length + 1;
+
+/** A journal that was read. The writer of the journal keeps it up to date. */
+export type Journal = {
+  path: string;
+  header: JournalHeader;
+  pets: PetsInMemory;
+  keys: IdempotencyKeys;
+  orders: OrderJson[];
+  /** The sequence number of the last record. */
+  seq: number;
+  /** The highest id in a record; -Infinity if there is none. */
+  lastId: number | bigint;
+  /** The id of the next animal. It is higher than those of all animals, also of those in `tornEnd`. */
+  nextId: bigint;
+  /** The last valid line, and where it starts. Its newline may be missing. */
+  lastLine: { start: number; bytes: Buffer };
+  /** How many animals are in the records before the last one. The last record may not be on the disk. */
+  petsBeforeLast: number;
+  tornEnd: TornEnd | undefined;
+  /** Which file was read, and its size then. */
+  file: FileStatus;
+};
+
+export type ReadSettings = {
+  files: FileSystem;
+  directory: string;
+  clock: Clock;
+  /** The name of the journal's file, by default `JOURNAL`. */
+  name?: string;
+};
+
+/**
+ * Reads the journal of a directory, also while another process appends to it. What a write that was interrupted can have
+ * left at its end is described in `tornEnd`. Any other damage is an error.
+ *
+ * @throws StoreDamagedError, StoreVersionError
+ */
+export async function readJournal({
+  files,
+  directory,
+  clock,
+  name = JOURNAL,
+}: ReadSettings): Promise<Journal> {
+  const path = join(directory, name);
+  const now = clock.now();
+  return withFile(await files.open(path, 'read'), async (file) => {
+    // Another process may be writing the bytes after this size.
+    const { dev, ino, size } = await file.stat();
+    let journal: Journal | undefined;
+    const end = await readLines(file, size, (line, start) => {
+      if (!hasValidChecksum(line)) return false;
+      if (journal) addRecord(journal, line, start, now);
+      else journal = emptyJournal(path, decodeHeader(line, path), { dev, ino, size });
+      journal.lastLine.start = start;
+      return true;
+    });
+    if (!journal) throw noHeaderError(path);
+    journal.lastLine.bytes = await readRange(file, journal.lastLine.start, end);
+    const firstId = journal.lastId > 0 ? BigInt(journal.lastId) + 1n : 1n;
+    journal.nextId = firstId;
+    if (end < size) {
+      const bytes = await readWithoutZeros(file, end, size);
+      refuseDamage(path, bytes, end);
+      journal.tornEnd = describeTornEnd(bytes, end, size - end, firstId);
+      journal.nextId = journal.tornEnd.nextId;
+    }
+    // An earlier server may have been killed after it had removed a torn end, and before it had written the next id.
+    for (const backup of await files.readdir(directory)) {
+      if (!backup.startsWith(backupName(end))) continue;
+      const nextId = await withFile(await files.open(join(directory, backup), 'read'), async (saved) => {
+        const { size } = await saved.stat();
+        return describeTornEnd(await readWithoutZeros(saved, 0, size), 0, size, firstId).nextId;
+      });
+      if (nextId > journal.nextId) journal.nextId = nextId;
+    }
+    return journal;
+  });
+}
+
+/** Reads only the first line of a journal. @throws StoreDamagedError, StoreVersionError */
+export async function readJournalHeader(directory: string, files: FileSystem): Promise<JournalHeader> {
+  const path = join(directory, JOURNAL);
+  const start = await withFile(await files.open(path, 'read'), (file) =>
+    readRange(file, 0, MAX_HEADER_BYTES),
+  );
+  const line = start.subarray(0, Math.max(0, start.indexOf(NEWLINE)));
+  if (!hasValidChecksum(line)) throw noHeaderError(path);
+  return decodeHeader(line, path);
+}
+
+const noHeaderError = (path: string) => damagedAt(path, 0, 'the first line is not a journal header');
+
+/**
+ * Reads the first `size` bytes chunk by chunk, and passes each line without its newline and the position of its first byte
+ * to `use`, until it returns false.
+ *
+ * @returns the end of the last line for which `use` returned true, with its newline
+ */
+async function readLines(
+  file: OpenFile,
+  size: number,
+  use: (line: Buffer, start: number) => boolean,
+): Promise<number> {
+  // The same buffer for all chunks. New ones would wait for the garbage collector, and need 50 MB more.
+  let buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  let filled = 0;
+  let position = 0;
+  while (position + filled < size && filled <= MAX_LINE_BYTES) {
+    if (filled === buffer.length) buffer = Buffer.concat([buffer], 2 * filled);
+    const read = await readFully(file, buffer.subarray(filled, size - position), position + filled);
+    // Another program has made the file shorter.
+    if (read === 0) break;
+    filled += read;
+    const isLast = position + filled === size;
+    const bytes = buffer.subarray(0, filled);
+    let start = 0;
+    while (start < filled) {
+      const newline = bytes.indexOf(NEWLINE, start);
+      if (newline < 0 && !isLast) break;
+      const end = newline < 0 ? filled : newline;
+      if (!use(bytes.subarray(start, end), position + start)) return position + start;
+      start = Math.min(end + 1, filled);
+    }
+    buffer.copyWithin(0, start, filled);
+    filled -= start;
+    position += start;
+  }
+  return position;
+}
+
+async function readRange(file: OpenFile, start: number, end: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafeSlow(end - start);
+  return bytes.subarray(0, await readFully(file, bytes, start));
+}
+
+const emptyJournal = (path: string, header: JournalHeader, file: FileStatus): Journal => ({
+  path,
+  header,
+  pets: new PetsInMemory(),
+  keys: new IdempotencyKeys(),
+  orders: [],
+  seq: 0,
+  lastId: Number.NEGATIVE_INFINITY,
+  nextId: 1n,
+  lastLine: { start: 0, bytes: Buffer.alloc(0) },
+  petsBeforeLast: 0,
+  tornEnd: undefined,
+  file,
+});
+
+/** Adds a record whose checksum is valid. @throws StoreDamagedError, StoreVersionError */
+function addRecord(journal: Journal, line: Buffer, start: number, now: number): void {
+  const { path, pets } = journal;
+  const record = parseRecord(line);
+  if (record === 'unknown_kind')
+    throw newerVersionError(`${path}, byte ${start}: a record is of an unknown kind`);
+  if (!record) throw damagedAt(path, start, 'the record is not valid');
+  if (record.seq !== journal.seq + 1) {
+    throw damagedAt(path, start, `expected record ${journal.seq + 1}, found ${record.seq}`);
+  }
+  journal.seq = record.seq;
+  for (const { id } of record.pets) {
+    if (id <= journal.lastId) {
+      throw damagedAt(path, start, `animal ${id} comes after animal ${journal.lastId}, but ids must ascend`);
+    }
+    journal.lastId = id;
+  }
+  journal.petsBeforeLast = pets.size;
+  pets.append(record);
+  for (const key of record.keys) journal.keys.add(key, journal.petsBeforeLast + key.pet, record.at, now);
+  if (record.order !== undefined) journal.orders.push(record.order);
+  if (record.lastId !== undefined && record.lastId > journal.lastId) journal.lastId = record.lastId;
+}
+
+/** The start of the names of backups of a torn end that began at the byte `start`. */
+export const backupName = (start: number): string => `journal.torn-${start}-`;
+
+/** @throws StoreDamagedError if one interrupted write cannot have left the bytes */
+function refuseDamage(path: string, bytes: Buffer, start: number): void {
+  if (bytes.length > MAX_TORN_BYTES) throw damagedAt(path, start, `${bytes.length} bytes are not valid`);
+  // Search inside lines too, because a newline may be damaged.
+  for (let at = bytes.indexOf(LINE_START, 1); at >= 0; at = bytes.indexOf(LINE_START, at + 1)) {
+    const newline = bytes.indexOf(NEWLINE, at);
+    if (!hasValidChecksum(bytes.subarray(at, newline < 0 ? bytes.length : newline))) continue;
+    throw damagedAt(path, start, `a valid record follows at byte ${start + at}`);
+  }
+}
+
+/** Reads the bytes from `start` to `end` without the zeros at their end. Reads not much more than `MAX_TORN_BYTES`. */
+async function readWithoutZeros(file: OpenFile, start: number, end: number): Promise<Buffer> {
+  let length = 0;
+  let position = 0;
+  for await (const part of readParts(file, start, end)) {
+    let used = part.length;
+    while (used > 0 && part[used - 1] === 0) used--;
+    if (used > 0) length = position + used;
+    if (length > MAX_TORN_BYTES) break;
+    position += part.length;
+  }
+  return readRange(file, start, start + length);
+}
+
+/**
+ * Describes a torn end of `size` bytes. `bytes` are those before the zeros at its end. `firstId` is the first id that an
+ * animal in them can have.
+ */
+function describeTornEnd(bytes: Buffer, start: number, size: number, firstId: bigint): TornEnd {
+  let animals = 0;
+  let readable = 0;
+  // The ids of a batch are consecutive, but those of a seed need not be.
+  let lastId = firstId - 1n + BigInt(Math.floor((size + 1) / MIN_PET_BYTES));
+  for (const line of bytes.toString('latin1').split('\n')) {
+    // The ids of orders are not ids of animals.
+    if (/^.{8,40}"at":\d+,"order":/.test(line)) continue;
+    // No string can contain `{"id":`, because quotes in a string are escaped.
+    for (const text of line.split(/(?=\{"id":)/)) {
+      const id = BigInt(/^\{"id":(\d{1,19}),"name":"/.exec(text)?.[1] ?? 0);
+      if (id > lastId && id <= INT64_MAX) lastId = id;
+      const pet = parsePet(text);
+      if (!pet) continue;
+      animals++;
+      readable += pet.length;
+    }
+  }
+  return { start, bytes: size, animals, unreadableBytes: size - readable, nextId: lastId + 1n };
+}

@@ -1,0 +1,234 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createSecureContext } from 'node:tls';
+import { Client, type ClientConfig } from 'pg';
+import pgpass from 'pgpass';
+import { errnoOf } from '../../../system/file-system.ts';
+import { StoreError, StoreUnavailableError } from '../../errors.ts';
+import { messageOf } from '../failures.ts';
+import { type DatabaseHost, type DatabaseTarget, formatHost } from './database-url.ts';
+
+export type ConnectOptions = {
+  /** The longest time for everything, in milliseconds. */
+  timeout: number;
+  /** Settings of the driver, in addition to those of the URL. */
+  config: ClientConfig;
+  onWarning(message: string): void;
+};
+
+/** A connection to a server that accepts writes. Two names of the same server have the same start time. */
+type Candidate = { client: Client; host: DatabaseHost; timeline: number; started: number };
+
+/**
+ * How long the first server that accepts writes waits for the other hosts, because it may be an old primary server. A host
+ * that does not respond delays each new connection by this time.
+ */
+const WAIT_FOR_OTHERS_MS = 300;
+
+/**
+ * The full names matter, because other schemas can contain functions with the same names. Some hosted databases do not have
+ * the functions for the timeline, which is needed only to choose between hosts.
+ */
+const describeServer = (hasOtherHosts: boolean) => `select pg_catalog.pg_is_in_recovery() as "isStandby",
+  pg_catalog.current_setting('transaction_read_only') as "readOnly",
+  case when ${hasOtherHosts} and not pg_catalog.pg_is_in_recovery()
+    then pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()) end as "walFile",
+  pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()) as started`;
+
+type ServerRow = { isStandby: boolean; readOnly: 'on' | 'off'; walFile: string | null; started: number };
+
+/**
+ * Opens connections to the server of a database that accepts writes. Asks all hosts at the same time. Each promotion of a
+ * standby server starts a timeline with a higher number. So if two servers accept writes, the one with the lower timeline is
+ * an old primary server, which does not know of the promotion.
+ */
+export class PrimaryConnector {
+  readonly #target: DatabaseTarget;
+  /** The open connections with the timelines of their servers. */
+  readonly #open = new Map<Client, number>();
+  #lastWarning: string | undefined;
+
+  constructor(target: DatabaseTarget) {
+    this.#target = target;
+  }
+
+  /**
+   * Opens a connection, and ends those to a server with an older timeline. Reads certificates and passwords each time,
+   * because they may have been replaced.
+   *
+   * @throws StoreUnavailableError if no server accepts writes, StoreError if a setting cannot be used, a DatabaseError, a
+   * system error, a TLS error, or another error of the driver
+   */
+  async connect({ timeout, config, onWarning }: ConnectOptions): Promise<Client> {
+    const { hosts } = this.#target;
+    const configs = await Promise.all(hosts.map((host) => configOf(this.#target, host)));
+    const clients = configs.map((each) => new Client({ ...each, ...config }));
+    const found: Candidate[] = [];
+    const attempts = hosts.map(async (host, i) => {
+      const client = clients[i] as Client;
+      found.push({ client, host, ...(await openPrimary(client, hosts.length > 1)) });
+    });
+    const endOthers = (kept: readonly Candidate[], reason?: Error) => {
+      for (const client of clients)
+        if (!kept.some((each) => each.client === client)) client.connection.stream.destroy(reason);
+    };
+    const expire = () => endOthers(found, new Error('the server did not respond in time'));
+    const timer = setTimeout(expire, timeout);
+    try {
+      await Promise.any(attempts);
+      const others = Promise.allSettled(attempts);
+      await Promise.race([others, sleep(WAIT_FOR_OTHERS_MS, undefined, { ref: false })]);
+    } catch (error) {
+      throw noPrimary(hosts, (error as AggregateError).errors);
+    } finally {
+      clearTimeout(timer);
+    }
+    const order = ({ host }: Candidate) => hosts.indexOf(host);
+    found.sort((one, other) => other.timeline - one.timeline || order(one) - order(other));
+    const best = found[0] as Candidate;
+    endOthers([best]);
+    this.#keep(best);
+    this.#warn(
+      best,
+      found.filter(({ started }) => started !== best.started),
+      onWarning,
+    );
+    return best.client;
+  }
+
+  #keep({ client, timeline }: Candidate): void {
+    for (const [other, itsTimeline] of this.#open) {
+      if (itsTimeline < timeline) other.connection.stream.destroy();
+      if (other.connection.stream.destroyed) this.#open.delete(other);
+    }
+    this.#open.set(client, timeline);
+  }
+
+  #warn(best: Candidate, rivals: readonly Candidate[], onWarning: (message: string) => void): void {
+    const describe = ({ host, timeline }: Candidate) => `${formatHost(host)} (timeline ${timeline})`;
+    const warning =
+      rivals.length > 0
+        ? `${rivals.map(describe).join(' and ')} also accepts writes; stop it, because ${describe(best)} is used`
+        : undefined;
+    // Several connections find the same servers.
+    if (warning !== undefined && warning !== this.#lastWarning) onWarning(warning);
+    this.#lastWarning = warning;
+  }
+}
+
+/** Connects. @throws StoreUnavailableError if the server does not accept writes */
+async function openPrimary(
+  client: Client,
+  hasOtherHosts: boolean,
+): Promise<Pick<Candidate, 'timeline' | 'started'>> {
+  // Without a listener, an error after the connection is made would end the process.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<ServerRow>(describeServer(hasOtherHosts));
+    const { isStandby, readOnly, walFile, started } = rows[0] as ServerRow;
+    if (isStandby || readOnly === 'on') {
+      throw new StoreUnavailableError(
+        `the database is read-only, because ${isStandby ? 'it is a standby server' : 'default_transaction_read_only is on'}`,
+        'use the primary server, or name all servers in the URL (docs/postgres.md)',
+        { outcome: 'not_done' },
+      );
+    }
+    // The name of a WAL file starts with the timeline, in eight hexadecimal digits.
+    return { timeline: Number.parseInt((walFile ?? '0').slice(0, 8), 16), started };
+  } catch (error) {
+    // A graceful end would wait for a server that may not respond.
+    client.connection.stream.destroy();
+    if (!(error instanceof Error) || error.message !== 'The server does not support SSL connections')
+      throw error;
+    throw new StoreUnavailableError(
+      'the server does not support TLS',
+      'set ssl = on in PostgreSQL, or add sslmode=disable to the URL if others cannot read the network',
+      { cause: error, outcome: 'not_done' },
+    );
+  }
+}
+
+/** The error of the only host, or one that gives the reason for each host. */
+function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): unknown {
+  // A missing password, for example, is a mistake of the user. Waiting for another server would not help.
+  const mistake = errors.find(
+    (each) => each instanceof StoreError && !(each instanceof StoreUnavailableError),
+  );
+  if (mistake !== undefined || hosts.length === 1) return mistake ?? errors[0];
+  const reasons = hosts.map((host, i) => `${formatHost(host)}: ${messageOf(errors[i])}`);
+  return new StoreUnavailableError(
+    `no server accepts writes (${reasons.join('; ')})`,
+    'check which of the servers is the primary server, and whether it is running',
+    { cause: new AggregateError(errors), outcome: 'not_done' },
+  );
+}
+
+/** The driver would use its own environment variables for settings that are missing here. */
+async function configOf(
+  { user, database, parameters }: DatabaseTarget,
+  { name: host, port, sslmode }: DatabaseHost,
+): Promise<ClientConfig> {
+  const isEncrypted = sslmode !== 'disable';
+  return {
+    host,
+    port,
+    user,
+    database,
+    // A function, so that the password is not printed with the settings, and a file is read only if it is needed.
+    password: async () =>
+      parameters.password ||
+      (await readPasswordFile({ host, port, database, user })) ||
+      missingPassword(user),
+    application_name: parameters.application_name || 'pets',
+    options: parameters.options,
+    keepAlive: true,
+    sslnegotiation: 'postgres',
+    enableChannelBinding: isEncrypted,
+    ssl: isEncrypted && (await tlsOptions(sslmode, parameters)),
+  };
+}
+
+/** As in libpq, an authority is always verified if it is named, and the host name only with verify-full. */
+async function tlsOptions(
+  sslmode: DatabaseHost['sslmode'],
+  { sslrootcert, sslcert, sslkey }: DatabaseTarget['parameters'],
+): Promise<ClientConfig['ssl']> {
+  const [ca, cert, key] = await Promise.all([sslrootcert, sslcert, sslkey].map(readNamedFile));
+  try {
+    return {
+      secureContext: createSecureContext({ ca, cert, key }),
+      rejectUnauthorized: sslmode === 'verify-full' || ca !== undefined,
+      ...(sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }),
+    };
+  } catch (error) {
+    throw new StoreError(
+      `cannot use sslrootcert, sslcert or sslkey: ${messageOf(error)}`,
+      'use files in the PEM format; the private key must belong to the certificate, and have no passphrase',
+    );
+  }
+}
+
+async function readNamedFile(path: string | undefined): Promise<string | undefined> {
+  try {
+    return path && (await readFile(path, 'utf8'));
+  } catch (error) {
+    throw new StoreError(
+      `cannot read ${path} (${errnoOf(error)})`,
+      'check sslrootcert, sslcert and sslkey of the database URL',
+    );
+  }
+}
+
+function readPasswordFile(query: Parameters<typeof pgpass>[0]): Promise<string | undefined> {
+  // It would write its warnings to stderr. The error for a missing password says the same.
+  pgpass.warnTo(undefined);
+  return new Promise((resolve) => pgpass(query, resolve));
+}
+
+function missingPassword(user: string): never {
+  throw new StoreError(
+    `the database asks for a password of the user ${user}, and none is set`,
+    'set PGPASSWORD, or add the password to ~/.pgpass, which is ignored unless its mode is 600',
+  );
+}

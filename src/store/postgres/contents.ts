@@ -1,0 +1,269 @@
+import type { Client } from 'pg';
+import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
+import { tryParseJson } from '../../contract/json.ts';
+import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../contents.ts';
+import { StoreDamagedError, StoreError } from '../errors.ts';
+import { StoredPet } from '../stored-json.ts';
+import { functionsOn } from './database.ts';
+import { readKeys } from './postgres-keys.ts';
+import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
+import { migrate, readIdentity } from './schema.ts';
+
+// Reads and writes everything in a store, for copies and checks. All functions run in a transaction (`Database.run`).
+
+const INT64_MIN_TEXT = '-9223372036854775808';
+
+type MetaRow = { created: string; readAt: string; lastIssued: string; animals: string; maxId: string | null };
+
+/**
+ * Reads animals from an id on. The last one is that with which the texts reach 1 MiB. Of the animals after that one, only
+ * the lengths of the texts are read.
+ */
+const ANIMALS = `
+select id, status, body
+from (
+  select id, status, body, sum(octet_length(body)) over (order by id) - octet_length(body) as bytes_before
+  from (
+    select id, status, body from pets.animals where id >= $1 order by id limit ${MAX_READ_ANIMALS}
+  ) first_animals
+) page
+where bytes_before < ${MAX_READ_BYTES}
+order by id`;
+
+/** The idempotency keys that had not expired at `readAt`, in the order of the ids in their responses. */
+const openIdempotencyKeys = (readAt: number) => `
+declare idempotency_keys no scroll cursor for
+select encode(known.fingerprint || known.body, 'hex') as fingerprint, known.at, known.id,
+  known.response = animal.body as "isText"
+from (
+  select fingerprint, body, response,
+    floor(extract(epoch from at) * 1000)::bigint as at,
+    substring(response from '^\\{"id":(-?[0-9]+)')::bigint as id
+  from pets.idempotency
+) known
+left join pets.animals animal using (id)
+where known.at > ${readAt - IDEMPOTENCY_KEY_LIFETIME_MS}
+order by known.id, known.at`;
+
+type IdempotencyRow = { fingerprint: string; at: string; id: string | null; isText: boolean | null };
+
+/**
+ * Reads everything in the store of a database. The transaction must not end before all animals were read.
+ *
+ * @param readAt the time by which idempotency keys expire, in milliseconds since 1970; null for the clock of the database
+ * @throws StoreError, or an error of the driver
+ */
+export async function readDatabase(
+  client: Client,
+  place: string,
+  readAt: number | null,
+): Promise<StoreContents> {
+  const { id, secret } = await readIdentity(client, place);
+  const { rows } = await client.query<MetaRow>(
+    `select pets.instant(created) as created, last_id as "lastIssued", (select count(*) from pets.animals) as animals,
+      (select max(id) from pets.animals) as "maxId",
+      coalesce($1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint) as "readAt"
+    from pets.meta where one`,
+    [readAt],
+  );
+  const meta = rows[0] as MetaRow;
+  const lastIssued = BigInt(meta.lastIssued);
+  const maxId = meta.maxId === null ? undefined : BigInt(meta.maxId);
+  const highest = maxId !== undefined && maxId > lastIssued ? maxId : lastIssued;
+  const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
+  const bans = await client.query<{ caller: string; until: string }>(
+    `select encode(caller, 'hex') as caller, banned_until as until from pets.callers where banned_until > 0`,
+  );
+  const keys = await readKeys(functionsOn(client, id));
+  return {
+    report: {
+      id,
+      animals: Number(meta.animals),
+      orders: orders.rows.length,
+      keys: keys.length,
+      lastId: lastIssued > 0n ? highest : maxId,
+      sequence: undefined,
+      tornEnd: undefined,
+    },
+    secret,
+    created: meta.created,
+    nextId: highest + 1n,
+    orders: orders.rows.map(({ body }) => body),
+    keys,
+    bans: new Map(bans.rows.map(({ caller, until }) => [caller, Number(until)])),
+    readAt: Number(meta.readAt),
+    animals: () => readAnimals(client, Number(meta.readAt)),
+  };
+}
+
+/** Reads the idempotency keys at the same time as the animals, because both are in the order of the animals' ids. */
+async function* readAnimals(client: Client, readAt: number): AsyncGenerator<StoredAnimal[]> {
+  await client.query(openIdempotencyKeys(readAt));
+  const allKeys = fetchIdempotencyKeys(client);
+  let key = (await allKeys.next()).value;
+  let from: string | undefined = INT64_MIN_TEXT;
+  while (from !== undefined) {
+    const { rows } = await client.query<{ id: string; status: number; body: string }>(ANIMALS, [from]);
+    const animals: StoredAnimal[] = [];
+    for (const { id, status, body } of rows) {
+      const animal: StoredAnimal = { id: BigInt(id), status: STATUSES[status] ?? 'available', text: body };
+      if (key?.id === id && key.isText) {
+        animal.idempotency = { fingerprint: key.fingerprint, at: Number(key.at) };
+        key = (await allKeys.next()).value;
+      }
+      animals.push(animal);
+    }
+    const last = animals.at(-1);
+    if (last) yield animals;
+    from = last && nextIdText(last.id);
+  }
+  // The loop takes the next key only after it has found the animal of `key`. So a key that is left has no animal.
+  if (key) {
+    throw new StoreDamagedError(
+      `the response of an idempotency key in the table pets.idempotency is not the text of an animal (id ${key.id})`,
+      'delete that row of pets.idempotency',
+    );
+  }
+  await client.query('close idempotency_keys');
+}
+
+/** The next id; undefined after the highest int64. */
+const nextIdText = (id: bigint): string | undefined =>
+  BigInt.asIntN(64, id + 1n) > id ? `${id + 1n}` : undefined;
+
+async function* fetchIdempotencyKeys(client: Client): AsyncGenerator<IdempotencyRow, undefined> {
+  for (;;) {
+    const { rows } = await client.query<IdempotencyRow>(`fetch ${MAX_READ_ANIMALS} from idempotency_keys`);
+    if (rows.length === 0) return undefined;
+    yield* rows;
+  }
+}
+
+/**
+ * Checks that the texts of all orders are valid. Checks each animal when it is read: its text must be valid, and match the
+ * other columns.
+ *
+ * @throws StoreDamagedError, also from the animals of the result
+ */
+export function validateContents(contents: StoreContents, place: string): StoreContents {
+  for (const [i, order] of contents.orders.entries()) {
+    if (tryParseJson(order) === undefined) throw damagedRow(place, `pets.orders (order ${i + 1})`);
+  }
+  return { ...contents, animals: () => validateAnimals(contents.animals(), place) };
+}
+
+async function* validateAnimals(
+  batches: AsyncIterable<readonly StoredAnimal[]>,
+  place: string,
+): AsyncGenerator<readonly StoredAnimal[]> {
+  for await (const animals of batches) {
+    for (const { id, status, text } of animals) {
+      const { data } = StoredPet.safeParse(tryParseJson(text));
+      if (data?.id !== id || data.status !== status) throw damagedRow(place, `pets.animals (id ${id})`);
+    }
+    yield animals;
+  }
+}
+
+const damagedRow = (place: string, row: string): StoreDamagedError =>
+  new StoreDamagedError(
+    `${place} is damaged: a row of ${row} is not valid`,
+    'restore the database from a backup; nothing was changed',
+  );
+
+/**
+ * Writes the contents of a store to a database, in a transaction that the caller commits. Creates the schema if needed.
+ * If the database contains a store already, it must be empty, and no server must have opened it.
+ *
+ * @param verify receives what was written
+ * @throws StoreError, or an error of the driver
+ */
+export async function writeDatabase(
+  client: Client,
+  place: string,
+  contents: StoreContents,
+  verify: (written: StoreContents) => Promise<void>,
+): Promise<void> {
+  await migrate(client);
+  // Other transactions can only read. A server that starts waits for the lock, because it marks the row of pets.meta.
+  await client.query(
+    'lock table pets.meta, pets.animals, pets.orders, pets.idempotency, pets.keys, pets.callers in exclusive mode',
+  );
+  await requireEmptyDatabase(client, place, contents.report.id);
+  await writeAll(client, contents);
+  // Without statistics, the planner may read whole tables.
+  await client.query('analyze pets.animals, pets.idempotency');
+  await verify(await readDatabase(client, place, contents.readAt));
+}
+
+async function requireEmptyDatabase(client: Client, place: string, id: string): Promise<void> {
+  const { rows } = await client.query<{ id: string; isOpened: boolean; hasRows: boolean }>(
+    `select id, opened is not null as "isOpened",
+      last_id <> 0
+      or exists (select from pets.animals) or exists (select from pets.orders)
+      or exists (select from pets.idempotency) or exists (select from pets.keys)
+      or exists (select from pets.callers) as "hasRows"
+    from pets.meta where one`,
+  );
+  const [found] = rows;
+  const hint = 'copy to another database, or stop all servers and run there: drop schema pets cascade';
+  if (found?.id === id) throw new StoreError(`${place} contains this store or a copy of it`, hint);
+  if (found?.hasRows) throw new StoreError(`the store in ${place} is not empty`, hint);
+  if (found?.isOpened) {
+    throw new StoreError(`a server has used the store in ${place}, and would not notice the copy`, hint);
+  }
+}
+
+async function writeAll(client: Client, contents: StoreContents): Promise<void> {
+  const { report, secret, created, nextId, orders, keys, bans } = contents;
+  await client.query('update pets.meta set id = $1, secret = $2, created = $3, last_id = $4', [
+    report.id,
+    secret,
+    created,
+    nextId - 1n,
+  ]);
+  await client.query(
+    `insert into pets.orders (position, body)
+    select n, body from unnest($1::text[]) with ordinality as item (body, n)`,
+    [orders],
+  );
+  for (const { sha256, name, plan, perMinute = null, perDay = null, created } of keys) {
+    await client.query(
+      `insert into pets.keys (sha256, name, plan, per_minute, per_day, created)
+      values (decode($1, 'hex'), $2, $3, $4, $5, $6)`,
+      [sha256, name, plan, perMinute, perDay, created],
+    );
+  }
+  await client.query(
+    `insert into pets.callers (caller, banned_until)
+    select decode(caller, 'hex'), until from unnest($1::text[], $2::bigint[]) as item (caller, until)`,
+    [[...bans.keys()], [...bans.values()]],
+  );
+  for await (const animals of contents.animals()) await writeAnimals(client, animals);
+}
+
+async function writeAnimals(client: Client, animals: readonly StoredAnimal[]): Promise<void> {
+  await client.query(
+    `insert into pets.animals (id, status, body)
+    select id, status, body from unnest($1::bigint[], $2::smallint[], $3::text[]) as item (id, status, body)`,
+    [
+      animals.map(({ id }) => id),
+      animals.map(({ status }) => STATUS_NUMBERS[status]),
+      animals.map(({ text }) => text),
+    ],
+  );
+  const repeatable = animals.flatMap(({ text, idempotency }) =>
+    idempotency ? [{ text, ...idempotency }] : [],
+  );
+  if (repeatable.length === 0) return;
+  await client.query(
+    `insert into pets.idempotency (fingerprint, body, response, at)
+    select decode(left(hex, 32), 'hex'), decode(substr(hex, 33), 'hex'), response, to_timestamp(at / 1000.0)
+    from unnest($1::text[], $2::text[], $3::bigint[]) as item (hex, response, at)`,
+    [
+      repeatable.map(({ fingerprint }) => fingerprint),
+      repeatable.map(({ text }) => text),
+      repeatable.map(({ at }) => at),
+    ],
+  );
+}

@@ -1,0 +1,43 @@
+-- Raises the error of a call that must not be carried out. Every other function calls it if the server of the database is a
+-- standby server, which may lag, or if the database contains another store than the one that the caller has opened, or a
+-- schema that does not support the version that the caller knows.
+create function pets.refuse(store uuid, known int) returns void
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+declare
+  found_id uuid;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'the functions of the schema pets need the isolation level READ COMMITTED'
+      using errcode = '0A000';
+  end if;
+  if pg_is_in_recovery() then
+    raise exception 'the server is a standby server'
+      using errcode = 'PETS1', hint = 'use the address of the primary server';
+  end if;
+  select id into found_id from pets.meta where one;
+  if found_id is distinct from store then
+    raise exception 'the database does not contain the store % any more, but %', store, coalesce(found_id::text, 'none')
+      using errcode = 'PETS1', hint = 'restore that store, or start the server again to use the other one';
+  end if;
+  raise exception 'the schema pets has changed, and does not support its version % any more', known
+    using errcode = 'PETS1', hint = 'use a newer version of pets';
+end
+$$;
+
+-- Checks the store for calls that are rare, so that the time of another call of a function does not matter. Servers also call
+-- it to check a new connection and the privilege to read keys.
+create function pets.check_store(store uuid, known int) returns void
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  if pg_is_in_recovery()
+    or not exists (select from pets.meta where one and meta.id = store and known between oldest and version)
+  then
+    perform pets.refuse(store, known);
+  end if;
+  perform from pets.keys limit 0;
+end
+$$;

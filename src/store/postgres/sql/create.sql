@@ -1,0 +1,101 @@
+-- Adds animals, and returns a row for each: its number in the arrays from 1, `added`, `replayed` or `mismatch`, the id if it
+-- was added, and the JSON text of the first response if it was replayed. The result contains no other texts, because a client
+-- that does not read a large result would keep the lock.
+--
+-- `bodies` contains JSON texts without their beginning `{"id":…`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
+-- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. If no animal has a key,
+-- both arrays can be null. A fingerprint must not occur twice. `at_ms` replaces the clock in tests.
+--
+-- Ids are ascending, and other transactions see animals in the order of their ids: each transaction that adds animals locks
+-- the row of pets.meta until it has committed, and reads the highest id only after it has the lock. Each statement of the
+-- function sees what was committed before the statement, if the isolation level is READ COMMITTED.
+create function pets.create_animals(
+  store uuid,
+  known int,
+  statuses smallint[],
+  bodies text[],
+  fingerprints bytea[],
+  hashes bytea[],
+  at_ms bigint default null
+) returns table (n int, kind text, id bigint, response text)
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+-- Plan once in each session, and for large tables, even if the tables are still small.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+-- The call must end before its client gives up, also if the client is a pooler.
+set lock_timeout = '1400ms'
+as $$
+#variable_conflict use_column
+declare
+  base bigint;
+  time_now timestamptz;
+begin
+  perform from pets.meta where one and meta.id = store and known between oldest and version for update;
+  if not found or current_setting('transaction_isolation') <> 'read committed' then
+    perform pets.refuse(store, known);
+  end if;
+  -- The response to a creation is sent when the transaction has committed, so the commit must be on the disk.
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+
+  time_now := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp());
+  -- A plan for max(id) that was made while the table was empty could read all ids.
+  select greatest(last_id, (select id from pets.animals order by id desc limit 1))
+    into strict base
+    from pets.meta where one;
+
+  if fingerprints is null then
+    return query
+      with added as (
+        insert into pets.animals (id, status, body)
+        select base + item.n, item.status, '{"id":' || base + item.n || item.body
+        from unnest(statuses, bodies) with ordinality as item (status, body, n)
+        returning id
+      )
+      select (id - base)::int, 'added', id, null::text from added;
+    return;
+  end if;
+
+  return query
+    with item as (
+      select u.n, u.status, u.body, u.fingerprint, u.hash, used.response,
+        case
+          when used.at > time_now - interval '24 hours' then
+            case when used.body = u.hash then 'replayed' else 'mismatch' end
+          else 'added'
+        end as kind
+      from unnest(statuses, bodies, fingerprints, hashes) with ordinality
+        as u (status, body, fingerprint, hash, n)
+      -- The limit makes the planner look up each fingerprint in the index, instead of reading all rows.
+      left join lateral (
+        select k.body, k.response, k.at from pets.idempotency k where k.fingerprint = u.fingerprint limit 1
+      ) used on true
+    ),
+    numbered as (
+      select n, status, body, fingerprint, hash, base + row_number() over (order by n) as id
+      from item
+      where kind = 'added'
+    ),
+    added as (
+      insert into pets.animals (id, status, body)
+      select id, status, '{"id":' || id || body from numbered
+      returning id, body
+    ),
+    recorded as (
+      insert into pets.idempotency (fingerprint, body, response, at)
+      select numbered.fingerprint, numbered.hash, added.body, time_now
+      from numbered
+      join added using (id)
+      where numbered.fingerprint is not null
+      -- The key was used more than 24 hours ago.
+      on conflict (fingerprint) do update
+        set body = excluded.body, response = excluded.response, at = excluded.at
+    )
+    select item.n::int, item.kind, numbered.id,
+      case item.kind when 'replayed' then item.response end
+    from item
+    left join numbered using (n);
+end
+$$;

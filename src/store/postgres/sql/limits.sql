@@ -1,0 +1,184 @@
+-- Counts requests (docs/service.md 8). Each caller has a row in pets.callers with its windows, its refused requests and its
+-- ban. All times are in milliseconds since 1970.
+--
+-- For each caller, `counts` requests arrive at the same time. First come those that both quotas allow (`granted`), then those
+-- that are refused (`refused`), and the rest is refused because of a ban, which one of them may begin (`begins_ban`). With a
+-- count of 0, nothing changes. A caller must not occur twice. `ban_after` and `ban_for` are the rule for bans: how many
+-- refused requests in a minute cause one (0: none do), and how long it lasts. `at_ms` replaces the clock in tests.
+create function pets.take(
+  store uuid,
+  known int,
+  callers bytea[],
+  counts int[],
+  per_minute bigint[],
+  per_day bigint[],
+  ban_after int,
+  ban_for bigint,
+  at_ms bigint default null
+) returns table (
+  n int,
+  granted int,
+  refused int,
+  begins_ban boolean,
+  minute_end bigint,
+  minute_used bigint,
+  day_end bigint,
+  day_used bigint,
+  banned_until bigint,
+  now bigint
+)
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+-- Plan once in each session, and for a large table, even if the table is still small.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+-- The call must end before its client gives up, also if the client is a pooler.
+set lock_timeout = '1400ms'
+as $$
+#variable_conflict use_column
+declare
+  minute constant bigint := 60000;
+  day constant bigint := 86400000;
+  id bytea;
+  stored pets.callers;
+  changed pets.callers;
+  is_locked boolean;
+  is_new boolean;
+  minute_left bigint;
+  day_left bigint;
+  window_end bigint;
+  recent bigint[];
+  until_ban int;
+  has_new_ban boolean := false;
+begin
+  if pg_is_in_recovery() or current_setting('transaction_isolation') <> 'read committed'
+    or not exists (select from pets.meta where one and meta.id = store and known between oldest and version)
+  then
+    perform pets.refuse(store, known);
+  end if;
+
+  -- Rows are locked in one order, so that two transactions never wait for each other in a circle. Rows are never removed.
+  for n, id in
+    select item.n, item.caller from unnest(callers) with ordinality as item (caller, n) order by item.caller
+  loop
+    -- Most requests are granted. If both windows go on and have room, this statement is all, which takes half of the time.
+    now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+    update pets.callers c
+    set minute_used = c.minute_used + counts[n], day_used = c.day_used + counts[n]
+    where c.caller = id and counts[n] > 0 and c.banned_until <= now
+      and c.minute_end > now and c.minute_end <= now + 2 * minute and c.minute_used + counts[n] <= per_minute[n]
+      and c.day_end > now and c.day_end <= now + 2 * day and c.day_used + counts[n] <= per_day[n]
+    returning c.minute_end, c.minute_used, c.day_end, c.day_used, c.banned_until, counts[n], 0, false
+      into minute_end, minute_used, day_end, day_used, banned_until, granted, refused, begins_ban;
+    if found then
+      return next;
+      continue;
+    end if;
+
+    -- The row is read without a lock first, and locked only if something changes: a banned caller, or one that is refused
+    -- again and again, must not slow down others.
+    is_locked := false;
+    loop
+      if is_locked then
+        if is_new then
+          insert into pets.callers (caller) values (id) on conflict do nothing;
+        end if;
+        select * into stored from pets.callers c where c.caller = id for update;
+      else
+        select * into stored from pets.callers c where c.caller = id;
+        is_new := not found;
+        if is_new then
+          stored := row(id, 0, 0, 0, 0, 0, 0, '{}', 0);
+        end if;
+      end if;
+      changed := stored;
+      now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+
+      -- A window lasts until the end of the UTC minute or day. If the clock was set back by less than a window, the window
+      -- goes on. Otherwise, the requests of an earlier window would be granted again.
+      minute_end := stored.minute_end;
+      minute_used := stored.minute_used;
+      if minute_end <= now or minute_end > now + 2 * minute then
+        minute_end := now - now % minute + minute;
+        minute_used := 0;
+      end if;
+      day_end := stored.day_end;
+      day_used := stored.day_used;
+      if day_end <= now or day_end > now + 2 * day then
+        day_end := now - now % day + day;
+        day_used := 0;
+      end if;
+
+      -- A ban never lasts longer than a ban that begins now. A longer one began under another rule, or while the clock was
+      -- ahead.
+      banned_until := least(stored.banned_until, now + case when ban_after > 0 then ban_for else 0 end);
+      granted := 0;
+      refused := 0;
+      begins_ban := false;
+      if counts[n] > 0 then
+        changed.banned_until := banned_until;
+        if banned_until <= now then
+          minute_left := greatest(0, per_minute[n] - minute_used);
+          day_left := greatest(0, per_day[n] - day_used);
+          granted := least(counts[n], minute_left, day_left);
+          refused := counts[n] - granted;
+        end if;
+      end if;
+
+      if granted > 0 then
+        minute_used := minute_used + granted;
+        day_used := day_used + granted;
+        changed.minute_end := minute_end;
+        changed.minute_used := minute_used;
+        changed.day_end := day_end;
+        changed.day_used := day_used;
+      end if;
+
+      -- Refused requests in a window count towards a ban if a second has passed since the first one, because the client may
+      -- have sent the others before it received the first 429 (docs/service.md 8.4, D9).
+      if refused > 0 and ban_after > 0 then
+        window_end := case when day_left <= minute_left then day_end else minute_end end;
+        recent := array(select at from unnest(stored.counted) as at where now - at < minute);
+        until_ban := greatest(1, ban_after - cardinality(recent));
+        if stored.refused_window <> window_end then
+          changed.refused_window := window_end;
+          changed.first_refused := now;
+          changed.counted := recent;
+        elsif now - stored.first_refused >= 1000 then
+          if refused < until_ban then
+            changed.counted := recent || array_fill(now, array[refused]);
+          else
+            changed.counted := '{}';
+            changed.banned_until := now + ban_for;
+            banned_until := changed.banned_until;
+            begins_ban := true;
+            refused := until_ban - 1;
+          end if;
+        end if;
+      end if;
+
+      exit when is_locked or changed = stored;
+      is_locked := true;
+    end loop;
+
+    if changed <> stored then
+      update pets.callers c
+      set minute_end = changed.minute_end, minute_used = changed.minute_used,
+        day_end = changed.day_end, day_used = changed.day_used,
+        refused_window = changed.refused_window, first_refused = changed.first_refused,
+        counted = changed.counted, banned_until = changed.banned_until
+      where c.caller = id;
+    end if;
+    has_new_ban := has_new_ban or begins_ban;
+    return next;
+  end loop;
+
+  -- A ban must be on the disk before the response that announces it. Other changes need not be: a crash of the database can
+  -- lose the last counts, but none that belongs to a creation, because its commit also writes all earlier commits.
+  if not has_new_ban then
+    perform set_config('synchronous_commit', 'off', true);
+  elsif current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end
+$$;

@@ -1,0 +1,183 @@
+-- The calls that are rare. `store` and `known` are the store that the caller has opened, and the version that it knows. Calls
+-- that change something are made in a transaction that waits for the disk.
+
+create function pets.is_empty(store uuid, known int) returns boolean
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform pets.check_store(store, known);
+  return last_id = 0 and not exists (select from pets.animals) and not exists (select from pets.orders)
+    from pets.meta where one;
+end
+$$;
+
+-- Tries to write to the tables that grow with requests, and undoes that. Servers call it after the disk was full.
+create function pets.check_space(store uuid, known int) returns void
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform pets.check_store(store, known);
+  insert into pets.callers (caller) values (sha256(gen_random_uuid()::text::bytea));
+  insert into pets.animals (id, status, body) values (-9223372036854775808, 0, '') on conflict do nothing;
+  raise exception using errcode = 'PETS2';
+exception when sqlstate 'PETS2' then
+  null;
+end
+$$;
+
+create function pets.count_animals(store uuid, known int) returns bigint
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform pets.check_store(store, known);
+  return count(*) from pets.animals;
+end
+$$;
+
+create function pets.list_orders(store uuid, known int) returns setof text
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform pets.check_store(store, known);
+  return query select body from pets.orders order by position;
+end
+$$;
+
+-- Adds animals with their ids and complete JSON texts, and orders. Returns false if the store is not empty.
+create function pets.seed(store uuid, known int, ids bigint[], statuses smallint[], bodies text[], orders text[])
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform from pets.meta where one for update;
+  if not pets.is_empty(store, known) then
+    return false;
+  end if;
+  insert into pets.animals (id, status, body)
+    select item.id, item.status, item.body from unnest(ids, statuses, bodies) as item (id, status, body);
+  insert into pets.orders (position, body)
+    select item.n, item.body from unnest(orders) with ordinality as item (body, n);
+  return true;
+end
+$$;
+
+-- Replaces all animals and orders by a seed, and removes idempotency keys, windows and bans. DELETE needs no other privilege
+-- than a server has. TRUNCATE would need one more, would wait for all reads, and would empty the table for transactions that
+-- began earlier, such as those of pg_dump.
+create function pets.reset(store uuid, known int, ids bigint[], statuses smallint[], bodies text[], orders text[])
+returns void
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform pets.refuse(store, known);
+  end if;
+  -- Creations wait for this lock until the reset is committed.
+  perform from pets.meta where one for update;
+  perform pets.check_store(store, known);
+  delete from pets.animals;
+  delete from pets.orders;
+  delete from pets.idempotency;
+  update pets.meta set last_id = 0 where one;
+  perform pets.seed(store, known, ids, statuses, bodies, orders);
+  -- Locks the rows in the same order as pets.take, which also needs that they are never removed.
+  perform from pets.callers order by caller for update;
+  update pets.callers
+  set minute_end = default, minute_used = default, day_end = default, day_used = default, refused_window = default,
+    first_refused = default, counted = default, banned_until = default;
+end
+$$;
+
+-- Removes some expired idempotency keys, and returns their number. If it is 500, there may be more: a call
+-- takes a short time only, so that no limit of time ends it. Several servers can
+-- call the function at a time: each skips the rows that another one is removing.
+create function pets.expire(store uuid, known int, at_ms bigint default null) returns int
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  -- A variable, because the index cannot be used with a clock that changes during the statement.
+  expired timestamptz := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp()) - interval '24 hours';
+  removed int;
+begin
+  perform pets.check_store(store, known);
+  delete from pets.idempotency
+  where fingerprint = any (array(
+    select fingerprint
+    from pets.idempotency
+    where at <= expired
+    order by at
+    limit 500
+    for update skip locked
+  ));
+  get diagnostics removed = row_count;
+  return removed;
+end
+$$;
+
+-- How many callers are banned.
+create function pets.count_bans(store uuid, known int, at_ms bigint default null) returns bigint
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform pets.check_store(store, known);
+  return count(*) from pets.callers
+    where banned_until > coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+end
+$$;
+
+-- All API keys, sorted by name. Times are texts in ISO 8601, so that they do not depend on the user's setting of DateStyle.
+create function pets.list_keys(store uuid, known int)
+returns table (name text, plan text, per_minute text, per_day text, sha256 text, created text)
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform pets.check_store(store, known);
+  return query
+    select k.name, k.plan, k.per_minute::text, k.per_day::text, encode(k.sha256, 'hex'), pets.instant(k.created)
+    from pets.keys k order by k.name collate "C";
+end
+$$;
+
+-- Fails with a unique violation if the name is taken.
+create function pets.add_key(store uuid, known int, sha256 text, name text, plan text, per_minute bigint, per_day bigint)
+returns void
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform pets.check_store(store, known);
+  insert into pets.keys (sha256, name, plan, per_minute, per_day)
+  values (decode(add_key.sha256, 'hex'), add_key.name, add_key.plan, add_key.per_minute, add_key.per_day);
+end
+$$;
+
+-- Returns whether there was a key with this name.
+create function pets.revoke_key(store uuid, known int, name text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+begin
+  perform pets.check_store(store, known);
+  delete from pets.keys k where k.name = revoke_key.name;
+  return found;
+end
+$$;
+
+-- A time as text in ISO 8601.
+create function pets.instant(at timestamptz) returns text
+language sql
+set search_path = pg_catalog, pets, pg_temp
+as $$
+  select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+$$;

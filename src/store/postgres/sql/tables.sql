@@ -1,0 +1,79 @@
+-- The tables of the schema pets. Every statement of a server is a call of one of the functions in the other files. Each
+-- function has its own search_path, so that no function or operator of another schema replaces one of PostgreSQL.
+-- Functions are VOLATILE, also those that only read, because pgpool-II would send others to standby servers.
+
+-- The only row identifies the store. Every transaction that adds or removes animals locks the row.
+create table pets.meta (
+  one boolean primary key default true check (one),
+  id uuid not null,
+  -- The version of this schema, and the lowest version that a server must know to use it.
+  version int not null,
+  oldest int not null,
+  -- Salts the fingerprints of idempotency keys.
+  secret text not null check (secret ~ '^[0-9a-f]{64}$'),
+  -- Ids up to this one are not issued: a store from which this one was copied has issued them.
+  last_id bigint not null default 0,
+  created timestamptz not null default now(),
+  -- When the first server opened the store; null if none has. From then on, the id and the secret do not change.
+  opened timestamptz
+);
+insert into pets.meta (id, version, oldest, secret)
+values (
+  gen_random_uuid(),
+  2,
+  2,
+  encode(sha256(concat(gen_random_uuid(), gen_random_uuid(), gen_random_uuid())::bytea), 'hex')
+);
+
+-- `status`: 0 available, 1 pending, 2 sold. `body` is the JSON text of the animal, as responses contain it.
+create table pets.animals (
+  id bigint primary key,
+  status smallint not null check (status in (0, 1, 2)),
+  body text not null
+);
+-- With one index on (status, id), the planner reads all animals to find a few with a rare status.
+create index animals_available on pets.animals (id) where status = 0;
+create index animals_pending on pets.animals (id) where status = 1;
+create index animals_sold on pets.animals (id) where status = 2;
+
+create table pets.orders (
+  position bigint primary key,
+  body text not null
+);
+
+-- `fingerprint` identifies the API key and the idempotency key, `body` the animal in the first request.
+create table pets.idempotency (
+  fingerprint bytea primary key check (octet_length(fingerprint) = 16),
+  body bytea not null check (octet_length(body) = 16),
+  response text not null,
+  at timestamptz not null
+);
+create index idempotency_at on pets.idempotency (at);
+
+create table pets.keys (
+  sha256 bytea primary key check (octet_length(sha256) = 32),
+  name text not null unique,
+  plan text not null,
+  per_minute bigint,
+  per_day bigint,
+  created timestamptz not null default now(),
+  check ((per_minute is null) = (per_day is null))
+);
+
+-- The counted requests and the ban of each API key, by the SHA-256 of the key. All times are in milliseconds since 1970.
+-- Most of each page stays free, so that an update finds space on the page and needs no change of the index.
+create table pets.callers (
+  caller bytea primary key check (octet_length(caller) = 32),
+  -- The ends of the UTC minute and day in which the last request was counted.
+  minute_end bigint not null default 0,
+  minute_used bigint not null default 0,
+  day_end bigint not null default 0,
+  day_used bigint not null default 0,
+  -- The refused requests: the end of the window of the last one, the first one of that window, and those that count
+  -- towards a ban.
+  refused_window bigint not null default 0,
+  first_refused bigint not null default 0,
+  counted bigint[] not null default '{}',
+  banned_until bigint not null default 0
+) with (fillfactor = 20);
+

@@ -1,0 +1,57 @@
+import { createServer } from 'node:http';
+import { expect, test } from 'vitest';
+import { readDocument } from '../../helpers/documents.ts';
+import { listenOnLoopback } from '../../helpers/listen.ts';
+import { databasesAt } from '../../helpers/postgres/databases.ts';
+import { connectTo, startCluster } from '../../helpers/postgres.ts';
+import { hasProxy, startProxy } from '../../helpers/real-proxies.ts';
+
+/** A server of PostgreSQL, and the REST API of its Patroni. */
+async function startMember({ isPrimary }: { isPrimary: boolean }) {
+  const member = { ...(await startCluster()), isPrimary };
+  const api = createServer(({ url }, response) => {
+    response.writeHead(url === '/primary' && member.isPrimary ? 200 : 503).end();
+  });
+  return Object.assign(member, { apiPort: await listenOnLoopback(api) });
+}
+
+test.skipIf(!hasProxy('haproxy'))(
+  'HAProxy, as documented, leads to the primary server, and ends the connections to an old one',
+  async () => {
+    const old = await startMember({ isPrimary: true });
+    const next = await startMember({ isPrimary: false });
+    const { text } = readDocument('docs/examples/haproxy-postgres.cfg');
+    const port = await startProxy('haproxy', (port) =>
+      text
+        .replace('bind :5432', `bind 127.0.0.1:${port}`)
+        .replace('inter 1s', 'inter 50ms')
+        .replace(' port 8008', '')
+        .replace('10.0.0.21:5432', `127.0.0.1:${old.port} port ${old.apiPort}`)
+        .replace('10.0.0.22:5432', `127.0.0.1:${next.port} port ${next.apiPort}`)
+        .replace(/^.*10\.0\.0\.23:5432\n/m, ''),
+    );
+    const { url } = databasesAt(port);
+    const ask = async () => {
+      const client = await connectTo(url('postgres'));
+      return {
+        client,
+        port: (await client.query("select current_setting('port')::int as port")).rows[0].port,
+      };
+    };
+    // At the start, HAProxy has not asked yet, and uses every server.
+    await expect.poll(async () => (await ask()).port).toBe(old.port);
+    const { client } = await ask();
+    const ended = new Promise((resolve) => client.once('end', resolve));
+    old.isPrimary = false;
+    next.isPrimary = true;
+    await ended;
+    await expect
+      .poll(() =>
+        ask().then(
+          ({ port }) => port,
+          () => undefined,
+        ),
+      )
+      .toBe(next.port);
+  },
+);

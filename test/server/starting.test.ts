@@ -1,0 +1,188 @@
+import { once } from 'node:events';
+import { readdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { AccessLogEntry } from '../../src/server/app.ts';
+import { type ServiceOptions, startService } from '../../src/server/service.ts';
+import type { BackendOptions } from '../../src/store/backend.ts';
+import { StoreInUseError } from '../../src/store/errors.ts';
+import { journalLocation } from '../../src/store/journal/journal-location.ts';
+import { manualClock } from '../helpers/clock.ts';
+import { gate } from '../helpers/gate.ts';
+import { sendRaw } from '../helpers/raw-client.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+// A service accepts connections before its store is open.
+
+/** Starts a service. Its store is opened only after `open()`. */
+async function start(changes: Partial<ServiceOptions> = {}) {
+  const clock = manualClock();
+  const directory = join(await temporaryDirectory(), 'store');
+  const location = journalLocation(directory, clock);
+  const [bound, held] = [gate(), gate()];
+  const interrupt = new AbortController();
+  const log: AccessLogEntry[] = [];
+  const urls: (string | undefined)[] = [];
+  const starting = startService({
+    location: {
+      async claim(options) {
+        const claim = await location.claim(options);
+        async function open(url?: string) {
+          urls.push(url);
+          bound.open();
+          await held.opened;
+          return claim.open(url);
+        }
+        return { ...claim, open };
+      },
+    },
+    host: '127.0.0.1',
+    port: 0,
+    maxConnections: 256,
+    clock,
+    sleep: async () => {},
+    bans: { after: 0, milliseconds: 0 },
+    limitFailedKeys: true,
+    allowHosts: [],
+    allowPrefer: true,
+    cors: [],
+    signal: interrupt.signal,
+    onWarning: () => {},
+    onFailure: () => {},
+    onError: (error) => expect.unreachable(String(error)),
+    onAccess: (entry) => log.push(entry),
+    ...changes,
+  });
+  starting.then(
+    (service) => onTestFinished(() => service.stop(0)),
+    () => {},
+  );
+  return { starting, bound: bound.opened, open: held.open, urls, interrupt, log, location, directory };
+}
+
+const backendOptions = (): BackendOptions => ({
+  clock: manualClock(),
+  bans: { after: 0, milliseconds: 0 },
+  sleep: async () => {},
+  onWarning: () => {},
+  onFailure: () => {},
+});
+
+test.each([
+  ['GET', '/v1/pets'],
+  ['POST', '/v1/pets'],
+  ['DELETE', '/v1/pets'],
+  ['OPTIONS', '/v1/pets'],
+  ['GET', '/v1/unknown'],
+  ['GET', '/healthz'],
+  ['GET', '/readyz'],
+  ['GET', '/metrics'],
+  ['GET', '/openapi.json'],
+  ['GET', '/requests'],
+  ['GET', '/'],
+])(
+  'until the store is open, %s %s is 503 starting with the headers of every response',
+  async (method, path) => {
+    const { bound, urls, log } = await start();
+    await bound;
+    const headers = { Authorization: 'Bearer any', 'X-Request-Id': 'mine' };
+    const response = await fetch(new URL(path, urls[0]), { method, headers });
+    expect(response.status).toBe(503);
+    expect(await response.json()).toEqual({
+      code: 'starting',
+      message: 'The service is starting, and the request was not carried out. Retry in 1 s',
+      status: 503,
+    });
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'retry-after': '1',
+      'x-ratelimit-limit': '60',
+      'x-ratelimit-remaining': '60',
+      'x-ratelimit-reset': expect.stringMatching(/^\d+$/),
+      'x-request-id': 'mine',
+    });
+    expect(log).toMatchObject([{ id: 'mine', method, status: 503, code: 'starting' }]);
+  },
+);
+
+test('bytes that are not HTTP get 400 while the service starts', async () => {
+  const { bound, urls } = await start();
+  await bound;
+  const [response] = await sendRaw(Number(new URL(urls[0] ?? '').port), 'hello\r\n\r\n');
+  expect(response?.status).toBe(400);
+  expect(response?.headers).toMatchObject({ 'x-ratelimit-limit': '60' });
+});
+
+test('requests while the service starts count against no limit, and a connection can be used again', async () => {
+  const { bound, open, urls, starting } = await start();
+  await bound;
+  const list = () => fetch(`${urls[0]}/pets`, { headers: { Authorization: 'Bearer wrong' } });
+  for (let i = 0; i < 100; i++) expect((await list()).status).toBe(503);
+  open();
+  await starting;
+  const after = await list();
+  expect([after.status, after.headers.get('x-ratelimit-remaining')]).toEqual([401, '59']);
+  expect((await fetch(new URL('/readyz', urls[0]))).status).toBe(200);
+});
+
+test('a port that is in use, and a seed that cannot be read, leave nothing on the disk', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const busy = await start({ port, seed: () => expect.unreachable('the seed is not read yet') });
+  await expect(busy.starting).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  const unreadable = await start({ seed: () => Promise.reject(new Error('line 7')) });
+  await expect(unreadable.starting).rejects.toThrow('line 7');
+  for (const { directory } of [busy, unreadable]) await expect(readdir(directory)).rejects.toThrow('ENOENT');
+});
+
+test('an existing store is locked before the port is bound, and unlocked after a failed start', async () => {
+  const first = await start();
+  first.open();
+  const service = await first.starting;
+  const claimIt = () => journalLocation(first.directory, manualClock()).claim(backendOptions());
+  const refusal = await claimIt().catch((error) => error);
+  expect(refusal).toBeInstanceOf(StoreInUseError);
+  expect(refusal.message).toContain(`(pid ${process.pid} at ${service.url})`);
+  await service.stop(0);
+  const claim = await claimIt();
+  await expect(claimIt()).rejects.toThrow(StoreInUseError);
+  await claim.release();
+  await (await claimIt()).release();
+});
+
+test('a claim of a place without a store creates nothing', async () => {
+  const directory = await temporaryDirectory();
+  for (const place of [directory, join(directory, 'none')]) {
+    await (await journalLocation(place, manualClock()).claim(backendOptions())).release();
+  }
+  expect(await readdir(directory)).toEqual([]);
+  await writeFile(join(directory, 'file'), '');
+  const file = journalLocation(join(directory, 'file'), manualClock());
+  await expect(file.claim(backendOptions())).rejects.toThrow('ENOTDIR');
+});
+
+test.each(['while the seed is read', 'while the store is opened', 'while the store is seeded'])(
+  'a signal %s ends the start, closes the port and unlocks the store',
+  async (when) => {
+    const { starting, bound, open, interrupt, urls, location } = await start({
+      seed: async () => {
+        if (when.endsWith('read')) interrupt.abort('SIGTERM');
+        return {
+          get pets() {
+            if (when.endsWith('seeded')) interrupt.abort('SIGTERM');
+            return [];
+          },
+          orders: [],
+        };
+      },
+    });
+    if (!when.endsWith('read')) await bound;
+    if (when.endsWith('opened')) interrupt.abort('SIGTERM');
+    open();
+    await expect(starting).rejects.toBe('SIGTERM');
+    if (urls[0]) await expect(fetch(`${urls[0]}/pets`)).rejects.toThrow('fetch failed');
+    await (await location.claim(backendOptions())).release();
+  },
+);

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import type { Client } from 'pg';
+import { expect, test } from 'vitest';
+import type { Backend } from '../../../src/store/backend.ts';
+import { hashKey } from '../../../src/store/keys/keys.ts';
+import { functionCall } from '../../../src/store/postgres/database.ts';
+import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
+import { createSchema, storeIdOf } from '../../helpers/postgres/store-schema.ts';
+import {
+  connectTo,
+  freshDatabase,
+  hasPgbouncer,
+  movableAddress,
+  startCluster,
+  startPgbouncer,
+  startSynchronousReplica,
+} from '../../helpers/postgres.ts';
+import { animal, idempotency, seedOf } from '../../helpers/store-fixtures.ts';
+
+// A server that is running may find another server of PostgreSQL at its address, or another store in its database.
+
+const QUOTA = { perMinute: 100, perDay: 1_000 };
+
+/** All calls of a server: each kind of request needs one of them. */
+const CALLS: Record<string, (backend: Backend, sha256: string) => Promise<unknown>> = {
+  'a read of an animal': ({ store }) => store.get(1n),
+  'a list': ({ store }) => store.list({ limit: 1 }),
+  'the orders': ({ store }) => store.orders(),
+  'the number of animals': ({ store }) => store.size(),
+  'a check for a seed': ({ store }) => store.isEmpty(),
+  'a seed': ({ store }) => store.seed(seedOf(1n)),
+  'a creation': ({ store }) => store.add({ pet: animal(), idempotency: idempotency('k') }),
+  'a check of readiness': ({ store }) => store.checkWritable(),
+  'a known key': async ({ keys }, sha256) => keys.find(sha256),
+  'a list of keys': ({ keys }) => keys.list(),
+  'a limit': ({ limiter }, sha256) => limiter.take(sha256, QUOTA),
+  'a read of a limit': ({ limiter }, sha256) => limiter.peek(sha256, QUOTA),
+  'a read of limits': ({ limiter }, sha256) => limiter.usage([sha256]),
+  'a reset': ({ reset }) => reset(seedOf(1n)),
+};
+
+/** What became of each call: `done`, or the message of its error. */
+async function outcomesOf(backend: Backend, sha256: string): Promise<Record<string, unknown>> {
+  const results: Record<string, unknown> = {};
+  for (const [name, call] of Object.entries(CALLS)) {
+    results[name] = await call(backend, sha256).then(
+      () => 'done',
+      ({ outcome, message }) => [outcome, message],
+    );
+  }
+  return results;
+}
+
+/** The same outcome for all calls. */
+const all = (outcome: unknown) => Object.fromEntries(Object.keys(CALLS).map((name) => [name, outcome]));
+
+/** `forget` lets time pass, so that known keys are read again, and the store is checked again. */
+async function openWithKey(url: string, size = 1) {
+  const location = await databaseLocation(url);
+  await location.migrate();
+  const { key } = await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'pro' }));
+  let later = 0;
+  const clock = { now: Date.now, elapsed: () => performance.now() + later };
+  const servers = await Promise.all(Array.from({ length: size }, () => openDatabase(url, { clock })));
+  // Use the connections, so that there are some to the first server.
+  await Promise.all(servers.map(({ store }) => store.add({ pet: animal() })));
+  return {
+    location,
+    sha256: hashKey(key),
+    server: servers[0] as Backend,
+    servers,
+    forget() {
+      later += 10_000;
+    },
+  };
+}
+
+test('no call reads from a standby server at the same address, and all work again with the primary server', async () => {
+  const primary = await startCluster();
+  const address = await movableAddress(primary);
+  const database = new URL(await primary.createDatabase()).pathname.slice(1);
+  const standby = await startSynchronousReplica(primary);
+  const { server, sha256, forget } = await openWithKey(address.url(database));
+  address.moveTo(standby);
+  forget();
+  const refused = ['not_done', expect.stringMatching(/standby server/)];
+  // The first call may be on a connection that has just been cut.
+  await server.store.get(1n).catch(() => {});
+  expect(await outcomesOf(server, sha256)).toEqual(all(refused));
+  address.moveTo(primary);
+  await expect.poll(() => server.store.get(1n).catch(() => undefined)).toContain('"id":1');
+  expect(await server.store.size()).toBe(1);
+});
+
+test.skipIf(!hasPgbouncer())(
+  'no call reads from a standby server if a pooler keeps the connection open and moves to another server',
+  async () => {
+    const primary = await startCluster();
+    const address = await movableAddress(primary);
+    const database = new URL(await primary.createDatabase()).pathname.slice(1);
+    const standby = await startSynchronousReplica(primary);
+    const pgbouncer = await startPgbouncer(address, { server_login_retry: 1 });
+    const { server, sha256, forget } = await openWithKey(`${pgbouncer.url(database)}?prepare=off`);
+    address.moveTo(standby);
+    const first = await server.store.get(1n).catch(({ outcome, message }) => [outcome, message]);
+    // The pooler may report first that the connection to the old server was cut.
+    const cut = ['unknown', expect.anything()];
+    expect([['not_done', expect.stringMatching(/the server is a standby server$/)], cut]).toContainEqual(
+      first,
+    );
+    forget();
+    const refused = ['not_done', expect.stringMatching(/standby server/)];
+    expect(await outcomesOf(server, sha256)).toEqual(all(refused));
+    address.moveTo(primary);
+    await expect.poll(() => server.store.get(1n).catch(() => undefined)).toContain('"id":1');
+  },
+);
+
+test('no call uses another store in the same database, and the reason is reported', async () => {
+  const url = await freshDatabase();
+  const { location, server, servers, sha256, forget } = await openWithKey(url, 2);
+  const client = await connectTo(url);
+  await client.query('drop schema pets cascade');
+  await location.migrate();
+  await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'pro' }));
+  forget();
+  const { id } = server.store;
+  const { id: newId } = await location.check();
+  const refused = [
+    'not_done',
+    expect.stringMatching(
+      new RegExp(`the database does not contain the store ${id} any more, but ${newId}$`),
+    ),
+  ];
+  for (const each of servers) expect(await outcomesOf(each, sha256)).toEqual(all(refused));
+  expect(await location.check()).toMatchObject({ animals: 0, keys: 1 });
+});
+
+test.each([
+  ['the store is missing', 'drop schema pets cascade'],
+  ['the identity of the store is missing', 'delete from pets.meta'],
+  ['the schema needs a newer server', 'update pets.meta set version = 9, oldest = 9'],
+])('all calls fail and change nothing if %s', async (_, sql) => {
+  const url = await freshDatabase();
+  const { server, sha256, forget } = await openWithKey(url);
+  const client = await connectTo(url);
+  await client.query(sql);
+  forget();
+  expect(await outcomesOf(server, sha256)).toEqual(all(['not_done', expect.any(String)]));
+});
+
+/** The functions with parameters after the first two. */
+const FUNCTIONS: [name: string, values: unknown[]][] = [
+  ['check_store', []],
+  ['is_empty', []],
+  ['count_animals', []],
+  ['list_orders', []],
+  ['list_keys', []],
+  ['count_bans', []],
+  ['read_pages', [[null], [1], [1]]],
+  ['take', [[Buffer.alloc(32)], [0], [1], [1], 0, 0]],
+  ['take', [[Buffer.alloc(32)], [1], [1], [1], 0, 0]],
+  ['create_animals', [[], [], null, null]],
+  ['seed', [[], [], [], []]],
+  ['reset', [[], [], [], []]],
+  ['expire', []],
+  ['check_space', []],
+  ['add_key', ['00', 'a', 'free', null, null]],
+  ['revoke_key', ['a']],
+];
+
+test('every function refuses a standby server, another store, and another version', async () => {
+  const primary = await startCluster();
+  const url = await primary.createDatabase();
+  const client = await connectTo(url);
+  await createSchema(client);
+  const standby = await startSynchronousReplica(primary);
+  const onStandby = await connectTo(standby.url(new URL(url).pathname.slice(1)));
+  const id = await storeIdOf(client);
+  const { rows } = await client.query(
+    `select proname from pg_proc where pronamespace = 'pets'::regnamespace and pronargs > 1`,
+  );
+  const names = rows.map(({ proname }) => proname).filter((name) => name !== 'refuse');
+  expect(new Set(FUNCTIONS.map(([name]) => name))).toEqual(new Set(names));
+  for (const [name, values] of FUNCTIONS) {
+    const [{ text }, [, version, ...others]] = functionCall(name, id, values);
+    const codeOf = (at: Client, ...parameters: unknown[]) =>
+      at.query(text, parameters).then(
+        () => 'done',
+        ({ code }) => code,
+      );
+    // A function that locks rows fails before it finds that it must not.
+    expect(['PETS1', '25006'], name).toContain(await codeOf(onStandby, id, version, ...others));
+    expect(await codeOf(client, randomUUID(), version, ...others), name).toBe('PETS1');
+    for (const other of [1, 3]) expect(await codeOf(client, id, other, ...others), name).toBe('PETS1');
+    const found = await client.query('select proconfig, provolatile from pg_proc where proname = $1', [name]);
+    // Otherwise, pgpool-II sends calls to standby servers.
+    expect(found.rows[0], name).toMatchObject({
+      provolatile: 'v',
+      proconfig: expect.arrayContaining(['search_path=pg_catalog, pets, pg_temp']),
+    });
+  }
+  expect(await client.query('select from pets.callers')).toMatchObject({ rowCount: 0 });
+});

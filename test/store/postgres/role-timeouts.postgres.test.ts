@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { Backend, StoreLocation } from '../../../src/store/backend.ts';
+import { databaseLocation, openDatabase } from '../../helpers/postgres/backends.ts';
+import { connectTo, hasPgbouncer, startCluster, startPgbouncer } from '../../helpers/postgres.ts';
+import { animal, seedOf } from '../../helpers/store-fixtures.ts';
+
+// docs/postgres.md recommends limits of time for the user if servers connect through pgbouncer. They are for short calls.
+
+const LIMIT_MS = 100;
+
+test
+  .skipIf(!hasPgbouncer())
+  .each<[what: string, lock: string, run: (backend: Backend, location: StoreLocation) => Promise<unknown>]>([
+    ['a reset', 'pets.meta', ({ reset }) => reset(seedOf(7n))],
+    ['a count of all animals', 'pets.animals', ({ store }) => store.size()],
+    ['a check of the store', 'pets.animals', (_, location) => location.check()],
+    [
+      'a new API key',
+      'pets.keys',
+      (_, { manageKeys }) => manageKeys((keys) => keys.create({ name: 'a', plan: 'pro' })),
+    ],
+    ['a start', 'pets.meta', async (_, location) => (await openDatabase(location.place)).close()],
+  ])('%s may take longer than the limits that are set for the user', async (_, table, run) => {
+  const cluster = await startCluster();
+  const url = await cluster.createDatabase();
+  const pgbouncer = await startPgbouncer(cluster);
+  const place = `${pgbouncer.url(new URL(url).pathname.slice(1))}?prepare=off`;
+  const location = await databaseLocation(place);
+  await location.migrate();
+  for (const setting of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']) {
+    await cluster.sql('postgres', `alter role pets set ${setting} = '${LIMIT_MS}ms'`);
+  }
+  const client = await connectTo(url.replace('pets@', 'postgres@'));
+  // pgbouncer opens new connections, which have the limits.
+  await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'pets'`);
+  const backend = await openDatabase(place);
+  await client.query(`begin; lock table ${table} in access exclusive mode`);
+  const running = run(backend, location);
+  running.catch(() => {});
+  const isBlocked = async () => (await client.query('select from pg_locks where not granted')).rowCount;
+  await expect.poll(isBlocked).toBeGreaterThan(0);
+  await sleep(2 * LIMIT_MS);
+  await client.query('commit');
+  await running;
+  expect(await backend.store.add({ pet: animal() })).toMatchObject({ kind: 'added' });
+});

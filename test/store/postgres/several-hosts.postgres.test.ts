@@ -1,0 +1,105 @@
+import type { Client } from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
+import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
+import { closedPort } from '../../helpers/listen.ts';
+import {
+  movableAddress,
+  PASSWORD,
+  startCluster,
+  startSynchronousReplica,
+  USER_WITH_PASSWORD,
+} from '../../helpers/postgres.ts';
+
+/** Opens connections to the hosts as a user who is not a superuser. */
+function connectorFor(ports: readonly number[], user = 'pets') {
+  const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
+  const url = `postgres://${user}@${hosts}/postgres?target_session_attrs=read-write`;
+  const connector = new PrimaryConnector(parseDatabaseTarget(url, { env: {}, userName: undefined }));
+  const warnings: string[] = [];
+  const connect = async (): Promise<Client> => {
+    const onWarning = (warning: string) => warnings.push(warning);
+    const client = await connector.connect({ timeout: 1_000, config: {}, onWarning });
+    onTestFinished(() => void client.connection.stream.destroy());
+    return client;
+  };
+  return { connect, warnings };
+}
+
+/** The port of the server of a connection. */
+const portOf = async (client: Client): Promise<number> =>
+  Number((await client.query("select current_setting('port') as port")).rows[0].port);
+
+test('the server that accepts writes is used, wherever it is in the URL', async () => {
+  const primary = await startCluster();
+  const standby = await startSynchronousReplica(primary);
+  const closed = await closedPort();
+  for (const ports of [
+    [standby.port, primary.port],
+    [primary.port, standby.port],
+    [closed, standby.port, primary.port],
+    // Two names of the same server
+    [primary.port, primary.port],
+  ]) {
+    const { connect, warnings } = connectorFor(ports);
+    expect(await portOf(await connect())).toBe(primary.port);
+    expect(warnings).toEqual([]);
+  }
+
+  const none = connectorFor([standby.port, closed]);
+  await expect(none.connect()).rejects.toMatchObject({
+    message:
+      `no server accepts writes (127.0.0.1:${standby.port}: the database is read-only, because it is a standby server; ` +
+      `127.0.0.1:${closed}: connect ECONNREFUSED 127.0.0.1:${closed})`,
+    outcome: 'not_done',
+  });
+  await expect(connectorFor([standby.port]).connect()).rejects.toThrow(
+    'the database is read-only, because it is a standby server',
+  );
+  await expect(connectorFor([closed, primary.port], USER_WITH_PASSWORD).connect()).rejects.toMatchObject({
+    message: expect.stringContaining(`asks for a password of the user ${USER_WITH_PASSWORD}`),
+    hint: expect.stringContaining('PGPASSWORD'),
+  });
+  const withPassword = `${USER_WITH_PASSWORD}:${encodeURIComponent(PASSWORD)}`;
+  expect(await portOf(await connectorFor([standby.port, primary.port], withPassword).connect())).toBe(
+    primary.port,
+  );
+
+  await primary.setReadOnly(true);
+  await expect(connectorFor([standby.port, primary.port]).connect()).rejects.toThrow(
+    `127.0.0.1:${primary.port}: the database is read-only, because default_transaction_read_only is on`,
+  );
+});
+
+test('of two servers that accept writes, the one that was promoted last is used', async () => {
+  const old = await startCluster();
+  const standby = await startSynchronousReplica(old);
+  // The old primary server responds earlier.
+  const distant = await movableAddress(standby, 10);
+  const { connect, warnings } = connectorFor([old.port, distant.port]);
+  const first = await connect();
+  expect(await portOf(first)).toBe(old.port);
+  await old.set('synchronous_standby_names', '');
+  const ended = new Promise((resolve) => first.once('end', resolve));
+
+  await standby.promote();
+  const clients = [await connect(), await connect()];
+  expect(await Promise.all(clients.map(portOf))).toEqual([standby.port, standby.port]);
+  // Otherwise, calls on earlier connections would still change the old primary server.
+  await ended;
+  const warning =
+    `127.0.0.1:${old.port} (timeline 1) also accepts writes; ` +
+    `stop it, because 127.0.0.1:${distant.port} (timeline 2) is used`;
+  expect(warnings).toEqual([warning]);
+
+  await old.pause();
+  expect(await portOf(await connect())).toBe(standby.port);
+  await standby.pause();
+  await expect(connect()).rejects.toThrow(`127.0.0.1:${distant.port}: the server did not respond in time`);
+  old.resume();
+  standby.resume();
+  await expect.poll(async () => portOf(await connect())).toBe(standby.port);
+  expect(new Set(warnings)).toEqual(new Set([warning]));
+  // Connections to the server that is used stay open.
+  expect(await Promise.all(clients.map(portOf))).toEqual([standby.port, standby.port]);
+});
