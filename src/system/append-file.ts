@@ -25,21 +25,28 @@ export class FileChangedError extends Error {
   override name = 'FileChangedError';
 }
 
-/**
- * Checks that a path still leads to the same file.
- *
- * @throws FileChangedError if it does not, or if the file has another size than `expected`
- */
-export async function requireSameFile(files: FileSystem, path: string, expected: FileStatus): Promise<void> {
+/** Which file is expected, and its size if that is known. */
+type ExpectedFile = Omit<FileStatus, 'size'> & { size?: number };
+
+/** Checks that a path still leads to the same file. @throws FileChangedError if it does not, or if the size differs */
+export async function requireSameFile(
+  files: FileSystem,
+  path: string,
+  expected: ExpectedFile,
+): Promise<void> {
   const found = await files.stat(path).catch((error) => {
     if (isMissing(error) || errnoOf(error) === 'ENOTDIR') return undefined;
     throw error;
   });
+  requireSame(path, found, expected);
+}
+
+function requireSame(path: string, found: FileStatus | undefined, expected: ExpectedFile): void {
   // Data written to a file without this path would be missing at the next start.
   if (found?.dev !== expected.dev || found.ino !== expected.ino) {
     throw new FileChangedError(`${path} was moved, replaced or deleted while it was in use`);
   }
-  if (found.size !== expected.size) {
+  if (expected.size !== undefined && found.size !== expected.size) {
     throw new FileChangedError(`another program changed ${path} while it was in use`);
   }
 }
@@ -67,11 +74,22 @@ export class AppendFile {
     this.#isTorn = end < status.size;
   }
 
-  /** Opens a file. The bytes after `end`, by default the end of the file, are removed before the first append. */
-  static async open(files: FileSystem, path: string, end?: number): Promise<AppendFile> {
+  /**
+   * Opens a file. The bytes after `end`, by default the end of the file, are removed before the first append.
+   *
+   * @param expected the status of the file when it was read
+   * @throws FileChangedError if the file is not the one that was read, or has changed since then
+   */
+  static async open(
+    files: FileSystem,
+    path: string,
+    expected?: FileStatus,
+    end?: number,
+  ): Promise<AppendFile> {
     const file = await files.open(path, 'readwrite');
     try {
       const status = await file.stat();
+      if (expected) requireSame(path, status, expected);
       return new AppendFile(files, path, file, status, end ?? status.size);
     } catch (error) {
       await file.close().catch(() => {});

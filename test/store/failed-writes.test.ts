@@ -234,19 +234,25 @@ describe('opening a store on a disk that refuses writes', () => {
     await expect(store.seed({ pets: [], orders: [] })).rejects.toThrow(StoreNotEmptyError);
   });
 
-  it('never writes to another store that replaced the one that it has read', async () => {
-    const directory = await closedStore();
-    const { store, faults, failures } = await openFaulty(directory, { lock: 'EROFS' });
-    const otherDirectory = await closedStore();
-    await copyFile(join(otherDirectory, 'journal.ndjson'), join(directory, 'new'));
-    await rename(join(directory, 'new'), join(directory, 'journal.ndjson'));
-    const before = await journalIn(directory);
-    faults.on = {};
-    await expect(store.add({ pet: animal() })).rejects.toThrow(/was moved, replaced or deleted/);
-    expect(await journalIn(directory)).toBe(before);
-    expect(failures).toHaveLength(1);
-    expect(store.isLocked).toBe(false);
-  });
+  it.each(['before', 'after'])(
+    'never writes to another store that replaced its own %s it has locked the directory',
+    async (when) => {
+      const directory = await closedStore();
+      const { store, faults, clock, failures } = await openFaulty(directory, { lock: 'EROFS' });
+      const otherDirectory = await closedStore();
+      await copyFile(join(otherDirectory, 'journal.ndjson'), join(directory, 'new'));
+      const replace = () => rename(join(directory, 'new'), join(directory, 'journal.ndjson'));
+      const before = await journalIn(otherDirectory);
+      faults.on = {};
+      clock.advance(1_000);
+      if (when === 'before') await replace();
+      else faults.onCall = (name) => (name === 'open readwrite' ? replace() : undefined);
+      await expect(store.add({ pet: animal() })).rejects.toThrow(/was moved, replaced or deleted/);
+      expect(await journalIn(directory)).toBe(before);
+      expect(failures).toHaveLength(1);
+      expect(store.isLocked).toBe(when === 'after');
+    },
+  );
 
   it('fails if there is no journal, and leaves no files', async () => {
     const directory = await temporaryDirectory();

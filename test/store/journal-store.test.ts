@@ -233,4 +233,17 @@ describe.skipIf(process.platform === 'win32')('a journal that another program ch
       expect(failures).toHaveLength(1);
     },
   );
+
+  it.each(changes)('between its reading and its first write is not written to: %s', async (_name, change) => {
+    const { directory, path, store } = await openWithOne();
+    await store.close();
+    let after: Buffer | undefined;
+    const files = interceptFiles(async (name) => {
+      if (name !== 'open readwrite') return;
+      await change(path, directory);
+      after = await readFile(path).catch(() => undefined);
+    });
+    await expect(open(directory, { files })).rejects.toThrow(StoreError);
+    expect(await readFile(path).catch(() => undefined)).toEqual(after);
+  });
 });

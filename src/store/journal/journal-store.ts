@@ -285,7 +285,6 @@ export class JournalStore implements Store {
     if (!this.#lock) {
       this.#lock = await lock(directory);
       if (url !== undefined) this.#lock.announce(url);
-      await this.#requireUnchanged();
     }
     for (const name of await files.readdir(directory)) {
       if (/^(journal|bans)[.]/.test(name) && isTemporaryName(name))

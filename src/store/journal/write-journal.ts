@@ -79,7 +79,7 @@ export class JournalWriter {
     const { files, clock, onWarning } = this.#settings;
     const { path, tornEnd, lastLine } = journal;
     const end = tornEnd?.start ?? journal.file.size;
-    this.#file ??= await AppendFile.open(files, path, end);
+    this.#file ??= await AppendFile.open(files, path, journal.file, end);
     if (tornEnd) this.#backup ??= await saveTornEnd(files, path, tornEnd);
     // The last line is the only one that may be missing on the disk: after a failed sync, the system can consider pages
     // clean that were never written.
@@ -264,7 +264,8 @@ export class WriteStatus {
 
   /** Records the error of a check whether the store can write. Most errors mean only that it cannot write for now. */
   checkFailed(error: unknown): StoreUnwritableError | StoreFailedError {
-    const isDefect = error instanceof NotAppendedError || errnoOf(error) === 'EIO';
+    const isDefect =
+      error instanceof NotAppendedError || error instanceof FileChangedError || errnoOf(error) === 'EIO';
     return isDefect ? this.writeFailed(error) : this.refused(error);
   }
 
