@@ -142,9 +142,6 @@ export type CallFunction = <Row extends QueryResultRow>(
   ...values: readonly unknown[]
 ) => Promise<Row[]>;
 
-/** Functions in which several calls at a time wait for the same rows. */
-const SERIAL_FUNCTIONS = ['create_animals', 'take'];
-
 /**
  * The call of a function for a store. The function refuses the call if the database contains another store, or if it is a
  * standby server. The statement names nothing that another schema could replace.
@@ -157,7 +154,7 @@ export function functionCall(
   const all = [storeId, SCHEMA_VERSION, ...values];
   const parameters = all.map((_, i) => `$${i + 1}`).join(', ');
   const text = `select * from pets.${name}(${parameters}) as result`;
-  return [{ name, text, isSerial: SERIAL_FUNCTIONS.includes(name) }, all];
+  return [{ name, text }, all];
 }
 
 /** Calls functions on one connection, without a time limit. */

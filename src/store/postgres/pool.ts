@@ -66,7 +66,7 @@ const PING: Statement = { name: 'ping', text: 'select 1' };
 /**
  * The connections of a server, which any call can use. The first call opens one. Others are opened while all are busy, if
  * the database has free connections; one is enough. A lost connection is replaced. While there is none, calls wait for the
- * first attempt to connect. After a failed attempt, they are rejected at once until an attempt in the background succeeds.
+ * next attempt to connect. After a failed attempt, they are rejected at once until an attempt in the background succeeds.
  */
 export class Pool {
   #options: Required<PoolOptions>;
@@ -74,9 +74,13 @@ export class Pool {
   #connecting: Promise<Session> | undefined;
   /** Why there is no connection. Undefined while there is one, and before the first attempt. */
   #failure: StoreError | undefined;
-  /** Before this time, as `clock.elapsed()`, there is no other attempt to connect. */
+  /** Before this time, as `clock.elapsed()`, there is no other attempt to replace the last connection. */
   #nextAttemptAt = Number.NEGATIVE_INFINITY;
+  /** Before this time, there is no other attempt to open an additional connection. */
+  #nextAdditionAt = Number.NEGATIVE_INFINITY;
   #retryTimer: NodeJS.Timeout | undefined;
+  /** Ends the pause before an attempt to connect. */
+  #endPause = () => {};
   #calls = new Set<Promise<unknown>>();
   #outages: OutageReport;
   /** Lost connections that were not replaced yet, and those that were. */
@@ -135,6 +139,7 @@ export class Pool {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retryTimer);
+    this.#endPause();
     await Promise.allSettled(this.#calls);
     await this.#connecting?.catch(() => {});
     await Promise.all([...this.#sessions].map((session) => session.close(CONNECT_TIMEOUT_MS)));
@@ -151,13 +156,7 @@ export class Pool {
     const { clock, place, onCall } = this.#options;
     const started = clock.elapsed();
     const timeLeft = () => started + CALL_TIMEOUT_MS - clock.elapsed();
-    let session = this.#choose(statement);
-    while (!session) {
-      if (this.#failure) throw this.#failure;
-      await this.#connect();
-      // Another task may have borrowed the connection.
-      session = this.#choose(statement);
-    }
+    const session = this.#choose(statement) ?? (await this.#open(statement));
     if (timeLeft() <= 0) throw toCallError(new Error('connecting took too long'), 'connecting', place);
     try {
       const rows = await session.call<Row>(statement, values, timeLeft());
@@ -166,6 +165,7 @@ export class Pool {
       return rows;
     } catch (error) {
       const kind = await this.#kindOf(error, session, timeLeft());
+      const failure = toCallError(error, 'sent', place, kind);
       if (kind === 'unknown') {
         session.destroy();
         // The server may be frozen, and then the other connections do not respond either.
@@ -174,19 +174,13 @@ export class Pool {
         this.#ended(session);
         session.retire();
       }
-      const failure = toCallError(error, 'sent', place, kind);
       if (['unknown', 'not_done', 'store_full'].includes(kind)) this.#outages.failed(statement.name, failure);
       throw failure;
     }
   }
 
   async #lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    let session = this.#choose();
-    while (!session) {
-      if (this.#failure) throw this.#failure;
-      await this.#connect();
-      session = this.#choose();
-    }
+    const session = this.#choose() ?? (await this.#open());
     // From here on, no other call is sent on this connection. The task begins after those that were sent before.
     this.#sessions.delete(session);
     if (this.#sessions.size === 0) this.#openMore();
@@ -200,9 +194,23 @@ export class Pool {
     }
   }
 
+  /** Opens the connection for a call. */
+  async #open(statement?: Statement): Promise<Session> {
+    for (;;) {
+      if (this.#failure) throw this.#failure;
+      await this.#connect().catch((error) => {
+        if (this.#sessions.size === 0) throw error;
+      });
+      // Another task may have borrowed the connection.
+      const session = this.#choose(statement);
+      if (session) return session;
+    }
+  }
+
   /**
-   * The connection for a call; undefined if there is none. Serial calls with the same name follow each other on one
-   * connection. Otherwise, it is the one with the fewest calls, and if possible without serial ones.
+   * The connection for a call; undefined if one must be opened first. Serial calls with the same name follow each other on
+   * one connection. Otherwise, it is the one with the fewest calls, and if possible without serial ones, which may wait for
+   * locks.
    */
   #choose(statement?: Statement): Session | undefined {
     let best: Session | undefined;
@@ -210,16 +218,19 @@ export class Pool {
       if (statement?.isSerial && session.isSerial(statement.name)) return session;
       if (!best || loadOf(session) < loadOf(best)) best = session;
     }
+    if (best?.isSerial() && this.#canOpenMore) return undefined;
     if (best && best.waiting > 0) this.#openMore();
     return best;
   }
 
+  get #canOpenMore(): boolean {
+    if (this.#isClosed || this.#sessions.size >= MAX_CONNECTIONS) return false;
+    return this.#connecting !== undefined || this.#options.clock.elapsed() >= this.#nextAdditionAt;
+  }
+
   /** Opens an additional connection in the background, if that is possible. */
   #openMore(): void {
-    const { clock } = this.#options;
-    if (this.#isClosed || this.#sessions.size >= MAX_CONNECTIONS || clock.elapsed() < this.#nextAttemptAt)
-      return;
-    this.#connect().catch(() => {});
+    if (this.#canOpenMore) this.#connect().catch(() => {});
   }
 
   /**
@@ -236,14 +247,23 @@ export class Pool {
   }
 
   #connect(): Promise<Session> {
-    this.#connecting ??= this.#open().finally(() => {
+    this.#connecting ??= this.#openSession().finally(() => {
       this.#connecting = undefined;
+      if (this.#failure && !this.#isClosed) this.#connect().catch(() => {});
     });
     return this.#connecting;
   }
 
-  async #open(): Promise<Session> {
+  async #openSession(): Promise<Session> {
     const { clock, check, connect, place, prepare, random, startTimer } = this.#options;
+    const wait = this.#nextAttemptAt - clock.elapsed();
+    if (this.#sessions.size === 0 && wait > 0) {
+      await new Promise<void>((resolve) => {
+        this.#endPause = resolve;
+        this.#retryTimer = startTimer(resolve, wait);
+      });
+      if (this.#isClosed) throw closedError(place);
+    }
     const started = clock.elapsed();
     this.#nextAttemptAt = started + CONNECT_INTERVAL_MS * (1 + random() / 4);
     let session: Session | undefined;
@@ -266,15 +286,15 @@ export class Pool {
       session?.destroy();
       const failure = toCallError(error, 'connecting', place);
       if (this.#sessions.size > 0) {
-        this.#nextAttemptAt = started + NO_MORE_MS;
+        this.#nextAdditionAt = started + NO_MORE_MS;
         // If the server is frozen, its connections stay busy. The next attempt may find a new primary server.
         const retry = () => {
           if ([...this.#sessions].every(({ waiting }) => waiting > 0)) this.#openMore();
         };
-        this.#retryTimer = startTimer(retry, Math.max(0, this.#nextAttemptAt - clock.elapsed()) + 1);
+        this.#retryTimer = startTimer(retry, Math.max(0, this.#nextAdditionAt - clock.elapsed()) + 1);
       } else {
         this.#outages.failed('connect', failure);
-        this.#retryLater(failure);
+        this.#failure = failure;
       }
       throw failure;
     }
@@ -293,19 +313,7 @@ export class Pool {
   #ended(session: Session): void {
     if (!this.#sessions.delete(session) || this.#isClosed) return;
     this.#lost += 1;
-    if (this.#sessions.size > 0) return;
-    const { clock, place } = this.#options;
-    if (clock.elapsed() >= this.#nextAttemptAt) this.#connect().catch(() => {});
-    else this.#retryLater(toCallError(new Error('the connection was lost'), 'connecting', place));
-  }
-
-  /** Rejects calls until an attempt to connect succeeds. */
-  #retryLater(failure: StoreError): void {
-    if (this.#isClosed) return;
-    this.#failure = failure;
-    const { clock, startTimer } = this.#options;
-    const delay = Math.max(0, this.#nextAttemptAt - clock.elapsed());
-    this.#retryTimer = startTimer(() => this.#connect().catch(() => {}), delay);
+    if (this.#sessions.size === 0) this.#connect().catch(() => {});
   }
 }
 

@@ -14,6 +14,8 @@ import type { CallFunction } from './database.ts';
 export type PostgresLimiterOptions = Pick<BatchQueueOptions<unknown, unknown>, 'place' | 'roundTrip'> & {
   rule: BanRule;
   call: CallFunction;
+  /** Calls a function that waits for locks. */
+  callSerially: CallFunction;
   /** Replaces the clock of the database in tests. */
   testTime(): number | null;
 };
@@ -67,7 +69,9 @@ export class PostgresLimiter implements Limiter {
   }
 
   async usage(callers: readonly string[]): Promise<Usage[]> {
-    const rows = await this.#call(new Map(callers.map((caller) => [caller, { quota: NO_QUOTA, count: 0 }])));
+    const { call } = this.#options;
+    const groups = new Map(callers.map((caller) => [caller, { quota: NO_QUOTA, count: 0 }]));
+    const rows = await this.#take(groups, call);
     return callers.map((caller) => {
       const row = rowOf(caller, rows);
       const until = Number(row.banned_until);
@@ -93,7 +97,7 @@ export class PostgresLimiter implements Limiter {
     for (const { caller, quota, count } of takes) {
       groups.set(caller, { quota, count: (groups.get(caller)?.count ?? 0) + count });
     }
-    const rows = await this.#call(groups);
+    const rows = await this.#take(groups, this.#options.callSerially);
     const decided = new Map<string, number>();
     return takes.map(({ caller, count }) => {
       const earlier = decided.get(caller) ?? 0;
@@ -104,10 +108,11 @@ export class PostgresLimiter implements Limiter {
     });
   }
 
-  async #call(
+  async #take(
     groups: ReadonlyMap<string, { quota: Quota; count: number }>,
+    call: CallFunction,
   ): Promise<ReadonlyMap<string, TakeRow>> {
-    const { call, rule, testTime } = this.#options;
+    const { rule, testTime } = this.#options;
     const callers = [...groups.keys()];
     const all = [...groups.values()];
     const rows = await call<TakeRow>(

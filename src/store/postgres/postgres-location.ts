@@ -134,22 +134,28 @@ async function openBackend(
   const connect = () => database.connect(warn);
   const pool = new Pool({ ...database, connect, clock, check, onWarning, ...(onCall && { onCall }) });
   let isFull = false;
-  const call: CallFunction = async (name, ...values) => {
-    try {
-      return await pool.call(...functionCall(name, identity.id, values));
-    } catch (error) {
-      isFull ||= error instanceof StoreUnwritableError;
-      throw error;
-    }
-  };
+  const caller =
+    (isSerial: boolean): CallFunction =>
+    async (name, ...values) => {
+      const [statement, all] = functionCall(name, identity.id, values);
+      try {
+        return await pool.call({ ...statement, isSerial }, all);
+      } catch (error) {
+        isFull ||= error instanceof StoreUnwritableError;
+        throw error;
+      }
+    };
+  const call = caller(false);
+  const callSerially = caller(true);
   const roundTrip = () => pool.roundTrip;
-  const limiter = new PostgresLimiter({ rule: bans, place, roundTrip, call, testTime });
+  const limiter = new PostgresLimiter({ rule: bans, place, roundTrip, call, callSerially, testTime });
   const store = new PostgresStore({
     identity,
     place,
     clock,
     roundTrip,
     call,
+    callSerially,
     async checkSpace() {
       if (!isFull) return;
       await call('check_space');

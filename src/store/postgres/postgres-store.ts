@@ -22,6 +22,8 @@ export type PostgresStoreOptions = Required<
   identity: StoreIdentity;
   clock: SteadyClock;
   call: CallFunction;
+  /** Calls a function that waits for locks. */
+  callSerially: CallFunction;
   /** If a call has found that the disk is full, checks whether it still is. @throws StoreUnwritableError */
   checkSpace(): Promise<void>;
   /** Runs a task in a transaction of its own, without the time limit of other calls. */
@@ -188,7 +190,7 @@ export class PostgresStore implements Store {
     const { testTime } = this.#options;
     const animals = items.flat();
     const hasKeys = animals.some(({ key }) => key !== undefined);
-    const rows = await this.#options.call<CreateRow>(
+    const rows = await this.#options.callSerially<CreateRow>(
       'create_animals',
       animals.map(({ status }) => status),
       animals.map(({ rest }) => rest),

@@ -230,8 +230,11 @@ test.each<[what: string, at: number, count: number, rule: typeof BANS]>([
   if (what === 'of a banned caller') await request(NOON + SECOND, 3);
   const other = await connect();
   await other.query('begin; select from pets.callers for update');
-  await client.query('set default_transaction_read_only = on');
+  await client.query('begin');
   expect(await request(NOON + at, count, rule)).toMatchObject({ granted: 0, beginsBan: false });
+  // PostgreSQL assigns an id to a transaction before it writes or locks the first row.
+  const { rows } = await client.query('select pg_current_xact_id_if_assigned() as id');
+  expect(rows).toEqual([{ id: null }]);
 });
 
 test('a take before a creation survives a crash of the database', async () => {
