@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StoreError } from '../../src/store/errors.ts';
+import type { KeyManager } from '../../src/store/backend.ts';
+import { StoreError, StoreUnwritableError } from '../../src/store/errors.ts';
+import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
-import type { KeyRequest } from '../../src/store/keys/keys.ts';
+import { hashKey, type KeyRequest } from '../../src/store/keys/keys.ts';
 import type { FileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from '../helpers/clock.ts';
+import { gate } from '../helpers/gate.ts';
 import { errno, interceptFiles } from '../helpers/store-faults.ts';
+import { seedOf } from '../helpers/store-fixtures.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const keysOf = (directory: string, files?: FileSystem) =>
@@ -16,7 +20,7 @@ const create = (directory: string, request: KeyRequest) => keysOf(directory).cre
 
 describe('an API key', () => {
   it('is returned once and stored as a hash, in a private file', async () => {
-    const directory = join(await temporaryDirectory(), 'store');
+    const directory = await temporaryDirectory();
     const before = process.umask(0);
     onTestFinished(() => void process.umask(before));
     const created = await create(directory, { name: 'till-1', plan: 'pro' });
@@ -113,4 +117,108 @@ describe('durability', () => {
     expect(await readdir(join(directory, 'keys'))).toEqual([]);
     expect((await create(directory, { name: 'a', plan: 'free' })).key).toMatch(/^pets_/);
   });
+});
+
+/** Opens a store with the key `till` as a server does. */
+async function openServer({ directory, files }: { directory?: string; files?: FileSystem } = {}) {
+  const path = directory ?? join(await temporaryDirectory(), 'store');
+  const clock = manualClock();
+  const location = journalLocation(path, clock, files);
+  const failures: Error[] = [];
+  const { open } = await location.claim({
+    clock,
+    bans: { after: 0, milliseconds: 0 },
+    sleep: async () => {},
+    onWarning: () => {},
+    onFailure: (error) => failures.push(error),
+  });
+  const backend = await open();
+  onTestFinished(() => backend.close());
+  const { key } = await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'free' }));
+  expect(await backend.keys.find(hashKey(key))).toMatchObject({ name: 'till' });
+  return { directory: path, location, clock, backend, failures, sha256: hashKey(key) };
+}
+
+/** Copies a directory without the sockets of its lock. */
+const copy = (from: string, to: string) =>
+  cp(from, to, { recursive: true, filter: (path) => !basename(path).startsWith('lock-') });
+
+describe.skipIf(process.platform === 'win32')('after the directory was moved', () => {
+  const replacements: [string, (directory: string, other: string) => Promise<unknown>][] = [
+    ['nothing', async () => {}],
+    ['only its keys', (directory) => copy(`${directory}.x/keys`, join(directory, 'keys'))],
+    ['another store', (directory, other) => rename(other, directory)],
+    ['a copy', (directory) => copy(`${directory}.x`, directory)],
+  ];
+  const move = async (directory: string, replace: (typeof replacements)[0][1], other: string) => {
+    await rename(directory, `${directory}.x`);
+    await replace(directory, other);
+  };
+
+  it.each(replacements)('a server accepts no key, and stops: in its place is %s', async (_, replace) => {
+    const other = await openServer();
+    await other.backend.close();
+    const { directory, clock, backend, failures, sha256 } = await openServer();
+    await move(directory, replace, other.directory);
+    clock.advance(100);
+    await expect(backend.keys.find(other.sha256)).rejects.toThrow(StoreUnwritableError);
+    clock.advance(899);
+    await expect(backend.keys.find(sha256)).rejects.toThrow(/journal.ndjson was moved, replaced or deleted/);
+    await expect(backend.keys.list()).rejects.toThrow(StoreUnwritableError);
+    expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(directory) })]);
+  });
+
+  // A copy is the same store with the same keys.
+  it.each(replacements.slice(0, 3))('a command fails: in its place is %s', async (_, replace) => {
+    const tasks: ((keys: KeyManager) => Promise<unknown>)[] = [
+      (keys) => keys.list(),
+      (keys) => keys.create({ name: 'new', plan: 'free' }),
+      (keys) => keys.revoke('till'),
+    ];
+    for (const task of tasks) {
+      const other = await openServer();
+      const { directory, location, sha256 } = await openServer();
+      const managing = location.manageKeys(async (keys) => {
+        await move(directory, replace, other.directory);
+        return task(keys);
+      });
+      await expect(managing).rejects.toThrow(
+        /there is no store in|was replaced by another store|is missing, but keys/,
+      );
+      expect((await keysOf(`${directory}.x`).list()).map((key) => key.sha256)).toEqual([sha256]);
+    }
+  });
+
+  it('a command does not create its directory again', async () => {
+    const { directory, location } = await openServer();
+    const managing = location.manageKeys(async (keys) => {
+      await move(directory, async () => {}, '');
+      return keys.create({ name: 'new', plan: 'free' });
+    });
+    await expect(managing).rejects.toThrow(StoreError);
+    expect(await readdir(join(directory, '..'))).toEqual([basename(`${directory}.x`)]);
+  });
+});
+
+it('a server that resets its store accepts its keys', async () => {
+  const [replaced, released] = [gate(), gate()];
+  let isResetting = false;
+  const files = interceptFiles(async (name) => {
+    // The first call after the new journal has its name.
+    if (!isResetting || name !== 'syncDirectory') return;
+    isResetting = false;
+    replaced.open();
+    await released.opened;
+  });
+  const { clock, backend, failures, sha256 } = await openServer({ files });
+  isResetting = true;
+  const resetting = backend.reset(seedOf(1n));
+  await replaced.opened;
+  clock.advance(1_000);
+  const finding = backend.keys.find(sha256);
+  await new Promise(setImmediate);
+  released.open();
+  await resetting;
+  expect(await finding).toMatchObject({ name: 'till' });
+  expect(failures).toEqual([]);
 });

@@ -51,6 +51,23 @@ export function journalLocation(
       failWith(`read the store in ${directory}`, signal),
     );
 
+  /** The id of the store. @throws StoreError if there is none, or another one than `expected` */
+  async function storeId(expected?: string): Promise<string> {
+    const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
+    if (!names.includes(JOURNAL)) {
+      requireNoTraces(directory, names);
+      throw new StoreMissingError(directory);
+    }
+    const { id } = await readJournalHeader(directory, files).catch(
+      failWith(`read the store in ${directory}`),
+    );
+    if (id === (expected ?? id)) return id;
+    throw new StoreError(
+      `${directory} was replaced by another store while its keys were in use`,
+      'list the keys of both stores before you try again',
+    );
+  }
+
   return {
     place,
     isShared: false,
@@ -59,14 +76,13 @@ export function journalLocation(
         throw toStoreError(error, `open the store in ${directory}`);
       }),
     async manageKeys(task) {
-      const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
-      if (!names.includes(JOURNAL)) {
-        requireNoTraces(directory, names);
-        throw new StoreMissingError(directory);
+      const id = await storeId();
+      try {
+        return await task(new KeyFiles(directory, { clock, files }), async () => id);
+      } finally {
+        // The directory may have been moved. Then, the task may have seen no keys, or those of another store.
+        await storeId(id);
       }
-      const storeId = async () =>
-        (await readJournalHeader(directory, files).catch(failWith(`read the store in ${directory}`))).id;
-      return task(new KeyFiles(directory, { clock, files }), storeId);
     },
     check: async () => (await read()).report,
     read: async (task, signal) => task(await read(signal)),
@@ -120,7 +136,17 @@ async function openJournalBackend(
     lock,
   );
   try {
-    const keys = new KeyCache(new KeyFiles(directory, { clock, files, onWarning }), clock);
+    const keyFiles = new KeyFiles(directory, { clock, files, onWarning });
+    const keyReader = {
+      mayHaveChanged: () => keyFiles.mayHaveChanged(),
+      async read() {
+        const known = await keyFiles.read();
+        // Otherwise, the keys may be those of another directory, and revocations in the one that was moved be missed.
+        await store.requireInPlace();
+        return known;
+      },
+    };
+    const keys = new KeyCache(keyReader, clock);
     // If the keys cannot be read, the first request that needs them fails.
     await keys.load().catch(() => {});
     let isWarned = false;

@@ -11,7 +11,7 @@ import {
   writeFully,
 } from '../../system/files.ts';
 import { acquireDirectoryLock, type DirectoryLock, LockError } from '../../system/lock/directory-lock.ts';
-import { StoreError, StoreFailedError, toStoreError } from '../errors.ts';
+import { StoreError, StoreFailedError, StoreUnwritableError, toStoreError } from '../errors.ts';
 import { fingerprintOf } from '../fingerprint.ts';
 import { notEmptyError, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
@@ -238,6 +238,19 @@ export class JournalStore implements Store {
     await this.#check?.result;
   }
 
+  /**
+   * Checks that the path of the journal leads to the file of this store. Otherwise, the server must stop.
+   *
+   * @throws StoreUnwritableError
+   */
+  async requireInPlace(): Promise<void> {
+    while (this.#seeding) await this.#seeding;
+    const { dev, ino } = this.#journal.file;
+    await this.#requireFile({ dev, ino }).catch(({ message, hint, cause }: StoreError) => {
+      throw new StoreUnwritableError(message, hint, { cause });
+    });
+  }
+
   /** Completes pending writes, closes the file, and releases the lock. */
   close(): Promise<void> {
     this.#closed ??= Promise.resolve(this.#seeding).then(async () => {
@@ -253,13 +266,12 @@ export class JournalStore implements Store {
     this.#status.throwIfStopped();
     if (this.#closed) throw new StoreError('the store is closed', 'open it again');
     // Another server may have locked the directory, and must not be contradicted.
-    if (!this.#lock) await this.#requireUnchanged();
+    if (!this.#lock) await this.#requireFile(this.#journal.file);
     return this.#journal;
   }
 
-  async #requireUnchanged(): Promise<void> {
-    const { path, file } = this.#journal;
-    await requireSameFile(this.#settings.files, path, file).catch((error) => {
+  async #requireFile(expected: Parameters<typeof requireSameFile>[2]): Promise<void> {
+    await requireSameFile(this.#settings.files, this.#journal.path, expected).catch((error) => {
       throw this.#status.unchecked(error);
     });
   }

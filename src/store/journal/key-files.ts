@@ -93,7 +93,8 @@ export class KeyFiles implements KeyManager, KeyReader {
     const path = this.pathOf(name);
     const temporary = join(this.path, temporaryName(name));
     try {
-      await makeDirectory(files, this.path);
+      // Without the directory of the store, which may have been moved.
+      await makeDirectory(files, this.path, false);
       await createFile(files, temporary, [encodeKey(stored)]);
       // Unlike a rename, a link never replaces the file of another key.
       await files.link(temporary, path);
