@@ -262,6 +262,11 @@ describe('damage before the end', () => {
       2,
     ],
     [
+      'very many starts of records',
+      (bytes, { two }) => insert(bytes.subarray(0, two), two, Buffer.alloc(2 ** 24, '{"crc":"')),
+      2,
+    ],
+    [
       'a record that follows in the same line, and zeros',
       (bytes, { two, three, four }) =>
         Buffer.concat([bytes.subarray(0, two + 50), bytes.subarray(three, four - 1), Buffer.alloc(100)]),

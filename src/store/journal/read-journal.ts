@@ -25,6 +25,8 @@ const CHUNK_BYTES = 2 ** 20;
 const MAX_TORN_BYTES = MAX_LINE_BYTES;
 /** The longest header that `readJournalHeader` reads. Headers are much shorter. */
 const MAX_HEADER_BYTES = 4_096;
+/** The most bytes whose checksums are calculated in what may be a torn end. This takes less than a second. */
+const MAX_SEARCHED_BYTES = 16 * MAX_TORN_BYTES;
 const NEWLINE = 0x0a;
 /** The length of the shortest possible animal with the comma after it. */
 const MIN_PET_BYTES = petJson({ id: 1n, name: '', categoryId: 1n, status: 'sold' }).length + 1;
@@ -208,10 +210,15 @@ export const backupName = (start: number): string => `journal.torn-${start}-`;
 /** @throws StoreDamagedError if one interrupted write cannot have left the bytes */
 function refuseDamage(path: string, bytes: Buffer, start: number): void {
   if (bytes.length > MAX_TORN_BYTES) throw damagedAt(path, start, `${bytes.length} bytes are not valid`);
+  let searched = 0;
   // Search inside lines too, because a newline may be damaged.
   for (let at = bytes.indexOf(LINE_START, 1); at >= 0; at = bytes.indexOf(LINE_START, at + 1)) {
     const newline = bytes.indexOf(NEWLINE, at);
-    if (!hasValidChecksum(bytes.subarray(at, newline < 0 ? bytes.length : newline))) continue;
+    const line = bytes.subarray(at, newline < 0 ? bytes.length : newline);
+    // A write leaves at most one start of a record. Many in one line would take hours, and are no torn end either.
+    searched += line.length;
+    if (searched > MAX_SEARCHED_BYTES) throw damagedAt(path, start, 'many starts of records follow in one line');
+    if (!hasValidChecksum(line)) continue;
     throw damagedAt(path, start, `a valid record follows at byte ${start + at}`);
   }
 }
