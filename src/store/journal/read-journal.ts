@@ -217,7 +217,8 @@ function refuseDamage(path: string, bytes: Buffer, start: number): void {
     const line = bytes.subarray(at, newline < 0 ? bytes.length : newline);
     // A write leaves at most one start of a record. Many in one line would take hours, and are no torn end either.
     searched += line.length;
-    if (searched > MAX_SEARCHED_BYTES) throw damagedAt(path, start, 'many starts of records follow in one line');
+    if (searched > MAX_SEARCHED_BYTES)
+      throw damagedAt(path, start, 'many starts of records follow in one line');
     if (!hasValidChecksum(line)) continue;
     throw damagedAt(path, start, `a valid record follows at byte ${start + at}`);
   }
