@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { cp, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { KeyManager } from '../../src/store/backend.ts';
-import { StoreError, StoreUnwritableError } from '../../src/store/errors.ts';
+import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
 import { hashKey, type KeyRequest } from '../../src/store/keys/keys.ts';
@@ -125,18 +125,19 @@ async function openServer({ directory, files }: { directory?: string; files?: Fi
   const clock = manualClock();
   const location = journalLocation(path, clock, files);
   const failures: Error[] = [];
+  const warnings: string[] = [];
   const { open } = await location.claim({
     clock,
     bans: { after: 0, milliseconds: 0 },
     sleep: async () => {},
-    onWarning: () => {},
+    onWarning: (message) => warnings.push(message),
     onFailure: (error) => failures.push(error),
   });
   const backend = await open();
   onTestFinished(() => backend.close());
   const { key } = await location.manageKeys((keys) => keys.create({ name: 'till', plan: 'free' }));
   expect(await backend.keys.find(hashKey(key))).toMatchObject({ name: 'till' });
-  return { directory: path, location, clock, backend, failures, sha256: hashKey(key) };
+  return { directory: path, location, clock, backend, failures, warnings, sha256: hashKey(key) };
 }
 
 /** Copies a directory without the sockets of its lock. */
@@ -198,6 +199,23 @@ describe.skipIf(process.platform === 'win32')('after the directory was moved', (
     await expect(managing).rejects.toThrow(StoreError);
     expect(await readdir(join(directory, '..'))).toEqual([basename(`${directory}.x`)]);
   });
+});
+
+it('while the directory of the keys cannot be read, a server accepts no key, and reports it once', async () => {
+  const { directory, clock, backend, failures, warnings, sha256 } = await openServer();
+  const keys = join(directory, 'keys');
+  await rename(keys, `${keys}.x`);
+  await writeFile(keys, '');
+  for (let i = 0; i < 3; i++) {
+    clock.advance(1_000);
+    await expect(backend.keys.find(sha256)).rejects.toThrow(StoreUnavailableError);
+    await expect(backend.keys.find(sha256)).rejects.toMatchObject({ outcome: 'not_done' });
+  }
+  expect(warnings).toEqual([expect.stringContaining(keys)]);
+  await rm(keys);
+  await rename(`${keys}.x`, keys);
+  expect(await backend.keys.find(sha256)).toMatchObject({ name: 'till' });
+  expect(failures).toEqual([]);
 });
 
 it('a server that resets its store accepts its keys', async () => {

@@ -7,6 +7,7 @@ import type { FaultOptions } from '../../server/faults/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
+import { fileSystemHint } from '../../store/errors.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
@@ -170,9 +171,7 @@ async function start(
     if (!isAddressError(error)) throw error;
     throw new CliError(`cannot listen on ${host}:${port}: ${systemReason(error)}`, {
       code: 'cannot_listen',
-      hint: ['EADDRINUSE', 'EACCES'].includes(errnoOf(error) ?? '')
-        ? 'use another port, or any free port: pets serve --port 0'
-        : 'use an address of this machine, or omit --host to listen on 127.0.0.1',
+      hint: listenHint(errnoOf(error)),
       cause: error,
     });
   } finally {
@@ -183,6 +182,19 @@ async function start(
 /** Whether the address of `--host` cannot be found, or cannot be used with the port. */
 const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
+
+function listenHint(errno: string | undefined): string {
+  switch (errno) {
+    case 'EADDRINUSE':
+    case 'EACCES':
+      return 'use another port with --port, or any free port with --port 0';
+    case 'EMFILE':
+    case 'ENFILE':
+      return fileSystemHint(errno);
+    default:
+      return 'use an address of this machine, or omit --host to listen on 127.0.0.1';
+  }
+}
 
 async function readSeed(seed: string | true, { clock }: Context, signal?: AbortSignal) {
   if (seed === true) return sampleData(clock.now());

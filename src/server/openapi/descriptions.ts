@@ -127,7 +127,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   storage_full:
     'Nothing can be stored for now, because the disk is full or read-only. The request was not carried out.',
   storage_failed: 'Storing the animal failed. It may have been added.',
-  unavailable: 'The service cannot use its database for now. A creation may have been carried out.',
+  unavailable:
+    'The service cannot use its database or read its keys for now. A creation may have been carried out.',
   starting: 'The server is starting, and its store is not open yet. The request was not carried out.',
   too_many_connections: 'Too many connections are open. The request was not carried out.',
 };

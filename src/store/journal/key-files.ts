@@ -4,7 +4,7 @@ import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { errnoOf, type FileSystem, isMissing, realFileSystem } from '../../system/file-system.ts';
 import { createFile, readTextFile, temporaryName } from '../../system/files.ts';
 import type { KeyManager, KnownKey } from '../backend.ts';
-import { StoreDamagedError, StoreError, toStoreError } from '../errors.ts';
+import { StoreDamagedError, StoreError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import type { KeyReader } from '../keys/key-cache.ts';
 import {
   type CreatedKey,
@@ -26,7 +26,7 @@ type CachedFile = { version: string; key: StoredKey | undefined };
 export type KeyFilesOptions = {
   clock?: Clock;
   files?: FileSystem;
-  /** Called once for each file that is damaged or cannot be read. */
+  /** Called once for each file that is damaged or cannot be read, and when the directory cannot be read. */
   onWarning?: (message: string) => void;
 };
 
@@ -124,12 +124,22 @@ export class KeyFiles implements KeyManager, KeyReader {
     }
   }
 
-  /** Reads the keys for a server. Leaves out keys whose files are damaged, after a warning. */
+  /**
+   * Reads the keys for a server. Leaves out keys whose files are damaged, after a warning.
+   *
+   * @throws StoreUnavailableError, after a warning, if the directory of the keys cannot be read
+   */
   async read(): Promise<KnownKey[]> {
     const directoryVersion = await this.#readDirectoryVersion();
     const cache = new Map<string, CachedFile>();
+    const names = await this.names().catch((error) => {
+      this.#warnOnce(this.path, error);
+      const { message, hint } = toStoreError(error, `read the keys in ${this.path}`);
+      throw new StoreUnavailableError(message, hint, { cause: error, outcome: 'not_done' });
+    });
+    this.#warned.delete(this.path);
     await Promise.all(
-      (await this.names()).map(async (name) => {
+      names.map(async (name) => {
         const file = await this.#readIfChanged(name);
         if (file) cache.set(name, file);
       }),
