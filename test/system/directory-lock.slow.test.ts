@@ -126,13 +126,13 @@ describe('acquireDirectoryLock', () => {
     await acquire(directory);
   });
 
-  it('creates a private socket under umask 0', async () => {
+  it('creates a socket that other users can ask for its state, whatever the umask', async () => {
     const directory = await temporaryDirectory();
-    const umask = process.umask(0);
+    const umask = process.umask(0o177);
     onTestFinished(() => void process.umask(umask));
     await acquire(directory);
     const [claim = ''] = await claimsIn(directory);
-    expect((await stat(join(directory, claim))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(directory, claim))).mode & 0o777).toBe(0o666);
   });
 
   it('works in a directory whose path is too long for a socket', async () => {
