@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from '../errors.ts';
-import { BadItemError, ConflictError, closedError, tooManyWaiting } from './failures.ts';
-import { CALL_TIMEOUT_MS, type StartCallTimer } from './session.ts';
+import { closedError } from './failures.ts';
+import { CALL_TIMEOUT_MS, type StartCallTimer } from './pool.ts';
 
 export type BatchQueueOptions<Item, Result> = {
   /** Makes one call to the database for all items. Returns one result for each item, in the same order. */
@@ -20,9 +20,6 @@ export type BatchQueueOptions<Item, Result> = {
   startTimer?: StartCallTimer;
 };
 
-/** How often a call is made again after a conflict with another transaction. */
-const MAX_RETRIES = 3;
-
 /** The shortest time between two calls if the second does not wait for the result of the first, in milliseconds. */
 const SPACING_MS = 3;
 
@@ -30,7 +27,9 @@ type Entry<Item, Result> = {
   item: Item;
   /** Whether the database may have the item. */
   isSent: boolean;
-  isSettled: boolean;
+  /** Whether the time of the item is over. */
+  hasExpired: boolean;
+  timer: NodeJS.Timeout | undefined;
   resolve(result: Result): void;
   reject(error: unknown): void;
 };
@@ -68,14 +67,22 @@ export class BatchQueue<Item, Result> {
    * Adds an item to the next call. Resolves or rejects within about two seconds.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the item may have been stored
-   * @throws BadItemError, StoreUnwritableError, or another StoreError if the item was not stored
+   * @throws StoreUnwritableError, or another StoreError if the item was not stored
    */
   add(item: Item): Promise<Result> {
-    const { place, maxWaiting } = this.#options;
+    const { place, maxWaiting, startTimer } = this.#options;
     if (this.#isClosed) return Promise.reject(closedError(place));
-    if (this.#waiting.length >= maxWaiting) return Promise.reject(tooManyWaiting(place));
+    if (this.#waiting.length >= maxWaiting)
+      return Promise.reject(unavailable(`too many calls wait for ${place}`, 'not_done'));
     return new Promise((resolve, reject) => {
-      this.#waiting.push(this.#createEntry(item, resolve, reject));
+      const expire = () => {
+        entry.hasExpired = true;
+        reject(unavailable(`${place} did not respond in time`, entry.isSent ? 'unknown' : 'not_done'));
+      };
+      // After a pause of this process, timers run first. `setImmediate` lets Node read a response that has arrived meanwhile.
+      const timer = startTimer(() => setImmediate(expire), CALL_TIMEOUT_MS);
+      const entry: Entry<Item, Result> = { item, isSent: false, hasExpired: false, timer, resolve, reject };
+      this.#waiting.push(entry);
       this.#send();
     });
   }
@@ -84,33 +91,6 @@ export class BatchQueue<Item, Result> {
   async close(): Promise<void> {
     this.#isClosed = true;
     while (this.#running.size > 0) await Promise.all(this.#running);
-  }
-
-  #createEntry(
-    item: Item,
-    resolve: (result: Result) => void,
-    reject: (error: unknown) => void,
-  ): Entry<Item, Result> {
-    const entry: Entry<Item, Result> = {
-      item,
-      isSent: false,
-      isSettled: false,
-      resolve(result) {
-        entry.isSettled = true;
-        clearTimeout(timer);
-        resolve(result);
-      },
-      reject(error) {
-        entry.isSettled = true;
-        clearTimeout(timer);
-        reject(error);
-      },
-    };
-    const { place, startTimer } = this.#options;
-    const expire = () => entry.reject(timedOut(place, entry.isSent ? 'unknown' : 'not_done'));
-    // After a pause of this process, timers run first. `setImmediate` lets Node read a response that has arrived meanwhile.
-    const timer = startTimer(() => setImmediate(expire), CALL_TIMEOUT_MS);
-    return entry;
   }
 
   /** Makes the next call if it is due. Otherwise, the end of another call or a timer makes it. */
@@ -131,7 +111,7 @@ export class BatchQueue<Item, Result> {
       }
       const sentAt = elapsed();
       this.#lastSentAt = sentAt;
-      const running = this.#runBatch(this.#waiting.splice(0, maxBatch)).finally(() => {
+      const running = this.#run(this.#waiting.splice(0, maxBatch)).finally(() => {
         this.#running.delete(running);
         const time = elapsed() - sentAt - roundTrip();
         // One slow call means little.
@@ -142,45 +122,28 @@ export class BatchQueue<Item, Result> {
     }
   }
 
-  async #runBatch(batch: Entry<Item, Result>[]): Promise<void> {
-    const outage = await this.#run(batch);
-    if (outage === undefined) return;
-    const error = notSent(outage);
-    for (const entry of [...batch, ...this.#waiting.splice(0)]) entry.reject(error);
-  }
-
-  /**
-   * Sends the entries, and settles those that were sent. If the database cannot be used, returns the error for those that
-   * were not sent.
-   */
-  async #run(entries: Entry<Item, Result>[], retries = 0): Promise<StoreUnavailableError | undefined> {
-    const open = entries.filter(({ isSettled }) => !isSettled);
-    if (open.length === 0) return undefined;
-    for (const entry of open) entry.isSent = true;
+  async #run(batch: Entry<Item, Result>[]): Promise<void> {
+    const sent = batch.filter(({ hasExpired }) => !hasExpired);
+    if (sent.length === 0) return;
+    for (const entry of sent) entry.isSent = true;
     try {
-      const results = await this.#options.run(open.map(({ item }) => item));
-      for (const [i, entry] of open.entries()) entry.resolve(results[i] as Result);
-      return undefined;
+      const results = await this.#options.run(sent.map(({ item }) => item));
+      for (const [i, { resolve }] of sent.entries()) resolve(results[i] as Result);
     } catch (error) {
-      for (const entry of open) entry.isSent = false;
-      if (error instanceof ConflictError && retries < MAX_RETRIES) return this.#run(open, retries + 1);
-      if (error instanceof BadItemError && open.length > 1) {
-        const half = Math.ceil(open.length / 2);
-        return (await this.#run(open.slice(0, half))) ?? this.#run(open.slice(half));
+      for (const { reject } of sent) reject(error);
+      if (error instanceof StoreUnavailableError) {
+        const { message, hint } = error;
+        const notSent = new StoreUnavailableError(message, hint, { cause: error.cause, outcome: 'not_done' });
+        for (const entry of this.#waiting.splice(0)) {
+          clearTimeout(entry.timer);
+          entry.reject(notSent);
+        }
       }
-      for (const entry of open) entry.reject(error);
-      return error instanceof StoreUnavailableError ? error : undefined;
+    } finally {
+      for (const { timer } of sent) clearTimeout(timer);
     }
   }
 }
 
-const timedOut = (place: string, outcome: StoreUnavailableError['outcome']): StoreUnavailableError =>
-  new StoreUnavailableError(`${place} did not respond in time`, 'see the log of PostgreSQL', { outcome });
-
-/** The error of an item that was not sent, because the call before it failed. */
-function notSent(outage: StoreUnavailableError): StoreUnavailableError {
-  const { message, hint, outcome } = outage;
-  return outcome === 'not_done'
-    ? outage
-    : new StoreUnavailableError(message, hint, { cause: outage, outcome: 'not_done' });
-}
+const unavailable = (message: string, outcome: StoreUnavailableError['outcome']): StoreUnavailableError =>
+  new StoreUnavailableError(message, 'see the log of PostgreSQL', { outcome });

@@ -60,7 +60,7 @@ export async function readDatabase(
 ): Promise<StoreContents> {
   const { id, secret } = await readIdentity(client, place);
   const { rows } = await client.query<MetaRow>(
-    `select pets.instant(created) as created, last_id as "lastIssued", (select count(*) from pets.animals) as animals,
+    `select floor(extract(epoch from created) * 1000)::bigint as created, last_id as "lastIssued", (select count(*) from pets.animals) as animals,
       (select max(id) from pets.animals) as "maxId",
       coalesce($1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint) as "readAt"
     from pets.meta where one`,
@@ -86,7 +86,7 @@ export async function readDatabase(
       tornEnd: undefined,
     },
     secret,
-    created: meta.created,
+    created: new Date(Number(meta.created)).toISOString(),
     nextId: highest + 1n,
     orders: orders.rows.map(({ body }) => body),
     keys,

@@ -2,9 +2,9 @@ import type { Client, QueryResultRow } from 'pg';
 import { StoreError, StoreUnavailableError } from '../errors.ts';
 import type { DatabaseTarget } from './connect/database-url.ts';
 import { PrimaryConnector } from './connect/primary-connector.ts';
-import { toCallError } from './failures.ts';
+import { failureKind, toCallError } from './failures.ts';
+import { CONNECT_TIMEOUT_MS, type Statement } from './pool.ts';
 import { beginTransaction, checkServer, SCHEMA_VERSION } from './schema.ts';
-import { CONNECT_TIMEOUT_MS, driverLimits, type Statement } from './session.ts';
 
 /** How long a command waits for a connection, and for the response to the first query. */
 const START_TIMEOUT_MS = 4_000;
@@ -51,13 +51,13 @@ export function createDatabase(target: DatabaseTarget, options: DatabaseOptions)
   const { place, prepare } = target;
   const connector = new PrimaryConnector(target);
 
-  async function open(isolation: TransactionOptions): Promise<{ client: Client; warnings: string[] }> {
+  async function open(isSnapshot: boolean): Promise<{ client: Client; warnings: string[] }> {
     const warnings: string[] = [];
     const onWarning = (warning: string) => void warnings.push(warning);
-    const client = await connector.connect({ timeout: START_TIMEOUT_MS, config: {}, onWarning });
+    const client = await connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, onWarning });
     const timer = setTimeout(() => client.connection.stream.destroy(), START_TIMEOUT_MS);
     try {
-      await client.query(begin(isolation));
+      await client.query(beginTransaction(isSnapshot ? 'repeatable read read only' : 'read committed'));
       return { client, warnings: [...warnings, ...(await checkServer(client))] };
     } catch (error) {
       client.connection.stream.destroy();
@@ -72,24 +72,25 @@ export function createDatabase(target: DatabaseTarget, options: DatabaseOptions)
     prepare,
     random,
     testTime,
-    connect: (onWarning) =>
-      connector.connect({ timeout: CONNECT_TIMEOUT_MS, config: driverLimits(prepare), onWarning }),
+    connect: (onWarning) => connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true, onWarning }),
     async run(task, { isSnapshot = false, signal } = {}) {
       signal?.throwIfAborted();
-      const { client, warnings } = await open({ isSnapshot }).catch((error) => {
+      const { client, warnings } = await open(isSnapshot).catch((error) => {
         throw error instanceof StoreError ? error : toCallError(error, 'connecting', place);
       });
       const stop = () => void client.connection.stream.destroy();
       signal?.addEventListener('abort', stop);
       try {
-        const result = await task(client, warnings);
-        signal?.throwIfAborted();
-        signal?.removeEventListener('abort', stop);
-        await commit(client, place);
-        return result;
+        return await endTransaction(client, place, async () => {
+          const result = await task(client, warnings);
+          signal?.throwIfAborted();
+          signal?.removeEventListener('abort', stop);
+          return result;
+        });
       } catch (error) {
-        if (!isCommitError(error)) signal?.throwIfAborted();
-        throw error instanceof StoreError ? error : toCallError(error, 'sent', place);
+        const isUnknown = error instanceof StoreUnavailableError && error.outcome === 'unknown';
+        if (!isUnknown) signal?.throwIfAborted();
+        throw error;
       } finally {
         signal?.removeEventListener('abort', stop);
         await client.end().catch(() => {});
@@ -98,27 +99,32 @@ export function createDatabase(target: DatabaseTarget, options: DatabaseOptions)
   };
 }
 
-const begin = ({ isSnapshot }: TransactionOptions): string =>
-  beginTransaction(isSnapshot ? 'repeatable read read only' : 'read committed');
-
 /** Runs a task in a transaction of its own on an open connection. The caller closes the connection after an error. */
-export async function inTransaction<Result>(
+export const inTransaction = <Result>(
+  client: Client,
+  place: string,
+  task: () => Promise<Result>,
+): Promise<Result> =>
+  endTransaction(client, place, async () => {
+    await client.query(beginTransaction('read committed'));
+    return task();
+  });
+
+/**
+ * Runs a task, and commits.
+ *
+ * @throws StoreUnavailableError with the outcome `unknown` if it is not known whether the transaction was committed, or
+ * another StoreError if it was not
+ */
+async function endTransaction<Result>(
   client: Client,
   place: string,
   task: () => Promise<Result>,
 ): Promise<Result> {
-  try {
-    await client.query(begin({}));
-    const result = await task();
-    await commit(client, place);
-    return result;
-  } catch (error) {
-    throw error instanceof StoreError ? error : toCallError(error, 'sent', place);
-  }
-}
-
-/** @throws StoreUnavailableError if it is not known whether the transaction was committed, or StoreError if it was not */
-async function commit(client: Client, place: string): Promise<void> {
+  const result = await task().catch((error) => {
+    const kind = failureKind(error) === 'store_full' ? 'store_full' : 'not_done';
+    throw error instanceof StoreError ? error : toCallError(error, 'sent', place, kind);
+  });
   const { command } = await client.query('commit').catch((error) => {
     throw new StoreUnavailableError(
       `the connection to ${place} was lost during the commit: everything was stored, or nothing`,
@@ -128,13 +134,8 @@ async function commit(client: Client, place: string): Promise<void> {
   });
   // PostgreSQL reports success if it has rolled back a transaction because of an earlier error.
   if (command !== 'COMMIT') throw new StoreError(`${place} has rolled back the transaction`, 'try again');
+  return result;
 }
-
-const isCommitError = (error: unknown): boolean =>
-  error instanceof StoreUnavailableError && error.outcome === 'unknown';
-
-/** Sends a statement and returns its rows. */
-export type Query = <Row extends QueryResultRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
 
 /** Calls a function of the schema `pets` and returns the rows of its result. A single value is in the column `result`. */
 export type CallFunction = <Row extends QueryResultRow>(

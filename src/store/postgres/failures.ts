@@ -6,36 +6,22 @@ import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../erro
  *
  * - `not_done`: nothing was stored, and the database cannot be used for now.
  * - `unknown`: the call may have been stored.
- * - `retry`: the call conflicted with another transaction. Nothing was stored, and the same call can be sent again.
- * - `bad_item`: the database cannot store the data of the call. Nothing was stored.
  * - `store_full`: the disk of the database is full. Nothing was stored.
  */
-export type FailureKind = 'not_done' | 'unknown' | 'retry' | 'bad_item' | 'store_full';
+export type FailureKind = 'not_done' | 'unknown' | 'store_full';
 
 /** How far a call came before it failed. */
 export type CallPhase = 'connecting' | 'sent';
-
-/** The call conflicted with another transaction. Nothing was stored, and the same call can be sent again. */
-export class ConflictError extends StoreUnavailableError {}
-
-/** The database cannot store the data of the call. Nothing was stored. */
-export class BadItemError extends StoreError {}
 
 /**
  * Kinds by the start of the SQLSTATE (PostgreSQL documentation, appendix A); the first match decides. After any other
  * error of a statement, PostgreSQL has rolled the statement back.
  */
 const KINDS: readonly (readonly [prefix: string, kind: FailureKind])[] = [
-  ['40001', 'retry'], // serialization_failure
-  ['40P01', 'retry'], // deadlock_detected
   ['40003', 'unknown'], // statement_completion_unknown
   ['53100', 'store_full'], // disk_full
   ['08', 'unknown'], // connection exceptions
   ['57P', 'unknown'], // the server stops, or ends the connection
-  ['21', 'bad_item'], // two items of a call that change the same row
-  ['22', 'bad_item'], // data exceptions
-  ['23', 'bad_item'], // violated constraints
-  ['54', 'bad_item'], // exceeded limits, for example the largest size of a value
 ];
 
 /**
@@ -82,16 +68,8 @@ export function toCallError(
   const message = `${action} ${place}: ${messageOf(error)}`;
   const hint = hintFor(error, phase);
   const options = { cause: error };
-  switch (kind) {
-    case 'retry':
-      return new ConflictError(message, hint, { ...options, outcome: 'not_done' });
-    case 'bad_item':
-      return new BadItemError(message, hint, options);
-    case 'store_full':
-      return new StoreUnwritableError(message, hint, options);
-    default:
-      return new StoreUnavailableError(message, hint, { ...options, outcome: kind });
-  }
+  if (kind === 'store_full') return new StoreUnwritableError(message, hint, options);
+  return new StoreUnavailableError(message, hint, { ...options, outcome: kind });
 }
 
 /** A Node error that lists the failures of several addresses has no message of its own. */
@@ -114,26 +92,25 @@ const isOtherHostError = (error: unknown): error is OtherHostError =>
   'code' in error &&
   error.code === 'ERR_TLS_CERT_ALTNAME_INVALID';
 
-const CERTIFICATE_HINT =
-  'check the certificate of the server, and sslmode and sslrootcert of the database URL';
-
-const HINTS: readonly (readonly [codePrefix: string, hint: string])[] = [
-  ['ENOTFOUND', 'check the host name'],
-  ['ERR_TLS_CERT', 'use a host name of the certificate, or sslmode=verify-ca to accept any name'],
-  ['CERT_', CERTIFICATE_HINT],
-  ['DEPTH_ZERO_SELF_SIGNED', CERTIFICATE_HINT],
-  ['SELF_SIGNED', CERTIFICATE_HINT],
-  ['UNABLE_TO_', CERTIFICATE_HINT],
-  ['EAI_AGAIN', 'check the host name and the name server'],
-  ['08P01', 'for pgbouncer, add the parameter prepare=off to the URL (docs/postgres.md)'],
-  ['28', 'check the user and the password (PGPASSWORD, ~/.pgpass)'],
-  ['3D000', 'create the database, or check its name'],
-  ['53100', 'free some disk space on the server of the database'],
-  ['53300', 'raise max_connections, or stop other clients of the database server'],
-  ['25006', 'use the primary server, or make the database writable'],
-  ['55P03', 'another transaction holds a lock; pg_stat_activity shows it'],
-  ['57014', 'another transaction may hold a lock; pg_stat_activity shows it'],
-  ['42501', 'grant the privilege to this user'],
+/** Next steps by the beginning of the code of Node, or of the SQLSTATE; the first match decides. */
+const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
+  [/^(ENOTFOUND|EAI_AGAIN)/, 'check the host name and the name server'],
+  [/^ERR_TLS_CERT/, 'use a host name of the certificate, or sslmode=verify-ca to accept any name'],
+  [
+    /^(CERT_|DEPTH_ZERO_|SELF_SIGNED|UNABLE_TO_)/,
+    'check the certificate of the server, and sslmode and sslrootcert of the database URL',
+  ],
+  [/^08P01/, 'for pgbouncer, add the parameter prepare=off to the URL (docs/postgres.md)'],
+  [/^28/, 'check the user and the password (PGPASSWORD, ~/.pgpass)'],
+  [/^3D000/, 'create the database, or check its name'],
+  [/^53100/, 'free some disk space on the server of the database'],
+  [/^53300/, 'raise max_connections, or stop other clients of the database server'],
+  [/^25006/, 'use the primary server, or make the database writable'],
+  [/^(55P03|57014)/, 'another transaction may hold a lock; pg_stat_activity shows it'],
+  [
+    /^42501/,
+    'grant the privilege to this user, or let an administrator run the output of: pets store migrate --dry-run',
+  ],
 ];
 
 /**
@@ -155,17 +132,12 @@ function hintFor(error: unknown, phase: CallPhase): string {
     if (limit) return limit;
   }
   const code = sqlStateOf(error) ?? (error as { code?: unknown } | undefined)?.code;
-  const hint = HINTS.find(([prefix]) => typeof code === 'string' && code.startsWith(prefix))?.[1];
+  const hint = HINTS.find(([beginning]) => typeof code === 'string' && beginning.test(code))?.[1];
   if (hint !== undefined) return hint;
   return phase === 'connecting'
     ? 'check that PostgreSQL is running, and check the host and the port'
     : 'see the log of PostgreSQL';
 }
-
-export const tooManyWaiting = (place: string): StoreUnavailableError =>
-  new StoreUnavailableError(`too many calls wait for ${place}`, 'see the log of PostgreSQL', {
-    outcome: 'not_done',
-  });
 
 export const closedError = (place: string): StoreError =>
   new StoreError(`${place} was closed`, 'start the server again');

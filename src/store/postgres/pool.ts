@@ -2,26 +2,51 @@ import type { Socket } from 'node:net';
 import type { Client, QueryResultRow } from 'pg';
 import type { SteadyClock } from '../../contract/clock.ts';
 import type { DatabaseMetrics } from '../backend.ts';
-import type { StoreError } from '../errors.ts';
-import {
-  closedError,
-  type FailureKind,
-  failureKind,
-  isConnectionOutdated,
-  toCallError,
-  tooManyWaiting,
-} from './failures.ts';
-import {
-  CALL_TIMEOUT_MS,
-  CONNECT_TIMEOUT_MS,
-  LIMIT_UNREAD,
-  Session,
-  type StartCallTimer,
-  type Statement,
-} from './session.ts';
+import { closedError, failureKind, isConnectionOutdated, toCallError } from './failures.ts';
+
+// The connections of a running server. Every call ends within about two seconds, and its outcome is known: PostgreSQL and
+// the driver stop waiting at different times, and a call without a result may have been stored.
+
+/** The longest time to connect, in milliseconds. */
+export const CONNECT_TIMEOUT_MS = 1_000;
+
+/** The longest time for one call, in milliseconds, including the time to connect. */
+export const CALL_TIMEOUT_MS = 2_000;
+
+/**
+ * The largest number of connections: one for each kind of serial call, and others for reads, which then never wait for the
+ * locks of serial calls.
+ */
+export const MAX_CONNECTIONS = 4;
+
+/**
+ * The shortest time between two attempts to replace the last connection, in milliseconds. Jitter adds up to a quarter. After
+ * an outage, the service must return within a second.
+ */
+const CONNECT_INTERVAL_MS = 200;
+
+/** The shortest time from an attempt to open an additional connection that failed to the next one, in milliseconds. */
+const NO_MORE_MS = 1_000;
+
+/** An additional connection that was not used for this long is closed, because other servers may need it. */
+const IDLE_MS = 10_000;
+
+/** A failure of calls with the same name is not reported again for this long, in milliseconds. */
+const REPEAT_MS = 60_000;
+
+/** Starts a timer and returns a handle, with which `clearTimeout` cancels the timer. */
+export type StartCallTimer = (callback: () => void, milliseconds: number) => NodeJS.Timeout | undefined;
+
+/**
+ * An SQL statement. Statements with different texts have different names. Calls of a serial statement wait for the same
+ * locks, so that several at a time would only occupy connections.
+ */
+export type Statement = { name: string; text: string; isSerial?: boolean };
+
+const PING: Statement = { name: 'ping', text: 'select 1' };
 
 export type PoolOptions = {
-  /** Opens a connection with `driverLimits`, and settles within about a second. */
+  /** Opens a connection for a server (`PrimaryConnector`), and settles within about a second. */
   connect(): Promise<Client>;
   /** The first call on each connection, with its values. A connection is used only after the call has succeeded. */
   check?: [Statement, unknown[]];
@@ -30,7 +55,7 @@ export type PoolOptions = {
   /** Whether statements are prepared under their names. It must be false for pgbouncer in transaction mode. */
   prepare: boolean;
   clock: SteadyClock;
-  /** Called when calls begin to fail, and when they succeed again. */
+  /** Called when calls fail, and when there is a connection again. */
   onWarning?(message: string): void;
   /** Called after each successful call with its name and its duration in milliseconds. */
   onCall?(name: string, milliseconds: number): void;
@@ -41,48 +66,24 @@ export type PoolOptions = {
 };
 
 /**
- * The largest number of connections: one for each kind of serial call, and others for reads, which then never wait for the
- * locks of serial calls.
- */
-export const MAX_CONNECTIONS = 4;
-
-/** How many calls may be sent and not yet have a result. */
-const MAX_WAITING = 1_000;
-
-/**
- * The shortest time between two attempts to connect, in milliseconds. Jitter adds up to a quarter. After an outage, the
- * service must return within a second.
- */
-const CONNECT_INTERVAL_MS = 200;
-
-/** The shortest time from an attempt to open an additional connection that failed to the next one, in milliseconds. */
-const NO_MORE_MS = 1_000;
-
-/** An additional connection that was not used for this long is closed, because other servers may need it. */
-const IDLE_MS = 10_000;
-
-const PING: Statement = { name: 'ping', text: 'select 1' };
-
-/**
  * The connections of a server, which any call can use. The first call opens one. Others are opened while all are busy, if
  * the database has free connections; one is enough. A lost connection is replaced. While there is none, calls wait for the
  * next attempt to connect. After a failed attempt, they are rejected at once until an attempt in the background succeeds.
  */
 export class Pool {
   #options: Required<PoolOptions>;
-  #sessions = new Set<Session>();
-  #connecting: Promise<Session> | undefined;
+  #connections = new Set<Connection>();
+  #opening: Promise<void> | undefined;
   /** Why there is no connection. Undefined while there is one, and before the first attempt. */
-  #failure: StoreError | undefined;
-  /** Before this time, as `clock.elapsed()`, there is no other attempt to replace the last connection. */
+  #failure: Error | undefined;
+  /** Before these times, as `clock.elapsed()`, there is no attempt to open the only connection, or an additional one. */
   #nextAttemptAt = Number.NEGATIVE_INFINITY;
-  /** Before this time, there is no other attempt to open an additional connection. */
   #nextAdditionAt = Number.NEGATIVE_INFINITY;
-  #retryTimer: NodeJS.Timeout | undefined;
   /** Ends the pause before an attempt to connect. */
   #endPause = () => {};
   #calls = new Set<Promise<unknown>>();
-  #outages: OutageReport;
+  /** When failures of calls with this name were last reported. */
+  #warnedAt = new Map<string, number>();
   /** Lost connections that were not replaced yet, and those that were. */
   #lost = 0;
   #reconnects = 0;
@@ -92,8 +93,6 @@ export class Pool {
     const check: [Statement, unknown[]] = [PING, []];
     const defaults = { check, onWarning() {}, onCall() {}, random: Math.random };
     this.#options = { ...defaults, startTimer: setTimeout, ...options };
-    const { place, clock, onWarning } = this.#options;
-    this.#outages = new OutageReport(place, clock.elapsed, onWarning);
   }
 
   /** Whether calls are rejected at once, because the last attempt to connect failed. */
@@ -103,13 +102,13 @@ export class Pool {
 
   /** About the time of a round trip to the database, in milliseconds; 0 if it is not known yet. */
   get roundTrip(): number {
-    const [session] = this.#sessions;
-    return session && Number.isFinite(session.roundTrip) ? session.roundTrip : 0;
+    const [connection] = this.#connections;
+    return connection && Number.isFinite(connection.roundTrip) ? connection.roundTrip : 0;
   }
 
   get metrics(): DatabaseMetrics {
-    const busy = [...this.#sessions].filter(({ waiting }) => waiting > 0).length;
-    const connections = { busy, idle: this.#sessions.size - busy, opening: this.#connecting ? 1 : 0 };
+    const busy = [...this.#connections].filter(({ waiting }) => waiting.length > 0).length;
+    const connections = { busy, idle: this.#connections.size - busy, opening: this.#opening ? 1 : 0 };
     return { connections, reconnects: this.#reconnects };
   }
 
@@ -117,13 +116,10 @@ export class Pool {
    * Runs one statement and returns its rows within about two seconds. The statement is a transaction of its own.
    *
    * @throws StoreUnavailableError whose `outcome` says whether the statement may have had an effect
-   * @throws ConflictError, BadItemError, StoreUnwritableError if the statement had no effect
+   * @throws StoreUnwritableError if the statement had no effect
    */
   call<Row extends QueryResultRow>(statement: Statement, values: unknown[] = []): Promise<Row[]> {
-    const { place } = this.#options;
-    if (this.#isClosed) return Promise.reject(closedError(place));
-    if (this.#calls.size >= MAX_WAITING) return Promise.reject(tooManyWaiting(place));
-    return this.#track(this.#call<Row>(statement, values));
+    return this.#track(() => this.#call<Row>(statement, values));
   }
 
   /**
@@ -131,21 +127,21 @@ export class Pool {
    * rejected, the connection is closed.
    */
   lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    if (this.#isClosed) return Promise.reject(closedError(this.#options.place));
-    return this.#track(this.#lend(task));
+    return this.#track(() => this.#lend(task));
   }
 
   /** Completes the calls in flight, and ends the connections. Later calls are rejected. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#retryTimer);
     this.#endPause();
     await Promise.allSettled(this.#calls);
-    await this.#connecting?.catch(() => {});
-    await Promise.all([...this.#sessions].map((session) => session.close(CONNECT_TIMEOUT_MS)));
+    await this.#opening?.catch(() => {});
+    await Promise.all([...this.#connections].map((connection) => connection.close()));
   }
 
-  #track<Result>(call: Promise<Result>): Promise<Result> {
+  #track<Result>(start: () => Promise<Result>): Promise<Result> {
+    if (this.#isClosed) return Promise.reject(closedError(this.#options.place));
+    const call = start();
     this.#calls.add(call);
     const remove = () => this.#calls.delete(call);
     call.then(remove, remove);
@@ -156,54 +152,45 @@ export class Pool {
     const { clock, place, onCall } = this.#options;
     const started = clock.elapsed();
     const timeLeft = () => started + CALL_TIMEOUT_MS - clock.elapsed();
-    const session = this.#choose(statement) ?? (await this.#open(statement));
+    const connection = this.#choose(statement) ?? (await this.#open(statement));
     if (timeLeft() <= 0) throw toCallError(new Error('connecting took too long'), 'connecting', place);
     try {
-      const rows = await session.call<Row>(statement, values, timeLeft());
+      const rows = await connection.call<Row>(statement, values, timeLeft());
       onCall(statement.name, clock.elapsed() - started);
-      this.#outages.succeeded(statement.name);
       return rows;
     } catch (error) {
-      const kind = await this.#kindOf(error, session, timeLeft());
-      const failure = toCallError(error, 'sent', place, kind);
-      if (kind === 'unknown') {
-        session.destroy();
+      // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed.
+      const isOpen =
+        failureKind(error) !== 'unknown' &&
+        (await connection.call(PING, [], timeLeft()).then(
+          () => true,
+          () => false,
+        ));
+      if (!isOpen) {
+        connection.destroy();
         // The server may be frozen, and then the other connections do not respond either.
         this.#openMore();
       } else if (isConnectionOutdated(error)) {
-        this.#ended(session);
-        session.retire();
+        this.#ended(connection);
+        connection.retire();
       }
-      if (['unknown', 'not_done', 'store_full'].includes(kind)) this.#outages.failed(statement.name, failure);
+      const failure = toCallError(error, 'sent', place, isOpen ? failureKind(error) : 'unknown');
+      this.#warn(statement.name, `${failure.message}; requests that need this get 503`);
       throw failure;
     }
   }
 
   async #lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
-    const session = this.#choose() ?? (await this.#open());
+    const connection = this.#choose() ?? (await this.#open());
     // From here on, no other call is sent on this connection. The task begins after those that were sent before.
-    this.#sessions.delete(session);
-    if (this.#sessions.size === 0) this.#openMore();
+    this.#connections.delete(connection);
     try {
-      return await task(session.client);
+      return await task(connection.client);
     } catch (error) {
-      session.destroy();
+      connection.destroy();
       throw error;
     } finally {
-      if (!session.hasEnded) this.#add(session);
-    }
-  }
-
-  /** Opens the connection for a call. */
-  async #open(statement?: Statement): Promise<Session> {
-    for (;;) {
-      if (this.#failure) throw this.#failure;
-      await this.#connect().catch((error) => {
-        if (this.#sessions.size === 0) throw error;
-      });
-      // Another task may have borrowed the connection.
-      const session = this.#choose(statement);
-      if (session) return session;
+      if (!connection.hasEnded) this.#add(connection);
     }
   }
 
@@ -212,20 +199,35 @@ export class Pool {
    * one connection. Otherwise, it is the one with the fewest calls, and if possible without serial ones, which may wait for
    * locks.
    */
-  #choose(statement?: Statement): Session | undefined {
-    let best: Session | undefined;
-    for (const session of this.#sessions) {
-      if (statement?.isSerial && session.isSerial(statement.name)) return session;
-      if (!best || loadOf(session) < loadOf(best)) best = session;
+  #choose(statement?: Statement): Connection | undefined {
+    const all = [...this.#connections];
+    if (statement?.isSerial) {
+      const same = all.find(({ waiting }) => waiting.some(({ name }) => name === statement.name));
+      if (same) return same;
     }
-    if (best?.isSerial() && this.#canOpenMore) return undefined;
-    if (best && best.waiting > 0) this.#openMore();
+    const load = ({ waiting, isSerial }: Connection) => waiting.length + (isSerial ? 1e6 : 0);
+    const [best] = all.sort((one, other) => load(one) - load(other));
+    if (best?.isSerial && this.#canOpenMore) return undefined;
+    if (best && best.waiting.length > 0) this.#openMore();
     return best;
   }
 
+  /** Opens the connection for a call. */
+  async #open(statement?: Statement): Promise<Connection> {
+    for (;;) {
+      if (this.#failure) throw this.#failure;
+      await this.#connect().catch((error) => {
+        if (this.#connections.size === 0) throw error;
+      });
+      // Another task may have borrowed the connection.
+      const connection = this.#choose(statement);
+      if (connection) return connection;
+    }
+  }
+
   get #canOpenMore(): boolean {
-    if (this.#isClosed || this.#sessions.size >= MAX_CONNECTIONS) return false;
-    return this.#connecting !== undefined || this.#options.clock.elapsed() >= this.#nextAdditionAt;
+    if (this.#isClosed || this.#connections.size >= MAX_CONNECTIONS) return false;
+    return this.#opening !== undefined || this.#options.clock.elapsed() >= this.#nextAdditionAt;
   }
 
   /** Opens an additional connection in the background, if that is possible. */
@@ -233,132 +235,171 @@ export class Pool {
     if (this.#canOpenMore) this.#connect().catch(() => {});
   }
 
-  /**
-   * After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed. A ping shows
-   * whether the connection is still open.
-   */
-  async #kindOf(error: unknown, session: Session, timeout: number): Promise<FailureKind> {
-    const kind = failureKind(error);
-    if (kind === 'unknown') return kind;
-    return session.call(PING, [], timeout).then(
-      () => kind,
-      () => 'unknown',
-    );
-  }
-
-  #connect(): Promise<Session> {
-    this.#connecting ??= this.#openSession().finally(() => {
-      this.#connecting = undefined;
+  /** Opens a connection. After a failure without any other connection, tries again in the background until one is open. */
+  #connect(): Promise<void> {
+    this.#opening ??= this.#connectOnce().finally(() => {
+      this.#opening = undefined;
       if (this.#failure && !this.#isClosed) this.#connect().catch(() => {});
     });
-    return this.#connecting;
+    return this.#opening;
   }
 
-  async #openSession(): Promise<Session> {
-    const { clock, check, connect, place, prepare, random, startTimer } = this.#options;
+  async #connectOnce(): Promise<void> {
+    const { clock, check, connect, place, random } = this.#options;
     const wait = this.#nextAttemptAt - clock.elapsed();
-    if (this.#sessions.size === 0 && wait > 0) {
-      await new Promise<void>((resolve) => {
-        this.#endPause = resolve;
-        this.#retryTimer = startTimer(resolve, wait);
-      });
-      if (this.#isClosed) throw closedError(place);
-    }
+    if (this.#connections.size === 0 && wait > 0) await this.#pause(wait);
+    if (this.#isClosed) throw closedError(place);
     const started = clock.elapsed();
     this.#nextAttemptAt = started + CONNECT_INTERVAL_MS * (1 + random() / 4);
-    let session: Session | undefined;
+    let connection: Connection | undefined;
     try {
       const client = await connect();
-      const opened = new Session(client, { prepare, clock, startTimer, onEnd: () => this.#ended(opened) });
-      session = opened;
-      const timeout = Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), CONNECT_INTERVAL_MS);
+      const opened = new Connection(client, this.#options, () => this.#ended(opened));
+      connection = opened;
       // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
-      await Promise.all([opened.call(...check, timeout), prepare && opened.call(LIMIT_UNREAD, [], timeout)]);
+      const timeout = Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), CONNECT_INTERVAL_MS);
+      await opened.call(...check, timeout);
       (client.connection.stream as Socket).setTimeout(IDLE_MS, () => this.#closeIdle(opened));
       this.#add(opened);
       if (this.#lost > 0) {
         this.#lost -= 1;
         this.#reconnects += 1;
       }
-      this.#outages.succeeded('connect');
-      return opened;
     } catch (error) {
-      session?.destroy();
+      connection?.destroy();
       const failure = toCallError(error, 'connecting', place);
-      if (this.#sessions.size > 0) {
-        this.#nextAdditionAt = started + NO_MORE_MS;
-        // If the server is frozen, its connections stay busy. The next attempt may find a new primary server.
-        const retry = () => {
-          if ([...this.#sessions].every(({ waiting }) => waiting > 0)) this.#openMore();
-        };
-        this.#retryTimer = startTimer(retry, Math.max(0, this.#nextAdditionAt - clock.elapsed()) + 1);
-      } else {
-        this.#outages.failed('connect', failure);
+      if (this.#connections.size > 0) this.#nextAdditionAt = started + NO_MORE_MS;
+      else {
+        this.#warn('connect', `${failure.message}; requests that need this get 503`);
         this.#failure = failure;
       }
       throw failure;
     }
   }
 
-  #add(session: Session): void {
-    this.#sessions.add(session);
+  #add(connection: Connection): void {
+    this.#connections.add(connection);
+    if (this.#failure) this.#warn('connected', `${this.#options.place} can be used again`);
     this.#failure = undefined;
   }
 
-  #closeIdle(session: Session): void {
-    if (this.#sessions.size === 1 || !this.#sessions.delete(session)) return;
-    session.close(CONNECT_TIMEOUT_MS).catch(() => {});
+  #pause(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#options.startTimer(resolve, milliseconds);
+      this.#endPause = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
-  #ended(session: Session): void {
-    if (!this.#sessions.delete(session) || this.#isClosed) return;
+  #warn(name: string, message: string): void {
+    const { clock, onWarning } = this.#options;
+    const now = clock.elapsed();
+    if (now - (this.#warnedAt.get(name) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return;
+    this.#warnedAt.set(name, now);
+    onWarning(message);
+  }
+
+  #closeIdle(connection: Connection): void {
+    if (this.#connections.size === 1 || !this.#connections.delete(connection)) return;
+    connection.close().catch(() => {});
+  }
+
+  #ended(connection: Connection): void {
+    if (!this.#connections.delete(connection) || this.#isClosed) return;
     this.#lost += 1;
-    if (this.#sessions.size === 0) this.#connect().catch(() => {});
+    if (this.#connections.size === 0) this.#connect().catch(() => {});
   }
 }
 
-/** Serial calls may wait for a lock, so any number of other calls is better. */
-const loadOf = (session: Session): number => session.waiting + (session.isSerial() ? MAX_WAITING : 0);
+/** An open connection. Calls are sent at once, and the server processes them one after the other. */
+class Connection {
+  readonly client: Client;
+  /** The calls without a result, in the order in which they were sent. */
+  readonly waiting: Statement[] = [];
+  /** The duration of the fastest call, in milliseconds: about the time of a round trip. */
+  roundTrip = Number.POSITIVE_INFINITY;
+  hasEnded = false;
+  #options: Required<PoolOptions>;
+  #onEnd: () => void;
+  #isRetired = false;
+  /** Whether the current call was committed although no synchronous replica has confirmed it. */
+  #isUnconfirmed = false;
 
-/** After a failure was reported, the same failure is not reported again for this long, in milliseconds. */
-const REPEAT_MS = 10_000;
-
-/**
- * Tells the user when calls begin to fail, and when they succeed again. While creations fail because of a lock, reads
- * succeed, so that each kind of call is remembered by its name.
- */
-class OutageReport {
-  #place: string;
-  #elapsed: () => number;
-  #onWarning: (message: string) => void;
-  /** When the calls failed that have not succeeded since. */
-  #failing = new Map<string, number>();
-  /** When each message was reported. */
-  #reported = new Map<string, number>();
-  #isReported = false;
-
-  constructor(place: string, elapsed: () => number, onWarning: (message: string) => void) {
-    this.#place = place;
-    this.#elapsed = elapsed;
-    this.#onWarning = onWarning;
+  /** @param onEnd called once when the connection has ended, for whatever reason */
+  constructor(client: Client, options: Required<PoolOptions>, onEnd: () => void) {
+    this.client = client;
+    this.#options = options;
+    this.#onEnd = onEnd;
+    client.once('end', () => this.destroy());
+    client.once('error', () => this.destroy());
+    // PostgreSQL reports success if a commit that waits for a synchronous replica is cancelled.
+    client.on('notice', ({ routine }) => {
+      if (routine === 'SyncRepWaitForLSN') this.#isUnconfirmed = true;
+    });
   }
 
-  failed(name: string, { message }: Error): void {
-    if (this.#failing.has(name)) return;
-    const now = this.#elapsed();
-    this.#failing.set(name, now);
-    if (now - (this.#reported.get(message) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return;
-    this.#reported.set(message, now);
-    this.#isReported = true;
-    this.#onWarning(`${message}; requests that need this get 503`);
+  /** Whether a serial call has no result yet. Later calls on this connection wait for it. */
+  get isSerial(): boolean {
+    return this.waiting.some(({ isSerial }) => isSerial);
   }
 
-  succeeded(name: string): void {
-    if (!this.#failing.delete(name) || !this.#isReported) return;
-    // A rare call may not be made again for a long time.
-    const end = this.#elapsed() - REPEAT_MS;
-    if ([...this.#failing.values()].some((at) => at > end)) return;
-    this.#isReported = false;
-    this.#onWarning(`${this.#place} can be used again`);
+  /**
+   * Sends a call and returns the rows. Ends the connection if they do not arrive within `timeout` milliseconds, because
+   * all later calls would wait too.
+   *
+   * @throws the error of the driver, or another error if the connection has ended or the timeout has passed
+   */
+  call<Row extends QueryResultRow>(statement: Statement, values: unknown[], timeout: number): Promise<Row[]> {
+    const { clock, prepare, startTimer } = this.#options;
+    const { name, text } = statement;
+    const sentAt = clock.elapsed();
+    return new Promise((resolve, reject) => {
+      let isPending = true;
+      const expire = () => {
+        if (!isPending) return;
+        reject(new Error('no response in time'));
+        this.destroy();
+      };
+      // After a pause of this process, timers run first. `setImmediate` lets Node read a response that has arrived meanwhile.
+      const timer = startTimer(() => setImmediate(expire), timeout);
+      this.waiting.push(statement);
+      // The driver calls the callback before it handles the next call, so that `#isUnconfirmed` belongs to this call.
+      this.client.query<Row>(prepare ? { name, text, values } : { text, values }, (error, result) => {
+        isPending = false;
+        clearTimeout(timer);
+        this.waiting.shift();
+        if (error) reject(error);
+        else if (this.#isUnconfirmed) reject(new Error('no synchronous replica has confirmed the commit'));
+        else {
+          this.roundTrip = Math.min(this.roundTrip, clock.elapsed() - sentAt);
+          resolve(result.rows);
+        }
+        this.#isUnconfirmed = false;
+        if (this.#isRetired) this.retire();
+      });
+    });
+  }
+
+  /** Ends the connection when all calls have their results. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.waiting.length === 0) this.destroy();
+  }
+
+  /** Ends the connection. Calls that have no result yet are rejected. */
+  destroy(): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.client.connection.stream.destroy();
+    this.#onEnd();
+  }
+
+  /** Ends the connection as the protocol says, or by force if that takes too long. All calls must have ended. */
+  async close(): Promise<void> {
+    const timer = this.#options.startTimer(() => this.destroy(), CONNECT_TIMEOUT_MS);
+    await this.client.end();
+    clearTimeout(timer);
   }
 }

@@ -126,9 +126,10 @@ export class PostgresKeyReader implements KeyReader {
 }
 
 /** @throws StoreDamagedError */
-function parseKey({ per_minute: perMinute, per_day: perDay, ...row }: KeyRow): StoredKey {
+function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: KeyRow): StoredKey {
   const parsed = z.safeParse(StoredKey, {
     ...row,
+    created: new Date(Number(created)).toISOString(),
     ...(perMinute !== null && { perMinute: Number(perMinute) }),
     ...(perDay !== null && { perDay: Number(perDay) }),
   });

@@ -156,9 +156,8 @@ async function openBackend(
     roundTrip,
     call,
     callSerially,
-    async checkSpace() {
-      if (!isFull) return;
-      await call('check_space');
+    async checkWritable() {
+      await callSerially('check_writable', isFull);
       isFull = false;
     },
     transaction: (task) =>
@@ -172,7 +171,8 @@ async function openBackend(
   };
   try {
     // Fail now, instead of at each request, if the user lacks a privilege or pgbouncer refuses a connection.
-    await Promise.all([store.checkWritable(), keys.load()]);
+    await store.checkWritable();
+    await keys.load();
   } catch (error) {
     await close();
     throw error;

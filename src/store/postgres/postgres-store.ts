@@ -24,8 +24,8 @@ export type PostgresStoreOptions = Required<
   call: CallFunction;
   /** Calls a function that waits for locks. */
   callSerially: CallFunction;
-  /** If a call has found that the disk is full, checks whether it still is. @throws StoreUnwritableError */
-  checkSpace(): Promise<void>;
+  /** Checks whether animals and callers could be added. @throws StoreUnavailableError, StoreUnwritableError */
+  checkWritable(): Promise<void>;
   /** Runs a task in a transaction of its own, without the time limit of other calls. */
   transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result>;
   /** Replaces the clock of the database in tests. */
@@ -74,8 +74,7 @@ const ID_START = '{"id":0';
 export class PostgresStore implements Store {
   readonly id: string;
   #options: PostgresStoreOptions;
-  /** Each item is one animal, or none to check only whether animals could be added. */
-  #creations: BatchQueue<[NewAnimal] | [], CreateResult | undefined>;
+  #creations: BatchQueue<NewAnimal, CreateResult>;
   #pages: BatchQueue<PageRequest, PageRow>;
   /** The idempotency keys of creations that are running on this server, by the first half of their fingerprint. */
   #inFlight = new Set<string>();
@@ -88,7 +87,7 @@ export class PostgresStore implements Store {
     const { place, roundTrip, identity } = options;
     this.id = identity.id;
     this.#options = options;
-    this.#creations = new BatchQueue({ place, roundTrip, run: (items) => this.#create(items) });
+    this.#creations = new BatchQueue({ place, roundTrip, run: (animals) => this.#create(animals) });
     this.#pages = new BatchQueue({
       place,
       roundTrip,
@@ -115,12 +114,10 @@ export class PostgresStore implements Store {
   }
 
   /** Adds an animal in the next call. */
-  async #createLater(animal: NewAnimal): Promise<CreateResult> {
-    const result = await this.#creations.add([animal]).catch((error) => {
+  #createLater(animal: NewAnimal): Promise<CreateResult> {
+    return this.#creations.add(animal).catch((error) => {
       throw sqlStateOf(error) === OUT_OF_RANGE ? noIdsLeftError() : error;
     });
-    if (!result) throw new Error('the database returned no result for an animal');
-    return result;
   }
 
   async list({ limit, status, after }: PageQuery): Promise<Page> {
@@ -173,10 +170,7 @@ export class PostgresStore implements Store {
     this.#throwIfClosed();
     const now = this.#options.clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
-      // A call that adds nothing waits for the same lock as every creation. The other calls do not.
-      const { checkSpace } = this.#options;
-      const result = Promise.all([this.#creations.add([]), this.#call('check_store'), checkSpace()]);
-      this.#check = { at: now, result };
+      this.#check = { at: now, result: this.#options.checkWritable() };
     }
     await this.#check.result;
   }
@@ -186,9 +180,8 @@ export class PostgresStore implements Store {
     await Promise.all([this.#creations.close(), this.#pages.close(), this.#expiring]);
   }
 
-  async #create(items: ([NewAnimal] | [])[]): Promise<(CreateResult | undefined)[]> {
+  async #create(animals: readonly NewAnimal[]): Promise<CreateResult[]> {
     const { testTime } = this.#options;
-    const animals = items.flat();
     const hasKeys = animals.some(({ key }) => key !== undefined);
     const rows = await this.#options.callSerially<CreateRow>(
       'create_animals',
@@ -203,8 +196,7 @@ export class PostgresStore implements Store {
       if (kind === 'mismatch') results[n - 1] = { kind };
       else results[n - 1] = { kind, pet: response ?? `{"id":${id}${animals[n - 1]?.rest}` };
     }
-    let next = 0;
-    return items.map(([animal]) => animal && results[next++]);
+    return results;
   }
 
   async #readPages(requests: readonly PageRequest[]): Promise<PageRow[]> {

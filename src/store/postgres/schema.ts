@@ -1,13 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ClientBase, QueryResultRow } from 'pg';
 import type { Migration } from '../backend.ts';
-import {
-  StoreDamagedError,
-  StoreError,
-  StoreMissingError,
-  StoreUnavailableError,
-  StoreVersionError,
-} from '../errors.ts';
+import { StoreDamagedError, StoreError, StoreMissingError, StoreVersionError } from '../errors.ts';
 
 /** One connection to the database. */
 export type SchemaClient = Pick<ClientBase, 'query'>;
@@ -58,12 +52,8 @@ set local synchronous_commit = on`;
 export async function migrate(client: SchemaClient): Promise<Migration> {
   const { version: from } = await readState(client);
   if (from === 0) {
-    try {
-      await client.query(LOCK);
-      await client.query(await missingSql(client));
-    } catch (error) {
-      throw migrationError(error);
-    }
+    await client.query(LOCK);
+    await client.query(await missingSql(client));
   }
   const { version: to } = await readStore(client, 'the database');
   return { from, to };
@@ -171,34 +161,12 @@ async function readState(client: SchemaClient): Promise<{ version: number; hasSc
 const noIdentity = (): StoreDamagedError =>
   new StoreDamagedError('the table pets.meta is empty', 'restore the database from a backup');
 
-function migrationError(error: unknown): unknown {
-  const { code, message } = error as { code?: string; message: string };
-  // insufficient_privilege
-  if (code === '42501') {
-    return new StoreError(
-      `cannot change the schema pets: ${message}`,
-      'grant the user CREATE on the database, or let its owner run the output of: pets store migrate --dry-run',
-      { cause: error },
-    );
-  }
-  // lock_not_available
-  if (code === '55P03') {
-    return new StoreUnavailableError(
-      'cannot change the schema pets: another program is changing it',
-      'try again; pg_locks shows the program that has the advisory lock',
-      { cause: error, outcome: 'not_done' },
-    );
-  }
-  return error;
-}
-
 const OLDEST_SERVER = 150_000;
 
 type ServerSettings = {
   version: string;
   versionNumber: number;
   encoding: string;
-  isStandby: boolean;
   isolation: string;
   fsync: string;
   fullPageWrites: string;
@@ -209,7 +177,7 @@ type ServerSettings = {
  * Checks whether the database server can keep a store. Returns warnings about settings with which a crash can lose
  * acknowledged animals.
  *
- * @throws StoreError, StoreUnavailableError if the server is a standby server, or an error of the driver
+ * @throws StoreError, or an error of the driver
  */
 export async function checkServer(client: SchemaClient): Promise<string[]> {
   const [settings] = await rowsOf<ServerSettings>(
@@ -218,15 +186,13 @@ export async function checkServer(client: SchemaClient): Promise<string[]> {
     current_setting('server_version') as version,
     current_setting('server_version_num')::int as "versionNumber",
     current_setting('server_encoding') as encoding,
-    pg_is_in_recovery() as "isStandby",
     current_setting('default_transaction_isolation') as isolation,
     current_setting('fsync') as fsync,
     current_setting('full_page_writes') as "fullPageWrites",
     (select reset_val from pg_settings where name = 'synchronous_commit') as "synchronousCommit"`,
   );
   if (!settings) throw new StoreError('the database returned no settings', 'check the database server');
-  const { version, versionNumber, encoding, isStandby, isolation, fsync, fullPageWrites, synchronousCommit } =
-    settings;
+  const { version, versionNumber, encoding, isolation, fsync, fullPageWrites, synchronousCommit } = settings;
   if (versionNumber < OLDEST_SERVER) {
     throw new StoreError(`the database server has version ${version}`, 'use PostgreSQL 15 or later');
   }
@@ -234,13 +200,6 @@ export async function checkServer(client: SchemaClient): Promise<string[]> {
     throw new StoreError(
       `the database has the encoding ${encoding}, which cannot store every name`,
       "create the database with ENCODING 'UTF8'",
-    );
-  }
-  if (isStandby) {
-    throw new StoreUnavailableError(
-      'the database is read-only, because it is a standby server',
-      'use the address of the primary server',
-      { outcome: 'not_done' },
     );
   }
   if (isolation !== 'read committed') {

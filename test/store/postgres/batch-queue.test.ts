@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
 import { BatchQueue, type BatchQueueOptions } from '../../../src/store/postgres/batch-queue.ts';
-import { BadItemError, ConflictError } from '../../../src/store/postgres/failures.ts';
 import { gate } from '../../helpers/gate.ts';
 import { outcomes } from '../../helpers/postgres/outcomes.ts';
 
@@ -9,7 +8,6 @@ const PLACE = 'postgres://shop@db.example/pets';
 
 const unavailable = (outcome: 'not_done' | 'unknown') =>
   new StoreUnavailableError('the database is away', 'start it', { outcome });
-const conflict = () => new ConflictError('deadlock', 'try again', { outcome: 'not_done' });
 
 /** A queue whose calls `respond` handles. By default, each result is the item times ten. */
 function createQueue(
@@ -146,43 +144,6 @@ test('after an outage, the next item is sent again', async () => {
   });
   expect(await outcomes([queue.add(1)])).toEqual(['unknown']);
   expect(await outcomes([queue.add(2)])).toEqual([20]);
-});
-
-test.each([
-  ['three conflicts', 3, [10, 20], 4],
-  ['four conflicts', 4, ['not_done', 'not_done'], 4],
-] as const)('after %s, a call was made at most four times', async (_name, conflicts, expected, calls) => {
-  const made = createQueue((items, call) => {
-    if (call <= conflicts) throw conflict();
-    return timesTen(items);
-  });
-  expect(await outcomes([made.queue.add(1), made.queue.add(2)])).toEqual(expected);
-  expect(made.calls.filter((items) => items.includes(1))).toHaveLength(calls);
-});
-
-test.each([
-  ['one bad item', [5]],
-  ['the first and the last item', [1, 8]],
-  ['all items', [1, 2, 3, 4, 5, 6, 7, 8]],
-])('only bad items are rejected: %s', async (_name, bad) => {
-  const { queue } = createQueue((items) => {
-    if (items.some((item) => bad.includes(item))) throw new BadItemError('too large', 'send less');
-    return timesTen(items);
-  });
-  // The first item is sent alone.
-  const items = [0, 1, 2, 3, 4, 5, 6, 7, 8];
-  const expected = items.map((item) => (bad.includes(item) ? BadItemError : item * 10));
-  expect(await outcomes(items.map((item) => queue.add(item)))).toEqual(expected);
-});
-
-test('if the database fails while a bad item is searched, the items that were not sent again are not done', async () => {
-  const { queue } = createQueue((items) => {
-    if (items.includes(0)) return timesTen(items);
-    if (items.length > 2) throw new BadItemError('too large', 'send less');
-    throw unavailable('unknown');
-  });
-  const added = [0, 1, 2, 3, 4].map((item) => queue.add(item));
-  expect(await outcomes(added)).toEqual([0, 'unknown', 'unknown', 'not_done', 'not_done']);
 });
 
 test('a full disk rejects only the items of the call', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { StoreError, StoreUnavailableError } from '../../../src/store/errors.ts';
+import { StoreError } from '../../../src/store/errors.ts';
 import { checkServer, type SchemaClient } from '../../../src/store/postgres/schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
@@ -7,7 +7,6 @@ const settings = {
   version: '17.2',
   versionNumber: 170_002,
   encoding: 'UTF8',
-  isStandby: false,
   isolation: 'read committed',
   fsync: 'on',
   fullPageWrites: 'on',
@@ -23,18 +22,11 @@ function clientWith(changes: Partial<typeof settings>): SchemaClient {
 test.each([
   [{ version: '14.9', versionNumber: 140_009 }, 'the database server has version 14.9'],
   [{ encoding: 'SQL_ASCII' }, 'the database has the encoding SQL_ASCII'],
-  [{ isStandby: true }, 'the database is read-only, because it is a standby server'],
   [{ isolation: 'serializable' }, 'the default isolation level is serializable'],
 ])('refuses %o', async (changes, message) => {
   const error = await checkServer(clientWith(changes)).catch((reason) => reason);
   expect(error).toBeInstanceOf(StoreError);
   expect(error.message).toContain(message);
-});
-
-test('a standby server is unavailable, because it can become the primary server', async () => {
-  const error = await checkServer(clientWith({ isStandby: true })).catch((reason) => reason);
-  expect(error).toBeInstanceOf(StoreUnavailableError);
-  expect(error.outcome).toBe('not_done');
 });
 
 test.each([

@@ -1,7 +1,7 @@
 import { chmod, chown, copyFile, rm, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
@@ -71,7 +71,7 @@ afterAll(async () => {
 async function resultOf(url: string, env: Record<string, string> = {}): Promise<string> {
   const connector = new PrimaryConnector(parseDatabaseTarget(url, { env, userName: userInfo().username }));
   try {
-    const client = await connector.connect({ timeout: 4_000, config: {}, onWarning: () => {} });
+    const client = await connector.connect({ timeout: 4_000, isServer: false, onWarning: () => {} });
     const { rows } = await client.query(QUERY);
     await client.end();
     return rows[0].state;
@@ -149,23 +149,19 @@ test.each(['scram', 'md5', 'cleartext'])('%s: the password is in the URL or in P
 test('the password is in ~/.pgpass, or in the file of PGPASSFILE', async () => {
   const url = `postgres://scram@127.0.0.1:${server.port}/postgres`;
   const home = await temporaryDirectory();
-  onTestFinished(() => void vi.unstubAllEnvs());
-  vi.stubEnv('HOME', home);
   const none = /asks for a password of the user scram, and none is set; set PGPASSWORD, .*mode is 600/;
-  expect(await resultOf(url)).toMatch(none);
+  expect(await resultOf(url, { HOME: home })).toMatch(none);
   const escaped = PASSWORD.replace(/[\\:]/g, '\\$&');
   const lines = `# a comment\nother:*:*:*:wrong\n127.0.0.1:${server.port}:*:scram:${escaped}\n*:*:*:*:wrong\n`;
   const path = join(home, '.pgpass');
   await writeFile(path, lines, { mode: 0o600 });
-  expect(await resultOf(url)).toBe('plain scram postgres');
-  expect(await resultOf(url, { PGPASSWORD: 'wrong' })).toMatch(/authentication failed/);
+  expect(await resultOf(url, { HOME: home })).toBe('plain scram postgres');
+  expect(await resultOf(url, { HOME: home, PGPASSWORD: 'wrong' })).toMatch(/authentication failed/);
   const elsewhere = join(home, 'passwords');
   await writeFile(elsewhere, '*:*:*:*:wrong\n', { mode: 0o600 });
-  vi.stubEnv('PGPASSFILE', elsewhere);
-  expect(await resultOf(url)).toMatch(/authentication failed/);
-  vi.stubEnv('PGPASSFILE', path);
+  expect(await resultOf(url, { HOME: home, PGPASSFILE: elsewhere })).toMatch(/authentication failed/);
   await chmod(path, 0o640);
-  expect(await resultOf(url)).toMatch(none);
+  expect(await resultOf(url, { PGPASSFILE: path })).toMatch(none);
 });
 
 test('the directory of a socket is a host', async () => {

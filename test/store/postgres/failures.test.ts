@@ -3,9 +3,7 @@ import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
 import { type StoreError, StoreUnavailableError, StoreUnwritableError } from '../../../src/store/errors.ts';
 import {
-  BadItemError,
   type CallPhase,
-  ConflictError,
   type FailureKind,
   isConnectionOutdated,
   sqlStateOf,
@@ -46,12 +44,12 @@ const kinds: [name: string, error: unknown, phase: CallPhase, kind: FailureKind]
   ['a missing prepared statement', reported('26000'), 'sent', 'not_done'],
   ['a standby server or another store', reported('PETS1'), 'sent', 'not_done'],
   ['a full disk', reported('53100'), 'sent', 'store_full'],
-  ['a serialization failure', reported('40001'), 'sent', 'retry'],
-  ['a deadlock', reported('40P01'), 'sent', 'retry'],
-  ['a value that text cannot hold', reported('22021'), 'sent', 'bad_item'],
-  ['a number that is too large', reported('22003'), 'sent', 'bad_item'],
-  ['a value that is not unique', reported('23505'), 'sent', 'bad_item'],
-  ['a value that is too long for an index', reported('54000'), 'sent', 'bad_item'],
+  ['a serialization failure', reported('40001'), 'sent', 'not_done'],
+  ['a deadlock', reported('40P01'), 'sent', 'not_done'],
+  ['a value that text cannot hold', reported('22021'), 'sent', 'not_done'],
+  ['a number that is too large', reported('22003'), 'sent', 'not_done'],
+  ['a value that is not unique', reported('23505'), 'sent', 'not_done'],
+  ['a value that is too long for an index', reported('54000'), 'sent', 'not_done'],
 ];
 
 test.each(kinds)('%s is classified', (_name, error, phase, kind) => {
@@ -62,8 +60,6 @@ test.each(kinds)('%s is classified', (_name, error, phase, kind) => {
 test.each([
   ['not_done', StoreUnavailableError, 'not_done'],
   ['unknown', StoreUnavailableError, 'unknown'],
-  ['retry', ConflictError, 'not_done'],
-  ['bad_item', BadItemError, undefined],
   ['store_full', StoreUnwritableError, undefined],
 ] as const)('a failure of kind %s becomes an error of the store', (kind, errorClass, outcome) => {
   const cause = reported('57014');

@@ -1,8 +1,8 @@
-import { Client } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/contract/clock.ts';
+import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
+import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
 import { Pool } from '../../../src/store/postgres/pool.ts';
-import { driverLimits } from '../../../src/store/postgres/session.ts';
 import { openDatabase } from '../../helpers/postgres/backends.ts';
 import { callFunction } from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase } from '../../helpers/postgres.ts';
@@ -51,10 +51,10 @@ test('a call whose result nobody reads loses its locks', async () => {
   const url = await freshDatabase();
   const { store } = await openDatabase(url);
   await store.add({ pet: animal() });
-  const client = new Client({ connectionString: url, ...driverLimits(true) });
-  client.on('error', () => {});
+  const connector = new PrimaryConnector(parseDatabaseTarget(url, { env: {}, userName: undefined }));
+  const client = await connector.connect({ timeout: 4_000, isServer: true, onWarning: () => {} });
   const pool = new Pool({
-    connect: () => client.connect(),
+    connect: async () => client,
     place: url,
     prepare: true,
     clock: systemClock,

@@ -12,6 +12,7 @@ import {
   SCHEMA_VERSION,
   type StoreIdentity,
 } from '../../../src/store/postgres/schema.ts';
+import { databaseLocation } from '../../helpers/postgres/backends.ts';
 import { SUPERUSER } from '../../helpers/postgres/databases.ts';
 import { findPostgres } from '../../helpers/postgres/programs.ts';
 import { callFunction, create, createSchema, take } from '../../helpers/postgres/store-schema.ts';
@@ -74,7 +75,7 @@ test('a migration that cannot get the lock fails, and changes nothing', async ()
   const url = await freshDatabase();
   const [lock, client] = [await connectTo(url), await connectTo(url)];
   await lock.query(`begin; select pg_advisory_xact_lock(${0x70_65_74_73})`);
-  await expect(createSchema(client)).rejects.toThrow('another program is changing it');
+  await expect(createSchema(client)).rejects.toMatchObject({ code: '55P03' });
   expect(await tables(client)).toEqual([]);
 });
 
@@ -137,11 +138,10 @@ test('the output of a dry run does in psql what a server would do, also for its 
   const url = await freshDatabase();
   await asSuperuser(url, `revoke create on database ${databaseOf(url)} from public`);
   const client = await connectTo(url);
-  const error = await createSchema(client).catch((reason) => reason);
+  const location = await databaseLocation(url);
+  const error = await location.migrate().catch((reason) => reason);
   expect(error).toBeInstanceOf(StoreError);
-  expect(error.message).toBe(
-    `cannot change the schema pets: permission denied for database ${databaseOf(url)}`,
-  );
+  expect(error.message).toBe(`a call failed at ${url}: permission denied for database ${databaseOf(url)}`);
   expect(error.hint).toContain('pets store migrate --dry-run');
 
   await runPsql(url, await pendingSql(client));

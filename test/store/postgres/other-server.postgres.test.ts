@@ -171,7 +171,8 @@ const FUNCTIONS: [name: string, values: unknown[]][] = [
   ['seed', [[], [], [], []]],
   ['reset', [[], [], [], []]],
   ['expire', []],
-  ['check_space', []],
+  ['check_writable', [false]],
+  ['check_writable', [true]],
   ['add_key', ['00', 'a', 'free', null, null]],
   ['revoke_key', ['a']],
 ];

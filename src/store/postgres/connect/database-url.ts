@@ -1,3 +1,4 @@
+import pgpass from 'pgpass/lib/helper.js';
 import { LOOPBACK_NAME_PATTERN } from '../../../contract/headers.ts';
 import type { LocationContext } from '../../backend.ts';
 import { StoreError } from '../../errors.ts';
@@ -15,6 +16,8 @@ export type DatabaseTarget = {
   database: string;
   hosts: readonly [DatabaseHost, ...DatabaseHost[]];
   parameters: ConnectionParameters;
+  /** The path of the file with passwords, which may be missing. */
+  passwordFile: string;
 };
 
 export type DatabaseHost = {
@@ -116,6 +119,7 @@ export function parseDatabaseTarget(
     database,
     hosts,
     parameters: given,
+    passwordFile: pgpass.getFileName(env),
   };
 }
 

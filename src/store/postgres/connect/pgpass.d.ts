@@ -1,10 +1,18 @@
-declare module 'pgpass' {
+declare module 'pgpass/lib/helper.js' {
   type Connection = { host: string; port: number; database: string; user: string };
-  /** Finds the password of a connection in `PGPASSFILE` or `~/.pgpass`. */
-  function pgpass(connection: Connection, callback: (password: string | undefined) => void): void;
-  namespace pgpass {
+  type Env = Readonly<Record<string, string | undefined>>;
+  const helper: {
+    /** The path in `PGPASSFILE`, or that of `.pgpass` in `HOME`. */
+    getFileName(env: Env): string;
+    /** Whether the file is regular, and others have no access to it. */
+    usePgPass(stats: import('node:fs').Stats, path: string): boolean;
+    getPassword(
+      connection: Connection,
+      file: NodeJS.ReadableStream,
+      callback: (password: string | undefined) => void,
+    ): void;
     /** Sets the stream for warnings, which is stderr by default. */
-    function warnTo(stream: NodeJS.WritableStream | undefined): unknown;
-  }
-  export default pgpass;
+    warnTo(stream: NodeJS.WritableStream | undefined): void;
+  };
+  export default helper;
 }

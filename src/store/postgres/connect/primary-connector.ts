@@ -1,8 +1,9 @@
-import { readFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import { Client, type ClientConfig } from 'pg';
-import pgpass from 'pgpass';
+import pgpass from 'pgpass/lib/helper.js';
 import { errnoOf } from '../../../system/file-system.ts';
 import { StoreError, StoreUnavailableError } from '../../errors.ts';
 import { messageOf } from '../failures.ts';
@@ -11,8 +12,8 @@ import { type DatabaseHost, type DatabaseTarget, formatHost } from './database-u
 export type ConnectOptions = {
   /** The longest time for everything, in milliseconds. */
   timeout: number;
-  /** Settings of the driver, in addition to those of the URL. */
-  config: ClientConfig;
+  /** Whether the connection is for the short calls of a running server. */
+  isServer: boolean;
   onWarning(message: string): void;
 };
 
@@ -24,6 +25,24 @@ type Candidate = { client: Client; host: DatabaseHost; timeline: number; started
  * that does not respond delays each new connection by this time.
  */
 const WAIT_FOR_OTHERS_MS = 300;
+
+/**
+ * Limits for the short calls of a server, in milliseconds. PostgreSQL gives up before the server does, so that the outcome is
+ * known. A large result holds the locks of its call until it is read. If the process of the server does not read, for example
+ * because it was stopped, PostgreSQL ends the connection.
+ *
+ * pgbouncer would reject the limits, or give the changed connection to other clients. On its connections, the SQL functions
+ * limit waits for locks, and ALTER ROLE can set the limits.
+ */
+const LIMITS = {
+  statement_timeout: 1_500,
+  lock_timeout: 1_400,
+  idle_in_transaction_session_timeout: 5_000,
+  tcp_user_timeout: 2_000,
+};
+
+/** How long a connection is idle before TCP checks that the other side still exists. */
+const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /**
  * The full names matter, because other schemas can contain functions with the same names. Some hosted databases do not have
@@ -59,10 +78,10 @@ export class PrimaryConnector {
    * @throws StoreUnavailableError if no server accepts writes, StoreError if a setting cannot be used, a DatabaseError, a
    * system error, a TLS error, or another error of the driver
    */
-  async connect({ timeout, config, onWarning }: ConnectOptions): Promise<Client> {
+  async connect({ timeout, isServer, onWarning }: ConnectOptions): Promise<Client> {
     const { hosts } = this.#target;
-    const configs = await Promise.all(hosts.map((host) => configOf(this.#target, host)));
-    const clients = configs.map((each) => new Client({ ...each, ...config }));
+    const configs = await Promise.all(hosts.map((host) => configOf(this.#target, host, isServer)));
+    const clients = configs.map((config) => new Client(config));
     const found: Candidate[] = [];
     const attempts = hosts.map(async (host, i) => {
       const client = clients[i] as Client;
@@ -166,10 +185,13 @@ function noPrimary(hosts: readonly DatabaseHost[], errors: readonly unknown[]): 
 
 /** The driver would use its own environment variables for settings that are missing here. */
 async function configOf(
-  { user, database, parameters }: DatabaseTarget,
+  { user, database, parameters, passwordFile, prepare }: DatabaseTarget,
   { name: host, port, sslmode }: DatabaseHost,
+  isServer: boolean,
 ): Promise<ClientConfig> {
   const isEncrypted = sslmode !== 'disable';
+  const limits =
+    isServer && prepare ? Object.entries(LIMITS).map(([name, value]) => `-c ${name}=${value}`) : [];
   return {
     host,
     port,
@@ -178,11 +200,13 @@ async function configOf(
     // A function, so that the password is not printed with the settings, and a file is read only if it is needed.
     password: async () =>
       parameters.password ||
-      (await readPasswordFile({ host, port, database, user })) ||
+      (await readPassword(passwordFile, { host, port, database, user })) ||
       missingPassword(user),
     application_name: parameters.application_name || 'pets',
-    options: parameters.options,
+    options: [parameters.options, ...limits].join(' ').trim(),
+    pipeline: isServer,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     sslnegotiation: 'postgres',
     enableChannelBinding: isEncrypted,
     ssl: isEncrypted && (await tlsOptions(sslmode, parameters)),
@@ -220,10 +244,15 @@ async function readNamedFile(path: string | undefined): Promise<string | undefin
   }
 }
 
-function readPasswordFile(query: Parameters<typeof pgpass>[0]): Promise<string | undefined> {
+async function readPassword(
+  path: string,
+  connection: Parameters<typeof pgpass.getPassword>[0],
+): Promise<string | undefined> {
   // It would write its warnings to stderr. The error for a missing password says the same.
   pgpass.warnTo(undefined);
-  return new Promise((resolve) => pgpass(query, resolve));
+  const stats = await stat(path).catch(() => undefined);
+  if (!stats || !pgpass.usePgPass(stats, path)) return undefined;
+  return new Promise((resolve) => pgpass.getPassword(connection, createReadStream(path), resolve));
 }
 
 function missingPassword(user: string): never {

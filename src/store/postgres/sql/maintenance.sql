@@ -12,13 +12,19 @@ begin
 end
 $$;
 
--- Tries to write to the tables that grow with requests, and undoes that. Servers call it after the disk was full.
-create function pets.check_space(store uuid, known int) returns void
+-- Waits for the same lock as every creation. If the disk was full, tries to write to the tables that grow with requests, and
+-- undoes that.
+create function pets.check_writable(store uuid, known int, was_full boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
+set lock_timeout = '1400ms'
 as $$
 begin
+  perform from pets.meta where one for update;
   perform pets.check_store(store, known);
+  if not was_full then
+    return;
+  end if;
   insert into pets.callers (caller) values (sha256(gen_random_uuid()::text::bytea));
   insert into pets.animals (id, status, body) values (-9223372036854775808, 0, '') on conflict do nothing;
   raise exception using errcode = 'PETS2';
@@ -94,9 +100,9 @@ begin
 end
 $$;
 
--- Removes some expired idempotency keys, and returns their number. If it is 500, there may be more: a call
--- takes a short time only, so that no limit of time ends it. Several servers can
--- call the function at a time: each skips the rows that another one is removing.
+-- Removes some expired idempotency keys, and returns their number. If it is 500, there may be more: a call takes a short time
+-- only, so that no limit of time ends it. Several servers can call the function at a time: each skips the rows that another
+-- one is removing.
 create function pets.expire(store uuid, known int, at_ms bigint default null) returns int
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
@@ -135,16 +141,17 @@ begin
 end
 $$;
 
--- All API keys, sorted by name. Times are texts in ISO 8601, so that they do not depend on the user's setting of DateStyle.
+-- All API keys, sorted by name. Times are in milliseconds since 1970.
 create function pets.list_keys(store uuid, known int)
-returns table (name text, plan text, per_minute text, per_day text, sha256 text, created text)
+returns table (name text, plan text, per_minute bigint, per_day bigint, sha256 text, created bigint)
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
 as $$
 begin
   perform pets.check_store(store, known);
   return query
-    select k.name, k.plan, k.per_minute::text, k.per_day::text, encode(k.sha256, 'hex'), pets.instant(k.created)
+    select k.name, k.plan, k.per_minute, k.per_day, encode(k.sha256, 'hex'),
+      floor(extract(epoch from k.created) * 1000)::bigint
     from pets.keys k order by k.name collate "C";
 end
 $$;
@@ -172,12 +179,4 @@ begin
   delete from pets.keys k where k.name = revoke_key.name;
   return found;
 end
-$$;
-
--- A time as text in ISO 8601.
-create function pets.instant(at timestamptz) returns text
-language sql
-set search_path = pg_catalog, pets, pg_temp
-as $$
-  select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
 $$;
