@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import type { StoreLocation } from './backend.ts';
-import type { StoreContents, StoredAnimal } from './contents.ts';
+import type { StoreContents, StoredAnimal, StoreLocation } from './backend.ts';
 import { StoreError } from './errors.ts';
 import type { StoreReport } from './store.ts';
 

@@ -1,4 +1,4 @@
-import type { StoreContents, StoredAnimal } from '../../src/store/contents.ts';
+import type { StoreContents, StoredAnimal } from '../../src/store/backend.ts';
 import type { Store } from '../../src/store/store.ts';
 import { animal, idempotency } from './store-fixtures.ts';
 

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
 import { errnoOf, type FileSystem, isMissing, type OpenFile } from '../../system/file-system.ts';
 import { createFile, withFile, writeAndSync } from '../../system/files.ts';
-import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../contents.ts';
+import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { BANS, encodeBans, loadBans } from './ban-file.ts';
 import { encodeJournal, JOURNAL, JOURNAL_OF_COPY } from './format.ts';

@@ -4,7 +4,7 @@ import * as z from 'zod/mini';
 import { int64, parseInt64 } from '../../contract/int64.ts';
 import { stringifyJson, tryParseJson } from '../../contract/json.ts';
 import type { PetStatus } from '../../contract/schemas.ts';
-import type { StoredAnimal } from '../contents.ts';
+import type { StoredAnimal } from '../backend.ts';
 import { newerVersionError, StoreDamagedError, StoreError } from '../errors.ts';
 import type { Fingerprint } from '../fingerprint.ts';
 import type { OrderJson, PetJson } from '../store.ts';
@@ -87,12 +87,12 @@ export function damagedAt(path: string, offset: number, reason: string): StoreDa
   );
 }
 
+const PREFIX = /^\{"crc":"([0-9a-f]{8})",$/;
+
 /** Whether a line, without its newline, has a valid checksum. */
 export function hasValidChecksum(line: Buffer): boolean {
-  if (line.length <= PREFIX_LENGTH) return false;
-  // Compare the text, because parseInt would accept digits that are followed by other characters.
-  const crc = crc32(line.subarray(PREFIX_LENGTH)).toString(16).padStart(8, '0');
-  return line.toString('latin1', 0, PREFIX_LENGTH) === `${LINE_START}${crc}",`;
+  const [, crc] = PREFIX.exec(line.toString('latin1', 0, PREFIX_LENGTH)) ?? [];
+  return crc !== undefined && Number(`0x${crc}`) === crc32(line.subarray(PREFIX_LENGTH));
 }
 
 function withChecksum(covered: string): Buffer {

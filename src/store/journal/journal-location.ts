@@ -10,8 +10,7 @@ import {
 } from '../../system/file-system.ts';
 import { acquireDirectoryLock, type DirectoryLock } from '../../system/lock/directory-lock.ts';
 import { timedSyncs } from '../../system/timed-syncs.ts';
-import type { Backend, BackendOptions, StoreClaim, StoreLocation } from '../backend.ts';
-import type { StoreContents } from '../contents.ts';
+import type { Backend, BackendOptions, StoreClaim, StoreContents, StoreLocation } from '../backend.ts';
 import { fileSystemHint, StoreError, StoreMissingError, toStoreError } from '../errors.ts';
 import { KeyCache } from '../keys/key-cache.ts';
 import { createBanTracker } from '../limits/bans.ts';

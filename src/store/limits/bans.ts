@@ -2,49 +2,17 @@ import type { Clock } from '../../contract/clock.ts';
 import type { BanCounts, BanRule } from './limiter.ts';
 
 /** The rejected requests of one caller. Times are in milliseconds since the epoch. */
-export type RefusedRequests = {
+type RefusedRequests = {
   /** The end of the rate-limit window in which the latest request was rejected. */
   resetAt: number;
   /** The time of the first rejected request in that window. */
   firstAt: number;
   /** The times of the rejected requests in the last minute that count towards a ban. */
-  counted: readonly number[];
-};
-
-/** What decides whether the next rejected request of a caller causes a ban. */
-export type BanState = {
-  refusals: RefusedRequests;
-  /** The end of the last ban, in milliseconds since the epoch; 0 if there was none. */
-  bannedUntil: number;
+  counted: number[];
 };
 
 const SECOND = 1_000;
 const MINUTE = 60_000;
-const NO_REFUSALS: RefusedRequests = { resetAt: 0, firstAt: 0, counted: [] };
-
-/**
- * Adds a rejected request of a caller that is not banned. `bannedUntil` of the result differs from `before` if the request
- * causes a ban (docs/service.md 8.4, D9).
- *
- * Requests within a second after the first rejected one of a window do not count towards a ban, because the client may have
- * sent them before it received the 429. Then, the result is `before`.
- */
-export function addRefusal(
-  before: BanState,
-  { after, milliseconds }: BanRule,
-  resetAt: number,
-  now: number,
-): BanState {
-  const { refusals, bannedUntil } = before;
-  const recent = refusals.counted.filter((at) => now - at < MINUTE);
-  const isFirst = refusals.resetAt !== resetAt;
-  if (!isFirst && now - refusals.firstAt < SECOND) return before;
-  const firstAt = isFirst ? now : refusals.firstAt;
-  const counted = isFirst ? recent : [...recent, now];
-  if (after === 0 || counted.length < after) return { refusals: { resetAt, firstAt, counted }, bannedUntil };
-  // Keep `firstAt`, so that requests after the ban count immediately if their window is still the same.
-  return { refusals: { resetAt, firstAt, counted: [] }, bannedUntil: now + milliseconds };
-}
 
 export type BanTracker = ReturnType<typeof createBanTracker>;
 
@@ -97,26 +65,40 @@ export function createBanTracker(
       banned.delete(caller);
       return undefined;
     },
-    /** Records a rejected request. Returns the end of the ban if the request causes a ban. */
+    /**
+     * Records a rejected request of a caller that is not banned (docs/service.md 8.4, D9). Returns the end of the ban if the
+     * request causes a ban.
+     *
+     * Requests within a second after the first rejected one of a window do not count towards a ban, because the client may
+     * have sent them before it received the 429.
+     */
     async recordRefusal(caller: string, resetAt: number): Promise<number | undefined> {
-      const before = { refusals: refused.get(caller) ?? NO_REFUSALS, bannedUntil: banned.get(caller) ?? 0 };
-      const { refusals, bannedUntil } = addRefusal(before, rule, resetAt, clock.now());
-      refused.set(caller, refusals);
-      if (bannedUntil === before.bannedUntil) return undefined;
-      banned.set(caller, bannedUntil);
+      const now = clock.now();
+      let refusals = refused.get(caller);
+      if (refusals?.resetAt === resetAt) {
+        if (now - refusals.firstAt < SECOND) return undefined;
+        refusals.counted = [...refusals.counted.filter((at) => now - at < MINUTE), now];
+      } else {
+        const counted = refusals?.counted.filter((at) => now - at < MINUTE) ?? [];
+        refusals = { resetAt, firstAt: now, counted };
+        refused.set(caller, refusals);
+      }
+      if (rule.after === 0 || refusals.counted.length < rule.after) return undefined;
+      // Keep `firstAt`, so that requests after the ban count immediately if their window is still the same.
+      refusals.counted = [];
+      const until = now + rule.milliseconds;
+      banned.set(caller, until);
       begun++;
       await saveActive();
-      return bannedUntil;
+      return until;
     },
     /** Moves all times back, after the clock was set back by as much. Otherwise, bans would last longer. */
     moveBack(by: number): void {
       for (const [caller, until] of banned) banned.set(caller, until - by);
-      for (const [caller, { resetAt, firstAt, counted }] of refused) {
-        refused.set(caller, {
-          resetAt: resetAt - by,
-          firstAt: firstAt - by,
-          counted: counted.map((at) => at - by),
-        });
+      for (const refusals of refused.values()) {
+        refusals.resetAt -= by;
+        refusals.firstAt -= by;
+        refusals.counted = refusals.counted.map((at) => at - by);
       }
       if (banned.size > 0) saveActive();
     },

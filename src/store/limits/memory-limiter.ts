@@ -1,10 +1,14 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import type { BanTracker } from './bans.ts';
-import { detectSetBack } from './clock-steps.ts';
 import { bannedDecision, countIn, decide, type Limiter, type Usage, type WindowCounts } from './limiter.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
+/**
+ * How many milliseconds the two clocks may differ without a step of the system time. They are read one after the other,
+ * and have different resolutions.
+ */
+const CLOCK_TOLERANCE = 100;
 
 /** Counts requests in memory. The counts are lost when the process ends. */
 export function createMemoryLimiter(
@@ -82,4 +86,30 @@ export function createMemoryLimiter(
 function startWindow(counter: WindowCounts['minute'], now: number, length: number): void {
   counter.endsAt = now - (now % length) + length;
   counter.used = 0;
+}
+
+/**
+ * Returns a function that reads the current time. If the system time was set back since the last call, that function first
+ * calls `onSetBack` with the number of milliseconds, so that stored times can be moved by as much.
+ */
+function detectSetBack(
+  { now, elapsed }: SteadyClock,
+  onSetBack: (milliseconds: number) => void,
+): () => number {
+  let lead = now() - elapsed();
+
+  return () => {
+    const before = elapsed();
+    const time = now();
+    const currentLead = time - before;
+    if (currentLead < lead - CLOCK_TOLERANCE) {
+      onSetBack(lead - currentLead);
+      lead = currentLead;
+    } else if (currentLead > lead + CLOCK_TOLERANCE) {
+      // Either the system time was set forward, or the process was suspended between the two readings. Read `elapsed`
+      // again, because a suspension must not increase `lead`.
+      lead = Math.max(lead, time - elapsed());
+    }
+    return time;
+  };
 }

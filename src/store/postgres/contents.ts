@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../../contract/idempotency-key.ts';
 import { tryParseJson } from '../../contract/json.ts';
-import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../contents.ts';
+import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreDamagedError, StoreError } from '../errors.ts';
 import { StoredPet } from '../stored-json.ts';
 import { functionsOn } from './database.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { StoreLocation } from '../../../src/store/backend.ts';
-import type { StoreContents } from '../../../src/store/contents.ts';
+import type { StoreContents, StoreLocation } from '../../../src/store/backend.ts';
 import { copyStore } from '../../../src/store/copy-store.ts';
 import { writeDatabase } from '../../../src/store/postgres/contents.ts';
 import { inTransaction } from '../../../src/store/postgres/database.ts';
