@@ -6,7 +6,7 @@ import { preflightHeaders } from './cors.ts';
 import type { Faults } from './faults/faults.ts';
 import { type MockRequest, mockResponse, parsePrefer } from './faults/mock-response.ts';
 import { handlerOf } from './handlers.ts';
-import { notFound, ServiceError } from './http-errors.ts';
+import { notFound, ServiceError, unauthorized } from './http-errors.ts';
 import { hasBody } from './request/body.ts';
 import type { RequestContext } from './request/context.ts';
 import { createHostCheck } from './request/hosts.ts';
@@ -109,6 +109,8 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     checkExpectation(request);
     const read = () => readOperationInput(route, request);
     const input = await (resetGate && hasBody(request) ? resetGate.waitForClient(read) : read());
+    // The body can arrive long after the headers, and the key can have been revoked meanwhile.
+    if (hasBody(request) && !(await options.keys.find(principal.id))) throw unauthorized();
     return handlerOf(route.operation)(input, {
       store,
       principal,

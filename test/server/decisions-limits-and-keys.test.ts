@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_QUOTA, plans } from '../../src/contract/plans.ts';
-import { sendRaw } from '../helpers/raw-client.ts';
-import { AUTH, atLoopback, CLOSE, HOST, REX } from '../helpers/raw-requests.ts';
+import { connectTo, nextData, sendRaw } from '../helpers/raw-client.ts';
+import { AUTH, atLoopback, CLOSE, HOST, JSON_TYPE, REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
 import { create, KEY, start } from '../helpers/service.ts';
 
@@ -207,5 +207,19 @@ describe('D16 API keys', () => {
     });
     service.clock.advance(100);
     expect(await limitOf(agreed)).toBe('7');
+  });
+
+  test('a key that is revoked before the body of its request has arrived adds no animal', async () => {
+    const service = await startReal();
+    const socket = connectTo(service.port());
+    const length = `Content-Length: ${REX.length}\r\n`;
+    const head = `POST /v1/pets HTTP/1.1\r\n${HOST}Authorization: Bearer ${service.key}\r\n`;
+    socket.write(`${head}${JSON_TYPE}${length}${CLOSE}Expect: 100-continue\r\n\r\n`);
+    expect(String(await nextData(socket))).toContain('100 Continue');
+    await service.location.manageKeys((keys) => keys.revoke('till'));
+    service.clock.advance(1_000);
+    socket.write(REX);
+    expect(String(await nextData(socket))).toMatch(/^HTTP\/1\.1 401 /);
+    expect((await service.location.check()).animals).toBe(0);
   });
 });
