@@ -64,6 +64,23 @@ it('still finds a key whose file temporarily cannot be read', async () => {
   expect(counts.warnings).toEqual([expect.stringContaining('EMFILE')]);
 });
 
+it('does not find a revoked key if another one has its name and cannot be read', async () => {
+  let isReadable = true;
+  const { directory, keys, clock, key, counts } = await cacheWithKey('free', (name) => {
+    if (name === 'open read' && !isReadable) throw errno('EACCES');
+  });
+  expect(await keys.find(hashKey(key))).toMatchObject({ plan: 'free' });
+  await keysOf(directory).revoke('a');
+  const other = await create(directory, { name: 'a', plan: 'pro' });
+  isReadable = false;
+  clock.advance(1_000);
+  expect(await keys.find(hashKey(key))).toBeUndefined();
+  isReadable = true;
+  clock.advance(1_000);
+  expect(await keys.find(hashKey(other.key))).toMatchObject({ plan: 'pro' });
+  expect(counts.warnings).toEqual([expect.stringContaining('EACCES')]);
+});
+
 it('finds a key that a concurrent call reads while this call checks the directory', async () => {
   const directory = await temporaryDirectory();
   let reading: unknown;

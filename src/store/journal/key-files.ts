@@ -165,8 +165,8 @@ export class KeyFiles implements KeyManager, KeyReader {
     } catch (error) {
       if (isMissing(error)) return undefined;
       this.#warnOnce(name, error);
-      // A temporary error, such as too many open files, does not disable the key.
-      return error instanceof StoreDamagedError ? { version, key: undefined } : cached;
+      // The file has changed, so it may contain another key than before. A damaged file is not read again until it changes.
+      return error instanceof StoreDamagedError ? { version, key: undefined } : undefined;
     }
   }
 
