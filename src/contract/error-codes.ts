@@ -28,9 +28,6 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 export type ErrorStatus = (typeof errorCodes)[ErrorCode];
 
-/** Only an operation that changes the store fails with one of these codes. */
-export const writeErrorCodes: readonly ErrorCode[] = ['storage_failed'];
-
 const notCarriedOutCodes: readonly string[] = [
   'storage_full',
   'starting',

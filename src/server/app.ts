@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
-import { StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
+import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
 import {
   type AuthenticationOptions,
   createAnonymousWindow,
@@ -10,7 +10,13 @@ import {
 } from './auth/authentication.ts';
 import { corsHeaders } from './cors.ts';
 import type { RandomFault } from './faults/random-fault.ts';
-import { ServiceError, serviceStarting, serviceUnavailable, storageFull } from './http-errors.ts';
+import {
+  ServiceError,
+  serviceStarting,
+  serviceUnavailable,
+  storageFailed,
+  storageFull,
+} from './http-errors.ts';
 import { hasBody } from './request/body.ts';
 import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import type { RequestContext } from './request/context.ts';
@@ -159,6 +165,7 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
     if (error instanceof ServiceError) return error;
     if (error instanceof StoreUnavailableError) return serviceUnavailable();
     if (error instanceof StoreUnwritableError) return storageFull();
+    if (error instanceof StoreFailedError) return storageFailed();
     options.onError(error);
     return new ServiceError('internal_error', 'Internal error');
   }

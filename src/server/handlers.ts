@@ -7,7 +7,7 @@ import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import type { CreatePet, Idempotency, Store } from '../store/store.ts';
 import type { Principal } from './auth/authentication.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { invalidRequest, ServiceError, storageError } from './http-errors.ts';
+import { invalidRequest, ServiceError } from './http-errors.ts';
 import { type ResponseHeaders, type ServiceResponse, windowHeaders } from './response.ts';
 
 export type HandlerContext = {
@@ -55,9 +55,7 @@ const handlers: { [Name in OperationName]: Handler<Name> } = {
   async createPet({ body: { name, categoryId, status = 'available' } }, { store, principal, request }) {
     const pet = { name, categoryId, status };
     const idempotency = readIdempotency(request, principal, pet);
-    const result = await store.add(idempotency ? { pet, idempotency } : { pet }).catch((error) => {
-      throw storageError(error);
-    });
+    const result = await store.add(idempotency ? { pet, idempotency } : { pet });
     if (!('pet' in result)) {
       const [code, message] = IDEMPOTENCY_ERRORS[result.kind];
       throw new ServiceError(code, message);

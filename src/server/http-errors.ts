@@ -1,7 +1,6 @@
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
-import { StoreFailedError } from '../store/errors.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import { retryAfterSeconds } from './response.ts';
 
@@ -93,16 +92,9 @@ export const storageFull = (): ServiceError =>
     { [header.retryAfter]: String(STORAGE_RETRY_SECONDS) },
   );
 
-/**
- * Converts the error of a store whose write failed to an error response (D11). The response does not contain the message
- * of the error, because the message can contain paths of the server. Returns other errors unchanged.
- */
-export function storageError(error: unknown): unknown {
-  if (error instanceof StoreFailedError) {
-    return new ServiceError(
-      'storage_failed',
-      'The storage of the service failed. The animal may have been added',
-    );
-  }
-  return error;
-}
+/** A write has failed, or another program has changed the files of the store (D11). */
+export const storageFailed = (): ServiceError =>
+  new ServiceError(
+    'storage_failed',
+    'The storage of the service failed. A creation may have been carried out',
+  );

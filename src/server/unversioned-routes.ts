@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
-import { methodNotAllowed, notFound, storageError } from './http-errors.ts';
+import { methodNotAllowed, notFound } from './http-errors.ts';
 import type { OpenApiDocument } from './openapi/document.ts';
 import { createPage } from './page.ts';
 import type { RequestContext } from './request/context.ts';
@@ -63,9 +63,7 @@ export function createUnversionedRoutes({
 
 /** @throws ServiceError if the store cannot write */
 async function checkReady(store: Store): Promise<ResponseContent> {
-  await store.checkWritable().catch((error) => {
-    throw storageError(error);
-  });
+  await store.checkWritable();
   return { body: JSON.stringify({ status: 'ready', store: store.id }) };
 }
 

@@ -4,7 +4,7 @@ import { encodeIdempotencyKey } from '../../src/contract/idempotency-key.ts';
 import { type OperationName, operations } from '../../src/contract/operations.ts';
 import { ServiceError } from '../../src/server/http-errors.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
-import { StoreUnavailableError } from '../../src/store/errors.ts';
+import { StoreFailedError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { conformance, type Observed } from '../helpers/conformance.ts';
@@ -68,6 +68,7 @@ const failingWith = (error: () => Error) => async () => {
 const failing = failingWith(() => new Error('the disk is gone'));
 const refusing = (code: ErrorCode) => failingWith(() => new ServiceError(code, 'no'));
 const unavailable = failingWith(() => new StoreUnavailableError('no', 'no', { outcome: 'unknown' }));
+const failed = failingWith(() => new StoreFailedError('no', 'no'));
 const inFlight = async () => ({
   store: Object.assign(await memoryStore(), { add: async () => ({ kind: 'in_flight' }) as const }),
 });
@@ -114,6 +115,7 @@ const ofEveryOperation: [expected: Expected, about: string, Send][] = [
   ['injected_fault', 'an injected fault', { service: allRequestsFail }],
   ['internal_error', 'a store that fails', { service: failing }],
   ['unavailable', 'a store that is not available', { service: unavailable }],
+  ['storage_failed', 'a store that another program has changed', { service: failed }],
   ['storage_full', 'the code', { service: refusing('storage_full') }],
   ['starting', 'the code', { service: refusing('starting') }],
   ['too_many_connections', 'the code', { service: refusing('too_many_connections') }],
@@ -148,7 +150,6 @@ const ofOneOperation: [OperationName, expected: Expected, about: string, Send][]
     'the key of another body',
     { headers: key, body: '{"name":"Mia","categoryId":1}', before: { headers: key } },
   ],
-  ['createPet', 'storage_failed', 'the code', { service: refusing('storage_failed') }],
   ['getPet', 'success', 'HEAD', { method: 'HEAD' }],
   ['getPet', 'not_found', 'an unknown id', { suffix: '000' }],
   ['getPet', 'not_found', 'an invalid id', { suffix: 'x' }],

@@ -126,7 +126,7 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   injected_fault: 'An injected fault: the service was started with faults for tests.',
   storage_full:
     'Nothing can be stored for now, because the disk is full or read-only. The request was not carried out.',
-  storage_failed: 'Storing the animal failed. It may have been added.',
+  storage_failed: 'The storage of the service failed. A creation may have been carried out.',
   unavailable:
     'The service cannot use its database or read its keys for now. A creation may have been carried out.',
   starting: 'The server is starting, and its store is not open yet. The request was not carried out.',

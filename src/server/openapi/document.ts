@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes, writeErrorCodes } from '../../contract/error-codes.ts';
+import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import { encodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { API_PREFIX, type Operation, type OperationName, operations } from '../../contract/operations.ts';
@@ -122,7 +122,7 @@ function response(name: OperationName, status: number) {
   const { success } = operation;
   const { success: successDescription, example } = operationDescriptions[name];
   const isSuccess = status === success.status;
-  const codes = codesOf(operation, status);
+  const codes = codesOf(status);
   const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
   return {
     description: isSuccess ? successDescription : codes.map((code) => errorDescriptions[code]).join(' Or: '),
@@ -140,10 +140,7 @@ const allCodes = (Object.keys(errorCodes) as ErrorCode[]).filter((code) =>
   Object.values<Operation>(operations).some(({ errors }) => errors.includes(errorCodes[code])),
 );
 
-const codesOf = ({ method }: Operation, status: number): ErrorCode[] =>
-  allCodes.filter(
-    (code) => errorCodes[code] === status && (method !== 'GET' || !writeErrorCodes.includes(code)),
-  );
+const codesOf = (status: number): ErrorCode[] => allCodes.filter((code) => errorCodes[code] === status);
 
 function errorExamples() {
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-import { ServiceError, storageError } from '../http-errors.ts';
+import { ServiceError } from '../http-errors.ts';
 import type { ToolMethods } from './tool-requests.ts';
 
 /** The number of animals in the seed, and the cursor for the requests after the reset. */
@@ -14,9 +14,7 @@ export function createResetTool(reset: (() => Promise<ResetResult>) | undefined)
           'This store cannot be reset. Start the server with --resettable or --ephemeral',
         );
       }
-      const result = await reset().catch((error) => {
-        throw storageError(error);
-      });
+      const result = await reset();
       return { status: 200, headers: {}, body: JSON.stringify(result) };
     },
   };
