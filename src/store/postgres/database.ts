@@ -1,4 +1,5 @@
 import type { Client, QueryResultRow } from 'pg';
+import type { LocationContext } from '../backend.ts';
 import { StoreError, StoreUnavailableError } from '../errors.ts';
 import type { DatabaseTarget } from './connect/database-url.ts';
 import { PrimaryConnector } from './connect/primary-connector.ts';
@@ -9,15 +10,41 @@ import { beginTransaction, checkServer, SCHEMA_VERSION } from './schema.ts';
 /** How long a command waits for a connection, and for the response to the first query. */
 const START_TIMEOUT_MS = 4_000;
 
+type TransactionOptions = {
+  /** Whether all statements see the same state, and cannot change anything. */
+  isSnapshot?: boolean;
+  /** If aborted before the commit, the connection is closed. */
+  signal?: AbortSignal | undefined;
+};
+
 /** A database and how to connect to it. */
-export type Database = {
+export class Database {
   /** The URL without its password. */
-  place: string;
-  prepare: boolean;
+  readonly place: string;
+  readonly prepare: boolean;
   /** Returns a number from 0 to 1, like `Math.random`. */
-  random(): number;
+  readonly random: () => number;
+  #connector: PrimaryConnector;
+  #testTime: LocationContext['testTime'];
+
+  constructor(target: DatabaseTarget, { random, testTime }: Pick<LocationContext, 'random' | 'testTime'>) {
+    this.place = target.place;
+    this.prepare = target.prepare;
+    this.random = random;
+    this.#connector = new PrimaryConnector(target);
+    this.#testTime = testTime;
+  }
+
+  /** Replaces the clock of the database in tests; otherwise returns null. */
+  testTime(): number | null {
+    return this.#testTime?.() ?? null;
+  }
+
   /** Opens a connection for a running server. Its calls have short time limits. */
-  connect(onWarning: (message: string) => void): Promise<Client>;
+  connect(onWarning: (message: string) => void): Promise<Client> {
+    return this.#connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true, onWarning });
+  }
+
   /**
    * Opens a connection, runs a task in a transaction, commits, and closes the connection. The task gets warnings about the
    * settings of the database. After an error, nothing was changed, except after a StoreUnavailableError with the outcome
@@ -26,35 +53,37 @@ export type Database = {
    * @throws StoreUnavailableError if the database cannot be reached, StoreError, the error of the task, or the reason of
    * `signal`
    */
-  run<Result>(
+  async run<Result>(
     task: (client: Client, warnings: readonly string[]) => Promise<Result>,
-    options?: TransactionOptions,
-  ): Promise<Result>;
-  /** Replaces the clock of the database in tests; otherwise returns null. */
-  testTime(): number | null;
-};
+    { isSnapshot = false, signal }: TransactionOptions = {},
+  ): Promise<Result> {
+    signal?.throwIfAborted();
+    const { client, warnings } = await this.#open(isSnapshot).catch((error) => {
+      throw error instanceof StoreError ? error : toCallError(error, 'connecting', this.place);
+    });
+    const stop = () => void client.connection.stream.destroy();
+    signal?.addEventListener('abort', stop);
+    try {
+      return await endTransaction(client, this.place, async () => {
+        const result = await task(client, warnings);
+        signal?.throwIfAborted();
+        signal?.removeEventListener('abort', stop);
+        return result;
+      });
+    } catch (error) {
+      const isUnknown = error instanceof StoreUnavailableError && error.outcome === 'unknown';
+      if (!isUnknown) signal?.throwIfAborted();
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', stop);
+      await client.end().catch(() => {});
+    }
+  }
 
-type TransactionOptions = {
-  /** Whether all statements see the same state, and cannot change anything. */
-  isSnapshot?: boolean;
-  /** If aborted before the commit, the connection is closed. */
-  signal?: AbortSignal | undefined;
-};
-
-export type DatabaseOptions = {
-  random(): number;
-  testTime?: (() => number) | undefined;
-};
-
-export function createDatabase(target: DatabaseTarget, options: DatabaseOptions): Database {
-  const { random, testTime = () => null } = options;
-  const { place, prepare } = target;
-  const connector = new PrimaryConnector(target);
-
-  async function open(isSnapshot: boolean): Promise<{ client: Client; warnings: string[] }> {
+  async #open(isSnapshot: boolean): Promise<{ client: Client; warnings: string[] }> {
     const warnings: string[] = [];
     const onWarning = (warning: string) => void warnings.push(warning);
-    const client = await connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, onWarning });
+    const client = await this.#connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, onWarning });
     const timer = setTimeout(() => client.connection.stream.destroy(), START_TIMEOUT_MS);
     try {
       await client.query(beginTransaction(isSnapshot ? 'repeatable read read only' : 'read committed'));
@@ -66,37 +95,6 @@ export function createDatabase(target: DatabaseTarget, options: DatabaseOptions)
       clearTimeout(timer);
     }
   }
-
-  return {
-    place,
-    prepare,
-    random,
-    testTime,
-    connect: (onWarning) => connector.connect({ timeout: CONNECT_TIMEOUT_MS, isServer: true, onWarning }),
-    async run(task, { isSnapshot = false, signal } = {}) {
-      signal?.throwIfAborted();
-      const { client, warnings } = await open(isSnapshot).catch((error) => {
-        throw error instanceof StoreError ? error : toCallError(error, 'connecting', place);
-      });
-      const stop = () => void client.connection.stream.destroy();
-      signal?.addEventListener('abort', stop);
-      try {
-        return await endTransaction(client, place, async () => {
-          const result = await task(client, warnings);
-          signal?.throwIfAborted();
-          signal?.removeEventListener('abort', stop);
-          return result;
-        });
-      } catch (error) {
-        const isUnknown = error instanceof StoreUnavailableError && error.outcome === 'unknown';
-        if (!isUnknown) signal?.throwIfAborted();
-        throw error;
-      } finally {
-        signal?.removeEventListener('abort', stop);
-        await client.end().catch(() => {});
-      }
-    },
-  };
 }
 
 /** Runs a task in a transaction of its own on an open connection. The caller closes the connection after an error. */
@@ -143,6 +141,21 @@ export type CallFunction = <Row extends QueryResultRow>(
   ...values: readonly unknown[]
 ) => Promise<Row[]>;
 
+/** How a running server uses the store in a database. */
+export type ServerCalls = {
+  /** The URL of the database without its password. */
+  place: string;
+  /** About the time of a round trip to the database, in milliseconds. */
+  roundTrip(): number;
+  call: CallFunction;
+  /** Calls a function that waits for locks. */
+  callSerially: CallFunction;
+  /** Runs a task in a transaction of its own, without the time limit of other calls. */
+  transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result>;
+  /** Replaces the clock of the database in tests; otherwise returns null. */
+  testTime(): number | null;
+};
+
 /**
  * The call of a function for a store. The function refuses the call if the database contains another store, or if it is a
  * standby server. The statement names nothing that another schema could replace.
@@ -154,8 +167,7 @@ export function functionCall(
 ): [Statement, unknown[]] {
   const all = [storeId, SCHEMA_VERSION, ...values];
   const parameters = all.map((_, i) => `$${i + 1}`).join(', ');
-  const text = `select * from pets.${name}(${parameters}) as result`;
-  return [{ name, text }, all];
+  return [{ name, text: `select * from pets.${name}(${parameters}) as result` }, all];
 }
 
 /** Calls functions on one connection, without a time limit. */

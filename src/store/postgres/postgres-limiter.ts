@@ -8,17 +8,8 @@ import {
   type RateLimitWindow,
   type Usage,
 } from '../limits/limiter.ts';
-import { BatchQueue, type BatchQueueOptions } from './batch-queue.ts';
-import type { CallFunction } from './database.ts';
-
-export type PostgresLimiterOptions = Pick<BatchQueueOptions<unknown, unknown>, 'place' | 'roundTrip'> & {
-  rule: BanRule;
-  call: CallFunction;
-  /** Calls a function that waits for locks. */
-  callSerially: CallFunction;
-  /** Replaces the clock of the database in tests. */
-  testTime(): number | null;
-};
+import { BatchQueue } from './batch-queue.ts';
+import type { CallFunction, ServerCalls } from './database.ts';
 
 /** A request to count; with `count` 0, the counts are only read. */
 type Take = { caller: string; quota: Quota; count: 0 | 1 };
@@ -45,14 +36,16 @@ const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
  * (limits.sql) decides how many requests of each caller are granted and refused, and which one begins a ban.
  */
 export class PostgresLimiter implements Limiter {
-  #options: PostgresLimiterOptions;
+  #calls: ServerCalls;
+  #rule: BanRule;
   #queue: BatchQueue<Take, RateLimitDecision>;
   #lastWindows = new Map<string, RateLimitWindow>();
   #begun = 0;
 
-  constructor(options: PostgresLimiterOptions) {
-    this.#options = options;
-    this.#queue = new BatchQueue({ ...options, run: (takes) => this.#run(takes) });
+  constructor(calls: ServerCalls, rule: BanRule) {
+    this.#calls = calls;
+    this.#rule = rule;
+    this.#queue = new BatchQueue({ ...calls, run: (takes) => this.#run(takes) });
   }
 
   /** How many bans this server has begun. */
@@ -69,9 +62,8 @@ export class PostgresLimiter implements Limiter {
   }
 
   async usage(callers: readonly string[]): Promise<Usage[]> {
-    const { call } = this.#options;
     const groups = new Map(callers.map((caller) => [caller, { quota: NO_QUOTA, count: 0 }]));
-    const rows = await this.#take(groups, call);
+    const rows = await this.#take(groups, this.#calls.call);
     return callers.map((caller) => {
       const row = rowOf(caller, rows);
       const until = Number(row.banned_until);
@@ -97,7 +89,7 @@ export class PostgresLimiter implements Limiter {
     for (const { caller, quota, count } of takes) {
       groups.set(caller, { quota, count: (groups.get(caller)?.count ?? 0) + count });
     }
-    const rows = await this.#take(groups, this.#options.callSerially);
+    const rows = await this.#take(groups, this.#calls.callSerially);
     const decided = new Map<string, number>();
     return takes.map(({ caller, count }) => {
       const earlier = decided.get(caller) ?? 0;
@@ -112,7 +104,6 @@ export class PostgresLimiter implements Limiter {
     groups: ReadonlyMap<string, { quota: Quota; count: number }>,
     call: CallFunction,
   ): Promise<ReadonlyMap<string, TakeRow>> {
-    const { rule, testTime } = this.#options;
     const callers = [...groups.keys()];
     const all = [...groups.values()];
     const rows = await call<TakeRow>(
@@ -121,9 +112,9 @@ export class PostgresLimiter implements Limiter {
       all.map(({ count }) => count),
       all.map(({ quota }) => quota.perMinute),
       all.map(({ quota }) => quota.perDay),
-      rule.after,
-      rule.milliseconds,
-      testTime(),
+      this.#rule.after,
+      this.#rule.milliseconds,
+      this.#calls.testTime(),
     );
     for (const { begins_ban } of rows) if (begins_ban) this.#begun += 1;
     return new Map(rows.map((row) => [callers[row.n - 1] ?? '', row]));

@@ -5,11 +5,11 @@ import { parseDatabaseTarget } from './connect/database-url.ts';
 import { readDatabase, validateContents, writeDatabase } from './contents.ts';
 import {
   type CallFunction,
-  createDatabase,
-  type Database,
+  Database,
   functionCall,
   functionsOn,
   inTransaction,
+  type ServerCalls,
 } from './database.ts';
 import { Pool } from './pool.ts';
 import { PostgresKeyReader, PostgresKeys } from './postgres-keys.ts';
@@ -19,9 +19,8 @@ import { migrate, openIdentity, pendingSql, readIdentity } from './schema.ts';
 
 /** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
-  const target = parseDatabaseTarget(url, context);
-  const database = createDatabase(target, context);
-  const { place } = target;
+  const database = new Database(parseDatabaseTarget(url, context), context);
+  const { place } = database;
   const read: StoreLocation['read'] = (task, signal) =>
     database.run(
       async (client) => task(validateContents(await readDatabase(client, place, database.testTime()), place)),
@@ -119,11 +118,10 @@ function untilAborted(opening: Promise<Backend>, signal: AbortSignal | undefined
  */
 async function openBackend(
   database: Database,
-  options: BackendOptions,
+  { clock, bans, onWarning, onCall, sleep }: BackendOptions,
   { creates }: { creates: boolean },
 ): Promise<Backend> {
-  const { clock, bans, onWarning, onCall, sleep } = options;
-  const { place, testTime } = database;
+  const { place, prepare, random } = database;
   const warn = (warning: string) => onWarning(`${place}: ${warning}`);
   const identity = await database.run(async (client, warnings) => {
     warnings.forEach(warn);
@@ -132,8 +130,17 @@ async function openBackend(
   });
   const check = functionCall('check_store', identity.id, []);
   const connect = () => database.connect(warn);
-  const pool = new Pool({ ...database, connect, clock, check, onWarning, ...(onCall && { onCall }) });
-  let isFull = false;
+  const pool = new Pool({
+    connect,
+    place,
+    prepare,
+    random,
+    clock,
+    check,
+    onWarning,
+    ...(onCall && { onCall }),
+  });
+  let wasFull = false;
   const caller =
     (isSerial: boolean): CallFunction =>
     async (name, ...values) => {
@@ -141,30 +148,26 @@ async function openBackend(
       try {
         return await pool.call({ ...statement, isSerial }, all);
       } catch (error) {
-        isFull ||= error instanceof StoreUnwritableError;
+        wasFull ||= error instanceof StoreUnwritableError;
         throw error;
       }
     };
-  const call = caller(false);
-  const callSerially = caller(true);
-  const roundTrip = () => pool.roundTrip;
-  const limiter = new PostgresLimiter({ rule: bans, place, roundTrip, call, callSerially, testTime });
-  const store = new PostgresStore({
-    identity,
+  const calls: ServerCalls = {
     place,
-    clock,
-    roundTrip,
-    call,
-    callSerially,
-    async checkWritable() {
-      await callSerially('check_writable', isFull);
-      isFull = false;
-    },
+    roundTrip: () => pool.roundTrip,
+    call: caller(false),
+    callSerially: caller(true),
     transaction: (task) =>
       pool.lend((client) => inTransaction(client, place, () => task(functionsOn(client, identity.id)))),
-    testTime,
-  });
-  const keys = new KeyCache(new PostgresKeyReader(call, sleep, onWarning), clock);
+    testTime: () => database.testTime(),
+  };
+  async function checkWritable(): Promise<void> {
+    await calls.callSerially('check_writable', wasFull);
+    wasFull = false;
+  }
+  const limiter = new PostgresLimiter(calls, bans);
+  const store = new PostgresStore(calls, { identity, clock, checkWritable });
+  const keys = new KeyCache(new PostgresKeyReader(calls.call, sleep, onWarning), clock);
   const close = async () => {
     await Promise.all([store.close(), limiter.close()]);
     await pool.close();
@@ -188,7 +191,7 @@ async function openBackend(
     },
     async banCounts() {
       // Metrics must not fail while the database is down.
-      const [row] = await call<{ result: string }>('count_bans', testTime()).catch(() => []);
+      const [row] = await calls.call<{ result: string }>('count_bans', calls.testTime()).catch(() => []);
       active = row ? Number(row.result) : active;
       return { begun: limiter.begun, active };
     },

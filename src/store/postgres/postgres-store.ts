@@ -5,8 +5,8 @@ import { noIdsLeftError, StoreError } from '../errors.ts';
 import { fingerprintOf } from '../fingerprint.ts';
 import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
-import { BatchQueue, type BatchQueueOptions } from './batch-queue.ts';
-import type { CallFunction } from './database.ts';
+import { BatchQueue } from './batch-queue.ts';
+import type { CallFunction, ServerCalls } from './database.ts';
 import { sqlStateOf } from './failures.ts';
 import type { StoreIdentity } from './schema.ts';
 
@@ -16,20 +16,11 @@ export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 
 /** The statuses by their numbers. */
 export const STATUSES = Object.keys(STATUS_NUMBERS) as readonly PetStatus[];
 
-export type PostgresStoreOptions = Required<
-  Pick<BatchQueueOptions<unknown, unknown>, 'place' | 'roundTrip'>
-> & {
+export type PostgresStoreOptions = {
   identity: StoreIdentity;
   clock: SteadyClock;
-  call: CallFunction;
-  /** Calls a function that waits for locks. */
-  callSerially: CallFunction;
   /** Checks whether animals and callers could be added. @throws StoreUnavailableError, StoreUnwritableError */
   checkWritable(): Promise<void>;
-  /** Runs a task in a transaction of its own, without the time limit of other calls. */
-  transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result>;
-  /** Replaces the clock of the database in tests. */
-  testTime(): number | null;
 };
 
 /**
@@ -73,6 +64,7 @@ const ID_START = '{"id":0';
 /** The inventory in a database, which several servers can use at a time. */
 export class PostgresStore implements Store {
   readonly id: string;
+  #calls: ServerCalls;
   #options: PostgresStoreOptions;
   #creations: BatchQueue<NewAnimal, CreateResult>;
   #pages: BatchQueue<PageRequest, PageRow>;
@@ -83,14 +75,13 @@ export class PostgresStore implements Store {
   #expiring = Promise.resolve();
   #isClosed = false;
 
-  constructor(options: PostgresStoreOptions) {
-    const { place, roundTrip, identity } = options;
-    this.id = identity.id;
+  constructor(calls: ServerCalls, options: PostgresStoreOptions) {
+    this.id = options.identity.id;
+    this.#calls = calls;
     this.#options = options;
-    this.#creations = new BatchQueue({ place, roundTrip, run: (animals) => this.#create(animals) });
+    this.#creations = new BatchQueue({ ...calls, run: (animals) => this.#create(animals) });
     this.#pages = new BatchQueue({
-      place,
-      roundTrip,
+      ...calls,
       parallel: PARALLEL_READS,
       maxBatch: MAX_PAGES,
       run: (requests) => this.#readPages(requests),
@@ -157,7 +148,7 @@ export class PostgresStore implements Store {
   async seed(seed: Seed): Promise<void> {
     const texts = seedTexts(seed);
     const [row] = await this.#transaction((call) => call<{ result: boolean }>('seed', ...valuesOf(texts)));
-    if (!row?.result) throw notEmptyError(this.#options.place);
+    if (!row?.result) throw notEmptyError(this.#calls.place);
   }
 
   /** Replaces everything by a seed. Creations of other servers are completed before it, or follow it. */
@@ -181,15 +172,14 @@ export class PostgresStore implements Store {
   }
 
   async #create(animals: readonly NewAnimal[]): Promise<CreateResult[]> {
-    const { testTime } = this.#options;
     const hasKeys = animals.some(({ key }) => key !== undefined);
-    const rows = await this.#options.callSerially<CreateRow>(
+    const rows = await this.#calls.callSerially<CreateRow>(
       'create_animals',
       animals.map(({ status }) => status),
       animals.map(({ rest }) => rest),
       hasKeys ? animals.map(({ key }) => key ?? null) : null,
       hasKeys ? animals.map(({ body }) => body ?? null) : null,
-      testTime(),
+      this.#calls.testTime(),
     );
     const results: CreateResult[] = [];
     for (const { n, kind, id, response } of rows) {
@@ -200,7 +190,7 @@ export class PostgresStore implements Store {
   }
 
   async #readPages(requests: readonly PageRequest[]): Promise<PageRow[]> {
-    const rows = await this.#options.call<PageRow>(
+    const rows = await this.#calls.call<PageRow>(
       'read_pages',
       requests.map(({ status }) => status),
       requests.map(({ first }) => first),
@@ -223,19 +213,19 @@ export class PostgresStore implements Store {
   async #expire(): Promise<void> {
     let removed = MAX_EXPIRED;
     while (removed === MAX_EXPIRED && !this.#isClosed) {
-      const [row] = await this.#call<{ result: number }>('expire', this.#options.testTime());
+      const [row] = await this.#call<{ result: number }>('expire', this.#calls.testTime());
       removed = row?.result ?? 0;
     }
   }
 
   #call: CallFunction = async (name, ...values) => {
     this.#throwIfClosed();
-    return this.#options.call(name, ...values);
+    return this.#calls.call(name, ...values);
   };
 
   async #transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result> {
     this.#throwIfClosed();
-    return this.#options.transaction(task);
+    return this.#calls.transaction(task);
   }
 
   #throwIfClosed(): void {
