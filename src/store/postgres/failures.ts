@@ -75,22 +75,8 @@ export function toCallError(
 /** A Node error that lists the failures of several addresses has no message of its own. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(', ');
-  // The message of Node ends with an empty list if the certificate contains no IP address.
-  if (isOtherHostError(error)) {
-    const names = error.cert.subjectaltname ?? `CN=${error.cert.subject?.CN}`;
-    return `the server's certificate is for ${names}, not for ${error.host}`;
-  }
   return error instanceof Error ? error.message : String(error);
 }
-
-/** The certificate of the server does not contain its host name. */
-type OtherHostError = { host: string; cert: { subjectaltname?: string; subject?: { CN?: string } } };
-
-const isOtherHostError = (error: unknown): error is OtherHostError =>
-  error instanceof Error &&
-  'cert' in error &&
-  'code' in error &&
-  error.code === 'ERR_TLS_CERT_ALTNAME_INVALID';
 
 /** Next steps by the beginning of the code of Node, or of the SQLSTATE; the first match decides. */
 const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
@@ -106,7 +92,8 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   [/^53100/, 'free some disk space on the server of the database'],
   [/^53300/, 'raise max_connections, or stop other clients of the database server'],
   [/^25006/, 'use the primary server, or make the database writable'],
-  [/^(55P03|57014)/, 'another transaction may hold a lock; pg_stat_activity shows it'],
+  [/^55P03/, 'another transaction holds a lock; pg_stat_activity shows it'],
+  [/^57014/, 'another transaction may hold a lock; pg_stat_activity shows it'],
   [
     /^42501/,
     'grant the privilege to this user, or let an administrator run the output of: pets store migrate --dry-run',

@@ -40,9 +40,9 @@ export const readKeys = async (call: CallFunction): Promise<StoredKey[]> =>
  * database has no store.
  */
 export class PostgresKeys implements KeyManager {
-  #database: Pick<Database, 'run' | 'place'>;
+  #database: Database;
 
-  constructor(database: Pick<Database, 'run' | 'place'>) {
+  constructor(database: Database) {
     this.#database = database;
   }
 
@@ -76,8 +76,8 @@ export class PostgresKeys implements KeyManager {
   }
 
   #call: CallFunction = (name, ...values) => {
-    const { run, place } = this.#database;
-    return run(async (client) =>
+    const { place } = this.#database;
+    return this.#database.run(async (client) =>
       functionsOn(client, (await readIdentity(client, place)).id)(name, ...values),
     );
   };

@@ -1,12 +1,12 @@
 import type { SteadyClock } from '../../contract/clock.ts';
 import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
 import { type PetStatus, petJson } from '../../contract/schemas.ts';
-import { noIdsLeftError, StoreError } from '../errors.ts';
+import { noIdsLeftError } from '../errors.ts';
 import { fingerprintOf } from '../fingerprint.ts';
 import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
 import { BatchQueue } from './batch-queue.ts';
-import type { CallFunction, ServerCalls } from './database.ts';
+import type { ServerCalls } from './database.ts';
 import { sqlStateOf } from './failures.ts';
 import type { StoreIdentity } from './schema.ts';
 
@@ -47,11 +47,6 @@ const MAX_PAGES = 16;
 /** Several calls that read pages can run at a time. */
 const PARALLEL_READS = 3;
 
-/** The shortest time between two removals of expired idempotency keys. */
-const EXPIRY_INTERVAL_MS = 60_000;
-/** `pets.expire` removes at most this many keys in one call. */
-const MAX_EXPIRED = 500;
-
 /** A check whether the database can be written uses the result of an earlier check that began less than this time ago. */
 const CHECK_MS = 1_000;
 
@@ -71,9 +66,6 @@ export class PostgresStore implements Store {
   /** The idempotency keys of creations that are running on this server, by the first half of their fingerprint. */
   #inFlight = new Set<string>();
   #check: { at: number; result: Promise<unknown> } | undefined;
-  #expiredAt = Number.NEGATIVE_INFINITY;
-  #expiring = Promise.resolve();
-  #isClosed = false;
 
   constructor(calls: ServerCalls, options: PostgresStoreOptions) {
     this.id = options.identity.id;
@@ -91,7 +83,6 @@ export class PostgresStore implements Store {
   async add({ pet, idempotency }: CreatePet): Promise<CreateResult> {
     const rest = petJson({ id: 0n, ...pet }).slice(ID_START.length);
     const animal = { status: STATUS_NUMBERS[pet.status], rest };
-    this.#expireLater();
     if (!idempotency) return this.#createLater(animal);
     const { key, body } = fingerprintOf(idempotency, this.#options.identity.secret);
     if (this.#inFlight.has(key)) return { kind: 'in_flight' };
@@ -129,36 +120,37 @@ export class PostgresStore implements Store {
   }
 
   async orders(): Promise<readonly OrderJson[]> {
-    const rows = await this.#call<{ result: string }>('list_orders');
+    const rows = await this.#calls.call<{ result: string }>('list_orders');
     return rows.map(({ result }) => result);
   }
 
   size(): Promise<number> {
-    return this.#transaction(async (call) => {
+    return this.#calls.transaction(async (call) => {
       const [row] = await call<{ result: string }>('count_animals');
       return Number(row?.result);
     });
   }
 
   async isEmpty(): Promise<boolean> {
-    const [row] = await this.#call<{ result: boolean }>('is_empty');
+    const [row] = await this.#calls.call<{ result: boolean }>('is_empty');
     return row?.result ?? true;
   }
 
   async seed(seed: Seed): Promise<void> {
     const texts = seedTexts(seed);
-    const [row] = await this.#transaction((call) => call<{ result: boolean }>('seed', ...valuesOf(texts)));
+    const [row] = await this.#calls.transaction((call) =>
+      call<{ result: boolean }>('seed', ...valuesOf(texts)),
+    );
     if (!row?.result) throw notEmptyError(this.#calls.place);
   }
 
   /** Replaces everything by a seed. Creations of other servers are completed before it, or follow it. */
   async reset(seed: Seed): Promise<void> {
     const texts = seedTexts(seed);
-    await this.#transaction((call) => call('reset', ...valuesOf(texts)));
+    await this.#calls.transaction((call) => call('reset', ...valuesOf(texts)));
   }
 
   async checkWritable(): Promise<void> {
-    this.#throwIfClosed();
     const now = this.#options.clock.elapsed();
     if (!this.#check || now - this.#check.at >= CHECK_MS) {
       this.#check = { at: now, result: this.#options.checkWritable() };
@@ -167,8 +159,7 @@ export class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    await Promise.all([this.#creations.close(), this.#pages.close(), this.#expiring]);
+    await Promise.all([this.#creations.close(), this.#pages.close()]);
   }
 
   async #create(animals: readonly NewAnimal[]): Promise<CreateResult[]> {
@@ -199,37 +190,6 @@ export class PostgresStore implements Store {
     const pages: PageRow[] = [];
     for (const row of rows) pages[row.n - 1] = row;
     return pages;
-  }
-
-  /** Removes all expired idempotency keys in the background, at most once a minute. */
-  #expireLater(): void {
-    const now = this.#options.clock.elapsed();
-    if (now - this.#expiredAt < EXPIRY_INTERVAL_MS) return;
-    this.#expiredAt = now;
-    // An error is no problem: expired keys are not used, and the next attempt removes them.
-    this.#expiring = this.#expire().catch(() => {});
-  }
-
-  async #expire(): Promise<void> {
-    let removed = MAX_EXPIRED;
-    while (removed === MAX_EXPIRED && !this.#isClosed) {
-      const [row] = await this.#call<{ result: number }>('expire', this.#calls.testTime());
-      removed = row?.result ?? 0;
-    }
-  }
-
-  #call: CallFunction = async (name, ...values) => {
-    this.#throwIfClosed();
-    return this.#calls.call(name, ...values);
-  };
-
-  async #transaction<Result>(task: (call: CallFunction) => Promise<Result>): Promise<Result> {
-    this.#throwIfClosed();
-    return this.#calls.transaction(task);
-  }
-
-  #throwIfClosed(): void {
-    if (this.#isClosed) throw new StoreError('the store is closed', 'open it again');
   }
 }
 

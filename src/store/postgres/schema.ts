@@ -50,13 +50,13 @@ set local synchronous_commit = on`;
  * @throws StoreVersionError if the schema has another version, StoreDamagedError, StoreError, or an error of the driver
  */
 export async function migrate(client: SchemaClient): Promise<Migration> {
-  const { version: from } = await readState(client);
+  const from = (await readState(client)).store?.version ?? 0;
   if (from === 0) {
     await client.query(LOCK);
-    await client.query(await missingSql(client));
+    await client.query(missingSql(await readState(client)));
   }
-  const { version: to } = await readStore(client, 'the database');
-  return { from, to };
+  const { store } = await readState(client);
+  return { from, to: store?.version ?? 0 };
 }
 
 /**
@@ -66,7 +66,7 @@ export async function migrate(client: SchemaClient): Promise<Migration> {
  * @throws StoreVersionError, StoreError, or an error of the driver
  */
 export async function pendingSql(client: SchemaClient): Promise<string> {
-  const missing = await missingSql(client);
+  const missing = missingSql(await readState(client));
   if (missing === '') return '';
   const [row] = await rowsOf<{ role: string }>(client, 'select quote_ident(current_user) as role');
   return `begin;
@@ -81,50 +81,43 @@ commit;
 `;
 }
 
-/**
- * Reads which store the database contains, without changing anything.
- *
- * @throws StoreVersionError, StoreError, or an error of the driver
- */
-export const readIdentity = async (client: SchemaClient, place = 'the database'): Promise<StoreIdentity> =>
-  (await readStore(client, place)).identity;
-
-/**
- * Reads which store the database contains, for a server. Marks the store, so that no copy replaces its id and its secret.
- *
- * @throws StoreVersionError, StoreError, or an error of the driver
- */
-export async function openIdentity(client: SchemaClient): Promise<StoreIdentity> {
-  const [meta] = await rowsOf<{ isNew: boolean }>(client, 'select opened is null as "isNew" from pets.meta');
-  if (meta?.isNew) await client.query('update pets.meta set opened = now() where opened is null');
-  return readIdentity(client);
-}
-
-async function readStore(
-  client: SchemaClient,
-  place: string,
-): Promise<{ version: number; identity: StoreIdentity }> {
-  const { version } = await readState(client);
-  if (version === 0) throw new StoreMissingError(place);
-  const [identity] = await rowsOf<StoreIdentity>(client, 'select id, secret from pets.meta');
-  if (!identity) throw noIdentity();
-  return { version, identity };
-}
-
 /** The SQL text that creates the store. Empty if there is one. */
-async function missingSql(client: SchemaClient): Promise<string> {
-  const { version, hasSchema } = await readState(client);
-  if (version > 0) return '';
+function missingSql({ store, hasSchema }: State): string {
+  if (store) return '';
   // IF NOT EXISTS would need the privilege CREATE on the database even if the schema exists.
   return hasSchema ? SCHEMA_SQL : `create schema pets;\n\n${SCHEMA_SQL}`;
 }
 
 /**
- * Reads the version of the schema; 0 if there is none.
+ * Reads which store the database contains, without changing anything.
  *
- * @throws StoreVersionError if this program cannot use the schema
+ * @throws StoreMissingError, StoreVersionError, StoreError, or an error of the driver
  */
-async function readState(client: SchemaClient): Promise<{ version: number; hasSchema: boolean }> {
+export async function readIdentity(
+  client: SchemaClient,
+  place = 'the database',
+): Promise<StoreIdentity & { isOpened: boolean }> {
+  const { store } = await readState(client);
+  if (!store) throw new StoreMissingError(place);
+  return { id: store.id, secret: store.secret, isOpened: store.opened !== null };
+}
+
+/**
+ * Reads which store the database contains, for a server. Marks the store, so that no copy replaces its id and its secret.
+ *
+ * @throws StoreMissingError, StoreVersionError, StoreError, or an error of the driver
+ */
+export async function openIdentity(client: SchemaClient): Promise<StoreIdentity> {
+  if (!(await readIdentity(client)).isOpened)
+    await client.query('update pets.meta set opened = now() where opened is null');
+  return readIdentity(client);
+}
+
+/** `store` is the row of pets.meta; undefined if there is no store. */
+type State = { hasSchema: boolean; store?: StoreIdentity & { version: number; opened: string | null } };
+
+/** @throws StoreVersionError if this program cannot use the schema, StoreDamagedError, or an error of the driver */
+async function readState(client: SchemaClient): Promise<State> {
   // A query of the tables of the catalog sees what another transaction has created while this one waited for the lock.
   const [found] = await rowsOf<{ hasSchema: boolean; hasMeta: boolean }>(
     client,
@@ -134,15 +127,15 @@ async function readState(client: SchemaClient): Promise<{ version: number; hasSc
     where n.nspname = 'pets'`,
   );
   const { hasSchema = false, hasMeta = false } = found ?? {};
-  if (!hasMeta) return { version: 0, hasSchema };
-  // Version 1 did not have these columns.
-  const [meta] = await rowsOf<{ version: string | null; oldest: string | null }>(
+  if (!hasMeta) return { hasSchema };
+  // The meta row of version 1 had no version.
+  const [meta] = await rowsOf<{ store: NonNullable<State['store']> & { oldest: number } }>(
     client,
-    `select to_jsonb(meta) ->> 'version' as version, to_jsonb(meta) ->> 'oldest' as oldest from pets.meta`,
+    `select jsonb_build_object('version', 1, 'oldest', 1) || to_jsonb(meta) as store from pets.meta`,
   );
-  if (!meta) throw noIdentity();
-  const version = Number(meta.version ?? 1);
-  const oldest = Number(meta.oldest ?? 1);
+  if (!meta)
+    throw new StoreDamagedError('the table pets.meta is empty', 'restore the database from a backup');
+  const { version, oldest } = meta.store;
   if (version < SCHEMA_VERSION) {
     throw new StoreVersionError(
       `the schema pets has version ${version}, which this version of pets does not support; it was not changed`,
@@ -155,23 +148,10 @@ async function readState(client: SchemaClient): Promise<{ version: number; hasSc
       'use a newer version of pets; the database was not changed',
     );
   }
-  return { version, hasSchema };
+  return { hasSchema, store: meta.store };
 }
 
-const noIdentity = (): StoreDamagedError =>
-  new StoreDamagedError('the table pets.meta is empty', 'restore the database from a backup');
-
 const OLDEST_SERVER = 150_000;
-
-type ServerSettings = {
-  version: string;
-  versionNumber: number;
-  encoding: string;
-  isolation: string;
-  fsync: string;
-  fullPageWrites: string;
-  synchronousCommit: string;
-};
 
 /**
  * Checks whether the database server can keep a store. Returns warnings about settings with which a crash can lose
@@ -180,39 +160,39 @@ type ServerSettings = {
  * @throws StoreError, or an error of the driver
  */
 export async function checkServer(client: SchemaClient): Promise<string[]> {
-  const [settings] = await rowsOf<ServerSettings>(
+  // `beginTransaction` has changed synchronous_commit.
+  const rows = await rowsOf<{ name: string; value: string }>(
     client,
-    `select
-    current_setting('server_version') as version,
-    current_setting('server_version_num')::int as "versionNumber",
-    current_setting('server_encoding') as encoding,
-    current_setting('default_transaction_isolation') as isolation,
-    current_setting('fsync') as fsync,
-    current_setting('full_page_writes') as "fullPageWrites",
-    (select reset_val from pg_settings where name = 'synchronous_commit') as "synchronousCommit"`,
+    `select name, case name when 'synchronous_commit' then reset_val else setting end as value from pg_settings
+    where name in ('server_version', 'server_version_num', 'server_encoding', 'default_transaction_isolation', 'fsync',
+      'full_page_writes', 'synchronous_commit')`,
   );
-  if (!settings) throw new StoreError('the database returned no settings', 'check the database server');
-  const { version, versionNumber, encoding, isolation, fsync, fullPageWrites, synchronousCommit } = settings;
-  if (versionNumber < OLDEST_SERVER) {
-    throw new StoreError(`the database server has version ${version}`, 'use PostgreSQL 15 or later');
-  }
-  if (encoding !== 'UTF8') {
+  const setting = (name: string) => rows.find((row) => row.name === name)?.value;
+  if (Number(setting('server_version_num')) < OLDEST_SERVER) {
     throw new StoreError(
-      `the database has the encoding ${encoding}, which cannot store every name`,
+      `the database server has version ${setting('server_version')}`,
+      'use PostgreSQL 15 or later',
+    );
+  }
+  if (setting('server_encoding') !== 'UTF8') {
+    throw new StoreError(
+      `the database has the encoding ${setting('server_encoding')}, which cannot store every name`,
       "create the database with ENCODING 'UTF8'",
     );
   }
+  const isolation = setting('default_transaction_isolation');
   if (isolation !== 'read committed') {
     throw new StoreError(
       `the default isolation level is ${isolation}`,
       "run ALTER ROLE … SET default_transaction_isolation = 'read committed' for the user of the URL",
     );
   }
-  return [
-    fsync === 'off' && 'fsync is off: a crash of the database server can destroy the store',
-    fullPageWrites === 'off' && 'full_page_writes is off: a power failure can destroy the store',
-    synchronousCommit === 'off' && 'synchronous_commit is off; pets turns it on when it adds animals',
-  ].filter((warning) => warning !== false);
+  const dangers = {
+    fsync: 'fsync is off: a crash of the database server can destroy the store',
+    full_page_writes: 'full_page_writes is off: a power failure can destroy the store',
+    synchronous_commit: 'synchronous_commit is off; pets turns it on when it adds animals',
+  };
+  return Object.entries(dangers).flatMap(([name, warning]) => (setting(name) === 'off' ? [warning] : []));
 }
 
 async function rowsOf<Row extends QueryResultRow>(client: SchemaClient, sql: string): Promise<Row[]> {

@@ -4,25 +4,26 @@ import { checkServer, type SchemaClient } from '../../../src/store/postgres/sche
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
 const settings = {
-  version: '17.2',
-  versionNumber: 170_002,
-  encoding: 'UTF8',
-  isolation: 'read committed',
+  server_version: '17.2',
+  server_version_num: '170002',
+  server_encoding: 'UTF8',
+  default_transaction_isolation: 'read committed',
   fsync: 'on',
-  fullPageWrites: 'on',
-  synchronousCommit: 'on',
+  full_page_writes: 'on',
+  synchronous_commit: 'on',
 };
 
 /** A database server with the given settings. */
 function clientWith(changes: Partial<typeof settings>): SchemaClient {
-  const query = async () => ({ rows: [{ ...settings, ...changes }] });
+  const rows = Object.entries({ ...settings, ...changes }).map(([name, value]) => ({ name, value }));
+  const query = async () => ({ rows });
   return { query } as unknown as SchemaClient;
 }
 
 test.each([
-  [{ version: '14.9', versionNumber: 140_009 }, 'the database server has version 14.9'],
-  [{ encoding: 'SQL_ASCII' }, 'the database has the encoding SQL_ASCII'],
-  [{ isolation: 'serializable' }, 'the default isolation level is serializable'],
+  [{ server_version: '14.9', server_version_num: '140009' }, 'the database server has version 14.9'],
+  [{ server_encoding: 'SQL_ASCII' }, 'the database has the encoding SQL_ASCII'],
+  [{ default_transaction_isolation: 'serializable' }, 'the default isolation level is serializable'],
 ])('refuses %o', async (changes, message) => {
   const error = await checkServer(clientWith(changes)).catch((reason) => reason);
   expect(error).toBeInstanceOf(StoreError);
@@ -31,10 +32,13 @@ test.each([
 
 test.each([
   [{}, []],
-  [{ version: '15.0', versionNumber: 150_000 }, []],
-  [{ synchronousCommit: 'remote_apply' }, []],
+  [{ server_version: '15.0', server_version_num: '150000' }, []],
+  [{ synchronous_commit: 'remote_apply' }, []],
   [{ fsync: 'off' }, ['fsync is off: ']],
-  [{ fullPageWrites: 'off', synchronousCommit: 'off' }, ['full_page_writes is off: ', 'synchronous_commit']],
+  [
+    { full_page_writes: 'off', synchronous_commit: 'off' },
+    ['full_page_writes is off: ', 'synchronous_commit'],
+  ],
 ])('warns about %o', async (changes, beginnings) => {
   const warnings = await checkServer(clientWith(changes));
   expect(warnings).toEqual(beginnings.map((beginning) => expect.stringContaining(beginning)));

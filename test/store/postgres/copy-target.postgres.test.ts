@@ -82,7 +82,7 @@ test('nothing can be added to the target during a copy', async () => {
     "insert into pets.keys values (sha256(''), 'late', 'free')",
     "insert into pets.callers values (sha256(''))",
     `select * from pets.create_animals(${store}, '{0}', '{x}', null, null)`,
-    `select pets.expire(${store})`,
+    `select * from pets.seed(${store}, '{}', '{}', '{}', '{}')`,
   ];
   for (const statement of statements) {
     const other = await connectTo(url);

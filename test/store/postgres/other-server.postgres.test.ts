@@ -170,7 +170,6 @@ const FUNCTIONS: [name: string, values: unknown[]][] = [
   ['create_animals', [[], [], null, null]],
   ['seed', [[], [], [], []]],
   ['reset', [[], [], [], []]],
-  ['expire', []],
   ['check_writable', [false]],
   ['check_writable', [true]],
   ['add_key', ['00', 'a', 'free', null, null]],

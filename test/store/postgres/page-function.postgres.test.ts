@@ -90,7 +90,6 @@ const CALLS = [
     (count) =>
       `select n from pets.take(store, array[sha256('1'), sha256('2')], '{${count},1}', '{9,9}', '{9,9}', 10, 1000)`,
   ),
-  'select pets.expire(store)',
   'select pets.check_store(store)',
   'select pets.is_empty(store)',
 ];

@@ -58,6 +58,15 @@ begin
     return;
   end if;
 
+  -- Creations with keys also remove expired keys: more than they add, but not so many that the call takes long.
+  delete from pets.idempotency
+  where fingerprint = any (array(
+    select fingerprint from pets.idempotency
+    where at <= time_now - interval '24 hours'
+    order by at
+    limit 2 * cardinality(fingerprints)
+  ));
+
   return query
     with item as (
       select u.n, u.status, u.body, u.fingerprint, u.hash, used.response,

@@ -100,35 +100,6 @@ begin
 end
 $$;
 
--- Removes some expired idempotency keys, and returns their number. If it is 500, there may be more: a call takes a short time
--- only, so that no limit of time ends it. Several servers can call the function at a time: each skips the rows that another
--- one is removing.
-create function pets.expire(store uuid, known int, at_ms bigint default null) returns int
-language plpgsql
-set search_path = pg_catalog, pets, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-as $$
-declare
-  -- A variable, because the index cannot be used with a clock that changes during the statement.
-  expired timestamptz := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp()) - interval '24 hours';
-  removed int;
-begin
-  perform pets.check_store(store, known);
-  delete from pets.idempotency
-  where fingerprint = any (array(
-    select fingerprint
-    from pets.idempotency
-    where at <= expired
-    order by at
-    limit 500
-    for update skip locked
-  ));
-  get diagnostics removed = row_count;
-  return removed;
-end
-$$;
-
 -- How many callers are banned.
 create function pets.count_bans(store uuid, known int, at_ms bigint default null) returns bigint
 language plpgsql
