@@ -105,14 +105,13 @@ function withChecksum(covered: string): Buffer {
 /** An animal in a record. `length` is that of its JSON text in bytes. Ids below 16 digits are numbers, which are faster. */
 export type RecordedPet = { id: number | bigint; status: PetStatus; length: number };
 
-/** Animals in ascending order of id. `texts` are their JSON texts, separated by commas. */
-export type RecordedPets = { texts: Buffer; pets: readonly RecordedPet[] };
-
 /** The idempotency key with which the animal number `pet` of the record was created. */
 export type RecordedKey = Fingerprint & { pet: number };
 
-/** A parsed record. `texts` can be a part of the line. */
-export type JournalRecord = RecordedPets & {
+/** A parsed record. `texts` are the JSON texts of `pets`, separated by commas. They can be a part of the line. */
+export type JournalRecord = {
+  texts: Buffer;
+  pets: readonly RecordedPet[];
   seq: number;
   at: number;
   keys: readonly RecordedKey[];
@@ -130,13 +129,14 @@ const KEY = /\{"pet":(\d{1,4}),"key":"[0-9a-f]{32}","body":"[0-9a-f]{32}"\}/y;
 const BATCH_START = /"seq":(\d{1,15}),"at":(\d{1,15}),"pets":\[/y;
 const KEYS_START = '],"keys":[';
 
-/**
- * Parses a record whose checksum is valid.
- *
- * @returns `unknown_kind` for a record with none of `pets`, `order` and `lastId`, undefined if the record is not valid
- */
-export function parseRecord(line: Buffer): JournalRecord | 'unknown_kind' | undefined {
-  return parseBatch(line) ?? parseAnyRecord(line.toString());
+/** Parses a record at the byte `start`, whose checksum is valid. @throws StoreVersionError, StoreDamagedError */
+export function parseRecord(line: Buffer, path: string, start: number): JournalRecord {
+  const record = parseBatch(line) ?? parseAnyRecord(line.toString());
+  if (record === 'unknown_kind') {
+    throw newerVersionError(`${path}, byte ${start}: a record is of an unknown kind`);
+  }
+  if (!record) throw damagedAt(path, start, 'the record is not valid');
+  return record;
 }
 
 /**
@@ -246,34 +246,33 @@ export type PetToWrite = {
   fingerprint?: Fingerprint | undefined;
 };
 
-/** Encodes a batch of animals. Also returns what `parseRecord` would return of it. `at` is in milliseconds since 1970. */
+/** Encodes a batch of animals. Also returns what `parseRecord` would return. `at` is in milliseconds since 1970. */
 export function encodeBatch(
   seq: number,
   at: number,
   animals: readonly PetToWrite[],
-): RecordedPets & { line: Buffer } {
+): JournalRecord & { line: Buffer } {
   const head = `"seq":${seq},"at":${at},"pets":[`;
   const texts: PetJson[] = [];
   const pets: RecordedPet[] = [];
-  const keys: string[] = [];
+  const keys: RecordedKey[] = [];
   let length = -1;
   for (const { id, status, text, fingerprint } of animals) {
-    if (fingerprint) {
-      keys.push(`{"pet":${pets.length},"key":"${fingerprint.key}","body":"${fingerprint.body}"}`);
-    }
+    if (fingerprint) keys.push({ pet: pets.length, ...fingerprint });
     texts.push(text);
     pets.push({ id, status, length: Buffer.byteLength(text) });
     length += 1 + Buffer.byteLength(text);
   }
-  const line = withChecksum(
-    `${head}${texts.join(',')}]${keys.length > 0 ? `,"keys":[${keys.join(',')}]` : ''}}`,
-  );
+  const rest = keys.length > 0 ? `,"keys":${JSON.stringify(keys)}` : '';
+  const line = withChecksum(`${head}${texts.join(',')}]${rest}}`);
   const start = PREFIX_LENGTH + head.length;
-  return { line, texts: line.subarray(start, start + length), pets };
+  return { seq, at, texts: line.subarray(start, start + length), pets, keys, line };
 }
 
-export function encodeLastId(seq: number, at: number, lastId: bigint): Buffer {
-  return withChecksum(`"seq":${seq},"at":${at},"lastId":${lastId}}`);
+/** Like `encodeBatch`, for a record that keeps ids up to `lastId` from being issued. */
+export function encodeLastId(seq: number, at: number, lastId: bigint): JournalRecord & { line: Buffer } {
+  const line = withChecksum(`"seq":${seq},"at":${at},"lastId":${lastId}}`);
+  return { seq, at, texts: Buffer.alloc(0), pets: [], keys: [], lastId, line };
 }
 
 /** Sums the sizes of the animals of a batch, to decide when it is full. */
@@ -352,7 +351,7 @@ export async function* encodeJournal(
     }
   }
   if (batch.length > 0) yield encodeBatch(++seq, keysAt ?? at, batch).line;
-  if (nextId > lastId + 1n) yield encodeLastId(++seq, at, nextId - 1n);
+  if (nextId > lastId + 1n) yield encodeLastId(++seq, at, nextId - 1n).line;
 }
 
 const splitFingerprint = (hex: string): Fingerprint => ({ key: hex.slice(0, 32), body: hex.slice(32) });

@@ -17,7 +17,7 @@ import { notEmptyError, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
 import { BANS } from './ban-file.ts';
 import { encodeHeader, encodeJournal, JOURNAL, JOURNAL_OF_COPY, newHeader, recordBytes } from './format.ts';
-import { type Journal, readJournal } from './read-journal.ts';
+import { type Journal, nextId, readJournal } from './read-journal.ts';
 import { JournalWriter, type WriteSettings, WriteStatus } from './write-journal.ts';
 
 /** A new file of this size shows whether there is space for any single creation. */
@@ -276,8 +276,8 @@ export class JournalStore implements Store {
     });
   }
 
-  #isEmpty({ seq, nextId }: Journal): boolean {
-    return seq === 0 && nextId === 1n && !this.#writer.isBusy;
+  #isEmpty(journal: Journal): boolean {
+    return journal.seq === 0 && nextId(journal) === 1n && !this.#writer.isBusy;
   }
 
   async #tryToWrite(): Promise<void> {
@@ -341,8 +341,8 @@ export class JournalStore implements Store {
     // A record that is too long must be found before anything is written.
     for (const { text } of animals) recordBytes(text);
     for (const order of orders) recordBytes(order);
-    const nextId = (animals.at(-1)?.id ?? 0n) + 1n;
-    const lines = encodeJournal(header, { orders, animals: [animals], nextId }, Math.trunc(clock.now()));
+    const contents = { orders, animals: [animals], nextId: 1n };
+    const lines = encodeJournal(header, contents, Math.trunc(clock.now()));
     const old = this.#writer;
     try {
       await replaceFile(files, path, lines);

@@ -1,6 +1,6 @@
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
 import type { Page, PageQuery, PetJson } from '../store.ts';
-import type { RecordedPets } from './format.ts';
+import type { JournalRecord } from './format.ts';
 
 /** A page ends after this many bytes, because slow clients can make the server hold many pages in memory. */
 const MAX_PAGE_BYTES = 2 ** 20;
@@ -32,7 +32,7 @@ export class PetsInMemory {
   }
 
   /** Adds animals with higher ids than all others. */
-  append({ texts, pets }: RecordedPets): void {
+  append({ texts, pets }: Pick<JournalRecord, 'texts' | 'pets'>): void {
     if (pets.length === 0) return;
     let chunk = this.#chunks.at(-1);
     if (!chunk || this.#free + texts.length + 1 > chunk.length) {

@@ -4,7 +4,6 @@ import { INT64_MAX } from '../../contract/int64.ts';
 import { petJson } from '../../contract/schemas.ts';
 import type { FileStatus, FileSystem, OpenFile } from '../../system/file-system.ts';
 import { readFully, readParts, withFile } from '../../system/files.ts';
-import { newerVersionError } from '../errors.ts';
 import type { OrderJson, TornEnd } from '../store.ts';
 import {
   damagedAt,
@@ -12,6 +11,7 @@ import {
   hasValidChecksum,
   JOURNAL,
   type JournalHeader,
+  type JournalRecord,
   LINE_START,
   MAX_LINE_BYTES,
   parsePet,
@@ -42,8 +42,8 @@ export type Journal = {
   seq: number;
   /** The highest id in a record; -Infinity if there is none. */
   lastId: number | bigint;
-  /** The id of the next animal. It is higher than those of all animals, also of those in `tornEnd`. */
-  nextId: bigint;
+  /** No lower id may be issued, because animals in a torn end can have had them. */
+  lowestId: bigint;
   /** The last valid line, and where it starts. Its newline may be missing. */
   lastLine: { start: number; bytes: Buffer };
   /** How many animals are in the records before the last one. The last record may not be on the disk. */
@@ -81,29 +81,28 @@ export async function readJournal({
     let journal: Journal | undefined;
     const end = await readLines(file, size, (line, start) => {
       if (!hasValidChecksum(line)) return false;
-      if (journal) addRecord(journal, line, start, now);
-      else journal = emptyJournal(path, decodeHeader(line, path), { dev, ino, size });
+      journal ??= emptyJournal(path, decodeHeader(line, path), { dev, ino, size });
       journal.lastLine.start = start;
+      if (start > 0) addRecord(journal, parseRecord(line, path, start), now);
       return true;
     });
     if (!journal) throw noHeaderError(path);
     journal.lastLine.bytes = await readRange(file, journal.lastLine.start, end);
-    const firstId = journal.lastId > 0 ? BigInt(journal.lastId) + 1n : 1n;
-    journal.nextId = firstId;
+    const firstId = nextId(journal);
     if (end < size) {
       const bytes = await readWithoutZeros(file, end, size);
       refuseDamage(path, bytes, end);
       journal.tornEnd = describeTornEnd(bytes, end, size - end, firstId);
-      journal.nextId = journal.tornEnd.nextId;
+      journal.lowestId = journal.tornEnd.nextId;
     }
     // An earlier server may have been killed after it had removed a torn end, and before it had written the next id.
     for (const backup of await files.readdir(directory)) {
       if (!backup.startsWith(backupName(end))) continue;
-      const nextId = await withFile(await files.open(join(directory, backup), 'read'), async (saved) => {
+      const lost = await withFile(await files.open(join(directory, backup), 'read'), async (saved) => {
         const { size } = await saved.stat();
-        return describeTornEnd(await readWithoutZeros(saved, 0, size), 0, size, firstId).nextId;
+        return describeTornEnd(await readWithoutZeros(saved, 0, size), 0, size, firstId);
       });
-      if (nextId > journal.nextId) journal.nextId = nextId;
+      if (lost.nextId > journal.lowestId) journal.lowestId = lost.nextId;
     }
     return journal;
   });
@@ -173,33 +172,35 @@ const emptyJournal = (path: string, header: JournalHeader, file: FileStatus): Jo
   orders: [],
   seq: 0,
   lastId: Number.NEGATIVE_INFINITY,
-  nextId: 1n,
+  lowestId: 1n,
   lastLine: { start: 0, bytes: Buffer.alloc(0) },
   petsBeforeLast: 0,
   tornEnd: undefined,
   file,
 });
 
-/** Adds a record whose checksum is valid. @throws StoreDamagedError, StoreVersionError */
-function addRecord(journal: Journal, line: Buffer, start: number, now: number): void {
-  const { path, pets } = journal;
-  const record = parseRecord(line);
-  if (record === 'unknown_kind')
-    throw newerVersionError(`${path}, byte ${start}: a record is of an unknown kind`);
-  if (!record) throw damagedAt(path, start, 'the record is not valid');
+/** The id of the next animal. */
+export function nextId({ lastId, lowestId }: Journal): bigint {
+  return lastId < lowestId ? lowestId : BigInt(lastId) + 1n;
+}
+
+/** Adds a record to the journal in memory. @throws StoreDamagedError if it cannot follow the records before */
+export function addRecord(journal: Journal, record: JournalRecord, now: number): void {
+  const { path, pets, keys, lastLine } = journal;
   if (record.seq !== journal.seq + 1) {
-    throw damagedAt(path, start, `expected record ${journal.seq + 1}, found ${record.seq}`);
+    throw damagedAt(path, lastLine.start, `expected record ${journal.seq + 1}, found ${record.seq}`);
   }
   journal.seq = record.seq;
   for (const { id } of record.pets) {
     if (id <= journal.lastId) {
-      throw damagedAt(path, start, `animal ${id} comes after animal ${journal.lastId}, but ids must ascend`);
+      const reason = `animal ${id} comes after animal ${journal.lastId}, but ids must ascend`;
+      throw damagedAt(path, lastLine.start, reason);
     }
     journal.lastId = id;
   }
   journal.petsBeforeLast = pets.size;
   pets.append(record);
-  for (const key of record.keys) journal.keys.add(key, journal.petsBeforeLast + key.pet, record.at, now);
+  for (const key of record.keys) keys.add(key, journal.petsBeforeLast + key.pet, record.at, now);
   if (record.order !== undefined) journal.orders.push(record.order);
   if (record.lastId !== undefined && record.lastId > journal.lastId) journal.lastId = record.lastId;
 }

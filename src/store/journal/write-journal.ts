@@ -10,7 +10,7 @@ import { noIdsLeftError, StoreFailedError, StoreUnwritableError, toStoreError } 
 import type { Fingerprint } from '../fingerprint.ts';
 import { type CreatePet, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
 import { BatchSize, encodeBatch, encodeLastId, type PetToWrite, recordBytes } from './format.ts';
-import { backupName, type Journal } from './read-journal.ts';
+import { addRecord, backupName, type Journal, nextId } from './read-journal.ts';
 
 /** What a writer needs. */
 export type WriteSettings = {
@@ -87,20 +87,17 @@ export class JournalWriter {
       Buffer.from(`${lastLine.bytes.toString('latin1').trimEnd()}\n`, 'latin1'),
       lastLine.start,
     );
-    const lastId = journal.nextId - 1n;
-    if (lastId > 0n && lastId > journal.lastId) {
-      await this.#file.append(encodeLastId(journal.seq + 1, Math.trunc(clock.now()), lastId));
-      journal.seq++;
-      journal.lastId = lastId;
-    }
+    const lastId = journal.lowestId - 1n;
+    if (lastId > 0n && lastId > journal.lastId)
+      await this.#append(encodeLastId(journal.seq + 1, now(clock), lastId));
     this.#isOpen = true;
     if (tornEnd) onWarning(`${formatTornEnd(dirname(path), tornEnd)}; they were moved to ${this.#backup}`);
   }
 
   /** Returns the text of the new animal when it is on the disk. @throws StoreUnwritableError, StoreFailedError, StoreError */
   async add({ name, categoryId, status }: CreatePet['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
-    const { nextId, keys } = this.#journal;
-    if (nextId + this.#waiting > INT64_MAX) throw noIdsLeftError();
+    const { keys } = this.#journal;
+    if (nextId(this.#journal) + this.#waiting > INT64_MAX) throw noIdsLeftError();
     if (fingerprint && !keys.hasRoom) {
       throw new StoreUnwritableError(
         'there are too many idempotency keys',
@@ -163,24 +160,19 @@ export class JournalWriter {
   }
 
   async #write({ entries }: Batch): Promise<void> {
-    const journal = this.#journal;
-    const at = Math.trunc(this.#settings.clock.now());
-    let id = journal.nextId;
+    let id = nextId(this.#journal);
     for (const entry of entries) {
       entry.id = id++;
       entry.text = `{"id":${entry.id}${entry.rest}`;
     }
-    const { line, texts, pets } = encodeBatch(journal.seq + 1, at, entries);
-    await (this.#file as AppendFile).append(line);
+    await this.#append(encodeBatch(this.#journal.seq + 1, now(this.#settings.clock), entries));
     this.#status.succeeded();
-    journal.seq++;
-    journal.nextId = id;
-    let position = journal.pets.size;
-    journal.pets.append({ texts, pets });
-    for (const { fingerprint } of entries) {
-      if (fingerprint) journal.keys.add(fingerprint, position, at, at);
-      position++;
-    }
+  }
+
+  /** Appends a record, and then adds it to the journal in memory, as a reader of the file would. */
+  async #append({ line, ...record }: ReturnType<typeof encodeBatch>): Promise<void> {
+    await (this.#file as AppendFile).append(line);
+    addRecord(this.#journal, record, record.at);
   }
 
   #reject(batches: readonly Batch[], error: unknown): void {
@@ -192,6 +184,9 @@ export class JournalWriter {
     }
   }
 }
+
+/** The current time in whole milliseconds since 1970. */
+const now = (clock: Clock): number => Math.trunc(clock.now());
 
 /** Saves a torn end in a file of its own, whose name depends on the contents. So a repetition makes no second file. */
 async function saveTornEnd(files: FileSystem, path: string, { start, bytes }: TornEnd): Promise<string> {
