@@ -7,7 +7,7 @@ import { notEmptyError, type SeedTexts, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
 import { BatchQueue } from './batch-queue.ts';
 import type { ServerCalls } from './database.ts';
-import { sqlStateOf } from './failures.ts';
+import { closedError, sqlStateOf } from './failures.ts';
 import type { StoreIdentity } from './schema.ts';
 
 /** The numbers by which the database stores statuses, ascending from 0 without gaps. */
@@ -160,6 +160,10 @@ export class PostgresStore implements Store {
 
   async close(): Promise<void> {
     await Promise.all([this.#creations.close(), this.#pages.close()]);
+    const refuse = () => Promise.reject(closedError(this.#calls.place));
+    this.#check = undefined;
+    this.#options = { ...this.#options, checkWritable: refuse };
+    this.#calls = { ...this.#calls, call: refuse, transaction: refuse };
   }
 
   async #create(animals: readonly NewAnimal[]): Promise<CreateResult[]> {
