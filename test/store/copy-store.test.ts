@@ -2,10 +2,9 @@ import { chmod, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from 'n
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { copyStore } from '../../src/store/copy-store.ts';
-import { saveBans } from '../../src/store/journal/ban-file.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
-import { KeyFiles } from '../../src/store/journal/key-files.ts';
+import { KeyFiles, saveBans } from '../../src/store/journal/key-files.ts';
 import { hashKey } from '../../src/store/keys/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
@@ -63,7 +62,7 @@ describe('the target of a copy', () => {
 
   test.each([
     ['file', 'is not a directory'],
-    ['dangling', 'is a symbolic link to a path that does not exist'],
+    ['dangling', 'is not a directory'],
     ['full', 'is not empty'],
     ['store/', 'is not empty'],
   ])('is refused and unchanged: %s %s', async (name, message) => {

@@ -3,7 +3,7 @@ import { cp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/prom
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { KeyManager } from '../../src/store/backend.ts';
-import { StoreError, StoreUnavailableError, StoreUnwritableError } from '../../src/store/errors.ts';
+import { StoreError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { KeyFiles } from '../../src/store/journal/key-files.ts';
 import { hashKey, type KeyRequest } from '../../src/store/keys/keys.ts';
@@ -162,10 +162,10 @@ describe.skipIf(process.platform === 'win32')('after the directory was moved', (
     const { directory, clock, backend, failures, sha256 } = await openServer();
     await move(directory, replace, other.directory);
     clock.advance(100);
-    await expect(backend.keys.find(other.sha256)).rejects.toThrow(StoreUnwritableError);
+    await expect(backend.keys.find(other.sha256)).rejects.toThrow(StoreUnavailableError);
     clock.advance(899);
     await expect(backend.keys.find(sha256)).rejects.toThrow(/journal.ndjson was moved, replaced or deleted/);
-    await expect(backend.keys.list()).rejects.toThrow(StoreUnwritableError);
+    await expect(backend.keys.list()).rejects.toThrow(StoreUnavailableError);
     expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(directory) })]);
   });
 

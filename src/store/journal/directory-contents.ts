@@ -5,10 +5,9 @@ import { errnoOf, type FileSystem, isMissing, type OpenFile } from '../../system
 import { createFile, withFile, writeAndSync } from '../../system/files.ts';
 import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
-import { BANS, encodeBans, loadBans } from './ban-file.ts';
 import { encodeJournal, JOURNAL, JOURNAL_OF_COPY } from './format.ts';
 import { incompleteCopyError } from './journal-store.ts';
-import { encodeKey, KeyFiles } from './key-files.ts';
+import { BANS, encodeBans, encodeKey, KeyFiles, loadBans } from './key-files.ts';
 import { type Journal, nextId, readJournal } from './read-journal.ts';
 
 /** The maximum number of times that the journal is read, if a server may be writing its last line. */
@@ -141,10 +140,9 @@ async function missingDirectories(directory: string): Promise<string[]> {
 async function requireEmpty(directory: string, allowed?: string): Promise<void> {
   const hint = 'copy to an empty directory, or to one that does not exist yet';
   const names = await fs.readdir(directory).catch((error) => {
-    if (isMissing(error)) {
-      throw new StoreError(`${directory} is a symbolic link to a path that does not exist`, hint);
-    }
-    throw errnoOf(error) === 'ENOTDIR' ? new StoreError(`${directory} is not a directory`, hint) : error;
+    throw isMissing(error) || errnoOf(error) === 'ENOTDIR'
+      ? new StoreError(`${directory} is not a directory`, hint)
+      : error;
   });
   const others = names.filter((name) => name !== allowed);
   if (others.length === 0) return;

@@ -15,11 +15,10 @@ import { fileSystemHint, StoreError, StoreMissingError, toStoreError } from '../
 import { KeyCache } from '../keys/key-cache.ts';
 import { createBanTracker } from '../limits/bans.ts';
 import { createMemoryLimiter } from '../limits/memory-limiter.ts';
-import { loadBans, saveBans } from './ban-file.ts';
 import { readContents, writeContents } from './directory-contents.ts';
 import { JOURNAL } from './format.ts';
 import { openJournalStore, requireNoTraces, requireRefusal } from './journal-store.ts';
-import { KeyFiles } from './key-files.ts';
+import { KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { readJournalHeader } from './read-journal.ts';
 
 /** A directory that contains a store, or can contain one. Only a server locks it. */

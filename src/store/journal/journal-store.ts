@@ -11,12 +11,12 @@ import {
   writeFully,
 } from '../../system/files.ts';
 import { acquireDirectoryLock, type DirectoryLock, LockError } from '../../system/lock/directory-lock.ts';
-import { StoreError, StoreFailedError, StoreUnwritableError, toStoreError } from '../errors.ts';
+import { StoreError, StoreFailedError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import { fingerprintOf } from '../fingerprint.ts';
 import { notEmptyError, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
-import { BANS } from './ban-file.ts';
 import { encodeHeader, encodeJournal, JOURNAL, JOURNAL_OF_COPY, newHeader, recordBytes } from './format.ts';
+import { BANS } from './key-files.ts';
 import { type Journal, nextId, readJournal } from './read-journal.ts';
 import { JournalWriter, type WriteSettings, WriteStatus } from './write-journal.ts';
 
@@ -241,13 +241,13 @@ export class JournalStore implements Store {
   /**
    * Checks that the path of the journal leads to the file of this store. Otherwise, the server must stop.
    *
-   * @throws StoreUnwritableError
+   * @throws StoreUnavailableError
    */
   async requireInPlace(): Promise<void> {
     while (this.#seeding) await this.#seeding;
     const { dev, ino } = this.#journal.file;
     await this.#requireFile({ dev, ino }).catch(({ message, hint, cause }: StoreError) => {
-      throw new StoreUnwritableError(message, hint, { cause });
+      throw new StoreUnavailableError(message, hint, { outcome: 'not_done', cause });
     });
   }
 
