@@ -58,11 +58,10 @@ export class Database {
     { isSnapshot = false, signal }: TransactionOptions = {},
   ): Promise<Result> {
     signal?.throwIfAborted();
-    const { client, warnings } = await this.#open(isSnapshot).catch((error) => {
+    const { client, warnings, stop } = await this.#open({ isSnapshot, signal }).catch((error) => {
+      signal?.throwIfAborted();
       throw error instanceof StoreError ? error : toCallError(error, 'connecting', this.place);
     });
-    const stop = () => void client.connection.stream.destroy();
-    signal?.addEventListener('abort', stop);
     try {
       return await endTransaction(client, this.place, async () => {
         const result = await task(client, warnings);
@@ -80,16 +79,20 @@ export class Database {
     }
   }
 
-  async #open(isSnapshot: boolean): Promise<{ client: Client; warnings: string[] }> {
+  /** Opens a connection, and begins a transaction. `stop` ends the connection when `signal` is aborted. */
+  async #open({ isSnapshot, signal }: TransactionOptions) {
     const warnings: string[] = [];
     const onWarning = (warning: string) => void warnings.push(warning);
-    const client = await this.#connector.connect({ timeout: START_TIMEOUT_MS, isServer: false, onWarning });
-    const timer = setTimeout(() => client.connection.stream.destroy(), START_TIMEOUT_MS);
+    const options = { timeout: START_TIMEOUT_MS, isServer: false, onWarning, signal };
+    const client = await this.#connector.connect(options);
+    const stop = () => void client.connection.stream.destroy();
+    signal?.addEventListener('abort', stop);
+    const timer = setTimeout(stop, START_TIMEOUT_MS);
     try {
       await client.query(beginTransaction(isSnapshot ? 'repeatable read read only' : 'read committed'));
-      return { client, warnings: [...warnings, ...(await checkServer(client))] };
+      return { client, warnings: [...warnings, ...(await checkServer(client))], stop };
     } catch (error) {
-      client.connection.stream.destroy();
+      stop();
       throw error;
     } finally {
       clearTimeout(timer);

@@ -50,14 +50,13 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
 /** Opens a store that exists. Several servers can use a database, so there is nothing to lock. */
 async function claimDatabase(database: Database, options: BackendOptions): Promise<StoreClaim> {
   const openExisting = () => openBackend(database, options, { creates: false });
-  let existing = await untilAborted(whenStarted(openExisting, options), options.signal).catch((error) => {
+  let existing = await whenStarted(openExisting, options).catch((error) => {
     if (error instanceof StoreMissingError) return undefined;
     throw error;
   });
   return {
     async open() {
-      const backend =
-        existing ?? (await untilAborted(openBackend(database, options, { creates: true }), options.signal));
+      const backend = existing ?? (await openBackend(database, options, { creates: true }));
       existing = undefined;
       return backend;
     },
@@ -98,19 +97,6 @@ function isStarting(error: unknown): boolean {
   return syscall === 'getaddrinfo' || code === CANNOT_CONNECT_NOW;
 }
 
-/** Rejects as soon as the signal is aborted. A backend that opens later is closed again. */
-function untilAborted(opening: Promise<Backend>, signal: AbortSignal | undefined): Promise<Backend> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      reject(signal?.reason);
-      opening.then((backend) => backend.close()).catch(() => {});
-    };
-    if (signal?.aborted) onAbort();
-    signal?.addEventListener('abort', onAbort);
-    opening.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort));
-  });
-}
-
 /**
  * Opens the store in a database for a server. With `creates`, creates the store if needed.
  *
@@ -118,16 +104,19 @@ function untilAborted(opening: Promise<Backend>, signal: AbortSignal | undefined
  */
 async function openBackend(
   database: Database,
-  { clock, bans, onWarning, onCall, sleep }: BackendOptions,
+  { clock, bans, onWarning, onCall, sleep, signal }: BackendOptions,
   { creates }: { creates: boolean },
 ): Promise<Backend> {
   const { place, prepare, random } = database;
   const warn = (warning: string) => onWarning(`${place}: ${warning}`);
-  const identity = await database.run(async (client, warnings) => {
-    warnings.forEach(warn);
-    await (creates ? migrate(client) : readIdentity(client, place));
-    return openIdentity(client);
-  });
+  const identity = await database.run(
+    async (client, warnings) => {
+      warnings.forEach(warn);
+      await (creates ? migrate(client) : readIdentity(client, place));
+      return openIdentity(client);
+    },
+    { signal },
+  );
   const check = functionCall('check_store', identity.id, []);
   const connect = () => database.connect(warn);
   const pool = new Pool({
@@ -176,6 +165,7 @@ async function openBackend(
     // Fail now, instead of at each request, if the user lacks a privilege or pgbouncer refuses a connection.
     await store.checkWritable();
     await keys.load();
+    signal?.throwIfAborted();
   } catch (error) {
     await close();
     throw error;

@@ -15,6 +15,8 @@ export type ConnectOptions = {
   /** Whether the connection is for the short calls of a running server. */
   isServer: boolean;
   onWarning(message: string): void;
+  /** If aborted, all attempts end. */
+  signal?: AbortSignal | undefined;
 };
 
 /** A connection to a server that accepts writes. Two names of the same server have the same start time. */
@@ -78,7 +80,7 @@ export class PrimaryConnector {
    * @throws StoreUnavailableError if no server accepts writes, StoreError if a setting cannot be used, a DatabaseError, a
    * system error, a TLS error, or another error of the driver
    */
-  async connect({ timeout, isServer, onWarning }: ConnectOptions): Promise<Client> {
+  async connect({ timeout, isServer, onWarning, signal }: ConnectOptions): Promise<Client> {
     const { hosts } = this.#target;
     const configs = await Promise.all(hosts.map((host) => configOf(this.#target, host, isServer)));
     const clients = configs.map((config) => new Client(config));
@@ -93,6 +95,7 @@ export class PrimaryConnector {
     };
     const expire = () => endOthers(found, new Error('the server did not respond in time'));
     const timer = setTimeout(expire, timeout);
+    signal?.addEventListener('abort', expire);
     try {
       await Promise.any(attempts);
       const others = Promise.allSettled(attempts);
@@ -101,6 +104,7 @@ export class PrimaryConnector {
       throw noPrimary(hosts, (error as AggregateError).errors);
     } finally {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', expire);
     }
     const order = ({ host }: Candidate) => hosts.indexOf(host);
     found.sort((one, other) => other.timeline - one.timeline || order(one) - order(other));
