@@ -8,7 +8,7 @@ import { StoreError } from '../errors.ts';
 import { encodeJournal, JOURNAL, JOURNAL_OF_COPY } from './format.ts';
 import { incompleteCopyError } from './journal-store.ts';
 import { BANS, encodeBans, encodeKey, KeyFiles, loadBans } from './key-files.ts';
-import { type Journal, nextId, readJournal } from './read-journal.ts';
+import { type Journal, readJournal } from './read-journal.ts';
 
 /** The maximum number of times that the journal is read, if a server may be writing its last line. */
 const ATTEMPTS = 3;
@@ -30,7 +30,7 @@ export async function readContents(
   // A server may just have been writing the last line.
   for (let attempt = 1; attempt < ATTEMPTS && journal.tornEnd; attempt++)
     journal = await readJournal(settings);
-  const { header, pets, orders, seq, lastId, tornEnd, path, file } = journal;
+  const { header, pets, orders, seq, lastId, nextId, tornEnd, path, file } = journal;
   const keys = await new KeyFiles(directory, { files }).list();
   const { id, secret, created } = header;
   return {
@@ -45,7 +45,7 @@ export async function readContents(
     },
     secret,
     created,
-    nextId: nextId(journal),
+    nextId,
     orders,
     keys,
     bans: await loadBans(directory),

@@ -17,7 +17,7 @@ import { notEmptyError, seedTexts } from '../seed.ts';
 import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
 import { encodeHeader, encodeJournal, JOURNAL, JOURNAL_OF_COPY, newHeader, recordBytes } from './format.ts';
 import { BANS } from './key-files.ts';
-import { type Journal, nextId, readJournal } from './read-journal.ts';
+import { type Journal, readJournal } from './read-journal.ts';
 import { JournalWriter, type WriteSettings, WriteStatus } from './write-journal.ts';
 
 /** A new file of this size shows whether there is space for any single creation. */
@@ -276,8 +276,8 @@ export class JournalStore implements Store {
     });
   }
 
-  #isEmpty(journal: Journal): boolean {
-    return journal.seq === 0 && nextId(journal) === 1n && !this.#writer.isBusy;
+  #isEmpty({ seq, nextId }: Journal): boolean {
+    return seq === 0 && nextId === 1n && !this.#writer.isBusy;
   }
 
   async #tryToWrite(): Promise<void> {

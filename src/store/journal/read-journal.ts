@@ -31,27 +31,56 @@ const NEWLINE = 0x0a;
 /** The length of the shortest possible animal with the comma after it. */
 const MIN_PET_BYTES = petJson({ id: 1n, name: '', categoryId: 1n, status: 'sold' }).length + 1;
 
-/** A journal that was read. The writer of the journal keeps it up to date. */
-export type Journal = {
-  path: string;
-  header: JournalHeader;
-  pets: PetsInMemory;
-  keys: IdempotencyKeys;
-  orders: OrderJson[];
-  /** The sequence number of the last record. */
-  seq: number;
-  /** The highest id in a record; -Infinity if there is none. */
-  lastId: number | bigint;
-  /** No lower id may be issued, because animals in a torn end can have had them. */
-  lowestId: bigint;
-  /** The last valid line, and where it starts. Its newline may be missing. */
-  lastLine: { start: number; bytes: Buffer };
-  /** How many animals are in the records before the last one. The last record may not be on the disk. */
-  petsBeforeLast: number;
-  tornEnd: TornEnd | undefined;
+/** A journal in memory. Its writer keeps it up to date. */
+export class Journal {
+  readonly path: string;
+  readonly header: JournalHeader;
   /** Which file was read, and its size then. */
-  file: FileStatus;
-};
+  readonly file: FileStatus;
+  readonly pets = new PetsInMemory();
+  readonly keys = new IdempotencyKeys();
+  readonly orders: OrderJson[] = [];
+  /** The sequence number of the last record. */
+  seq = 0;
+  /** The highest id in a record. */
+  lastId: number | bigint = Number.NEGATIVE_INFINITY;
+  /** No lower id may be issued, because animals in a torn end can have had them. */
+  lowestId = 1n;
+  /** The last valid line that was read, and where it starts. Its newline may be missing. */
+  lastLine: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
+  /** How many animals are in the records before the last one. The last record may not be on the disk. */
+  petsBeforeLast = 0;
+  tornEnd: TornEnd | undefined;
+
+  constructor(path: string, header: JournalHeader, file: FileStatus) {
+    this.path = path;
+    this.header = header;
+    this.file = file;
+  }
+
+  /** The id of the next animal. */
+  get nextId(): bigint {
+    return this.lastId < this.lowestId ? this.lowestId : BigInt(this.lastId) + 1n;
+  }
+
+  /** Adds a record that was read or written. @throws StoreDamagedError if it cannot follow the records before it */
+  add({ seq, at, texts, pets, keys, order, lastId }: JournalRecord, now: number): void {
+    const damaged = (reason: string) => damagedAt(this.path, this.lastLine.start, reason);
+    if (seq !== this.seq + 1) throw damaged(`expected record ${this.seq + 1}, found ${seq}`);
+    this.seq = seq;
+    for (const { id } of pets) {
+      if (id <= this.lastId) {
+        throw damaged(`animal ${id} comes after animal ${this.lastId}, but ids must ascend`);
+      }
+      this.lastId = id;
+    }
+    this.petsBeforeLast = this.pets.size;
+    this.pets.append({ texts, pets });
+    for (const key of keys) this.keys.add(key, this.petsBeforeLast + key.pet, at, now);
+    if (order !== undefined) this.orders.push(order);
+    if (lastId !== undefined && lastId > this.lastId) this.lastId = lastId;
+  }
+}
 
 export type ReadSettings = {
   files: FileSystem;
@@ -81,14 +110,14 @@ export async function readJournal({
     let journal: Journal | undefined;
     const end = await readLines(file, size, (line, start) => {
       if (!hasValidChecksum(line)) return false;
-      journal ??= emptyJournal(path, decodeHeader(line, path), { dev, ino, size });
+      journal ??= new Journal(path, decodeHeader(line, path), { dev, ino, size });
       journal.lastLine.start = start;
-      if (start > 0) addRecord(journal, parseRecord(line, path, start), now);
+      if (start > 0) journal.add(parseRecord(line, path, start), now);
       return true;
     });
     if (!journal) throw noHeaderError(path);
     journal.lastLine.bytes = await readRange(file, journal.lastLine.start, end);
-    const firstId = nextId(journal);
+    const firstId = journal.nextId;
     if (end < size) {
       const bytes = await readWithoutZeros(file, end, size);
       refuseDamage(path, bytes, end);
@@ -162,47 +191,6 @@ async function readLines(
 async function readRange(file: OpenFile, start: number, end: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafeSlow(end - start);
   return bytes.subarray(0, await readFully(file, bytes, start));
-}
-
-const emptyJournal = (path: string, header: JournalHeader, file: FileStatus): Journal => ({
-  path,
-  header,
-  pets: new PetsInMemory(),
-  keys: new IdempotencyKeys(),
-  orders: [],
-  seq: 0,
-  lastId: Number.NEGATIVE_INFINITY,
-  lowestId: 1n,
-  lastLine: { start: 0, bytes: Buffer.alloc(0) },
-  petsBeforeLast: 0,
-  tornEnd: undefined,
-  file,
-});
-
-/** The id of the next animal. */
-export function nextId({ lastId, lowestId }: Journal): bigint {
-  return lastId < lowestId ? lowestId : BigInt(lastId) + 1n;
-}
-
-/** Adds a record to the journal in memory. @throws StoreDamagedError if it cannot follow the records before */
-export function addRecord(journal: Journal, record: JournalRecord, now: number): void {
-  const { path, pets, keys, lastLine } = journal;
-  if (record.seq !== journal.seq + 1) {
-    throw damagedAt(path, lastLine.start, `expected record ${journal.seq + 1}, found ${record.seq}`);
-  }
-  journal.seq = record.seq;
-  for (const { id } of record.pets) {
-    if (id <= journal.lastId) {
-      const reason = `animal ${id} comes after animal ${journal.lastId}, but ids must ascend`;
-      throw damagedAt(path, lastLine.start, reason);
-    }
-    journal.lastId = id;
-  }
-  journal.petsBeforeLast = pets.size;
-  pets.append(record);
-  for (const key of record.keys) keys.add(key, journal.petsBeforeLast + key.pet, record.at, now);
-  if (record.order !== undefined) journal.orders.push(record.order);
-  if (record.lastId !== undefined && record.lastId > journal.lastId) journal.lastId = record.lastId;
 }
 
 /** The start of the names of backups of a torn end that began at the byte `start`. */

@@ -10,7 +10,7 @@ import { noIdsLeftError, StoreFailedError, StoreUnwritableError, toStoreError } 
 import type { Fingerprint } from '../fingerprint.ts';
 import { type CreatePet, formatTornEnd, type PetJson, type TornEnd } from '../store.ts';
 import { BatchSize, encodeBatch, encodeLastId, type PetToWrite, recordBytes } from './format.ts';
-import { addRecord, backupName, type Journal, nextId } from './read-journal.ts';
+import { backupName, type Journal } from './read-journal.ts';
 
 /** What a writer needs. */
 export type WriteSettings = {
@@ -96,8 +96,8 @@ export class JournalWriter {
 
   /** Returns the text of the new animal when it is on the disk. @throws StoreUnwritableError, StoreFailedError, StoreError */
   async add({ name, categoryId, status }: CreatePet['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
-    const { keys } = this.#journal;
-    if (nextId(this.#journal) + this.#waiting > INT64_MAX) throw noIdsLeftError();
+    const { nextId, keys } = this.#journal;
+    if (nextId + this.#waiting > INT64_MAX) throw noIdsLeftError();
     if (fingerprint && !keys.hasRoom) {
       throw new StoreUnwritableError(
         'there are too many idempotency keys',
@@ -160,7 +160,7 @@ export class JournalWriter {
   }
 
   async #write({ entries }: Batch): Promise<void> {
-    let id = nextId(this.#journal);
+    let id = this.#journal.nextId;
     for (const entry of entries) {
       entry.id = id++;
       entry.text = `{"id":${entry.id}${entry.rest}`;
@@ -172,7 +172,7 @@ export class JournalWriter {
   /** Appends a record, and then adds it to the journal in memory, as a reader of the file would. */
   async #append({ line, ...record }: ReturnType<typeof encodeBatch>): Promise<void> {
     await (this.#file as AppendFile).append(line);
-    addRecord(this.#journal, record, record.at);
+    this.#journal.add(record, record.at);
   }
 
   #reject(batches: readonly Batch[], error: unknown): void {
