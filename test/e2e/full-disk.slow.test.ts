@@ -233,8 +233,8 @@ describe.skipIf(!canMount)('on a read-only file system', () => {
     const other = await start(machine, data);
     expect((await listed(service)).size).toBe(1);
     expect(await create(other, 'other')).toMatchObject({ status: 201, id: 2 });
-    const { status } = await fetch(`${service.url}/pets`, { headers: headersOf(service) });
-    expect(status).toBe(500);
+    const response = await fetch(`${service.url}/pets`, { headers: headersOf(service) });
+    expect(await response.json()).toMatchObject({ status: 503, code: 'storage_failed' });
     expect(await service.ended).toMatchObject({ code: 1 });
     expect(service.stderr()).toContain('another program changed');
     expect((await listed(other)).size).toBe(2);

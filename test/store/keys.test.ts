@@ -128,7 +128,7 @@ async function openServer({ directory, files }: { directory?: string; files?: Fi
   const warnings: string[] = [];
   const { open } = await location.claim({
     clock,
-    bans: { after: 0, milliseconds: 0 },
+    bans: { after: 1, milliseconds: 60_000 },
     sleep: async () => {},
     onWarning: (message) => warnings.push(message),
     onFailure: (error) => failures.push(error),
@@ -188,6 +188,20 @@ describe.skipIf(process.platform === 'win32')('after the directory was moved', (
       );
       expect((await keysOf(`${directory}.x`).list()).map((key) => key.sha256)).toEqual([sha256]);
     }
+  });
+
+  it('a server does not save its bans in another store', async () => {
+    const other = await openServer();
+    await other.backend.close();
+    const { directory, clock, backend, sha256 } = await openServer();
+    await rename(directory, `${directory}.x`);
+    await rename(other.directory, directory);
+    for (let request = 0; request < 3; request++) {
+      await backend.limiter.take(sha256, { perMinute: 1, perDay: 1 });
+      clock.advance(1_000);
+    }
+    expect(await backend.banCounts()).toMatchObject({ begun: 1 });
+    expect(await readdir(directory)).not.toContain('bans.json');
   });
 
   it('a command does not create its directory again', async () => {

@@ -17,7 +17,7 @@ import { createBanTracker } from '../limits/bans.ts';
 import { createMemoryLimiter } from '../limits/memory-limiter.ts';
 import { readContents, writeContents } from './directory-contents.ts';
 import { JOURNAL } from './format.ts';
-import { openJournalStore, requireNoTraces, requireRefusal } from './journal-store.ts';
+import { hasJournal, openJournalStore, requireRefusal } from './journal-store.ts';
 import { KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { readJournalHeader } from './read-journal.ts';
 
@@ -52,10 +52,7 @@ export function journalLocation(
   /** The id of the store. @throws StoreError if there is none, or another one than `expected` */
   async function storeId(expected?: string): Promise<string> {
     const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
-    if (!names.includes(JOURNAL)) {
-      requireNoTraces(directory, names);
-      throw new StoreMissingError(directory);
-    }
+    if (!hasJournal(directory, names)) throw new StoreMissingError(directory);
     const { id } = await readJournalHeader(directory, files).catch(
       failWith(`read the store in ${directory}`),
     );
@@ -99,11 +96,11 @@ async function claimDirectory(
   options: BackendOptions,
   files: FileSystem,
 ): Promise<StoreClaim> {
-  const names = await namesIn(directory, files);
-  let lock: DirectoryLock | undefined;
-  if (!names.includes(JOURNAL)) requireNoTraces(directory, names);
-  // On a full or read-only disk, `open` reads the store without the lock.
-  else lock = await acquireDirectoryLock(directory).catch((error) => void requireRefusal(error));
+  const isStore = hasJournal(directory, await namesIn(directory, files));
+  const lock = isStore
+    ? // On a full or read-only disk, `open` reads the store without the lock.
+      await acquireDirectoryLock(directory).catch((error) => void requireRefusal(error))
+    : undefined;
   return {
     open: (url) => openJournalBackend(directory, options, files, { lock, url }),
     release: async () => lock?.release(),
@@ -153,6 +150,7 @@ async function openJournalBackend(
       if (!store.isLocked) await store.checkWritable().catch(() => {});
       if (!store.isLocked) return false;
       try {
+        await store.requireInPlace();
         await saveBans(directory, all);
         isWarned = false;
         return true;

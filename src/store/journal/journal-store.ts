@@ -52,14 +52,15 @@ export const incompleteCopyError = (directory: string): StoreError =>
   );
 
 /**
- * Checks what a directory without a journal contains.
+ * Whether a directory that contains these names has a journal.
  *
- * @throws StoreError if other files show that there was a journal. A new one would issue the same ids again
+ * @throws StoreError if only other files show that there was a journal. A new one would issue the same ids again
  */
-export function requireNoTraces(directory: string, names: readonly string[]): void {
+export function hasJournal(directory: string, names: readonly string[]): boolean {
+  if (names.includes(JOURNAL)) return true;
   if (names.includes(JOURNAL_OF_COPY)) throw incompleteCopyError(directory);
   const traces = names.filter((name) => name === 'keys' || name === BANS || name.startsWith('journal.torn-'));
-  if (traces.length === 0) return;
+  if (traces.length === 0) return false;
   throw new StoreError(
     `${join(directory, JOURNAL)} is missing, but ${traces.join(', ')} in the same directory shows that there was a store`,
     `restore ${JOURNAL} from a backup; to start with an empty store, name another directory with --data`,
@@ -89,9 +90,7 @@ export async function openJournalStore(
       refusal = requireRefusal(error);
       return undefined;
     });
-    const names = await files.readdir(directory);
-    if (!names.includes(JOURNAL)) {
-      requireNoTraces(directory, names);
+    if (!hasJournal(directory, await files.readdir(directory))) {
       // Without a journal, there is nothing to read.
       if (refusal !== undefined) throw refusal;
       await replaceFile(files, join(directory, JOURNAL), [encodeHeader(newHeader(settings.clock.now()))]);
