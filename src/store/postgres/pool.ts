@@ -259,6 +259,8 @@ export class Pool {
       // The check also shows whether the database responds: a proxy such as pgbouncer accepts connections without it.
       const timeout = Math.max(started + CONNECT_TIMEOUT_MS - clock.elapsed(), CONNECT_INTERVAL_MS);
       await opened.call(...check, timeout);
+      // The server may have ended the connection together with its response.
+      if (opened.hasEnded) throw new Error('the connection was lost');
       (client.connection.stream as Socket).setTimeout(IDLE_MS, () => this.#closeIdle(opened));
       this.#add(opened);
       if (this.#lost > 0) {

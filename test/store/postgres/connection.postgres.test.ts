@@ -233,6 +233,20 @@ test('nothing of a call is stored if one of its items breaks a constraint', asyn
   expect(await stored()).toEqual([1]);
 });
 
+test('a call is repeated after a serialization failure', async () => {
+  await cluster.sql(
+    database,
+    `create sequence attempts; grant all on sequence attempts to public;
+     create function fail_twice() returns trigger language plpgsql as $$ begin
+       if nextval('attempts') < 3 then raise exception using errcode = '40001'; end if;
+       return new;
+     end $$;
+     create trigger fail_twice before insert on items for each row execute function fail_twice()`,
+  );
+  const { queue } = openQueue();
+  expect(await queue.add(1)).toBe(1);
+});
+
 test('a commit that no synchronous replica has confirmed is unknown, although the server reports success', async () => {
   const { queue } = openQueue();
   await queue.add(1);

@@ -19,6 +19,10 @@ function fakeClient() {
     query({ name }: { name: string }, callback: Callback) {
       if (name === SLOW.name) slow.push(callback);
       else callback(null, { rows: [{ n: 2 }] });
+      client.emit('called');
+    },
+    endAfterCall() {
+      client.once('called', () => client.emit('error', new Error('terminated')));
     },
     respond: () => slow.shift()?.(null, { rows: [{ n: 3 }] }),
     end: async () => {},
@@ -33,6 +37,8 @@ function createConnection({ random = 0 } = {}) {
     attempts: 0,
     connectTime: 0,
     clients: [] as ReturnType<typeof fakeClient>[],
+    /** Whether a connection is lost as soon as its first call has succeeded. */
+    endsSessions: false,
   };
   const timers: { callback(): void; milliseconds: number }[] = [];
   const connection = new Pool({
@@ -46,6 +52,7 @@ function createConnection({ random = 0 } = {}) {
       if (!database.isUp) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
       const client = fakeClient();
       database.clients.push(client);
+      if (database.endsSessions) client.endAfterCall();
       return client as unknown as Client;
     },
     startTimer(callback, milliseconds) {
@@ -123,6 +130,16 @@ test('a connection that is lost again and again is replaced at most five times a
     expect(await call).toEqual([{ n: 2 }]);
   }
   expect(database.attempts).toBe(5);
+});
+
+test('a connection that is lost right after its first call is replaced', async () => {
+  const { connection, database, tick } = createConnection();
+  database.endsSessions = true;
+  await expect(connection.call(STATEMENT)).rejects.toMatchObject({ outcome: 'not_done' });
+  database.endsSessions = false;
+  await tick();
+  expect(await connection.call(STATEMENT)).toEqual([{ n: 2 }]);
+  expect(database.attempts).toBe(2);
 });
 
 test('after close, a lost connection is not replaced', async () => {
