@@ -15,6 +15,8 @@ type TransactionOptions = {
   isSnapshot?: boolean;
   /** If aborted before the commit, the connection is closed. */
   signal?: AbortSignal | undefined;
+  /** After this time, in milliseconds, the connection is closed. */
+  timeout?: number;
 };
 
 /** A database and how to connect to it. */
@@ -55,13 +57,14 @@ export class Database {
    */
   async run<Result>(
     task: (client: Client, warnings: readonly string[]) => Promise<Result>,
-    { isSnapshot = false, signal }: TransactionOptions = {},
+    { isSnapshot = false, signal, timeout }: TransactionOptions = {},
   ): Promise<Result> {
     signal?.throwIfAborted();
     const { client, warnings, stop } = await this.#open({ isSnapshot, signal }).catch((error) => {
       signal?.throwIfAborted();
       throw error instanceof StoreError ? error : toCallError(error, 'connecting', this.place);
     });
+    const timer = timeout === undefined ? undefined : setTimeout(stop, timeout);
     try {
       return await endTransaction(client, this.place, async () => {
         const result = await task(client, warnings);
@@ -74,6 +77,7 @@ export class Database {
       if (!isUnknown) signal?.throwIfAborted();
       throw error;
     } finally {
+      clearTimeout(timer);
       signal?.removeEventListener('abort', stop);
       await client.end().catch(() => {});
     }
@@ -128,7 +132,7 @@ async function endTransaction<Result>(
   });
   const { command } = await client.query('commit').catch((error) => {
     throw new StoreUnavailableError(
-      `the connection to ${place} was lost during the commit: everything was stored, or nothing`,
+      `${place} did not confirm the commit: the change may have been stored`,
       `run pets store check ${place}`,
       { cause: error, outcome: 'unknown' },
     );

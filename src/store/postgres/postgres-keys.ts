@@ -41,9 +41,12 @@ export const readKeys = async (call: CallFunction): Promise<StoredKey[]> =>
  */
 export class PostgresKeys implements KeyManager {
   #database: Database;
+  #timeout: number;
 
-  constructor(database: Database) {
+  /** @param timeout how long a call can take, in milliseconds: other commands can hold locks, and replicas be silent */
+  constructor(database: Database, timeout = 10_000) {
     this.#database = database;
+    this.#timeout = timeout;
   }
 
   async names(): Promise<string[]> {
@@ -77,8 +80,9 @@ export class PostgresKeys implements KeyManager {
 
   #call: CallFunction = (name, ...values) => {
     const { place } = this.#database;
-    return this.#database.run(async (client) =>
-      functionsOn(client, (await readIdentity(client, place)).id)(name, ...values),
+    return this.#database.run(
+      async (client) => functionsOn(client, (await readIdentity(client, place)).id)(name, ...values),
+      { timeout: this.#timeout },
     );
   };
 }

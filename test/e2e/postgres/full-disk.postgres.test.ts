@@ -13,6 +13,7 @@ const empty = (table: string) => `drop trigger full_disk on pets.${table}`;
 test.each([
   ['callers', 'the first request of a new key'],
   ['animals', 'a creation'],
+  ['idempotency', 'a creation'],
 ])(
   'while the disk is full and %s cannot grow, %s and /readyz get storage_full, and the log does not grow',
   async (table, about) => {
@@ -21,7 +22,11 @@ test.each([
     const newKey = await createKey(url, { name: 'new', plan: 'enterprise' });
     const server = await serveCommand(await freshMachine(), ['--data', url, '--no-profile']);
     const send = async (path: string, init: RequestInit & { key?: string } = {}) => {
-      const headers = { Authorization: `Bearer ${init.key ?? key}`, 'Content-Type': 'application/json' };
+      const headers = {
+        Authorization: `Bearer ${init.key ?? key}`,
+        'Content-Type': 'application/json',
+        'Idempotency-Key': '"k"',
+      };
       const response = await fetch(new URL(path, server.url), { ...init, headers });
       const { code } = (await response.json()) as { code?: string };
       return [response.status, code, response.headers.get('retry-after')];

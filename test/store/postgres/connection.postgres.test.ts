@@ -9,8 +9,10 @@ import { StoreError } from '../../../src/store/errors.ts';
 import { BatchQueue } from '../../../src/store/postgres/batch-queue.ts';
 import { parseDatabaseTarget } from '../../../src/store/postgres/connect/database-url.ts';
 import { PrimaryConnector } from '../../../src/store/postgres/connect/primary-connector.ts';
-import { functionCall } from '../../../src/store/postgres/database.ts';
+import { Database, functionCall } from '../../../src/store/postgres/database.ts';
 import { CONNECT_TIMEOUT_MS, MAX_CONNECTIONS, Pool } from '../../../src/store/postgres/pool.ts';
+import { PostgresKeys } from '../../../src/store/postgres/postgres-keys.ts';
+import { migrate } from '../../../src/store/postgres/schema.ts';
 import { listenOnLoopback } from '../../helpers/listen.ts';
 import { type Cluster, createCluster } from '../../helpers/postgres/cluster.ts';
 import { outcomes } from '../../helpers/postgres/outcomes.ts';
@@ -260,6 +262,26 @@ test('a commit that no synchronous replica has confirmed is unknown, although th
     );
   await expect.poll(cancel).toHaveLength(1);
   expect(await added).toEqual(['unknown']);
+});
+
+test('a command ends although no synchronous replica confirms its commit or another transaction holds a lock', async () => {
+  const target = parseDatabaseTarget(url, { env: {}, userName: undefined });
+  const keys = (timeout?: number) => new PostgresKeys(new Database(target, { random: () => 0 }), timeout);
+  await new Database(target, { random: () => 0 }).run((client) => migrate(client));
+  onTestFinished(() => cluster.set('synchronous_standby_names', ''));
+  await cluster.set('synchronous_standby_names', 'missing');
+  const created = keys(1_000).create({ name: 'till', plan: 'free' });
+  await expect(created).rejects.toMatchObject({
+    outcome: 'unknown',
+    message: expect.stringContaining('commit'),
+  });
+  await cluster.set('synchronous_standby_names', '');
+  await expect.poll(() => keys().names()).toEqual(['till']);
+  const other = await connectTo(url);
+  await other.query('begin; lock table pets.keys in access exclusive mode');
+  await expect(keys(500).revoke('till')).rejects.toMatchObject({ outcome: 'not_done' });
+  await other.query('commit');
+  expect(await keys().names()).toEqual(['till']);
 });
 
 test('an error after which the connection ends is unknown', async () => {
