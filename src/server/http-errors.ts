@@ -65,11 +65,11 @@ const STORAGE_RETRY_SECONDS = 5;
 /** When to try again after `unavailable`. A database is often back after a second. */
 const UNAVAILABLE_RETRY_SECONDS = 1;
 
-/** The database does not respond in time, or the keys cannot be read. The response does not say whether an animal was added, which may be unknown. */
+/** The database does not respond in time, or the keys cannot be read. It may be unknown whether an animal was added. */
 export const serviceUnavailable = (): ServiceError =>
   new ServiceError(
     'unavailable',
-    `The service cannot use its store for now. Retry in ${UNAVAILABLE_RETRY_SECONDS} s`,
+    `The service cannot use its store for now, and a creation may have been carried out. Retry in ${UNAVAILABLE_RETRY_SECONDS} s`,
     { [header.retryAfter]: String(UNAVAILABLE_RETRY_SECONDS) },
   );
 

@@ -142,7 +142,7 @@ export interface Backend {
 /** The properties of an API key that a server needs. */
 export type KnownKey = Pick<StoredKey, 'name' | 'plan' | 'sha256'> & { quota: Quota };
 
-/** The API keys that a server accepts. A new key is accepted at once, and a revoked key is refused within a second. */
+/** The API keys that a server accepts: a new key within a tenth of a second, and a revoked key for less than a second. */
 export interface KeyDirectory {
   /**
    * Finds a key by its SHA-256 in hexadecimal.

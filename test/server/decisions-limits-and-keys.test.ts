@@ -196,8 +196,6 @@ describe('D16 API keys', () => {
       );
     for (const [plan, { perMinute }] of Object.entries(plans)) {
       const key = await service.makeKey({ name: `of-${plan}`, plan: plan as keyof typeof plans });
-      // For 100 ms after it has looked for an unknown key, the server may not notice a new key file.
-      service.clock.advance(100);
       expect(await limitOf(key)).toBe(String(perMinute));
     }
     const agreed = await service.makeKey({
@@ -205,7 +203,6 @@ describe('D16 API keys', () => {
       plan: 'enterprise',
       quota: { perMinute: 7, perDay: 1_000_000 },
     });
-    service.clock.advance(100);
     expect(await limitOf(agreed)).toBe('7');
   });
 

@@ -90,13 +90,24 @@ describe('idempotency keys', () => {
     const keys = new IdempotencyKeys(4);
     const add = (name: string, day: number) => keys.add(hashed(name), 0, day * DAY_MS, day * DAY_MS);
     for (const name of ['a', 'b', 'c']) add(name, 0);
-    expect(keys.hasRoom).toBe(true);
+    expect(keys.hasRoom(0)).toBe(true);
     keys.reserve(hashed('d'));
-    expect(keys.hasRoom).toBe(false);
+    expect(keys.hasRoom(0)).toBe(false);
     keys.release(hashed('d'));
     for (let day = 1; day < 10; day++) add(`day ${day}`, day);
-    expect(keys.hasRoom).toBe(true);
+    expect(keys.hasRoom(9 * DAY_MS)).toBe(true);
     expect([...keys.byPet(9 * DAY_MS)]).toEqual([[0, expect.objectContaining({ at: 9 * DAY_MS })]]);
+  });
+});
+
+describe('a full set of idempotency keys', () => {
+  it.each([24, 48, 240])('has room again after %i hours, although no key was added meanwhile', (hours) => {
+    const keys = new IdempotencyKeys(4);
+    for (const name of ['a', 'b', 'c', 'd']) keys.add(hashed(name), 0, 0, 0);
+    expect(keys.hasRoom(24 * HOUR_MS - 1)).toBe(false);
+    expect(keys.hasRoom(hours * HOUR_MS)).toBe(true);
+    keys.add(hashed('e'), 1, hours * HOUR_MS, hours * HOUR_MS);
+    expect(keys.find(hashed('e'), hours * HOUR_MS)).toBe(1);
   });
 });
 

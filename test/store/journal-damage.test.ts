@@ -1,6 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { INT64_MAX } from '../../src/contract/int64.ts';
 import { StoreDamagedError } from '../../src/store/errors.ts';
 import { journalLocation } from '../../src/store/journal/journal-location.ts';
 import { openJournalStore } from '../../src/store/journal/journal-store.ts';
@@ -162,6 +163,20 @@ describe('a torn end', () => {
       nextId: expect.any(BigInt),
     });
     expect(tornEnd?.nextId).toBeGreaterThan(6n);
+  });
+
+  it('after the highest ids leaves a store that can be read, and has no ids left', async () => {
+    const directory = await temporaryDirectory();
+    const highest = `"seq":1,"at":1,"pets":[${pet(3).replace('"id":3', `"id":${INT64_MAX - 1n}`)}]}`;
+    const { bytes } = await sampleJournal(0);
+    const torn = Buffer.concat([bytes, journalLine(highest), Buffer.from('x'.repeat(1_000))]);
+    await writeFile(join(directory, 'journal.ndjson'), torn);
+    for (let start = 0; start < 2; start++) {
+      const store = await openJournalStore({ directory, clock: manualClock(), lock: noLock });
+      expect(await store.size()).toBe(1);
+      await expect(store.add({ pet: animal() })).rejects.toThrow('no ids left');
+      await store.close();
+    }
   });
 
   it('does not free its ids if nothing is added before the next start', async () => {

@@ -44,6 +44,11 @@ describe('a journal of a newer version', () => {
       [HEADER, order, batch.replace('"sold"', '"sold","new":1.50')],
       [REX, TOM.replace('"sold"', '"sold","new":1.50')],
     ],
+    [
+      'an animal before others, which keeps the field',
+      [HEADER, order, batch.replace('"available"', '"available","new":1.50')],
+      [REX.replace('"available"', '"available","new":1.50'), TOM],
+    ],
   ])('is read if it has an unknown field in %s', async (_, lines, expected) => {
     const { error, pets, orders, directory } = await openJournal(journalOf(...lines));
     expect(error).toBeUndefined();

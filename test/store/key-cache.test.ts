@@ -6,6 +6,7 @@ import { KeyFiles } from '../../src/store/journal/key-files.ts';
 import { KeyCache } from '../../src/store/keys/key-cache.ts';
 import { hashKey, type KeyRequest } from '../../src/store/keys/keys.ts';
 import { manualClock } from '../helpers/clock.ts';
+import { gate } from '../helpers/gate.ts';
 import { errno, type Intercept, interceptFiles } from '../helpers/store-faults.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
@@ -21,7 +22,9 @@ function cacheOf(directory: string, intercept: Intercept = () => {}) {
   });
   const onWarning = (warning: string) => void counts.warnings.push(warning);
   const clock = manualClock();
-  return { keys: new KeyCache(new KeyFiles(directory, { onWarning, files }), clock), clock, counts };
+  const keyFiles = new KeyFiles(directory, { onWarning, files });
+  const sleep = async (milliseconds: number) => clock.advance(milliseconds);
+  return { keys: new KeyCache(() => keyFiles.read(), clock, sleep), clock, counts };
 }
 
 /** A cache of a directory with one key. */
@@ -81,17 +84,33 @@ it('does not find a revoked key if another one has its name and cannot be read',
   expect(counts.warnings).toEqual([expect.stringContaining('EACCES')]);
 });
 
-it('finds a key that a concurrent call reads while this call checks the directory', async () => {
-  const directory = await temporaryDirectory();
-  let reading: unknown;
-  let checks = 0;
-  const { keys } = cacheOf(directory, async (name) => {
-    if (name === 'version' && ++checks === 2) await reading;
+it('finds a key that was added while the keys were being read', async () => {
+  const [reading, released] = [gate(), gate()];
+  let isFirst = true;
+  const { directory, keys } = await cacheWithKey('pro', async (name) => {
+    if (name !== 'readdir' || !isFirst) return;
+    isFirst = false;
+    reading.open();
+    await released.opened;
   });
-  await keys.load();
-  const { key } = await create(directory, { name: 'a', plan: 'free' });
-  reading = keys.find(hashKey(key));
-  expect(await keys.find(hashKey(key))).toMatchObject({ name: 'a' });
+  const unknown = keys.find('0');
+  await reading.opened;
+  const { key } = await create(directory, { name: 'b', plan: 'free' });
+  const found = keys.find(hashKey(key));
+  released.open();
+  expect(await found).toMatchObject({ name: 'b' });
+  expect(await unknown).toBeUndefined();
+});
+
+it('reads the keys at most ten times a second, however many unknown keys are looked for', async () => {
+  const { keys, clock, counts } = await cacheWithKey();
+  const started = clock.elapsed();
+  for (let i = 0; i < 5; i++) {
+    const all = Array.from({ length: 100 }, (_, n) => keys.find(`${i} ${n}`));
+    expect(new Set(await Promise.all(all))).toEqual(new Set([undefined]));
+  }
+  expect(counts.scans).toBe(5);
+  expect(clock.elapsed() - started).toBe(400);
 });
 
 it.skipIf(process.platform === 'win32')('does not wait for a named pipe in the directory', async () => {

@@ -17,7 +17,7 @@ import { createBanTracker } from '../limits/bans.ts';
 import { createMemoryLimiter } from '../limits/memory-limiter.ts';
 import { readContents, writeContents } from './directory-contents.ts';
 import { JOURNAL } from './format.ts';
-import { hasJournal, openJournalStore, requireRefusal } from './journal-store.ts';
+import { hasJournal, openJournalStore, rethrowUnlessUnwritable } from './journal-store.ts';
 import { KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { readJournalHeader } from './read-journal.ts';
 
@@ -99,7 +99,7 @@ async function claimDirectory(
   const isStore = hasJournal(directory, await namesIn(directory, files));
   const lock = isStore
     ? // On a full or read-only disk, `open` reads the store without the lock.
-      await acquireDirectoryLock(directory).catch((error) => void requireRefusal(error))
+      await acquireDirectoryLock(directory).catch((error) => void rethrowUnlessUnwritable(error))
     : undefined;
   return {
     open: (url) => openJournalBackend(directory, options, files, { lock, url }),
@@ -124,7 +124,7 @@ async function openJournalBackend(
   files: FileSystem,
   { lock, url }: { lock: DirectoryLock | undefined; url: string | undefined },
 ): Promise<Backend> {
-  const { clock, signal, onWarning, onFailure, onSync = () => {} } = options;
+  const { clock, sleep, signal, onWarning, onFailure, onSync = () => {} } = options;
   const timedFiles = timedSyncs(files, clock.elapsed, onSync);
   const store = await openJournalStore(
     { directory, clock, files: timedFiles, url, signal, onWarning, onFailure },
@@ -132,16 +132,13 @@ async function openJournalBackend(
   );
   try {
     const keyFiles = new KeyFiles(directory, { clock, files, onWarning });
-    const keyReader = {
-      mayHaveChanged: () => keyFiles.mayHaveChanged(),
-      async read() {
-        const known = await keyFiles.read();
-        // Otherwise, the keys may be those of another directory, and revocations in the one that was moved be missed.
-        await store.requireInPlace();
-        return known;
-      },
+    const readKeys = async () => {
+      const known = await keyFiles.read();
+      // If the directory was moved, these keys may belong to another store, and the server would miss revocations.
+      await store.requireInPlace();
+      return known;
     };
-    const keys = new KeyCache(keyReader, clock);
+    const keys = new KeyCache(readKeys, clock, sleep);
     // If the keys cannot be read, the first request that needs them fails.
     await keys.load().catch(() => {});
     let isWarned = false;

@@ -72,7 +72,7 @@ export function hasJournal(directory: string, names: readonly string[]): boolean
  * until writing is possible.
  *
  * @param claimed the lock of the directory, if this process has locked it. The store releases it
- * @throws StoreInUseError, StoreDamagedError, StoreVersionError, StoreError. or the
+ * @throws StoreInUseError, StoreDamagedError, StoreVersionError, StoreError, or the
  * reason of the signal. After an error, nothing stays locked
  */
 export async function openJournalStore(
@@ -87,7 +87,7 @@ export async function openJournalStore(
     await makeDirectory(files, directory);
     let refusal: unknown;
     lock ??= await settings.lock(directory).catch((error) => {
-      refusal = requireRefusal(error);
+      refusal = rethrowUnlessUnwritable(error);
       return undefined;
     });
     if (!hasJournal(directory, await files.readdir(directory))) {
@@ -111,7 +111,7 @@ export async function openJournalStore(
 }
 
 /** Returns an error that means that the disk refuses writes for now, so that a store can only be read. Throws any other. */
-export function requireRefusal(error: unknown): unknown {
+export function rethrowUnlessUnwritable(error: unknown): unknown {
   if (isUnwritable(error instanceof LockError ? error.cause : error)) return error;
   throw error;
 }
@@ -149,7 +149,7 @@ export class JournalStore implements Store {
       if (refusal !== undefined) throw refusal;
       await this.#openWriter();
     } catch (error) {
-      this.#status.refused(requireRefusal(error));
+      this.#status.refused(rethrowUnlessUnwritable(error));
       if (this.#journal.seq > 0) {
         this.#settings.onWarning(`the last record of ${this.#journal.path} may not be on the disk yet`);
       }
@@ -271,7 +271,7 @@ export class JournalStore implements Store {
 
   async #requireFile(expected: Parameters<typeof requireSameFile>[2]): Promise<void> {
     await requireSameFile(this.#settings.files, this.#journal.path, expected).catch((error) => {
-      throw this.#status.unchecked(error);
+      throw this.#status.fileCheckFailed(error);
     });
   }
 

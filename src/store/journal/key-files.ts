@@ -6,7 +6,6 @@ import { errnoOf, type FileSystem, isMissing, realFileSystem } from '../../syste
 import { createFile, readTextFile, replaceFile, temporaryName } from '../../system/files.ts';
 import type { KeyManager, KnownKey } from '../backend.ts';
 import { StoreDamagedError, StoreError, StoreUnavailableError, toStoreError } from '../errors.ts';
-import type { KeyReader } from '../keys/key-cache.ts';
 import {
   type CreatedKey,
   KeyName,
@@ -35,7 +34,7 @@ export type KeyFilesOptions = {
 export const encodeKey = (key: StoredKey): Buffer => Buffer.from(`${JSON.stringify(key)}\n`);
 
 /** The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). */
-export class KeyFiles implements KeyManager, KeyReader {
+export class KeyFiles implements KeyManager {
   /** The directory of the key files. */
   readonly path: string;
   #clock: Clock;
@@ -43,7 +42,6 @@ export class KeyFiles implements KeyManager, KeyReader {
   #onWarning: (message: string) => void;
   /** The key files by name, as `read` found them. A file is read again only if its version changes. */
   #cache = new Map<string, CachedFile>();
-  #directoryVersion: string | undefined;
   #warned = new Set<string>();
 
   constructor(directory: string, options: KeyFilesOptions = {}) {
@@ -94,7 +92,7 @@ export class KeyFiles implements KeyManager, KeyReader {
     const path = this.pathOf(name);
     const temporary = join(this.path, temporaryName(name));
     try {
-      // Without the directory of the store, which may have been moved.
+      // Do not create the directory of the store: it is missing if it was moved.
       await makeDirectory(files, this.path, false);
       await createFile(files, temporary, [encodeKey(stored)]);
       // Unlike a rename, a link never replaces the file of another key.
@@ -131,7 +129,6 @@ export class KeyFiles implements KeyManager, KeyReader {
    * @throws StoreUnavailableError, after a warning, if the directory of the keys cannot be read
    */
   async read(): Promise<KnownKey[]> {
-    const directoryVersion = await this.#readDirectoryVersion();
     const cache = new Map<string, CachedFile>();
     const names = await this.names().catch((error) => {
       this.#warnOnce(this.path, error);
@@ -145,14 +142,8 @@ export class KeyFiles implements KeyManager, KeyReader {
         if (file) cache.set(name, file);
       }),
     );
-    this.#directoryVersion = directoryVersion;
     this.#cache = cache;
     return [...cache.values()].flatMap(({ key }) => (key ? [{ ...key, quota: quotaOf(key) }] : []));
-  }
-
-  /** Whether a key file was created or deleted since the last `read`. */
-  async mayHaveChanged(): Promise<boolean> {
-    return (await this.#readDirectoryVersion()) !== this.#directoryVersion;
   }
 
   async #readIfChanged(name: string): Promise<CachedFile | undefined> {
@@ -169,11 +160,6 @@ export class KeyFiles implements KeyManager, KeyReader {
       // The file has changed, so it may contain another key than before. A damaged file is not read again until it changes.
       return error instanceof StoreDamagedError ? { version, key: undefined } : undefined;
     }
-  }
-
-  /** The version of the key directory, which changes when a key file is created or deleted. */
-  #readDirectoryVersion(): Promise<string | undefined> {
-    return this.#files.version(this.path).catch(() => undefined);
   }
 
   #warnOnce(name: string, error: unknown): void {

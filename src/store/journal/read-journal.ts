@@ -45,7 +45,7 @@ export class Journal {
   /** The highest id in a record. */
   lastId: number | bigint = Number.NEGATIVE_INFINITY;
   /** No lower id may be issued, because animals in a torn end can have had them. */
-  lowestId = 1n;
+  minNextId = 1n;
   /** The last valid line that was read, and where it starts. Its newline may be missing. */
   lastLine: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
   /** How many animals are in the records before the last one. The last record may not be on the disk. */
@@ -60,7 +60,7 @@ export class Journal {
 
   /** The id of the next animal. */
   get nextId(): bigint {
-    return this.lastId < this.lowestId ? this.lowestId : BigInt(this.lastId) + 1n;
+    return this.lastId < this.minNextId ? this.minNextId : BigInt(this.lastId) + 1n;
   }
 
   /** Adds a record that was read or written. @throws StoreDamagedError if it cannot follow the records before it */
@@ -120,9 +120,9 @@ export async function readJournal({
     const firstId = journal.nextId;
     if (end < size) {
       const bytes = await readWithoutZeros(file, end, size);
-      refuseDamage(path, bytes, end);
+      throwIfDamaged(path, bytes, end);
       journal.tornEnd = describeTornEnd(bytes, end, size - end, firstId);
-      journal.lowestId = journal.tornEnd.nextId;
+      journal.minNextId = journal.tornEnd.nextId;
     }
     // An earlier server may have been killed after it had removed a torn end, and before it had written the next id.
     for (const backup of await files.readdir(directory)) {
@@ -131,7 +131,7 @@ export async function readJournal({
         const { size } = await saved.stat();
         return describeTornEnd(await readWithoutZeros(saved, 0, size), 0, size, firstId);
       });
-      if (lost.nextId > journal.lowestId) journal.lowestId = lost.nextId;
+      if (lost.nextId > journal.minNextId) journal.minNextId = lost.nextId;
     }
     return journal;
   });
@@ -197,7 +197,7 @@ async function readRange(file: OpenFile, start: number, end: number): Promise<Bu
 export const backupName = (start: number): string => `journal.torn-${start}-`;
 
 /** @throws StoreDamagedError if one interrupted write cannot have left the bytes */
-function refuseDamage(path: string, bytes: Buffer, start: number): void {
+function throwIfDamaged(path: string, bytes: Buffer, start: number): void {
   if (bytes.length > MAX_TORN_BYTES) throw damagedAt(path, start, `${bytes.length} bytes are not valid`);
   let searched = 0;
   // Search inside lines too, because a newline may be damaged.
@@ -234,8 +234,9 @@ async function readWithoutZeros(file: OpenFile, start: number, end: number): Pro
 function describeTornEnd(bytes: Buffer, start: number, size: number, firstId: bigint): TornEnd {
   let animals = 0;
   let readable = 0;
-  // The ids of a batch are consecutive, but those of a seed need not be.
+  // Bytes that are not readable can have been animals with consecutive ids. The ids of a seed can have gaps.
   let lastId = firstId - 1n + BigInt(Math.floor((size + 1) / MIN_PET_BYTES));
+  if (lastId > INT64_MAX) lastId = INT64_MAX;
   for (const line of bytes.toString('latin1').split('\n')) {
     // The ids of orders are not ids of animals.
     if (/^.{8,40}"at":\d+,"order":/.test(line)) continue;

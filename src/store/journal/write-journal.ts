@@ -12,7 +12,6 @@ import { type CreatePet, formatTornEnd, type PetJson, type TornEnd } from '../st
 import { BatchSize, encodeBatch, encodeLastId, type PetToWrite, recordBytes } from './format.ts';
 import { backupName, type Journal } from './read-journal.ts';
 
-/** What a writer needs. */
 export type WriteSettings = {
   files: FileSystem;
   clock: Clock;
@@ -87,7 +86,7 @@ export class JournalWriter {
       Buffer.from(`${lastLine.bytes.toString('latin1').trimEnd()}\n`, 'latin1'),
       lastLine.start,
     );
-    const lastId = journal.lowestId - 1n;
+    const lastId = journal.minNextId - 1n;
     if (lastId > 0n && lastId > journal.lastId)
       await this.#append(encodeLastId(journal.seq + 1, now(clock), lastId));
     this.#isOpen = true;
@@ -98,13 +97,13 @@ export class JournalWriter {
   async add({ name, categoryId, status }: CreatePet['pet'], fingerprint?: Fingerprint): Promise<PetJson> {
     const { nextId, keys } = this.#journal;
     if (nextId + this.#waiting > INT64_MAX) throw noIdsLeftError();
-    if (fingerprint && !keys.hasRoom) {
+    if (fingerprint && !keys.hasRoom(this.#settings.clock.now())) {
       throw new StoreUnwritableError(
         'there are too many idempotency keys',
         'try again tomorrow, or without a key',
       );
     }
-    // The id is assigned when the batch is encoded. So after a failed write, no id must be made available again.
+    // The id is assigned when the batch is encoded. A failed write uses no id, so nothing needs to be undone.
     const rest = petJson({ id: 0n, name, categoryId, status }).slice('{"id":0'.length);
     const bytes = recordBytes(rest, fingerprint !== undefined);
     const entry = { id: 0n, status, text: '', fingerprint, rest };
@@ -123,7 +122,7 @@ export class JournalWriter {
   }
 
   /**
-   * Checks that the journal is where it was, and unchanged.
+   * Removes what a failed write left, then checks that the path of the journal still leads to the unchanged file.
    *
    * @throws NotAppendedError, or the error of an earlier write
    */
@@ -272,8 +271,8 @@ export class WriteStatus {
     return failure;
   }
 
-  /** Records an error of the check whether the journal is unchanged, which every read needs without a lock. */
-  unchecked(error: unknown): StoreFailedError {
+  /** Records that the check failed that the journal is unchanged. Without the lock, every read begins with this check. */
+  fileCheckFailed(error: unknown): StoreFailedError {
     if (error instanceof FileChangedError) return this.stopped(error);
     const { message, hint } = toStoreError(error, `read ${this.#path}`);
     return new StoreFailedError(message, hint, { cause: error });
@@ -290,7 +289,10 @@ export class WriteStatus {
     this.#state = state;
     const { message, hint } =
       error instanceof FileChangedError
-        ? { message: error.message, hint: 'undo that change if you can, then start the server again' }
+        ? {
+            message: error.message,
+            hint: 'if that was a mistake, restore the journal first; then start the server again',
+          }
         : toStoreError(error, `write ${this.#path}`);
     this.#failure = new StoreFailedError(message, hint, { cause: error });
     return this.#failure;

@@ -3,40 +3,34 @@ import { type PlanName, plans } from '../../contract/plans.ts';
 import type { KeyDirectory, KnownKey } from '../backend.ts';
 import { generateKey, hashKey } from './keys.ts';
 
-/** Reads the API keys of a store. */
-export type KeyReader = {
-  /** Reads all valid keys. */
-  read(): Promise<readonly KnownKey[]>;
-  /**
-   * Whether the keys may have changed since the last `read`. It must be cheap or wait, because unknown keys can cause many
-   * calls.
-   */
-  mayHaveChanged(): Promise<boolean>;
-};
+/** Reads all valid API keys of a store. */
+export type ReadKeys = () => Promise<readonly KnownKey[]>;
 
 /** For this long, a known key is accepted without reading the keys. So a revocation takes effect within a second. */
 const FRESH_MS = 900;
 /** After this time, the keys are read again while known keys are still accepted, so that requests need not wait for it. */
 const REFRESH_MS = 500;
-/** Unknown keys cause at most one read of the keys in this time, unless the keys may have changed. */
-export const UNKNOWN_KEY_MS = 100;
+/** Unknown keys, which anyone can send, cause at most one read of the keys in this time. */
+const UNKNOWN_KEY_MS = 100;
 
 /** The API keys of a store, in memory. Changes in the source take effect without a restart. */
 export class KeyCache implements KeyDirectory {
-  #source: KeyReader;
+  #readKeys: ReadKeys;
   #clock: SteadyClock;
+  #sleep: (milliseconds: number) => Promise<void>;
   #temporary = new Map<string, KnownKey>();
   #byHash = new Map<string, KnownKey>();
+  /** When the last read began, and when the last complete one did. */
+  #startedAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
-  #readForUnknownAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
-  /** How many readings have started, and the number of the latest complete one, counted from 1. */
-  #started = 0;
-  #completed = 0;
+  /** A read that has not begun. */
+  #nextRead: Promise<void> | undefined;
 
-  constructor(source: KeyReader, clock: SteadyClock) {
-    this.#source = source;
+  constructor(readKeys: ReadKeys, clock: SteadyClock, sleep: (milliseconds: number) => Promise<void>) {
+    this.#readKeys = readKeys;
     this.#clock = clock;
+    this.#sleep = sleep;
   }
 
   addTemporary(name: string, plan: PlanName, key: string = generateKey()): string {
@@ -54,7 +48,7 @@ export class KeyCache implements KeyDirectory {
   find(sha256: string): KnownKey | undefined | Promise<KnownKey | undefined> {
     const temporary = this.#temporary.get(sha256);
     if (temporary) return temporary;
-    const age = this.#clock.elapsed() - this.#readAt;
+    const age = this.#age;
     const known = age < FRESH_MS ? this.#byHash.get(sha256) : undefined;
     // After an error, keys are accepted for the rest of the time. Then, the next read shows the error.
     if (known && age >= REFRESH_MS) this.#read().catch(() => {});
@@ -62,47 +56,48 @@ export class KeyCache implements KeyDirectory {
   }
 
   async list(): Promise<KnownKey[]> {
-    if (this.#isOlder(this.#readAt, FRESH_MS)) await this.#read();
+    if (this.#age >= FRESH_MS) await this.#read();
     const all = new Map([...this.#byHash, ...this.#temporary]);
     return [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
+  /** The time since the last complete read began, in milliseconds. */
+  get #age(): number {
+    return this.#clock.elapsed() - this.#readAt;
+  }
+
   async #lookUp(sha256: string): Promise<KnownKey | undefined> {
-    const started = this.#started;
-    if (this.#isOlder(this.#readAt, FRESH_MS)) await this.#read();
-    const known = this.#byHash.get(sha256);
-    // If the keys were read after this call began and the key was not among them, the key does not exist.
-    if (known || this.#completed > started) return known;
-    const isRecent = !this.#isOlder(this.#readForUnknownAt, UNKNOWN_KEY_MS);
-    if (isRecent && !(await this.#source.mayHaveChanged())) {
-      // A concurrent call may have read the keys in the meantime.
-      return this.#byHash.get(sha256);
+    if (this.#byHash.has(sha256)) {
+      // A read that is already running may be recent enough to show that the key was not revoked.
+      await this.#read();
+      if (this.#age < FRESH_MS) return this.#byHash.get(sha256);
     }
-    this.#readForUnknownAt = this.#clock.elapsed();
-    await this.#reading;
-    // While this call waited, another call may have read the keys.
-    if (this.#completed <= started) await this.#read();
+    // The key may just have been added, so the read must begin after this call.
+    this.#nextRead ??= this.#readSoon();
+    await this.#nextRead;
     return this.#byHash.get(sha256);
   }
 
+  async #readSoon(): Promise<void> {
+    const wait = this.#startedAt + UNKNOWN_KEY_MS - this.#clock.elapsed();
+    if (wait > 0) await this.#sleep(wait);
+    await this.#reading?.catch(() => {});
+    this.#nextRead = undefined;
+    await this.#read();
+  }
+
   #read(): Promise<void> {
-    this.#reading ??= this.#readSource().finally(() => {
+    this.#reading ??= this.#readOnce().finally(() => {
       this.#reading = undefined;
     });
     return this.#reading;
   }
 
-  async #readSource(): Promise<void> {
-    const number = ++this.#started;
+  async #readOnce(): Promise<void> {
     const startedAt = this.#clock.elapsed();
-    const keys = await this.#source.read();
+    this.#startedAt = startedAt;
+    const keys = await this.#readKeys();
     this.#byHash = new Map(keys.map((key) => [key.sha256, key]));
     this.#readAt = startedAt;
-    this.#completed = number;
-  }
-
-  /** Whether `time` is at least `milliseconds` ago. */
-  #isOlder(time: number, milliseconds: number): boolean {
-    return this.#clock.elapsed() - time >= milliseconds;
   }
 }

@@ -132,7 +132,7 @@ async function endTransaction<Result>(
   });
   const { command } = await client.query('commit').catch((error) => {
     throw new StoreUnavailableError(
-      `${place} did not confirm the commit: the change may have been stored`,
+      `the connection to ${place} ended during the commit: the change may have been stored`,
       `run pets store check ${place}`,
       { cause: error, outcome: 'unknown' },
     );

@@ -92,7 +92,10 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
     /^(CERT_|DEPTH_ZERO_|SELF_SIGNED|UNABLE_TO_)/,
     'check the certificate of the server, and sslmode and sslrootcert of the database URL',
   ],
-  [/^08P01/, 'for pgbouncer, add the parameter prepare=off to the URL (docs/postgres.md)'],
+  [
+    /^08P01/,
+    'for pgbouncer, add prepare=off to the URL, and use the pool mode transaction or session (docs/postgres.md)',
+  ],
   [/^28/, 'check the user and the password (PGPASSWORD, ~/.pgpass)'],
   [/^3D000/, 'create the database, or check its name'],
   [/^53100/, 'free some disk space on the server of the database'],

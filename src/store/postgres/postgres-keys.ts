@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
-import type { KeyManager, KnownKey } from '../backend.ts';
+import type { KeyManager } from '../backend.ts';
 import { StoreDamagedError } from '../errors.ts';
-import { type KeyReader, UNKNOWN_KEY_MS } from '../keys/key-cache.ts';
+import type { ReadKeys } from '../keys/key-cache.ts';
 import {
   type CreatedKey,
   type KeyRequest,
@@ -88,45 +88,19 @@ export class PostgresKeys implements KeyManager {
 }
 
 /** Reads the keys for a server. Leaves out keys that this version does not understand, after a warning. */
-export class PostgresKeyReader implements KeyReader {
-  #call: CallFunction;
-  #sleep: (milliseconds: number) => Promise<void>;
-  #onWarning: (message: string) => void;
-  #waiting: Promise<boolean> | undefined;
-  #warned = new Set<string>();
-
-  constructor(
-    call: CallFunction,
-    sleep: (milliseconds: number) => Promise<void>,
-    onWarning: (message: string) => void,
-  ) {
-    this.#call = call;
-    this.#sleep = sleep;
-    this.#onWarning = onWarning;
-  }
-
-  async read(): Promise<KnownKey[]> {
-    const rows = await this.#call<KeyRow>('list_keys');
-    return rows.flatMap((row) => {
+export function keyReader(call: CallFunction, onWarning: (message: string) => void): ReadKeys {
+  const warned = new Set<string>();
+  return async () =>
+    (await call<KeyRow>('list_keys')).flatMap((row) => {
       try {
         const key = parseKey(row);
         return [{ ...key, quota: quotaOf(key) }];
       } catch (error) {
-        if (!this.#warned.has(row.name)) this.#onWarning((error as Error).message);
-        this.#warned.add(row.name);
+        if (!warned.has(row.name)) onWarning((error as Error).message);
+        warned.add(row.name);
         return [];
       }
     });
-  }
-
-  /** Resolves after a tenth of a second, so that all unknown keys that arrive meanwhile cause one read. */
-  mayHaveChanged(): Promise<boolean> {
-    this.#waiting ??= this.#sleep(UNKNOWN_KEY_MS).then(() => {
-      this.#waiting = undefined;
-      return true;
-    });
-    return this.#waiting;
-  }
 }
 
 /** @throws StoreDamagedError */

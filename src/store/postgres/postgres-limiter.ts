@@ -32,8 +32,8 @@ type TakeRow = {
 const NO_QUOTA: Quota = { perMinute: 0, perDay: 0 };
 
 /**
- * Counts requests in the database, in groups: requests that arrive during a call form the next call. The function `pets.take`
- * (limits.sql) decides how many requests of each caller are granted and refused, and which one begins a ban.
+ * Counts requests in the database, many in one call (`BatchQueue`). The function `pets.take` (limits.sql) decides how many
+ * requests of each caller are granted and refused, and which one begins a ban.
  */
 export class PostgresLimiter implements Limiter {
   #calls: ServerCalls;
@@ -75,7 +75,7 @@ export class PostgresLimiter implements Limiter {
     return this.#lastWindows.get(caller);
   }
 
-  /** Forgets all windows, after a reset of the store. */
+  /** Forgets the windows that were reported, after a reset of the store. */
   clear(): void {
     this.#lastWindows.clear();
   }
@@ -132,9 +132,10 @@ function decideOne(row: TakeRow, quota: Quota, count: 0 | 1, earlier: number): R
   const { granted, refused } = row;
   const [now, until] = [Number(row.now), Number(row.banned_until)];
   const { minute, day } = windowsOf(row);
-  const later = Math.max(0, granted - earlier);
-  minute.used -= later;
-  day.used -= later;
+  // The row counts all requests of the call.
+  const notEarlier = Math.max(0, granted - earlier);
+  minute.used -= notEarlier;
+  day.used -= notEarlier;
   const isBanned = until > now && earlier >= granted + refused;
   const decision = decide({ minute, day }, quota, isBanned ? until : undefined, now);
   if (decision.retryAt === undefined) countIn(decision, count);

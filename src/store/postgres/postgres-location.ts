@@ -12,7 +12,7 @@ import {
   type ServerCalls,
 } from './database.ts';
 import { Pool } from './pool.ts';
-import { PostgresKeyReader, PostgresKeys } from './postgres-keys.ts';
+import { keyReader, PostgresKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
 import { migrate, openIdentity, pendingSql, readIdentity } from './schema.ts';
@@ -156,7 +156,7 @@ async function openBackend(
   }
   const limiter = new PostgresLimiter(calls, bans);
   const store = new PostgresStore(calls, { identity, clock, checkWritable });
-  const keys = new KeyCache(new PostgresKeyReader(calls.call, sleep, onWarning), clock);
+  const keys = new KeyCache(keyReader(calls.call, onWarning), clock, sleep);
   const close = async () => {
     await Promise.all([store.close(), limiter.close()]);
     await pool.close();

@@ -187,12 +187,15 @@ export async function checkServer(client: SchemaClient): Promise<string[]> {
       "run ALTER ROLE … SET default_transaction_isolation = 'read committed' for the user of the URL",
     );
   }
-  const dangers = {
-    fsync: 'fsync is off: a crash of the database server can destroy the store',
-    full_page_writes: 'full_page_writes is off: a power failure can destroy the store',
-    synchronous_commit: 'synchronous_commit is off; pets turns it on when it adds animals',
-  };
-  return Object.entries(dangers).flatMap(([name, warning]) => (setting(name) === 'off' ? [warning] : []));
+  const warnings: string[] = [];
+  if (setting('fsync') === 'off')
+    warnings.push('fsync is off: a crash of the database server can destroy the store');
+  if (setting('full_page_writes') === 'off')
+    warnings.push('full_page_writes is off: a power failure can destroy the store');
+  const commit = setting('synchronous_commit') ?? '';
+  if (!['on', 'remote_apply'].includes(commit))
+    warnings.push(`synchronous_commit is ${commit}; pets sets it to on when it adds animals`);
+  return warnings;
 }
 
 async function rowsOf<Row extends QueryResultRow>(client: SchemaClient, sql: string): Promise<Row[]> {

@@ -34,6 +34,7 @@ test.each([
   [{}, []],
   [{ server_version: '15.0', server_version_num: '150000' }, []],
   [{ synchronous_commit: 'remote_apply' }, []],
+  [{ synchronous_commit: 'local' }, ['synchronous_commit is local; ']],
   [{ fsync: 'off' }, ['fsync is off: ']],
   [
     { full_page_writes: 'off', synchronous_commit: 'off' },

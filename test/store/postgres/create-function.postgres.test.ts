@@ -137,26 +137,31 @@ test('a call that contains an idempotency key twice fails, and adds nothing', as
   expect(await callFunction(client, 'is_empty')).toEqual([{ result: true }]);
 });
 
-test('creations and new bans wait for the disk even if synchronous_commit is off; counts never do', async () => {
-  const { client } = await freshStore();
-  const rule = { after: 1, milliseconds: 300_000 };
-  const takeAt = (at: number) => take(client, [{ caller: 'a', count: 1, perMinute: 1 }], at, rule);
-  const calls: [call: () => Promise<unknown>, expected: 'on' | 'off'][] = [
-    [() => create(client, [{}]), 'on'],
-    [() => takeAt(NOON), 'off'],
-    [() => takeAt(NOON + 1), 'off'],
-    [() => takeAt(NOON + 1_001), 'on'],
-    [() => takeAt(NOON + 1_002), 'off'],
-  ];
-  await storeIdOf(client);
-  for (const [call, expected] of calls) {
-    await client.query(`begin; set local synchronous_commit = ${expected === 'on' ? 'off' : 'on'}`);
-    await call();
-    expect((await client.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: expected }]);
-    await client.query('commit');
-    expect((await client.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
-  }
-});
+test.each(['off', 'local', 'remote_write'])(
+  'creations and new bans wait for replicas and the disk even if synchronous_commit is %s; counts never do',
+  async (weak) => {
+    const { client } = await freshStore();
+    const rule = { after: 1, milliseconds: 300_000 };
+    const takeAt = (at: number) => take(client, [{ caller: 'a', count: 1, perMinute: 1 }], at, rule);
+    const calls: [call: () => Promise<unknown>, expected: 'on' | 'off'][] = [
+      [() => create(client, [{}]), 'on'],
+      [() => takeAt(NOON), 'off'],
+      [() => takeAt(NOON + 1), 'off'],
+      [() => takeAt(NOON + 1_001), 'on'],
+      [() => takeAt(NOON + 1_002), 'off'],
+    ];
+    await storeIdOf(client);
+    for (const [call, expected] of calls) {
+      await client.query(`begin; set local synchronous_commit = ${expected === 'on' ? weak : 'on'}`);
+      await call();
+      expect((await client.query('show synchronous_commit')).rows).toEqual([
+        { synchronous_commit: expected },
+      ]);
+      await client.query('commit');
+      expect((await client.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
+    }
+  },
+);
 
 test.each(['repeatable read', 'serializable'])('refuses the isolation level %s', async (level) => {
   const { client } = await freshStore();

@@ -1,10 +1,10 @@
 -- Counts requests (docs/service.md 8). Each caller has a row in pets.callers with its windows, its refused requests and its
 -- ban. All times are in milliseconds since 1970.
 --
--- For each caller, `counts` requests arrive at the same time. First come those that both quotas allow (`granted`), then those
--- that are refused (`refused`), and the rest is refused because of a ban, which one of them may begin (`begins_ban`). With a
--- count of 0, nothing changes. A caller must not occur twice. `ban_after` and `ban_for` are the rule for bans: how many
--- refused requests in a minute cause one (0: none do), and how long it lasts. `at_ms` replaces the clock in tests.
+-- Each call decides `counts[n]` requests of each caller, in this order: `granted` are within both quotas, `refused` exceed a
+-- quota, and a ban rejects the others. If `begins_ban` is true, the first of those others has begun it. With a count of 0,
+-- nothing changes. A caller must not occur twice. `ban_after` and `ban_for` are the rule for bans: how many requests in a
+-- minute, after a refused one, cause one (0: none do), and how long it lasts. `at_ms` replaces the clock in tests.
 create function pets.take(
   store uuid,
   known int,
@@ -29,10 +29,10 @@ create function pets.take(
 )
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
--- Plan once in each session, and for a large table, even if the table is still small.
+-- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- The call must end before its client gives up, also if the client is a pooler.
+-- A wait for a lock ends before the server gives up, also through a pooler, which does not pass on the limits of the server.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
@@ -48,7 +48,7 @@ declare
   day_left bigint;
   window_end bigint;
   recent bigint[];
-  until_ban int;
+  refusals_to_ban int;
   has_new_ban boolean := false;
 begin
   if pg_is_in_recovery() or current_setting('transaction_isolation') <> 'read committed'
@@ -94,8 +94,8 @@ begin
       changed := stored;
       now := coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 
-      -- A window lasts until the end of the UTC minute or day. If the clock was set back by less than a window, the window
-      -- goes on. Otherwise, the requests of an earlier window would be granted again.
+      -- A window lasts until the end of the UTC minute or day. It also goes on if the clock was set back, unless its end is
+      -- now more than two windows away. If it began again, a caller could use the same quota twice.
       minute_end := stored.minute_end;
       minute_used := stored.minute_used;
       if minute_end <= now or minute_end > now + 2 * minute then
@@ -139,20 +139,20 @@ begin
       if refused > 0 and ban_after > 0 then
         window_end := case when day_left <= minute_left then day_end else minute_end end;
         recent := array(select at from unnest(stored.counted) as at where now - at < minute);
-        until_ban := greatest(1, ban_after - cardinality(recent));
+        refusals_to_ban := greatest(1, ban_after - cardinality(recent));
         if stored.refused_window <> window_end then
           changed.refused_window := window_end;
           changed.first_refused := now;
           changed.counted := recent;
         elsif now - stored.first_refused >= 1000 then
-          if refused < until_ban then
+          if refused < refusals_to_ban then
             changed.counted := recent || array_fill(now, array[refused]);
           else
             changed.counted := '{}';
             changed.banned_until := now + ban_for;
             banned_until := changed.banned_until;
             begins_ban := true;
-            refused := until_ban - 1;
+            refused := refusals_to_ban - 1;
           end if;
         end if;
       end if;
@@ -177,7 +177,7 @@ begin
   -- lose the last counts, but none that belongs to a creation, because its commit also writes all earlier commits.
   if not has_new_ban then
     perform set_config('synchronous_commit', 'off', true);
-  elsif current_setting('synchronous_commit') = 'off' then
+  elsif current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
 end

@@ -11,7 +11,7 @@ create function pets.read_pages(
 ) returns table (n int, animals text, next_id bigint)
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
--- Plan once in each session, and for many animals, even if there are still few.
+-- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_sort = off
