@@ -18,7 +18,7 @@ export async function startReal({ time, ...changes }: Partial<ServiceOptions> & 
     port: 0,
     maxConnections: 256,
     clock,
-    sleep: async (milliseconds) => clock.advance(milliseconds),
+    sleep: async () => {},
     bans: { after: 10, milliseconds: 300_000 },
     limitFailedKeys: false,
     allowHosts: [],

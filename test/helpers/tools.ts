@@ -3,10 +3,16 @@ import { startReal } from './real-service.ts';
 
 export type Requests = { requests: DescribedRequest[]; cursor: string };
 
-/** Starts the service with its developer tools. Waiting ends only when the service or the test ends it. */
+/**
+ * Starts the service with its developer tools. Waiting ends only when the service or the test ends it, except for the time
+ * before the keys are read again to find an unknown key.
+ */
 export async function startWithTools(options: Parameters<typeof startReal>[0] = {}) {
-  const sleep = (_milliseconds: number, signal: AbortSignal) =>
-    new Promise<void>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  const sleep = (milliseconds: number, signal: AbortSignal) =>
+    new Promise<void>((resolve, reject) => {
+      if (milliseconds <= 100) resolve();
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
   const real = await startReal({ page: true, sleep, ...options });
   const token = () => real.service().tools?.token ?? '';
   /** Uses a tool with the token. */

@@ -124,6 +124,7 @@ describe.each([
         const refused = { message: expect.stringContaining(`${killed} contains an incomplete copy`) };
         await expect(copyTo(killed), where).rejects.toMatchObject(refused);
         await expect(open(killed), where).rejects.toMatchObject(refused);
+        await expect(journalLocation(killed, clock).check(), where).rejects.toMatchObject(refused);
         expect(await namesIn(killed)).toEqual(left);
       }
     }

@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Clock } from '../../contract/clock.ts';
 import {
   abortable,
@@ -16,7 +16,6 @@ import { KeyCache } from '../keys/key-cache.ts';
 import { createBanTracker } from '../limits/bans.ts';
 import { createMemoryLimiter } from '../limits/memory-limiter.ts';
 import { readContents, writeContents } from './directory-contents.ts';
-import { JOURNAL } from './format.ts';
 import { hasJournal, openJournalStore, rethrowUnlessUnwritable } from './journal-store.ts';
 import { KeyFiles, loadBans, saveBans } from './key-files.ts';
 import { readJournalHeader } from './read-journal.ts';
@@ -34,9 +33,6 @@ export function journalLocation(
     (action: string, signal?: AbortSignal) =>
     (error: unknown): never => {
       signal?.throwIfAborted();
-      if (isMissing(error) && 'path' in error && error.path === join(directory, JOURNAL)) {
-        throw new StoreMissingError(directory, { cause: error });
-      }
       const isOfFile = error instanceof Error && 'path' in error;
       if (!isOfFile) throw toStoreError(error, action);
       // The usual hint suggests --data, which `pets store` does not have.
@@ -44,15 +40,22 @@ export function journalLocation(
       throw new StoreError(`cannot ${action}: ${systemMessageOf(error)}`, hint, { cause: error });
     };
 
-  const read = (signal?: AbortSignal): Promise<StoreContents> =>
-    readContents(directory, abortable(files, signal), clock.now()).catch(
+  /** @throws StoreMissingError, or another StoreError if other files show that there was a store */
+  async function requireJournal(): Promise<void> {
+    const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
+    if (!hasJournal(directory, names)) throw new StoreMissingError(directory);
+  }
+
+  async function read(signal?: AbortSignal): Promise<StoreContents> {
+    await requireJournal();
+    return readContents(directory, abortable(files, signal), clock.now()).catch(
       failWith(`read the store in ${directory}`, signal),
     );
+  }
 
   /** The id of the store. @throws StoreError if there is none, or another one than `expected` */
   async function storeId(expected?: string): Promise<string> {
-    const names = await namesIn(directory, files).catch(failWith(`read ${directory}`));
-    if (!hasJournal(directory, names)) throw new StoreMissingError(directory);
+    await requireJournal();
     const { id } = await readJournalHeader(directory, files).catch(
       failWith(`read the store in ${directory}`),
     );
