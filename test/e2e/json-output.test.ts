@@ -1,4 +1,3 @@
-import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
@@ -83,16 +82,19 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'store check', ['store', 'check', join(machine.home, 'empty')]);
   await service.end();
 
-  // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one with
-  // unreadable keys.
+  // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one without
+  // ids for other animals.
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
   const again = await serve(machine, ['--data', store, '--no-profile', '--no-page']);
-  await rm(join(store, 'keys'), { recursive: true });
-  await writeFile(join(store, 'keys'), '');
-  await run(machine, undefined, ['list'], { exit: 7, env: { ...env, PETS_BASE_URL: again.url } });
   await again.end();
+  const last = '{"id":9223372036854775806,"name":"Rex","categoryId":1,"status":"sold"}';
+  const full = await serve(stranger, ['--ephemeral', '--seed', await stranger.file('last.ndjson', last)]);
+  await stranger.pets(['use', 'local']);
+  await run(stranger, 'add <name>', ['add', 'Max', '--category', '1']);
+  await run(stranger, undefined, ['add', 'Max', '--category', '1'], { exit: 6 });
+  await full.end();
 }
 
 /** Collects the details of versions that were built and installed in different ways. */
