@@ -143,6 +143,15 @@ describe('the Host header', () => {
     expect((await sendToService(bytes)).statuses).toEqual([200, status]);
   });
 
+  test('a valid absolute URL does not make the Host header beside it valid later', async () => {
+    const evil = `HTTP/1.1\r\nHost: evil.example\r\n${AUTH}`;
+    const bytes = `GET http://127.0.0.1/v1/pets ${evil}\r\nGET /v1/pets ${evil}${CLOSE}\r\n`;
+    expect(
+      (await sendToService(bytes, { hosts: allowedHosts({ host: '127.0.0.1', address: '127.0.0.1' }, []) }))
+        .statuses,
+    ).toEqual([200, 421]);
+  });
+
   test.each([
     ['0.0.0.0', '0.0.0.0', [], undefined],
     ['::', '::', [], undefined],
