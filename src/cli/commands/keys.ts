@@ -117,7 +117,11 @@ const otherStoreError = (server: string, storeId: string | undefined, place: str
         hint: "use --data with that server's store, or --base-url with the URL of a server of this store",
       });
 
-/** Prints a new key. `revocation` is the command that revokes it. @throws CliError if the key could not be written, because it exists nevertheless */
+/**
+ * Prints a new key. `revocation` is the command that revokes it.
+ *
+ * @throws CliError if the key could not be written, because it exists nevertheless
+ */
 async function printKey(
   created: CreatedKey,
   revocation: string,

@@ -122,7 +122,7 @@ const interruptedCode = ({ command }: ServeOptions, { requested }: Shutdown): nu
 
 /**
  * Starts the service. After a signal, waits `GRACE_PERIOD` for the current step, and then gives it up: adding a large seed
- * takes longer. The next start removes what such a step leaves behind.
+ * takes longer. The next start removes the files that such a step has left.
  *
  * @returns undefined if a signal ended the start
  */

@@ -130,10 +130,9 @@ export class KeyFiles implements KeyManager {
    */
   async read(): Promise<KnownKey[]> {
     const cache = new Map<string, CachedFile>();
-    const names = await this.names().catch((error) => {
+    const names = await this.names().catch((error: StoreError) => {
       this.#warnOnce(this.path, error);
-      const { message, hint } = toStoreError(error, `read the keys in ${this.path}`);
-      throw new StoreUnavailableError(message, hint, { cause: error, outcome: 'not_done' });
+      throw new StoreUnavailableError(error.message, error.hint, { cause: error, outcome: 'not_done' });
     });
     this.#warned.delete(this.path);
     await Promise.all(

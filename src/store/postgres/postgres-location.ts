@@ -112,8 +112,8 @@ async function openBackend(
   const identity = await database.run(
     async (client, warnings) => {
       warnings.forEach(warn);
-      await (creates ? migrate(client) : readIdentity(client, place));
-      return openIdentity(client);
+      if (creates) await migrate(client);
+      return openIdentity(client, place);
     },
     { signal },
   );

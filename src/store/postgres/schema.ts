@@ -107,10 +107,12 @@ export async function readIdentity(
  *
  * @throws StoreMissingError, StoreVersionError, StoreError, or an error of the driver
  */
-export async function openIdentity(client: SchemaClient): Promise<StoreIdentity> {
-  if (!(await readIdentity(client)).isOpened)
-    await client.query('update pets.meta set opened = now() where opened is null');
-  return readIdentity(client);
+export async function openIdentity(client: SchemaClient, place?: string): Promise<StoreIdentity> {
+  const identity = await readIdentity(client, place);
+  if (identity.isOpened) return identity;
+  // The update waits for the end of a copy, which may have replaced the id and the secret.
+  await client.query('update pets.meta set opened = now() where opened is null');
+  return readIdentity(client, place);
 }
 
 /** `store` is the row of pets.meta; undefined if there is no store. */
