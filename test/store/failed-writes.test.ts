@@ -1,4 +1,4 @@
-import { copyFile, readdir, readFile, rename } from 'node:fs/promises';
+import { copyFile, readdir, readFile, rename, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreFailedError, StoreNotEmptyError, StoreUnwritableError } from '../../src/store/errors.ts';
@@ -197,6 +197,16 @@ describe('opening a store on a disk that refuses writes', () => {
     clock.advance(1_000);
     expect(await store.add({ pet: animal() })).toMatchObject(withId(3));
     expect(store.isLocked).toBe(true);
+  });
+
+  it('reports a torn end that it leaves out', async () => {
+    const directory = await closedStore();
+    await truncate(join(directory, 'journal.ndjson'), (await journalIn(directory)).length - 3);
+    const { store, warnings } = await openFaulty(directory, { lock: 'EROFS' });
+    expect(warnings).toContainEqual(
+      expect.stringMatching(/complete animals in them: 1, .*; they are left out$/),
+    );
+    expect(await allTexts(store)).toHaveLength(1);
   });
 
   it('does not repeat a response that may not be on the disk', async () => {

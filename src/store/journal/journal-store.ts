@@ -14,7 +14,17 @@ import { acquireDirectoryLock, type DirectoryLock, LockError } from '../../syste
 import { StoreError, StoreFailedError, StoreUnavailableError, toStoreError } from '../errors.ts';
 import { fingerprintOf } from '../fingerprint.ts';
 import { notEmptyError, seedTexts } from '../seed.ts';
-import type { CreatePet, CreateResult, OrderJson, Page, PageQuery, PetJson, Seed, Store } from '../store.ts';
+import {
+  type CreatePet,
+  type CreateResult,
+  formatTornEnd,
+  type OrderJson,
+  type Page,
+  type PageQuery,
+  type PetJson,
+  type Seed,
+  type Store,
+} from '../store.ts';
 import { encodeHeader, encodeJournal, JOURNAL, JOURNAL_OF_COPY, newHeader, recordBytes } from './format.ts';
 import { BANS } from './key-files.ts';
 import { type Journal, readJournal } from './read-journal.ts';
@@ -150,8 +160,11 @@ export class JournalStore implements Store {
       await this.#openWriter();
     } catch (error) {
       this.#status.refused(rethrowUnlessUnwritable(error));
+      const { directory, onWarning } = this.#settings;
+      const { tornEnd } = this.#journal;
+      if (tornEnd) onWarning(`${formatTornEnd(directory, tornEnd)}; they are left out`);
       if (this.#journal.seq > 0) {
-        this.#settings.onWarning(`the last record of ${this.#journal.path} may not be on the disk yet`);
+        onWarning(`the last record of ${this.#journal.path} may not be on the disk yet`);
       }
     }
   }
