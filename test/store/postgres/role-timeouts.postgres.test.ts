@@ -24,16 +24,15 @@ test
   ])('%s may take longer than the limits that are set for the user', async (_, table, run) => {
   const cluster = await startCluster();
   const url = await cluster.createDatabase();
-  const pgbouncer = await startPgbouncer(cluster);
-  const place = `${pgbouncer.url(new URL(url).pathname.slice(1))}?prepare=off`;
-  const location = await databaseLocation(place);
-  await location.migrate();
+  await (await databaseLocation(url)).migrate();
+  // The connections that pgbouncer opens have the limits, because it starts later.
   for (const setting of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']) {
     await cluster.sql('postgres', `alter role pets set ${setting} = '${LIMIT_MS}ms'`);
   }
+  const pgbouncer = await startPgbouncer(cluster);
+  const place = `${pgbouncer.url(new URL(url).pathname.slice(1))}?prepare=off`;
+  const location = await databaseLocation(place);
   const client = await connectTo(url.replace('pets@', 'postgres@'));
-  // pgbouncer opens new connections, which have the limits.
-  await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'pets'`);
   const backend = await openDatabase(place);
   await client.query(`begin; lock table ${table} in access exclusive mode`);
   const running = run(backend, location);
