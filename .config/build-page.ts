@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'rolldown';
-import { referenceHtml } from './page-reference.ts';
 
 const SOURCE = join('src', 'page');
 
@@ -29,10 +28,7 @@ export async function buildPage(directory: string): Promise<string[]> {
     ['page.css', withoutSpace(styles.join('\n'))],
     ['icon.svg', await readFile(join(SOURCE, 'icon.svg'), 'utf8')],
   ];
-  let index = withoutSpace(await readFile(join(SOURCE, 'index.html'), 'utf8')).replace(
-    '<!-- reference -->',
-    () => referenceHtml(),
-  );
+  let index = withoutSpace(await readFile(join(SOURCE, 'index.html'), 'utf8'));
   for (const [name, content] of files) {
     const hash = createHash('sha256').update(content).digest('hex').slice(0, 10);
     const hashed = name.replace('.', `-${hash}.`);

@@ -1,11 +1,8 @@
 import { createApi } from './api.ts';
 import { byId } from './element.ts';
 import { createFaultsView } from './faults-view.ts';
-import { createInventoryView } from './inventory-view.ts';
 import { createKeysView } from './keys-view.ts';
-import { createOrdersView } from './orders-view.ts';
 import type { PageContext, View } from './page-context.ts';
-import { serverUrl } from './page-context.ts';
 import { createFollower } from './polling.ts';
 import { announcement, clearLog } from './request-log.ts';
 import { createRequestsView } from './requests-view.ts';
@@ -21,7 +18,6 @@ const follower = createFollower(api, {
     if (isFirst) return;
     const text = announcement(requests);
     if (text !== undefined && shown === 'requests') context.announce(text);
-    if (requests.length > 0) views[shown]?.onRequests?.(requests);
   },
   onFailure(error) {
     if (api.hasToken()) showConnection('lost', failureReason(error));
@@ -38,11 +34,8 @@ const faultsBadge = byId('faults-badge');
 const faultsView = createFaultsView(context, (areActive) => {
   faultsBadge.hidden = !areActive;
 });
-/** The views that show data. The reference has none. */
 const views: Readonly<Record<string, View>> = {
   requests: requestsView,
-  inventory: createInventoryView(context),
-  orders: createOrdersView(context),
   keys: createKeysView(context),
   faults: faultsView,
 };
@@ -109,9 +102,6 @@ function readAddress(): boolean {
 }
 
 byId('address').textContent = location.host;
-for (const example of byId('operations').querySelectorAll('pre')) {
-  example.textContent = example.textContent.replace(/http:\/\/[^/]*/, serverUrl());
-}
 byId('connect-form').addEventListener('submit', (event) => {
   event.preventDefault();
   const field = byId<HTMLInputElement>('token');

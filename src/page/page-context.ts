@@ -1,4 +1,3 @@
-import type { RequestSummary } from '../server/tools/describe-request.ts';
 import type { Api } from './api.ts';
 
 /** What every view can use. */
@@ -10,8 +9,6 @@ export type PageContext = Pick<Api, 'get' | 'send'> & {
 export type View = {
   /** Fills the section of the view. The signal is aborted when the view or the tab is hidden. */
   show(signal: AbortSignal): void;
-  /** Called with new requests while the view is shown. */
-  onRequests?(requests: readonly RequestSummary[]): void;
 };
 
 /** The address of the service, without a slash at the end. A reverse proxy may serve it below a path. */

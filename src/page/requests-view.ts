@@ -1,13 +1,10 @@
 import type { RequestSummary } from '../server/tools/describe-request.ts';
-import { byId, element, setChildren, svgElement, table, tableRow } from './element.ts';
+import { byId, element, setChildren, table, tableRow } from './element.ts';
 import { count, durationText, localTime, requestKind, shortOutcome, visibleLine } from './format.ts';
 import type { PageContext, View } from './page-context.ts';
 import { createDetails } from './request-details.ts';
 import { createFilterForm, type FilterActions } from './request-filter.ts';
 import { MAX_ROWS, matchesFilter, type RequestLog } from './request-log.ts';
-
-/** How many of the latest requests the chart shows. */
-const CHARTED = 80;
 
 /** The list of requests, its filters, and the details of one request. */
 export function createRequestsView(context: PageContext, actions: FilterActions) {
@@ -17,16 +14,10 @@ export function createRequestsView(context: PageContext, actions: FilterActions)
   const empty = element('p', { class: 'empty' });
   const more = element('p', { class: 'note' });
   const summary = element('p', { class: 'summary' });
-  const chart = svgElement('svg', {
-    class: 'chart',
-    viewBox: `0 0 ${CHARTED} 20`,
-    preserveAspectRatio: 'none',
-    'aria-hidden': 'true',
-  });
   const filter = createFilterForm(() => render(), actions);
   let log: RequestLog | undefined;
 
-  byId('requests-title').after(summary, chart);
+  byId('requests-title').after(summary);
   byId('requests-list').append(
     filter.element,
     table(
@@ -56,7 +47,6 @@ export function createRequestsView(context: PageContext, actions: FilterActions)
     setChildren(body, matching.slice(0, MAX_ROWS).map(rowOf));
     const gap = hasGap ? ' · more arrive than this page shows' : '';
     summary.textContent = summarize(matching, requests.length) + gap;
-    drawChart(chart, matching);
     empty.hidden = matching.length > 0;
     empty.textContent =
       requests.length === 0
@@ -120,18 +110,3 @@ function summarize(matching: readonly RequestSummary[], total: number): string {
 }
 
 const kindTexts = { refused: 'refused with 429', rejected: 'rejected with 4xx', failed: 'failed with 5xx' };
-
-/** Draws a bar for each request, the newest at the right. Its height grows with the logarithm of the duration. */
-function drawChart(chart: SVGElement, requests: readonly RequestSummary[]): void {
-  const bars = requests.slice(0, CHARTED).map((request, i) => {
-    const height = Math.min(20, 5 + 5 * Math.log10(1 + request.milliseconds * 10));
-    return svgElement('rect', {
-      class: requestKind(request),
-      x: CHARTED - 1 - i,
-      y: (20 - height).toFixed(1),
-      width: 0.7,
-      height: height.toFixed(1),
-    });
-  });
-  chart.replaceChildren(...bars);
-}

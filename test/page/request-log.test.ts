@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { parseJson } from '../../src/contract/json.ts';
-import { readPage, sumCounts } from '../../src/page/inventory-data.ts';
 import {
   announcement,
   clearLog,
@@ -104,46 +103,4 @@ test.each([
   [[request(1), request(2, { status: 429 })], '2 new requests, 1 with an error'],
 ])('new requests are announced together', (added, text) => {
   expect(announcement(added)).toBe(text);
-});
-
-describe('the inventory', () => {
-  test('sums up counts by status and category, with the largest categories first', () => {
-    const many = Array.from({ length: 15 }, (_, i) => ({ status: 'sold', categoryId: i, animals: 1 }));
-    const { statuses, categories, others } = sumCounts([
-      { status: 'available', categoryId: 9007199254740993n, animals: 5 },
-      { status: 'sold', categoryId: 9007199254740993n, animals: 2 },
-      { status: 'sold', categoryId: null, animals: 4 },
-      ...many,
-    ]);
-    expect(statuses).toEqual([
-      ['available', 5],
-      ['sold', 21],
-    ]);
-    expect(categories[0]).toEqual(['9007199254740993', 7]);
-    expect([categories.length, others]).toEqual([12, 8]);
-  });
-
-  test('reads on until a page is full or no animal is left', async () => {
-    const asked: string[] = [];
-    const responses = [
-      { animals: [], next: '10000', read: 10_000 },
-      { animals: [{ id: 10_001 }], next: '20000', read: 10_000 },
-      { animals: [{ id: 20_001 }], read: 5 },
-    ];
-    const progress: number[] = [];
-    const page = await readPage(
-      { get: async (path) => responses[asked.push(path) - 1] },
-      { name: 'a&b', status: '', category: '7' },
-      undefined,
-      AbortSignal.abort(),
-      (read) => progress.push(read),
-    );
-    expect(asked).toEqual([
-      'inventory?limit=50&name=a%26b&category=7',
-      'inventory?limit=50&name=a%26b&category=7&after=10000',
-      'inventory?limit=49&name=a%26b&category=7&after=20000',
-    ]);
-    expect(page).toEqual({ animals: [{ id: 10_001 }, { id: 20_001 }], next: undefined });
-    expect(progress).toEqual([10_000, 20_000]);
-  });
 });
