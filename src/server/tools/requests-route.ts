@@ -25,6 +25,7 @@ const Query = z.object({
   limit: z.optional(queryInteger(1, MAX_REQUESTS)),
   wait: z.optional(queryInteger(0, MAX_WAIT)),
   summary: z.optional(z.enum(['true', 'false'])),
+  text: z.optional(z.string()),
 });
 
 /** `GET /requests` (docs/service.md 13.1). */
@@ -36,14 +37,15 @@ export function requestsRoute(
   return {
     async GET({ url = '', socket }) {
       const query = readQuery(Query, url);
-      const { since, limit = MAX_REQUESTS, wait = 0, summary } = query;
+      const { since, limit = MAX_REQUESTS, wait = 0, summary, text } = query;
       const from = since === undefined ? 0 : recorder.numberAfter(since);
       if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
       const matches = matcherOf(query);
-      let found = recorder.find(matches, from, limit);
+      const findAll = () => recorder.find(matches, from, text === undefined ? limit : MAX_REQUESTS);
+      let found = findAll();
       if (found.length === 0 && wait > 0) {
         await waiters.wait(matches, wait * 1_000, socket);
-        found = recorder.find(matches, from, limit);
+        found = findAll();
       }
       // Requests that are recorded during the pauses below belong to the next response.
       const cursor = recorder.cursor();
@@ -52,7 +54,10 @@ export function requestsRoute(
       for (const [i, each] of found.entries()) {
         // Removing secrets from long bodies takes long, so let the server handle other requests in between.
         if (i % SLICE === 0) await setImmediate();
+        // The text is searched without secrets, so that a search cannot guess them.
+        if (text !== undefined && !contains(describe(each), text)) continue;
         requests.push(summary === 'true' ? summarize(each) : describe(each));
+        if (requests.length === limit) break;
       }
       const body = JSON.stringify({ requests, cursor });
       return { status: 200, headers: {}, body };
@@ -73,6 +78,13 @@ function matcherOf({
     (method === undefined || recorded.method === method) &&
     (path === undefined || pathOfRequest(recorded) === path) &&
     (key === undefined || recorded.keyName === key);
+}
+
+/** Whether a text occurs in a request or its response, ignoring case. */
+function contains(value: unknown, text: string): boolean {
+  if (typeof value === 'string') return value.toLowerCase().includes(text.toLowerCase());
+  if (typeof value !== 'object' || value === null) return String(value) === text;
+  return Object.values(value).some((each) => contains(each, text));
 }
 
 /** The path that a client requested, as it was sent; empty if the target was not a path. */

@@ -151,6 +151,20 @@ test('`id` shows one request, and `summary=true` leaves out headers and bodies',
   expect((await requests('?id=')).requests).toEqual([]);
 });
 
+test('`text` searches everything that is shown, but no secret', async () => {
+  const { call, key, requests } = await startWithTools();
+  await call('/pets', create(REX));
+  await call('/pets?limit=0');
+  await call('/pets/7', { headers: { 'X-Request-Id': 'Mine' } });
+  const find = async (text: string) =>
+    (await requests(`?summary=true&limit=1&text=${encodeURIComponent(text)}`)).requests.map(({ url }) => url);
+  expect(await find('"name":"rex"')).toEqual(['/v1/pets']);
+  expect(await find('MUST BE AN INTEGER')).toEqual(['/v1/pets?limit=0']);
+  expect(await find('mine')).toEqual(['/v1/pets/7']);
+  expect(await find('400')).toEqual(['/v1/pets?limit=0']);
+  expect(await find(key)).toEqual([]);
+});
+
 test.each([
   'summary=',
   'summary=yes',
