@@ -36,11 +36,11 @@ const unused: Plugin = {
   load: (id) => (id.startsWith('\0unused:') ? 'module.exports = {};' : undefined),
 };
 
-// From source, a module reads its files of SQL. In the bundle, each of these calls is the text of the file.
-const sqlTexts: Plugin = {
-  name: 'sql-texts',
+// From source, a module reads its files of SQL and JSON. In the bundle, each of these calls is the text of the file.
+const fileTexts: Plugin = {
+  name: 'file-texts',
   async transform(code, id) {
-    const call = /readFileSync\(new URL\('([^']+\.sql)', import\.meta\.url\), 'utf8'\)/g;
+    const call = /readFileSync\(new URL\('([^']+\.(?:sql|json))', import\.meta\.url\), 'utf8'\)/g;
     const names = [...code.matchAll(call)].map(([, name = '']) => name);
     if (names.length === 0) return undefined;
     const texts = await Promise.all(names.map((name) => readFile(join(dirname(id), name), 'utf8')));
@@ -64,7 +64,7 @@ const loadProgram: Plugin = {
 };
 
 await rm(outdir, { recursive: true, force: true });
-const program = await bundle({ input: { program: 'src/cli/run.ts' }, plugins: [unused, sqlTexts] });
+const program = await bundle({ input: { program: 'src/cli/run.ts' }, plugins: [unused, fileTexts] });
 const entry = await bundle({ input: { pets: 'bin/pets.ts' }, plugins: [loadProgram] });
 await writeFile(join(outdir, 'package.json'), '{"type":"commonjs"}\n');
 await chmod(join(outdir, 'pets.js'), 0o755);

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
 import { methodNotAllowed, notFound } from './http-errors.ts';
-import type { OpenApiDocument } from './openapi/document.ts';
 import { createPage } from './page.ts';
 import type { RequestContext } from './request/context.ts';
 import { validateTarget } from './request/target.ts';
@@ -31,14 +30,17 @@ export function createUnversionedRoutes({
   request: IncomingMessage,
   context: RequestContext,
 ) => Promise<ServiceResponse> {
-  const describe = createDescription();
   const sendPage = createPage();
   const routes = new Map<string, (context: RequestContext) => Promise<ResponseContent>>([
     ['/healthz', async () => ({ body: JSON.stringify({ status: 'ok', store: store.id }) })],
     ['/readyz', () => checkReady(store)],
     [
       '/openapi.json',
-      ({ host }) => describe(publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX),
+      async ({ host }) => {
+        // Load the description only when it is requested, for a faster start.
+        const { describe } = await import('./openapi.ts');
+        return { body: describe(publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX) };
+      },
     ],
   ]);
   if (metrics) routes.set('/metrics', metrics);
@@ -65,15 +67,4 @@ export function createUnversionedRoutes({
 async function checkReady(store: Store): Promise<ResponseContent> {
   await store.checkWritable();
   return { body: JSON.stringify({ status: 'ready', store: store.id }) };
-}
-
-/** Returns a function that describes the service at a base URL in OpenAPI. */
-function createDescription(): (baseUrl: string) => Promise<ResponseContent> {
-  let document: OpenApiDocument | undefined;
-  return async (baseUrl) => {
-    // Load the module only when the description is requested, for a faster start.
-    const { openApiDocument, openApiServers } = await import('./openapi/document.ts');
-    document ??= openApiDocument();
-    return { body: JSON.stringify({ ...document, servers: openApiServers(baseUrl) }) };
-  };
 }
