@@ -1,12 +1,9 @@
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import type { Faults } from '../faults/faults.ts';
-import { createAnimalCounter } from './animal-counts.ts';
 import { createToolCredentials } from './credentials.ts';
 import { createFaultTool } from './fault-tool.ts';
-import { inventoryCountsTool, inventoryOrdersTool, inventoryTool } from './inventory-tools.ts';
 import { keysTool } from './keys-tool.ts';
-import { createPacedStore } from './read-animals.ts';
 import { createRecorder } from './recorder.ts';
 import { requestsRoute } from './requests-route.ts';
 import { createResetGate, type ResetGate } from './reset-gate.ts';
@@ -29,12 +26,10 @@ export type ToolsOptions = {
 
 /** Creates the developer tools (docs/service.md 13). */
 export function createTools({ backend, faults, resettable, seed, onReset, sleep }: ToolsOptions) {
-  const { store, keys, limiter } = backend;
+  const { keys, limiter } = backend;
   const credentials = createToolCredentials();
   const waiters = createWaiters(sleep);
   const recorder = createRecorder(waiters.notify);
-  const pacedStore = createPacedStore(store);
-  const counter = createAnimalCounter(pacedStore);
   const resetGate = resettable ? createResetGate() : undefined;
 
   /** Resets the store while `gate` lets no request of the API run. */
@@ -42,7 +37,6 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
     const contents = (await seed?.()) ?? { pets: [], orders: [] };
     return gate.exclusive(async () => {
       await backend.reset(contents);
-      counter.clear();
       onReset();
       // Requests that wait for the reset get later positions.
       return { animals: contents.pets.length, cursor: recorder.cursor() };
@@ -57,9 +51,6 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
 
   const routes: Record<ToolPath, ToolMethods> = {
     '/requests': requestsRoute(recorder, waiters, credentials),
-    '/inventory': readingTool(inventoryTool(pacedStore)),
-    '/inventory/counts': readingTool(inventoryCountsTool(counter)),
-    '/inventory/orders': readingTool(inventoryOrdersTool(store)),
     '/keys': readingTool(keysTool(keys, limiter)),
     '/faults': createFaultTool(faults),
     '/reset': createResetTool(resetGate && (() => reset(resetGate))),

@@ -4,7 +4,7 @@ import type { ToolHandler } from './tool-requests.ts';
 
 export const MAX_KEYS = 200;
 
-/** `GET /keys` (docs/service.md 13.6). */
+/** `GET /keys` (docs/service.md 13.3). */
 export const keysTool =
   (keys: Pick<KeyDirectory, 'list'>, limiter: Pick<Limiter, 'usage'>): ToolHandler =>
   async () => {

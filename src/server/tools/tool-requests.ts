@@ -8,15 +8,7 @@ import { optionsResponse, type ServiceResponse } from '../response.ts';
 import type { ToolCredentials } from './credentials.ts';
 
 /** The paths of the developer tools (docs/service.md 13). Their responses never have CORS headers. */
-const paths = [
-  '/requests',
-  '/inventory',
-  '/inventory/counts',
-  '/inventory/orders',
-  '/keys',
-  '/reset',
-  '/faults',
-] as const;
+const paths = ['/requests', '/keys', '/reset', '/faults'] as const;
 const TOOL_PATHS: ReadonlySet<string> = new Set(paths);
 
 export type ToolPath = (typeof paths)[number];
