@@ -11,7 +11,7 @@ import { createAddressMatcher } from '../system/address-blocks.ts';
 import { type AccessLogEntry, type App, createApp, createStartingApp } from './app.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults/faults.ts';
-import { createMetrics, isOnlyLocal, type Metrics } from './metrics/metrics.ts';
+import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
 import { createTools } from './tools/create-tools.ts';
 
@@ -19,28 +19,21 @@ export type ServiceOptions = {
   location: Pick<StoreLocation, 'claim'>;
   host: string;
   port: number;
-  /** How many connections are served at a time. Further ones get 503. */
-  maxConnections: number;
   clock: SteadyClock;
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   bans: BanRule;
-  /** Limits requests without a valid key, per client address. Except on loopback, this limit is always on (D13). */
-  limitFailedKeys: boolean;
-  /** The base URL as clients of a reverse proxy see it. If set, requests without a valid key are always limited. */
+  /** The base URL as clients of a reverse proxy see it. */
   publicUrl?: string | undefined;
   /** The addresses and CIDR blocks of reverse proxies that report the addresses of their clients. */
   trustedProxies?: readonly string[] | undefined;
   /** Additional names that a Host header may have. */
   allowHosts: readonly string[];
   /**
-   * Whether the developer tools exist (docs/service.md 13); the default is the result of `isOnlyLocal`. Without `metrics`,
-   * this also decides whether `GET /metrics` exists.
+   * Whether the developer tools exist (docs/service.md 13), and requests may choose the status of their responses with
+   * `Prefer`; by default, if the service is local.
    */
   page?: boolean | undefined;
-  metrics?: boolean | undefined;
-  /** Whether requests may choose the status of their responses with `Prefer`. */
-  allowPrefer: boolean;
   cors: readonly string[];
   /** The faults at the start. */
   faults?: FaultOptions | undefined;
@@ -58,6 +51,23 @@ export type ServiceOptions = {
 };
 
 export type Service = Awaited<ReturnType<typeof startService>>;
+
+/**
+ * Whether the service is meant only for programs on this machine. An address on loopback is not enough, because a reverse
+ * proxy on this machine may forward requests of other machines. `address` is the IP address of the service.
+ */
+export const isLocal = (
+  address: string,
+  {
+    publicUrl,
+    trustedProxies = [],
+    allowHosts,
+  }: Pick<ServiceOptions, 'publicUrl' | 'trustedProxies' | 'allowHosts'>,
+): boolean =>
+  isLoopbackAddress(address) &&
+  publicUrl === undefined &&
+  trustedProxies.length === 0 &&
+  allowHosts.length === 0;
 
 /**
  * Listens on an address, opens a store and serves it. Until the store is open, every request gets 503 `starting`. Nothing is
@@ -89,7 +99,7 @@ export async function startService(options: ServiceOptions) {
   try {
     // The host may be a name, or a short form such as 127.1. Resolve it to decide whether it is a loopback address.
     const { address } = await lookup(host);
-    const isLoopback = isLoopbackAddress(address);
+    const local = isLocal(address, options);
     const shared = {
       clock,
       cors,
@@ -108,7 +118,6 @@ export async function startService(options: ServiceOptions) {
       {
         host,
         port,
-        limits: { maxConnections: options.maxConnections },
         onRefused: () => metrics?.countRefusedConnection(),
       },
     );
@@ -123,8 +132,8 @@ export async function startService(options: ServiceOptions) {
     const seeded = contents !== undefined && (await seedIfEmpty(store, contents));
     signal.throwIfAborted();
 
-    const hasTools = options.page ?? isOnlyLocal({ isLoopback, publicUrl, trustedProxies, allowHosts });
-    if (options.metrics ?? hasTools) metrics = createMetrics(backend, onError);
+    const hasTools = options.page ?? local;
+    metrics = createMetrics(backend, onError);
     const faults = createFaults(options.faults);
     const tools = hasTools
       ? createTools({
@@ -141,14 +150,14 @@ export async function startService(options: ServiceOptions) {
       store,
       keys,
       limiter,
-      limitFailedKeys: options.limitFailedKeys || publicUrl !== undefined || !isLoopback,
+      limitFailedKeys: !local,
       hosts: allowedHosts({ host, address }, allowHosts, publicUrl),
       publicUrl,
-      allowPrefer: options.allowPrefer,
+      allowPrefer: hasTools,
       faults,
-      metrics: metrics?.response,
+      metrics: local || hasTools ? metrics.response : undefined,
       hasPage: hasTools,
-      countResponse: metrics?.countResponse,
+      countResponse: metrics.countResponse,
       recorder: tools?.recorder,
       resetGate: tools?.resetGate,
       tools,
@@ -162,7 +171,7 @@ export async function startService(options: ServiceOptions) {
       url,
       port: listening.port,
       /** Whether only programs on this machine can connect to the service. */
-      isLoopback,
+      isLoopback: isLoopbackAddress(address),
       /** The developer tools; undefined if they are turned off. `url` is the address of their page, with the token. */
       tools: tools && {
         token: tools.credentials.token,

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { serve as serveCommand } from '../../src/cli/commands/serve.ts';
 import { FLUSH_TIMEOUT, GRACE_PERIOD } from '../../src/cli/serve/run-server.ts';
 import { CONNECTION_LIMITS } from '../../src/server/connection/listen.ts';
 import { startInTerminal, type TerminalOptions } from '../helpers/context.ts';
@@ -45,32 +44,14 @@ test.each([
   expect(banned.headers.get('retry-after')).toBe(seconds);
 });
 
-test('--limit-failed-keys limits requests without a valid key', async () => {
-  for (const [args, status] of [
-    [[], 401],
-    [['--limit-failed-keys'], 429],
-  ] as const) {
-    const { call } = await serve(args);
-    await spend(() => call('/pets', { Authorization: 'Bearer wrong' }), 60);
-    expect((await call('/pets', { Authorization: 'Bearer wrong' })).status).toBe(status);
-    expect((await call()).status).toBe(200);
-  }
-});
-
-test('--max-connections limits the open connections; the next one gets 503 and a log line', async () => {
-  const { event, stderr } = await serve(['--max-connections', '2', '--log']);
-  const { hostname, port } = new URL(event.url);
-  const sockets = [connectTo(Number(port)), connectTo(Number(port))];
+test('a connection above the limit gets 503 and a log line', async () => {
+  const { event, stderr } = await serve(['--log']);
+  const sockets = Array.from({ length: CONNECTION_LIMITS.maxConnections }, () => connectTo(event.port));
   await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-  const [response] = await sendRaw(Number(port), `GET /healthz HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
+  const [response] = await sendRaw(event.port, 'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
   expect(response?.status).toBe(503);
   expect(JSON.parse(response?.body ?? '')).toMatchObject({ code: 'too_many_connections' });
   expect(JSON.parse(stderr())).toMatchObject({ request: { method: '-', url: '-', status: 503 } });
-});
-
-test('the default number of connections is the one of the server', async () => {
-  const option = serveCommand.options?.find(({ flags }) => flags.startsWith('--max-connections'));
-  expect(option).toMatchObject({ default: CONNECTION_LIMITS.maxConnections });
 });
 
 test('running requests and the log get less than 5 seconds when the server stops', () => {
@@ -124,28 +105,15 @@ test('--cors may be given twice, and accepts a trailing slash', async () => {
   ).toBe(false);
 });
 
-test('--no-prefer ignores Prefer headers', async () => {
-  for (const [args, status] of [
-    [[], 503],
-    [['--no-prefer'], 200],
-  ] as const) {
-    const { call } = await serve(args);
-    expect((await call('/pets', { Prefer: 'code=503' })).status).toBe(status);
-  }
-});
-
 test.each([
-  ['--allow-host', 'shop.test'],
-  ['--public-url', 'https://shop.test'],
-  ['--trust-proxy', '10.0.0.1'],
-])('metrics are off by default with %s, and on with --metrics', async (...option) => {
-  for (const [args, status] of [
-    [[], 404],
-    [['--metrics'], 200],
-  ] as const) {
-    const { event } = await serve([...option, ...args]);
-    expect((await fetch(new URL('/metrics', event.url))).status).toBe(status);
-  }
+  [[], 503],
+  [['--no-page'], 200],
+  [['--allow-host', 'shop.test'], 200],
+  [['--trust-proxy', '10.0.0.1'], 200],
+  [['--allow-host', 'shop.test', '--page'], 503],
+])('with the options %j, a request for an error with Prefer gets %i', async (args, status) => {
+  const { call } = await serve(args);
+  expect((await call('/pets', { Prefer: 'code=503' })).status).toBe(status);
 });
 
 test('--latency and --fail-rate repeat the same faults with the same --fault-seed', async () => {

@@ -53,7 +53,6 @@ const wrongValues: Row[] = [
   ...['localhost', '10.0.0.0/33', '10.0.0.0/', '10.0.0.1:80', ''].map(
     (text): Row => [`serve --trust-proxy=${text}`, '--trust-proxy', '10.0.0.0/8', `"${text}"`],
   ),
-  ['serve --max-connections 0', '--max-connections', 'from 1'],
   ...['shop.test:80', 'http://shop.test', ''].map(
     (text): Row => [`serve --allow-host=${text}`, '--allow-host', 'without a port', `"${text}"`],
   ),

@@ -148,7 +148,7 @@ describe.skipIf(process.platform === 'win32')('the first 429 of a run with a com
     ['cannot happen with --plan enterprise', 'enterprise', 0],
   ])('%s', async (_what, plan, count) => {
     const machine = await freshMachine();
-    const args = ['serve', '--ephemeral', '--limit-failed-keys', '--json', '--plan', plan];
+    const args = ['serve', '--ephemeral', '--allow-host', 'shop.test', '--page', '--json', '--plan', plan];
     const { code, stderr } = await machine.pets([...args, '--', process.execPath, '-e', script]);
     expect(code).toBe(0);
     expect(notices(stderr)).toHaveLength(count);

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { isOnlyLocal } from '../../src/server/metrics/metrics.ts';
+import { CONNECTION_LIMITS } from '../../src/server/connection/listen.ts';
 import { parseMetrics } from '../helpers/prometheus.ts';
 import { connectTo, sendRaw } from '../helpers/raw-client.ts';
 import { get } from '../helpers/raw-requests.ts';
@@ -10,7 +10,7 @@ import { create } from '../helpers/service.ts';
 
 /** A service whose metrics are on. */
 async function startWithMetrics(options: Parameters<typeof startReal>[0] = {}) {
-  const service = await startReal({ metrics: true, time: '2026-11-20T12:00:10Z', ...options });
+  const service = await startReal({ time: '2026-11-20T12:00:10Z', ...options });
   const fetchMetrics = () => fetch(`http://127.0.0.1:${service.port()}/metrics`);
   const metrics = async () => parseMetrics(await (await fetchMetrics()).text());
   return { ...service, fetchMetrics, metrics };
@@ -65,12 +65,12 @@ describe('GET /metrics', () => {
   });
 
   test('counts refused connections', async () => {
-    const { metrics, port } = await startWithMetrics({ maxConnections: 1 });
-    const served = connectTo(port());
-    await once(served, 'connect');
+    const { metrics, port } = await startWithMetrics();
+    const served = Array.from({ length: CONNECTION_LIMITS.maxConnections }, () => connectTo(port()));
+    await Promise.all(served.map((socket) => once(socket, 'connect')));
     for (let i = 0; i < 3; i++) expect((await sendRaw(port(), get('/v1/pets')))[0]?.status).toBe(503);
-    served.destroy();
-    // The requests of this test are refused, too, until the service has noticed that the connection is closed.
+    for (const socket of served) socket.destroy();
+    // The requests of this test are refused, too, until the service has noticed that a connection is closed.
     const refusals = async () => (await metrics())['pets_refused_connections_total']?.samples[''];
     await expect.poll(refusals).toBeGreaterThanOrEqual(3);
   });
@@ -105,24 +105,4 @@ describe('GET /metrics', () => {
     });
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
   });
-});
-
-test.each([
-  ['by default on loopback', {}, 200],
-  ['but not with --allow-host', { allowHosts: ['shop.test'] }, 404],
-  ['but not on another address', { host: '0.0.0.0' }, 404],
-  ['with --metrics also on another address', { host: '0.0.0.0', metrics: true }, 200],
-])('metrics exist %s', async (_when, options, status) => {
-  const { port } = await startReal(options);
-  expect((await fetch(`http://127.0.0.1:${port()}/metrics`)).status).toBe(status);
-});
-
-test.each([
-  [{}, true],
-  [{ isLoopback: false }, false],
-  [{ publicUrl: 'https://shop.test' }, false],
-  [{ trustedProxies: ['127.0.0.1'] }, false],
-  [{ allowHosts: ['shop.test'] }, false],
-])('a service with %j is only for this machine: %s', (options, expected) => {
-  expect(isOnlyLocal({ isLoopback: true, trustedProxies: [], allowHosts: [], ...options })).toBe(expected);
 });

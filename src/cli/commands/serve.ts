@@ -92,10 +92,6 @@ export const serve: Command<ServeOptions> = {
       default: 300,
     },
     {
-      flags: '--limit-failed-keys',
-      description: 'limit requests without a valid key to 60 per minute per address',
-    },
-    {
       flags: '--public-url <url>',
       description: 'address that clients of a reverse proxy use, for links and the OpenAPI document',
       parse: parsePublicUrl,
@@ -118,20 +114,12 @@ export const serve: Command<ServeOptions> = {
       parse: parseOrigin,
       repeatable: true,
     },
-    {
-      flags: '--max-connections <number>',
-      description: 'maximum number of open connections; further ones get 503',
-      parse: integer(1, 1_000_000),
-      default: 256,
-    },
     { flags: '--log', description: 'log each request to stderr' },
-    { flags: '--page', description: 'have the developer tools even if other machines can reach the service' },
-    { flags: '--no-page', description: 'have neither the developer tools nor /metrics' },
-    { flags: '--metrics', description: 'serve metrics at /metrics even if other machines can reach it' },
     {
-      flags: '--no-prefer',
-      description: 'ignore Prefer headers, with which clients can request an error response',
+      flags: '--page',
+      description: 'have the developer tools, and obey Prefer, even if other machines can reach the service',
     },
+    { flags: '--no-page', description: 'have no developer tools, and ignore Prefer' },
     { flags: '--quiet', description: 'show errors only' },
   ],
   check({ data, ephemeral, latency, failRate, faultSeed, faults }) {

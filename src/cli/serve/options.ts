@@ -19,7 +19,6 @@ export type ServeOptions = {
   profile: boolean;
   /** The delay of responses, in milliseconds. */
   latency?: { min: number; max: number };
-  maxConnections: number;
   failRate?: number;
   faultSeed?: number;
   /** The path of a JSON file. */
@@ -27,17 +26,13 @@ export type ServeOptions = {
   banAfter: number;
   /** The length of a ban, in seconds. */
   banFor: number;
-  limitFailedKeys?: boolean;
   publicUrl?: string;
   trustProxy?: string[];
   allowHost?: string[];
   cors?: string[];
   log?: boolean;
-  metrics?: boolean;
   /** True with `--page`, false with `--no-page`. */
   page?: boolean;
-  /** False with `--no-prefer`. */
-  prefer: boolean;
   quiet?: boolean;
   /** The words of the command after `--`. Empty without a command. */
   command: string[];

@@ -3,21 +3,6 @@ import type { Backend } from '../../store/backend.ts';
 import type { ResponseContent } from '../response.ts';
 import type { Counts } from './prometheus.ts';
 
-/**
- * Whether only programs on this machine are meant to reach the service, which then has its developer tools and metrics by default.
- * Listening on loopback is not enough, because a reverse proxy on this machine may forward requests of other machines.
- */
-export const isOnlyLocal = (options: {
-  isLoopback: boolean;
-  publicUrl?: string | undefined;
-  trustedProxies?: readonly string[] | undefined;
-  allowHosts: readonly string[];
-}): boolean =>
-  options.isLoopback &&
-  options.publicUrl === undefined &&
-  (options.trustedProxies ?? []).length === 0 &&
-  options.allowHosts.length === 0;
-
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**

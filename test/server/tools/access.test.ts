@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { ServiceOptions } from '../../../src/server/service.ts';
 import { createToolCredentials } from '../../../src/server/tools/credentials.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
@@ -122,21 +121,6 @@ describe('a tool', () => {
 });
 
 describe('with a real store', () => {
-  test.each<[when: string, options: Partial<ServiceOptions>, exist: boolean]>([
-    ['by default', {}, true],
-    ['with --no-page', { page: false }, false],
-    ['with a public URL', { publicUrl: 'https://shop.example/v1' }, false],
-    ['with a trusted proxy', { trustedProxies: ['10.0.0.1'] }, false],
-    ['with --allow-host', { allowHosts: ['shop.test'] }, false],
-    ['on another address', { host: '0.0.0.0' }, false],
-    ['on another address with --page', { host: '0.0.0.0', page: true }, true],
-    ['with a public URL and --page', { publicUrl: 'https://shop.example/v1', page: true }, true],
-  ])('whether the tools and the metrics exist: %s', async (_when, options, exist) => {
-    const { service, port } = await startReal(options);
-    expect(service().tools !== undefined).toBe(exist);
-    expect((await fetch(`http://127.0.0.1:${port()}/metrics`)).status).toBe(exist ? 200 : 404);
-  });
-
   test('the token is new at each start', async () => {
     const { service, restart } = await startReal();
     const first = service().tools?.token;

@@ -37,7 +37,7 @@ const occurrences = (text: string, secrets: readonly string[]) =>
 
 /** A service, and its secrets: the token, a generated key, a key that the user has chosen, and others. */
 async function startWithSecrets() {
-  const service = await startWithTools({ maxConnections: 10_000 });
+  const service = await startWithTools();
   const chosen = 'my+secret/"key"\\with-odd=characters';
   service.service().tools?.allowKey(chosen);
   const secrets = {
