@@ -1,5 +1,5 @@
 import { REDACTED } from '../contract/recorded-text.ts';
-import type { DescribedRequest } from '../server/tools/describe-request.ts';
+import type { DescribedRequest } from '../server/tools/log-entry.ts';
 import { isBodyCutOff } from './recorded-body.ts';
 
 /** A command that sends a request again, with what it cannot repeat. `command` is undefined if there is none. */

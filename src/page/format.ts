@@ -1,9 +1,9 @@
-import type { RequestSummary } from '../server/tools/describe-request.ts';
+import type { RequestSummary } from '../server/tools/log-entry.ts';
 
 /** How the page marks a request: `refused` is the status 429, `rejected` another 4xx, and `failed` 5xx. */
 export type RequestKind = 'ok' | 'refused' | 'rejected' | 'failed';
 
-export function requestKind({ status }: Pick<RequestSummary, 'status'>): RequestKind {
+export function requestKind({ status = 0 }: Pick<RequestSummary, 'status'>): RequestKind {
   if (status === 429) return 'refused';
   if (status >= 500) return 'failed';
   return status >= 400 ? 'rejected' : 'ok';

@@ -1,5 +1,5 @@
 import { MAX_RECORDED_BODY, REDACTED } from '../contract/recorded-text.ts';
-import type { DescribedRequest } from '../server/tools/describe-request.ts';
+import type { DescribedRequest } from '../server/tools/log-entry.ts';
 
 type Message = DescribedRequest['request'];
 

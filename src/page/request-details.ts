@@ -1,4 +1,4 @@
-import type { DescribedRequest, RequestSummary } from '../server/tools/describe-request.ts';
+import type { DescribedRequest, RequestSummary } from '../server/tools/log-entry.ts';
 import { curlCommand } from './curl.ts';
 import { element } from './element.ts';
 import {

@@ -1,4 +1,4 @@
-import type { RequestSummary } from '../server/tools/describe-request.ts';
+import type { RequestSummary } from '../server/tools/log-entry.ts';
 import { element } from './element.ts';
 import { visibleLine } from './format.ts';
 import { noFilter, type RequestFilter } from './request-log.ts';

@@ -1,5 +1,5 @@
 import { decimalToNumber } from '../contract/json.ts';
-import type { RequestSummary } from '../server/tools/describe-request.ts';
+import type { RequestSummary } from '../server/tools/log-entry.ts';
 import { requestKind } from './format.ts';
 
 /** How many requests the page keeps, how many it reads at a time while it is open, and how many it shows. */

@@ -1,4 +1,4 @@
-import type { RequestSummary } from '../server/tools/describe-request.ts';
+import type { RequestSummary } from '../server/tools/log-entry.ts';
 import { byId, element, setChildren, table, tableRow } from './element.ts';
 import { count, durationText, localTime, requestKind, shortOutcome, visibleLine } from './format.ts';
 import type { PageContext, View } from './page-context.ts';

@@ -17,15 +17,20 @@ import {
   storageFailed,
   storageFull,
 } from './http-errors.ts';
-import { hasBody } from './request/body.ts';
 import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
 import type { RequestContext } from './request/context.ts';
 import { createRequestIds } from './request/request-id.ts';
 import { splitTarget } from './request/target.ts';
 import { createRequestSteps, type RequestStepsOptions } from './request-steps.ts';
-import { rateLimitHeaders, type ServiceResponse, sendResponse, sentResponse } from './response.ts';
+import {
+  rateLimitHeaders,
+  type SentResponse,
+  type ServiceResponse,
+  sendResponse,
+  sentResponse,
+} from './response.ts';
 import { kindOfTarget } from './target-kind.ts';
-import type { Exchange, Recorder } from './tools/recorder.ts';
+import type { Recorder, RunningRequest } from './tools/recorder.ts';
 
 /** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
 export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url'> & {
@@ -105,7 +110,7 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault = faults && kind === 'api' && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
-    const body = recorder && !isTool && hasBody(request) ? recorder.recordBody(request) : undefined;
+    const running = isTool ? undefined : recorder?.begin(context, request);
     try {
       const result = await runSteps(request, context, fault.fails).catch(toErrorResponse);
       const window = context.window ?? (await anonymousWindow(context.client));
@@ -114,8 +119,8 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
       // A parser error may have been sent as the response in the meantime.
       const sent = response.headersSent ? undefined : sendResponse(response, result, window, context.headers);
       const { statusCode: status } = response;
-      const code = result instanceof ServiceError && result.status === status ? result.code : undefined;
-      report(context, status, code, isTool ? undefined : { headers: request.rawHeaders, body, sent });
+      const error = result instanceof ServiceError && result.status === status ? result : undefined;
+      report(context, status, error, running, sent);
     } catch (error) {
       options.onError(error);
       response.destroy();
@@ -143,22 +148,24 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
   });
 
   /**
-   * Counts a response, logs it if there is a log, and records it with `exchange`. `code` is undefined if the response is not
-   * an error, `exchange` if the request is not to be recorded.
+   * Counts a response, logs it if there is a log, and records it with `sent`. `running` is undefined if the request is not to
+   * be recorded.
    */
   function report(
     context: RequestContext,
     status: number,
-    code: ErrorCode | undefined,
-    exchange: Pick<Exchange, 'headers' | 'body' | 'sent'> | undefined,
+    error: ServiceError | undefined,
+    running: RunningRequest | undefined,
+    sent: SentResponse | undefined,
   ): void {
+    const { code, message } = error ?? {};
     const { id, client, keyName, method, url } = context;
     options.countResponse?.(context.operation, status, code);
     if (!onAccess && !recorder) return;
     const milliseconds = clock.elapsed() - context.started;
     const time = clock.now();
     onAccess?.({ time, id, client, keyName, method, url, status, code, milliseconds });
-    if (exchange) recorder?.add({ context, time, milliseconds, status, code, ...exchange });
+    if (running) recorder?.end(running, { time, milliseconds, status, code, message, sent });
   }
 
   function toErrorResponse(error: unknown): ServiceResponse {
@@ -182,7 +189,7 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
     handle,
     /** The response to bytes that Node's HTTP parser rejected, or to a refused connection. */
     async errorResponse(error: ServiceError, socket: Socket): Promise<ServiceResponse> {
-      const { code, status, body } = error;
+      const { status, body } = error;
       const latest = contexts.get(socket);
       // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
@@ -199,7 +206,7 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
       const headers = { ...rateLimitHeaders(window), ...context.headers, ...error.headers };
       if (!isInterrupted) {
         const sent = sentResponse(Object.entries(headers).flat(), body);
-        report(context, status, code, { headers: [], body: undefined, sent });
+        report(context, status, error, recorder?.begin(context), sent);
       }
       return { status, headers, body };
     },

@@ -94,11 +94,11 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     const rule = route instanceof ServiceError ? undefined : faults?.applyRule(method, route);
     if (rule?.latency !== undefined) context.latency = rule.latency;
     if (rule?.mock) {
-      context.isInjected = true;
+      context.injected = `rule ${rule.number} of your faults`;
       return mock(rule.mock, { request, context, principal, route });
     }
     if (failsAtRandom) {
-      context.isInjected = true;
+      context.injected = '--fail-rate chose this request';
       await peekQuota(principal, context);
       throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
     }

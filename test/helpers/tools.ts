@@ -1,4 +1,4 @@
-import type { DescribedRequest } from '../../src/server/tools/describe-request.ts';
+import type { DescribedRequest } from '../../src/server/tools/log-entry.ts';
 import { startReal } from './real-service.ts';
 
 export type Requests = { requests: DescribedRequest[]; cursor: string };

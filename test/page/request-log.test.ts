@@ -12,9 +12,10 @@ import {
   pollQuery,
   readPoll,
 } from '../../src/page/request-log.ts';
-import type { RequestSummary } from '../../src/server/tools/describe-request.ts';
+import type { RequestSummary } from '../../src/server/tools/log-entry.ts';
 
 const request = (number: number, changes: Partial<RequestSummary> = {}): RequestSummary => ({
+  number,
   id: `id-${number}`,
   time: '2026-11-20T12:00:00.000Z',
   milliseconds: 1,
@@ -23,6 +24,7 @@ const request = (number: number, changes: Partial<RequestSummary> = {}): Request
   url: `/v1/pets/${number}`,
   status: 200,
   outcome: 'counted',
+  because: 'counted: 59 of 60 requests are left in this minute',
   ...changes,
 });
 

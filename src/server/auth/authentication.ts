@@ -103,6 +103,7 @@ export function createAuthentication(options: AuthenticationOptions) {
         throw error;
       });
       setQuota(context, decision.window);
+      context.limits = decision;
       if (decision.retryAt !== undefined) throw tooManyRequests(decision);
       context.isCounted = true;
       return decision;

@@ -9,6 +9,8 @@ export type FaultOptions = FaultSettings & { seed: number };
 
 /** What a rule does to a request. */
 export type RuleFault = {
+  /** The position of the rule, from 1. */
+  number: number;
   /** Replaces the random latency; in milliseconds. */
   latency: number | undefined;
   /** If undefined, the rule only changes the latency. */
@@ -38,12 +40,12 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
       if (rule === undefined) return undefined;
       const { answer, retryAfter, latency } = rule.setting;
       const n = rule.applied++;
+      const number = rules.indexOf(rule) + 1;
       return {
+        number,
         latency: latency && drawLatency(latency, options.seed, n),
         mock:
-          answer === undefined
-            ? undefined
-            : { status: answer, retryAfter, source: `fault rule ${rules.indexOf(rule) + 1}` },
+          answer === undefined ? undefined : { status: answer, retryAfter, source: `fault rule ${number}` },
       };
     },
 

@@ -1,4 +1,4 @@
-import type { RateLimitWindow } from '../../store/limits/limiter.ts';
+import type { RateLimitDecision, RateLimitWindow } from '../../store/limits/limiter.ts';
 
 /**
  * What a request target belongs to, whether or not it exists in this service: an operation, a developer tool, the page of
@@ -29,9 +29,11 @@ export type RequestContext = {
   keyName?: string;
   /** Whether the request was counted against the rate limit of its API key. */
   isCounted?: true;
-  /** Whether the response is an injected fault. */
-  isInjected?: true;
+  /** What injected a fault as the response, such as `rule 2 of your faults`. */
+  injected?: string;
   window?: RateLimitWindow;
+  /** What the rate limits of the caller decided, if the request was to be counted. */
+  limits?: RateLimitDecision;
   /** The injected latency of the response, in milliseconds. */
   latency: number;
   headers: Record<string, string>;

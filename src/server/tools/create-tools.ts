@@ -5,11 +5,10 @@ import { createToolCredentials } from './credentials.ts';
 import { createFaultTool } from './fault-tool.ts';
 import { keysTool } from './keys-tool.ts';
 import { createRecorder } from './recorder.ts';
-import { requestsRoute } from './requests-route.ts';
+import { createWaiters, requestsRoute } from './requests.ts';
 import { createResetGate, type ResetGate } from './reset-gate.ts';
 import { createResetTool, type ResetResult } from './reset-tool.ts';
 import type { ToolHandler, ToolMethods, ToolPath } from './tool-requests.ts';
-import { createWaiters } from './waiters.ts';
 
 export type ToolsOptions = {
   backend: Backend;

@@ -2,168 +2,202 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../../contract/error-codes.ts';
 import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
+import { hasBody } from '../request/body.ts';
 import type { RequestContext } from '../request/context.ts';
 import type { SentResponse } from '../response.ts';
-import { ByteRing } from './byte-ring.ts';
 
-/** How many requests are kept, how many bytes of each body, and how many bytes of all bodies together. */
+/** How many requests are kept, and how many bytes of all bodies and of all headers together. */
 export const MAX_REQUESTS = 1_000;
 const MAX_ALL_BODIES = 8 * 1024 * 1024;
-
-/** The size of the ring for headers, in bytes. The headers of one request have at most 8 KiB. */
+/** The headers of one request have at most 8 KiB. */
 const MAX_ALL_HEADS = 16 * 1024 * 1024;
 
 const CURSOR = /^([0-9a-f]{8})-(\d{1,15})$/;
 
-/** The body of a request while it arrives. Each character of `text` is one byte; `bytes` is the size of the whole body. */
-export type IncomingBody = {
-  text: string;
-  bytes: number;
-  /** The number of the request, as soon as it is recorded. */
-  number: number | undefined;
-};
-
-/** A request and its response, as the service handled them. */
-export type Exchange = {
-  context: RequestContext;
-  /** When the response was sent, in milliseconds since the epoch. */
+/** How a request ended. */
+export type RequestEnd = {
+  /** In milliseconds since the epoch. */
   time: number;
   milliseconds: number;
+  /** 0 if the client gave up before a response. */
   status: number;
-  code: ErrorCode | undefined;
-  /** The names and values of the request's headers, by turns. */
-  headers: readonly string[];
-  body: IncomingBody | undefined;
+  /** The code and the message of an error. */
+  code?: ErrorCode | undefined;
+  message?: string | undefined;
   /** The response; undefined if it is not known, because it interrupted the request. */
-  sent: SentResponse | undefined;
+  sent?: SentResponse | undefined;
 };
+
+/** What is recorded of each request as text and as a number, besides its headers and bodies. */
+const TEXTS = [
+  'id',
+  'client',
+  'method',
+  'url',
+  'operation',
+  'keyName',
+  'code',
+  'message',
+  'injected',
+] as const;
+const NUMBERS = [
+  ...(['time', 'milliseconds', 'status', 'latency', 'limit', 'remaining', 'resetAt', 'isDay'] as const),
+  ...(['isCounted', 'headerTexts', 'bodyBytes', 'responseBytes'] as const),
+] as const;
+const BODY_BYTES = NUMBERS.indexOf('bodyBytes');
+type Texts = Record<(typeof TEXTS)[number], string>;
+type Numbers = Record<(typeof NUMBERS)[number], number>;
 
 /** The beginning of a body. `text` is undefined if it was overwritten. */
 export type RecordedBody = { text: string | undefined; bytes: number; isCutOff: boolean };
 
 /** A request that was recorded. It contains secrets, which `createRequestDescriber` removes. */
-export type RecordedRequest = {
-  id: string;
-  client: string;
-  method: string;
-  url: string;
-  operation: string;
-  keyName: string;
-  code: string;
-  isCounted: boolean;
-  isInjected: boolean;
-  /** The end of the rate-limit window or ban, in milliseconds since the epoch. */
-  resetAt: number;
-  time: number;
-  milliseconds: number;
-  status: number;
-  headers: readonly string[];
-  body: RecordedBody;
-  /** Empty if the response is not known. */
-  responseHeaders: readonly string[];
-  responseBody: RecordedBody;
-};
+export type RecordedRequest = Texts &
+  Numbers & {
+    /** Its number in the log of this start, from 1. Clients choose ids, which can repeat. */
+    number: number;
+    headers: readonly string[];
+    body: RecordedBody;
+    /** Empty if the response is not known. */
+    responseHeaders: readonly string[];
+    responseBody: RecordedBody;
+  };
 
-// The columns of a row: numbers, and the start, the end and the full size of each text.
-const [TIME, DURATION, STATUS, RESET, HEAD, BODY, RESPONSE, COLUMNS] = [0, 1, 2, 3, 4, 6, 9, 12];
-const BYTES = 2;
+/** A request that has arrived, and has no response yet. */
+export type RunningRequest = {
+  context: RequestContext;
+  /** The names and values of the headers, by turns. */
+  headers: readonly string[];
+  /** The beginning of the body, as far as it has arrived. Each character is one byte. `bodyBytes` is its full size. */
+  body: string;
+  bodyBytes: number;
+  /** The number in the log; 0 until the request has ended. */
+  number: number;
+};
 
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /**
  * Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1). After each request, calls
- * `onAdd` with a function that reads it.
+ * `onEnd` with a function that reads it.
  */
-export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) => void) {
+export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) => void) {
   // Distinguishes cursors of this start from those of earlier starts, whose numbers mean other requests.
   const startId = randomBytes(4).toString('hex');
-  const rows = new Float64Array(MAX_REQUESTS * COLUMNS);
-  const heads = new ByteRing(MAX_ALL_HEADS);
-  const bodies = new ByteRing(MAX_ALL_BODIES);
+  const running = new Set<RunningRequest>();
+  const rows = new Float64Array(MAX_REQUESTS * NUMBERS.length);
+  const heads = new ByteRing(MAX_ALL_HEADS, MAX_REQUESTS);
+  // The body of each request, and that of its response.
+  const bodies = new ByteRing(MAX_ALL_BODIES, 2 * MAX_REQUESTS);
   let count = 0;
 
-  const rowOf = (number: number): number => (number % MAX_REQUESTS) * COLUMNS;
+  const isKept = (number: number): boolean => number > 0 && number > count - MAX_REQUESTS && number <= count;
+  const slotOf = (number: number): number => number % MAX_REQUESTS;
 
-  function writeBody(column: number, text: string, encoding: 'latin1' | 'utf8', bytes: number): void {
-    bodies.write(text, encoding, MAX_RECORDED_BODY, rows, column);
-    rows[column + BYTES] = bytes;
+  function recordBody(request: IncomingMessage, recorded: RunningRequest): void {
+    // Listening to `data` would start the body, so wait until the service or Node starts it.
+    request.once('resume', () => {
+      request.on('data', (chunk: Buffer) => {
+        const isFirst = recorded.bodyBytes === 0;
+        const left = MAX_RECORDED_BODY - recorded.body.length;
+        if (left > 0) recorded.body += chunk.toString('latin1', 0, left);
+        recorded.bodyBytes += chunk.length;
+        if (!isKept(recorded.number)) return;
+        // Node discards a body that the service did not read, after the response. Only its first part is kept.
+        const slot = slotOf(recorded.number);
+        rows[slot * NUMBERS.length + BODY_BYTES] = recorded.bodyBytes;
+        if (isFirst) bodies.write(2 * slot, recorded.body, 'latin1');
+      });
+    });
   }
 
-  function readBody(column: number): RecordedBody {
-    const [start = 0, end = 0, bytes = 0] = rows.subarray(column, column + 3);
-    return { text: bodies.read(start, end, 'utf8'), bytes, isCutOff: end - start < bytes };
-  }
-
-  /** Reads a recorded request; undefined if its headers were overwritten. */
+  /** Reads a recorded request; undefined if it is no longer kept. */
   function read(number: number): RecordedRequest | undefined {
-    const row = rowOf(number);
-    const [time = 0, milliseconds = 0, status = 0, resetAt = 0, start = 0, end = 0] = rows.subarray(row);
-    const head = heads.read(start, end, 'latin1')?.split('\n');
+    const slot = slotOf(number);
+    const head = isKept(number) ? heads.read(slot, 'latin1')?.text.split('\n') : undefined;
     if (head === undefined) return undefined;
-    const [id = '', client = '', method = '', url = '', operation = '', keyName = '', code = ''] = head;
-    const [isCounted, isInjected, length, ...lines] = head.slice(7);
+    const start = slot * NUMBERS.length;
+    const values = Object.fromEntries(NUMBERS.map((name, i) => [name, rows[start + i]])) as Numbers;
+    const texts = Object.fromEntries(TEXTS.map((name, i) => [name, head[i]])) as Texts;
+    const lines = head.slice(TEXTS.length);
     return {
-      ...{ id, client, method, url, operation, keyName, code, resetAt, time, milliseconds, status },
-      isCounted: isCounted === 'true',
-      isInjected: isInjected === 'true',
-      headers: lines.slice(0, Number(length)),
-      body: readBody(row + BODY),
-      responseHeaders: lines.slice(Number(length)),
-      responseBody: readBody(row + RESPONSE),
+      ...values,
+      ...texts,
+      message: Buffer.from(texts.message, 'latin1').toString(),
+      number,
+      headers: lines.slice(0, values.headerTexts),
+      body: readBody(2 * slot, values.bodyBytes),
+      responseHeaders: lines.slice(values.headerTexts),
+      responseBody: readBody(2 * slot + 1, values.responseBytes),
     };
   }
 
+  function readBody(slot: number, bytes: number): RecordedBody {
+    if (bytes === 0) return { text: '', bytes, isCutOff: false };
+    const part = bodies.read(slot, 'utf8');
+    return { text: part?.text, bytes, isCutOff: part !== undefined && part.bytes < bytes };
+  }
+
   return {
-    /** Records the body of a request while the service reads it, or while Node discards it after the response. */
-    recordBody(request: IncomingMessage): IncomingBody {
-      const body: IncomingBody = { text: '', bytes: 0, number: undefined };
-      // Listening to `data` would start the body, so wait until the service or Node starts it.
-      request.once('resume', () => {
-        request.on('data', (chunk: Buffer) => {
-          const isFirst = body.bytes === 0;
-          body.bytes += chunk.length;
-          if (body.number === undefined) {
-            const left = MAX_RECORDED_BODY - body.text.length;
-            if (left > 0) body.text += chunk.toString('latin1', 0, left);
-          } else if (count - body.number <= MAX_REQUESTS) {
-            // Node discards a body that the service did not read. Only its first part is kept.
-            const column = rowOf(body.number) + BODY;
-            if (isFirst) writeBody(column, chunk.toString('latin1'), 'latin1', body.bytes);
-            else rows[column + BYTES] = body.bytes;
-          }
-        });
-      });
-      return body;
+    /** Records a request from its arrival; without `request`, one that is not valid HTTP. Call `end` once. */
+    begin(context: RequestContext, request?: IncomingMessage): RunningRequest {
+      const headers = request?.rawHeaders ?? [];
+      const begun: RunningRequest = { context, headers, body: '', bodyBytes: 0, number: 0 };
+      running.add(begun);
+      if (request && hasBody(request)) recordBody(request, begun);
+      return begun;
     },
 
-    /** Adds a request when its response was sent. */
-    add({ context, time, milliseconds, status, code, headers, body, sent }: Exchange): void {
-      const { id, client, method, url, operation, keyName, isCounted, isInjected, window } = context;
-      const row = rowOf(count);
-      rows.fill(0, row, row + COLUMNS);
-      rows[row + TIME] = time;
-      rows[row + DURATION] = milliseconds;
-      rows[row + STATUS] = status;
-      rows[row + RESET] = window?.resetAt ?? 0;
+    /** Adds a request to the log. */
+    end(ended: RunningRequest, { time, milliseconds, status, code, message, sent }: RequestEnd): void {
+      running.delete(ended);
+      const { context, headers, body, bodyBytes } = ended;
+      const { window, limits } = context;
       // None of these texts contains a line break.
-      let head = `${id}\n${client}\n${method}\n${url}\n${operation ?? ''}\n${keyName ?? ''}\n${code ?? ''}\n${isCounted}\n${isInjected}\n${headers.length}`;
-      for (const lines of [headers, sent?.headers ?? []])
-        if (lines.length > 0) head += `\n${lines.join('\n')}`;
-      heads.write(head, 'latin1', head.length, rows, row + HEAD);
-      if (body) {
-        body.number = count;
-        writeBody(row + BODY, body.text, 'latin1', body.bytes);
-      }
-      if (sent && method !== 'HEAD') writeBody(row + RESPONSE, sent.body, sent.encoding, sent.bytes);
-      count++;
-      onAdd(() => read(count - 1));
+      const texts: Texts = {
+        id: context.id,
+        client: context.client,
+        method: context.method,
+        url: context.url,
+        operation: context.operation ?? '',
+        keyName: context.keyName ?? '',
+        code: code ?? '',
+        message: message === undefined ? '' : Buffer.from(message).toString('latin1').replaceAll('\n', ' '),
+        injected: context.injected ?? '',
+      };
+      const values: Numbers = {
+        time,
+        milliseconds,
+        status,
+        latency: context.latency,
+        limit: window?.limit ?? 0,
+        remaining: window?.remaining ?? 0,
+        resetAt: window?.resetAt ?? 0,
+        isDay: limits !== undefined && limits.window === limits.windows.day ? 1 : 0,
+        isCounted: context.isCounted ? 1 : 0,
+        headerTexts: headers.length,
+        bodyBytes,
+        responseBytes: sent && context.method !== 'HEAD' ? sent.bytes : 0,
+      };
+      ended.number = ++count;
+      const slot = slotOf(count);
+      for (let i = 0; i < NUMBERS.length; i++) rows[slot * NUMBERS.length + i] = values[NUMBERS[i] ?? 'time'];
+      const head = [...TEXTS.map((name) => texts[name]), ...headers, ...(sent?.headers ?? [])].join('\n');
+      heads.write(slot, head, 'latin1', head.length);
+      if (bodyBytes > 0) bodies.write(2 * slot, body, 'latin1');
+      if (sent && values.responseBytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
+      onEnd(() => read(ended.number));
     },
 
-    /** Finds at most `limit` matching requests, the newest first. Their numbers are at least `from`. */
-    find(matches: (recorded: RecordedRequest) => boolean, from: number, limit: number): RecordedRequest[] {
+    /** The requests that have no response yet, the newest first. */
+    running: (): RunningRequest[] => [...running].reverse(),
+
+    read,
+
+    /** Finds at most `limit` matching requests, the newest first. Their numbers are higher than `after`. */
+    find(matches: (recorded: RecordedRequest) => boolean, after: number, limit: number): RecordedRequest[] {
       const found: RecordedRequest[] = [];
-      const oldest = Math.max(from, count - MAX_REQUESTS, 0);
-      for (let number = count - 1; number >= oldest && found.length < limit; number--) {
+      for (let number = count; number > after && isKept(number) && found.length < limit; number--) {
         const each = read(number);
         if (each && matches(each)) found.push(each);
       }
@@ -173,11 +207,52 @@ export function createRecorder(onAdd: (read: () => RecordedRequest | undefined) 
     /** The position after the latest request. */
     cursor: (): string => `${startId}-${count}`,
 
-    /** The number of the first request after a cursor; 0 for a cursor from before the server was started. Undefined if it is not valid. */
-    numberAfter(cursor: string): number | undefined {
+    /** The number of the last request before a cursor; 0 for one from before the start. Undefined if it is not valid. */
+    numberAt(cursor: string): number | undefined {
       const [, start, number] = CURSOR.exec(cursor) ?? [];
       if (number === undefined) return undefined;
       return start === startId ? Number(number) : 0;
     },
   };
+}
+
+/**
+ * Keeps the latest texts, up to `size` bytes, outside the heap of V8. As objects, the texts would live long enough to be
+ * copied by the garbage collector, which takes longer than to write them here.
+ */
+class ByteRing {
+  readonly #size: number;
+  #bytes: Buffer | undefined;
+  /** The position of the next write. Positions never start again at 0, and some are skipped at the end of the ring. */
+  #written = 0;
+  /** The positions where the text of each slot begins and ends. */
+  readonly #starts: Float64Array;
+  readonly #ends: Float64Array;
+
+  constructor(size: number, slots: number) {
+    this.#size = size;
+    this.#starts = new Float64Array(slots);
+    this.#ends = new Float64Array(slots);
+  }
+
+  /** Writes at most `limit` bytes of a text in the place of the earlier text of a slot. */
+  write(slot: number, text: string, encoding: 'latin1' | 'utf8', limit = MAX_RECORDED_BODY): void {
+    // The operating system provides this memory only as far as it is written to.
+    this.#bytes ??= Buffer.allocUnsafeSlow(this.#size);
+    const length = Math.min(limit, encoding === 'latin1' ? text.length : text.length * 3);
+    // A text is never split: if it may not fit before the end of the ring, it is written to the beginning.
+    const left = this.#size - (this.#written % this.#size);
+    if (length > left) this.#written += left;
+    this.#starts[slot] = this.#written;
+    this.#written += this.#bytes.write(text, this.#written % this.#size, length, encoding);
+    this.#ends[slot] = this.#written;
+  }
+
+  /** The text of a slot, and its size; undefined if it was overwritten. */
+  read(slot: number, encoding: 'latin1' | 'utf8'): { text: string; bytes: number } | undefined {
+    const [start = 0, end = 0] = [this.#starts[slot], this.#ends[slot]];
+    if (this.#bytes === undefined || start < this.#written - this.#size) return undefined;
+    const first = start % this.#size;
+    return { text: this.#bytes.toString(encoding, first, first + end - start), bytes: end - start };
+  }
 }

@@ -4,8 +4,7 @@ import { expect, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import type { RequestContext } from '../../../src/server/request/context.ts';
 import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
-import { requestsRoute } from '../../../src/server/tools/requests-route.ts';
-import { MAX_WAITERS } from '../../../src/server/tools/waiters.ts';
+import { MAX_WAITERS, requestsRoute } from '../../../src/server/tools/requests.ts';
 import { closed, connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
 import { create } from '../../helpers/service.ts';
 import { type Requests, startWithTools } from '../../helpers/tools.ts';
@@ -18,6 +17,7 @@ test('GET /requests shows a request and its response, with all digits of its num
   const { requests: shown } = await requests();
   expect(shown).toEqual([
     {
+      number: 1,
       id: 'first',
       time: '2026-11-20T12:00:00.000Z',
       milliseconds: 0,
@@ -28,6 +28,7 @@ test('GET /requests shows a request and its response, with all digits of its num
       keyName: 'till',
       status: 201,
       outcome: 'counted',
+      because: 'counted: 59 of 60 requests are left in this minute',
       request: {
         headers: expect.objectContaining({
           authorization: '[redacted]',
@@ -213,8 +214,7 @@ test('requests that are recorded while a response is made come after its cursor'
       kind: 'api' as const,
       started: 0,
     };
-    const unknown = { code: undefined, body: undefined, sent: undefined };
-    recorder.add({ context, time: 0, milliseconds: 0, status: 200, headers: [], ...unknown });
+    recorder.end(recorder.begin(context), { time: 0, milliseconds: 0, status: 200 });
   };
   const { GET } = requestsRoute(recorder, { wait: async () => {} }, { secrets: () => [] });
   const read = async (query: string) => {
@@ -334,3 +334,50 @@ test('bodies of older requests are dropped if all bodies need more than 8 MB', a
   expect(withBody.length).toBeLessThanOrEqual((8 * 2 ** 20) / MAX_RECORDED_BODY);
   expect(shown.slice(0, withBody.length)).toEqual(withBody);
 }, 60_000);
+
+test('requests are numbered from 1 in the order of their ends, and can be found by number, although ids repeat', async () => {
+  const { call, requests } = await startWithTools();
+  for (let i = 1; i <= 3; i++) await call(`/pets?limit=${i}`, { headers: { 'X-Request-Id': 'same' } });
+  const numbers = async (query: string) => (await requests(query)).requests.map(({ number }) => number);
+  expect(await numbers('?id=same')).toEqual([3, 2, 1]);
+  expect((await requests('?number=2')).requests).toMatchObject([{ number: 2, url: '/v1/pets?limit=2' }]);
+  expect(await numbers('?number=4')).toEqual([]);
+});
+
+test('each request begins with why it got its response', async () => {
+  const { call, requests, clock, use } = await startWithTools({
+    time: '2026-11-20T12:00:10Z',
+    bans: { after: 1, milliseconds: 5_000 },
+    faults: {
+      seed: 1,
+      rules: [
+        { answer: 503, times: 1 },
+        { latency: { min: 90, max: 90 }, times: 1 },
+      ],
+    },
+  });
+  const because = async () => (await requests('?limit=1')).requests[0]?.because;
+  await call('/pets');
+  expect(await because()).toBe('rule 1 of your faults');
+  await call('/pets');
+  expect(await because()).toBe('counted: 59 of 60 requests are left in this minute, delayed by 90 ms');
+  await use('/healthz');
+  expect(await because()).toBe('needs no key, and is not counted');
+  await call('/pets', create('{"name":"Rex","categoryId":true}'));
+  expect(await because()).toMatch(/^categoryId must be an integer/);
+  await call('/pets', { headers: { Prefer: 'code=429, retry-after=7' } });
+  expect(await because()).toBe('the client asked for it with Prefer: code=429, retry-after=7');
+  await call('/pets', { headers: { Authorization: '' } });
+  expect(await because()).toContain('Send `Authorization: Bearer <API_KEY>`');
+  const key = { 'Idempotency-Key': '"a"' };
+  await call('/pets', create(REX, key));
+  await call('/pets', create(REX, key));
+  expect(await because()).toBe('the same response as request 7, by its Idempotency-Key');
+  await call('/pets?x=ü\u{1f9a6}%0a&x=ü\u{1f9a6}%0a');
+  expect(await because()).toBe('The query parameter x is given more than once');
+  for (let i = 0; i < 60; i++) await call('/pets');
+  expect(await because()).toBe('60 of 60 requests of this minute are used');
+  clock.advance(1_000);
+  await call('/pets');
+  expect(await because()).toBe('the key is banned, because requests continued after a 429');
+});

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
-import { createTextRedactor } from '../../../src/server/tools/redact.ts';
+import { createTextRedactor } from '../../../src/server/tools/log-entry.ts';
 import { generateKey } from '../../../src/store/keys/keys.ts';
 import { sendRaw } from '../../helpers/raw-client.ts';
 import { startWithTools } from '../../helpers/tools.ts';
@@ -85,14 +85,20 @@ test.each([
   ['Proxy-Authorization', 'Bearer hunter2hunter2'],
   ['Cookie', 'session=hunter2hunter2'],
   ['Set-Cookie', 'session=hunter2hunter2'],
+  ['X-Api-Key', 'hunter2hunter2'],
+  ['X-Auth-Token', 'hunter2hunter2'],
+  ['x-goog-api-key', 'hunter2hunter2'],
+  ['X-Vault-Token', 'hunter2hunter2'],
+  ['X-Amz-Security-Token', 'hunter2hunter2'],
+  ['X-Client-Secret', 'hunter2hunter2'],
+  ['apikey', 'hunter2hunter2'],
+  ['X-Password', 'hunter2hunter2'],
 ])(
   'the value of the header %s: %s is not shown, and neither are credentials elsewhere',
   async (name, value) => {
     const { port, requests } = await startWithTools();
     const secret = value.split(' ').at(-1) ?? '';
-    const path = name.toLowerCase().includes('authorization')
-      ? `/v1/pets?k=${encodeURIComponent(secret)}`
-      : '/v1/pets';
+    const path = name.includes('ookie') ? '/v1/pets' : `/v1/pets?k=${encodeURIComponent(secret)}`;
     await sendRaw(
       port(),
       `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${name}: ${value}\r\nConnection: close\r\n\r\n`,
@@ -147,9 +153,35 @@ test.each([
   expect(redact(`a ${url} b`)).toMatch(/^a https?.{3,25}\[redacted\](@|%40|\\u0040)shop\.test b$/);
 });
 
+test.each([
+  '/v1/pets?password=hunter2',
+  '/v1/pets?a=1&token=hunter2',
+  '/v1/pets?api_key=hunter2&a=1',
+  '/v1/pets?apikey=hunter2',
+  '/v1/pets?X-Auth-Token=hunter2',
+  '/v1/pets?access_token=hunter2%20hunter2',
+  '/v1/pets?client_secret=hunter2',
+  'https://shop.test/?Passwd=hunter2#a',
+  'next=https%3A%2F%2Fshop.test%2F%3Ftoken%3Dhunter2%26a%3D1',
+  '"https://shop.test/?a=1\\u0026token=hunter2\\u0026a=1"',
+])('the secret parameter in the URL %s is not shown', (url) => {
+  const { redact } = createTextRedactor([]);
+  const shown = redact(`a ${url} b`);
+  expect(shown).toContain('[redacted]');
+  expect(shown).not.toContain('hunter2');
+  expect(shown).toMatch(/^a .* b$/);
+  if (url.includes('a=1') && url.endsWith('a=1')) expect(shown).toContain('a=1 b');
+});
+
+test('other parameters in a URL stay as they are', () => {
+  const { redact } = createTextRedactor([]);
+  const url = '/v1/pets?status=sold&limit=5&key=till&cursor=abc&tok=1&category=%C3%A4';
+  expect(redact(url)).toBe(url);
+});
+
 test('a long text of many beginnings of URLs is searched, and stays as it is', () => {
   const { redact } = createTextRedactor([]);
-  for (const start of ['://', '%3a%2f%2f', ':\\/\\/', '://a%3a']) {
+  for (const start of ['://', '%3a%2f%2f', ':\\/\\/', '://a%3a', '?token', '?a-token-token', 'token']) {
     const text = start.repeat(50_000);
     expect(redact(text)).toBe(text);
   }

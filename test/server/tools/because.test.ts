@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest';
+import { because, findOriginals } from '../../../src/server/tools/log-entry.ts';
+import type { RecordedRequest } from '../../../src/server/tools/recorder.ts';
+
+const body = { text: '', bytes: 0, isCutOff: false };
+const recorded = (changes: Partial<RecordedRequest>): RecordedRequest => ({
+  number: 1,
+  id: 'id',
+  client: '127.0.0.1',
+  method: 'GET',
+  url: '/v1/pets',
+  operation: 'listPets',
+  keyName: 'till',
+  code: '',
+  message: '',
+  injected: '',
+  time: 0,
+  milliseconds: 1,
+  status: 200,
+  latency: 0,
+  limit: 300,
+  remaining: 241,
+  resetAt: 0,
+  isDay: 0,
+  isCounted: 0,
+  headerTexts: 0,
+  bodyBytes: 0,
+  responseBytes: 0,
+  headers: [],
+  body,
+  responseHeaders: [],
+  responseBody: body,
+  ...changes,
+});
+
+test.each<[changes: Partial<RecordedRequest>, sentence: string, original?: number]>([
+  [{ isCounted: 1 }, 'counted: 241 of 300 requests are left in this minute'],
+  [{ isCounted: 1, isDay: 1, limit: 1_000 }, 'counted: 241 of 1000 requests are left in this day'],
+  [{ isCounted: 1, latency: 200 }, 'counted: 241 of 300 requests are left in this minute, delayed by 200 ms'],
+  [{ keyName: '' }, 'needs no key, and is not counted'],
+  [
+    { status: 400, code: 'invalid_request', message: 'categoryId must be an integer', isCounted: 1 },
+    'categoryId must be an integer',
+  ],
+  [{ status: 404, code: 'not_found', message: 'Not found. See x.', isCounted: 1 }, 'Not found. See x'],
+  [
+    { status: 429, code: 'rate_limited', message: 'The limit of …', remaining: 0 },
+    '300 of 300 requests of this minute are used',
+  ],
+  [
+    { status: 429, code: 'rate_limited', message: 'The limit of …', remaining: 0, isDay: 1 },
+    '300 of 300 requests of this day are used',
+  ],
+  [
+    { status: 429, code: 'rate_limited', message: 'The limit of …', limit: 60, keyName: '' },
+    '60 of 60 requests without a valid key of this minute are used',
+  ],
+  [
+    { status: 429, code: 'key_banned', message: 'The API key is banned …' },
+    'the key is banned, because requests continued after a 429',
+  ],
+  [{ status: 503, injected: 'rule 2 of your faults', message: 'Mocked response' }, 'rule 2 of your faults'],
+  [
+    { status: 503, code: 'injected_fault', injected: '--fail-rate chose this request', message: 'Injected' },
+    '--fail-rate chose this request',
+  ],
+  [{ latency: 3_040, injected: 'rule 1 of your faults' }, 'rule 1 of your faults, delayed by 3 s'],
+  [
+    {
+      status: 429,
+      code: 'rate_limited',
+      message: 'x',
+      responseHeaders: ['Preference-Applied', 'code=429, retry-after=1'],
+    },
+    'the client asked for it with Prefer: code=429, retry-after=1',
+  ],
+  [
+    { status: 201, isCounted: 1, responseHeaders: ['Idempotency-Replayed', 'true'] },
+    'the same response as request 14, by its Idempotency-Key',
+    14,
+  ],
+  [
+    { status: 201, isCounted: 1, responseHeaders: ['Idempotency-Replayed', 'true'] },
+    'the same response as an earlier request, by its Idempotency-Key',
+  ],
+  [{ status: 0, milliseconds: 2_120, latency: 9 }, 'the client gave up after 2.1 s'],
+  [{ status: 0, milliseconds: 12.3 }, 'the client gave up after 12 ms'],
+  [{ status: 408 }, 'the request did not arrive completely, or is not valid HTTP'],
+])('%j: %s', (changes, sentence, original) => {
+  expect(because(recorded(changes), original)).toBe(sentence);
+});
+
+test('a repeated response belongs to the latest creation with the same key of the same caller', () => {
+  const creation = (number: number, key: string, changes: Partial<RecordedRequest> = {}) =>
+    recorded({ number, status: 201, isCounted: 1, headers: ['idempotency-key', key], ...changes });
+  const repeated = { responseHeaders: ['Idempotency-Replayed', 'true'] };
+  const all = [
+    creation(1, '"a"'),
+    creation(2, '"a"', { keyName: 'other' }),
+    creation(3, 'b'),
+    creation(4, 'a', repeated),
+    creation(5, '"a"', { status: 422 }),
+    creation(6, '"a"', repeated),
+    creation(7, '"b"'),
+    creation(8, '"b"', repeated),
+    creation(9, '"gone"', repeated),
+  ];
+  expect(Object.fromEntries(findOriginals(all.toReversed()))).toEqual({ 4: 1, 6: 1, 8: 7 });
+});
