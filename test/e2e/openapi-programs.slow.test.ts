@@ -4,11 +4,20 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installPackages, runProgram } from '../helpers/npm-packages.ts';
 import { type Machine, makeMachine, type RunningService, serve } from '../helpers/pets.ts';
 
-// These tests check a running service with programs of other projects that read its OpenAPI document. The programs are not
-// development dependencies: Dredd is no longer maintained, and Portman needs 300 packages. Portman does not declare that
-// it needs tslib.
+// These tests check the OpenAPI document and a running service with programs of other projects that read such documents.
+// The programs are not development dependencies, because together they need 800 packages. Portman does not declare that it
+// needs tslib. The versions of orval and openapi-ts are the last ones for Node 20.
 
-const PACKAGES = ['dredd@14.1.0', '@apideck/portman@1.33.0', 'tslib@2.8.1'];
+const PACKAGES = [
+  'dredd@14.1.0',
+  '@apideck/portman@1.33.0',
+  'tslib@2.8.1',
+  '@apidevtools/swagger-parser@13.0.0',
+  '@redocly/cli@2.77.0',
+  '@stoplight/spectral-cli@6.16.3',
+  'orval@7.13.2',
+  '@hey-api/openapi-ts@0.95.0',
+];
 
 let machine: Machine;
 let dispose: () => Promise<void>;
@@ -36,7 +45,88 @@ afterAll(async () => {
 const run = (program: string, ...args: string[]) =>
   runProgram(join(directory ?? '', 'node_modules', '.bin', program), args, directory ?? '');
 
+/** Writes a file into that directory. */
+const write = (name: string, text: string) => writeFile(join(directory ?? '', name), text);
+
+/** Runs a script in TypeScript in that directory, and returns the JSON that it prints. */
+async function runScript(name: string, text: string): Promise<unknown> {
+  await write(name, text);
+  const tsx = join(import.meta.dirname, '..', '..', 'node_modules', 'tsx', 'dist', 'cli.mjs');
+  const { code, output } = await runProgram(process.execPath, [tsx, name], directory ?? '');
+  expect([code, output]).toEqual([0, expect.stringContaining('{')]);
+  return JSON.parse(output);
+}
+
 const operations = () => Object.values(document.paths).flatMap((item) => Object.values(item));
+
+test('@apidevtools/swagger-parser, Redocly and Spectral find no problem', async ({ skip }) => {
+  if (directory === undefined) return skip('npm cannot install the programs');
+  const parse =
+    "import parser from '@apidevtools/swagger-parser';\nconsole.log(JSON.stringify(await parser.validate('openapi.json')));";
+  expect(await runScript('parse.mts', parse)).toHaveProperty('openapi', '3.1.0');
+  const redocly = await run('redocly', 'lint', 'openapi.json');
+  expect(redocly).toMatchObject({
+    code: 0,
+    output: expect.stringContaining('Your API description is valid'),
+  });
+  expect(redocly.output).not.toMatch(/\d+ warnings?/);
+  // The project has nobody whom users of the API could contact.
+  await write('.spectral.yaml', 'extends: ["spectral:oas"]\nrules: { info-contact: off }\n');
+  const spectral = await run('spectral', 'lint', '--fail-severity', 'hint', 'openapi.json');
+  expect(spectral).toMatchObject({ code: 0, output: expect.stringContaining('No results') });
+});
+
+/** What calls of all operations returned; two animals were added. */
+const outcome = {
+  statuses: [200, 201, 201, 200, 200],
+  isAnotherAnimal: true,
+  replayed: [null, null],
+  name: 'Rex',
+};
+
+/** The end of a script that calls each function of a generated client and prints its outcomes. */
+const printOutcome = `
+const [list, first, second, single, orders] = results;
+console.log(JSON.stringify({
+  statuses: results.map((each) => each.status),
+  isAnotherAnimal: first.data.id < second.data.id,
+  replayed: [first, second].map(({ headers }) => headers.get('Idempotency-Replayed')),
+  name: single.data.name,
+}));`;
+
+test('the client that orval generates calls all four operations', async ({ skip }) => {
+  if (directory === undefined) return skip('npm cannot install orval');
+  const output = { target: 'orval.ts', client: 'fetch', baseUrl: { getBaseUrlFromSpecification: true } };
+  await write(
+    'orval.cjs',
+    `module.exports = ${JSON.stringify({ pets: { input: 'openapi.json', output } })};`,
+  );
+  const { code, output: text } = await run('orval', '--config', 'orval.cjs');
+  expect(code, text).toBe(0);
+  const script = `
+import { createPet, getPet, listOrders, listPets } from './orval.ts';
+const options = { headers: { Authorization: 'Bearer ${service.key}' } };
+const rex = { name: 'Rex', categoryId: 3, status: 'available' };
+const results = [await listPets({ limit: 2 }, options), await createPet(rex, options), await createPet(rex, options)];
+results.push(await getPet(results[1].data.id, options), await listOrders(options));
+${printOutcome}`;
+  expect(await runScript('use-orval.mts', script)).toEqual(outcome);
+});
+
+test('the client that hey-api generates calls all four operations', async ({ skip }) => {
+  if (directory === undefined) return skip('npm cannot install openapi-ts');
+  const { code, output } = await run('openapi-ts', '-i', 'openapi.json', '-o', 'hey-api');
+  expect(code, output).toBe(0);
+  const script = `
+import { createPet, getPet, listOrders, listPets } from './hey-api/index.ts';
+const auth = '${service.key}';
+const body = { name: 'Rex', categoryId: 3, status: 'available' };
+const answers = [await listPets({ auth, query: { limit: 2 } }), await createPet({ auth, body }), await createPet({ auth, body })];
+answers.push(await getPet({ auth, path: { petId: answers[1].data.id } }), await listOrders({ auth }));
+const results = answers.map(({ data, response: { status, headers } }) => ({ data, status, headers }));
+${printOutcome}`;
+  expect(await runScript('use-hey-api.mts', script)).toEqual(outcome);
+});
 
 test('Dredd gets every documented response of every operation', async ({ skip }) => {
   if (directory === undefined) return skip('npm cannot install Dredd');
