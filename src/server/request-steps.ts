@@ -10,7 +10,7 @@ import { notFound, ServiceError, unauthorized } from './http-errors.ts';
 import { hasBody } from './request/body.ts';
 import type { RequestContext } from './request/context.ts';
 import { createHostCheck } from './request/hosts.ts';
-import { checkExpectation, checkHttpVersion } from './request/http-checks.ts';
+import { checkExpectation, checkHttp } from './request/http-checks.ts';
 import { readOperationInput } from './request/input.ts';
 import { validateTarget } from './request/target.ts';
 import { optionsResponse, type ServiceResponse } from './response.ts';
@@ -61,7 +61,7 @@ export function createRequestSteps(options: RequestStepsOptions, authentication:
     context: RequestContext,
     failsAtRandom: boolean,
   ): Promise<ServiceResponse> {
-    checkHttpVersion(request);
+    checkHttp(request);
     context.host = checkHost(request, context.targetHost);
     if (context.kind !== 'api') {
       return toolRequests && context.kind === 'tool'

@@ -160,9 +160,9 @@ describe('D9 a key that continues after a 429', () => {
       saved.push([...all.keys()]);
       return true;
     });
-    for (const caller of ['a', 'b']) await bans.recordRefusal(caller, 60_000);
+    for (const caller of ['a', 'b']) await bans.recordRefusal(caller, 60_000, clock.now());
     clock.advance(1_000);
-    const both = Promise.all([bans.recordRefusal('a', 60_000), bans.recordRefusal('b', 60_000)]);
+    const both = Promise.all(['a', 'b'].map((caller) => bans.recordRefusal(caller, 60_000, clock.now())));
     await new Promise(setImmediate);
     first.open();
     await both;

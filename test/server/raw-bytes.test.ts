@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { allowedHosts } from '../../src/server/request/hosts.ts';
+import { MAX_HEADER_BYTES } from '../../src/server/request/http-checks.ts';
 import { sendRaw, sendToService } from '../helpers/raw-client.ts';
 import { AUTH, CLOSE, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
@@ -18,6 +19,12 @@ const respond = (...rows: Row[]) =>
 const create = (headers: string, body = '') =>
   `POST /v1/pets HTTP/1.1\r\n${HOST}${AUTH}${JSON_TYPE}${CLOSE}${headers}\r\n${body}`;
 const list = (headers: string, version = '1.1') => `GET /v1/pets HTTP/${version}\r\n${headers}\r\n`;
+
+/** A request whose line and headers have this many bytes. `headers` returns headers of a given length. */
+const withHeaders = (bytes: number, headers: (bytes: number) => string) =>
+  get('/v1/pets', headers(bytes - get('/v1/pets').length));
+const manyHeaders = (bytes: number) =>
+  'a: b\r\n'.repeat((bytes - 30) / 6) + `X: ${'x'.repeat(25 + (bytes % 6))}\r\n`;
 
 describe('the framing of a request', () => {
   respond(
@@ -52,6 +59,19 @@ describe('the framing of a request', () => {
     ['bytes that are not HTTP', 'nonsense\r\n\r\n', 400],
     ['headers of more than 8 KiB', get('/v1/pets', `X: ${'x'.repeat(9_216)}\r\n`), 431],
     ['a target of more than 8 KiB', get(`/v1/pets?x=${'x'.repeat(9_216)}`), 431],
+    [
+      'headers of exactly 8 KiB',
+      withHeaders(MAX_HEADER_BYTES, (rest) => `X: ${'x'.repeat(rest - 5)}\r\n`),
+      200,
+    ],
+    [
+      'headers of one byte more',
+      withHeaders(MAX_HEADER_BYTES + 1, (rest) => `X: ${'x'.repeat(rest - 5)}\r\n`),
+      431,
+    ],
+    ['many small headers of 8 KiB', withHeaders(MAX_HEADER_BYTES, manyHeaders), 200],
+    ['many small headers of one byte more', withHeaders(MAX_HEADER_BYTES + 1, manyHeaders), 431],
+    ['thousands of empty headers', get('/v1/pets', 'a:\r\n'.repeat(8_000)), 431],
     ['an unsupported expectation', get('/v1/pets', 'Expect: banana\r\n'), 417],
   );
 });
@@ -61,6 +81,8 @@ describe('the body', () => {
     post(`{"name":"Rex","categoryId":1,"x":${'['.repeat(depth)}${']'.repeat(depth)}}`);
   const ofLength = (length: number) => post(JSON.stringify({ name: 'x'.repeat(length - 26), categoryId: 1 }));
   const named = (bytes: string) => post(Buffer.from(`{"name":"${bytes}","categoryId":1}`, 'latin1'));
+  const withNumber = (number: string, name = 'Rex') =>
+    post(`{"name":"${name}","categoryId":1,"x":${number}}`);
   const typed = (type: string) => post(REX, `Content-Type: ${type}\r\n`);
   respond(
     ['of 64 KiB', ofLength(65_536), 201],
@@ -75,6 +97,12 @@ describe('the body', () => {
     ['a surrogate in UTF-8', named('\xed\xa0\x80'), 400],
     ['UTF-16', post(Buffer.from(REX, 'utf16le')), 400],
     ['two documents', post(`${REX}${REX}`), 400],
+    ['a number of 400 characters', withNumber(`1.${'0'.repeat(398)}`), 201],
+    ['a number of one character more', withNumber(`1.${'0'.repeat(399)}`), 400],
+    ['a number of 60,000 characters', withNumber('9'.repeat(60_000)), 400],
+    ['a long number after a string with quotes', withNumber('1'.repeat(401), '\\"'), 400],
+    ['a long number in a name', post(`{"name":"\\"${'1'.repeat(500)}","categoryId":1}`), 201],
+    ['60,000 quotes', post('\\"'.repeat(30_000)), 400],
     ['another charset', typed('application/json; charset=utf-16'), 415],
     ['with a charset', typed('Application/JSON; charset="UTF-8"'), 201],
     ['a similar type', typed('application/jsonp'), 415],

@@ -9,6 +9,7 @@ import {
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { methodNotAllowed, ServiceError } from '../http-errors.ts';
+import { MAX_HEADER_BYTES } from '../request/http-checks.ts';
 import { allMethods } from '../route-match.ts';
 import { limitConnections } from './connection-limit.ts';
 import { type ParserError, sendParserError, toServiceError } from './parser-errors.ts';
@@ -22,7 +23,7 @@ export const CONNECTION_LIMITS = {
   idleTimeout: 30_000,
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
-  maxHeaderSize: 8 * 1024,
+  maxHeaderSize: MAX_HEADER_BYTES,
   maxConnections: 256,
   refusalTimeout: 1_000,
 };

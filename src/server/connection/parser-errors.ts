@@ -2,10 +2,11 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { invalidRequest, methodNotAllowed, ServiceError } from '../http-errors.ts';
+import { headersTooLarge } from '../request/http-checks.ts';
 import { allMethods } from '../route-match.ts';
 
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
-  HPE_HEADER_OVERFLOW: new ServiceError('headers_too_large', 'The headers are larger than 8 KiB'),
+  HPE_HEADER_OVERFLOW: headersTooLarge(),
   ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new ServiceError(
     'payload_too_large',

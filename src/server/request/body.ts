@@ -5,6 +5,8 @@ import { countHeader } from './http-checks.ts';
 
 export const MAX_BODY_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
+/** The longest number in a body, in characters. Longer ones take long to convert, and no field of the API needs them. */
+const MAX_NUMBER = 400;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
@@ -73,9 +75,23 @@ function parseBody(bytes: Buffer): unknown {
     throw invalidRequest('The body is not valid UTF-8');
   }
   if (text.trim() === '') throw invalidRequest('The body is missing');
+  if (hasLongNumber(text)) {
+    throw invalidRequest(`The body has a number of more than ${MAX_NUMBER} characters`);
+  }
   try {
     return parseJson(text, MAX_DEPTH);
   } catch (error) {
     throw invalidRequest(`The body is not valid JSON: ${(error as Error).message}`);
   }
+}
+
+/** A JSON string, which may lack its end so that the pattern never has to search again, or a number. */
+const STRING_OR_NUMBER = /"(?:[^"\\]+|\\.)*"?|[-+.\deE]+/gs;
+
+function hasLongNumber(text: string): boolean {
+  if (text.length <= MAX_NUMBER) return false;
+  for (const [token] of text.matchAll(STRING_OR_NUMBER)) {
+    if (token.length > MAX_NUMBER && !token.startsWith('"')) return true;
+  }
+  return false;
 }

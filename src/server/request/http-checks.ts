@@ -1,13 +1,33 @@
 import type { IncomingMessage } from 'node:http';
 import { invalidRequest, ServiceError } from '../http-errors.ts';
 
+/** The limit for the line and the headers of a request, in bytes (docs/service.md 8.5). */
+export const MAX_HEADER_BYTES = 8 * 1024;
+/** The bytes of `GET`, ` /target` and ` HTTP/1.1\r\n` besides the target, and of the empty line after the headers. */
+const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
+const BYTES_PER_HEADER = ': \r\n'.length;
+
+/** The headers have too many bytes. */
+export const headersTooLarge = (): ServiceError =>
+  new ServiceError('headers_too_large', 'The request line and the headers are larger than 8 KiB');
+
 /**
  * Rejects what Node's parser accepts although this service cannot handle it: versions of HTTP other than 1.0 and 1.1,
- * and transfer codings other than chunked.
+ * transfer codings other than chunked, and large headers. Node limits only the sum of the target, the names and the values,
+ * so thousands of empty headers would get through.
  *
- * @throws ServiceError 400
+ * @throws ServiceError 400 or 431
  */
-export function checkHttpVersion({ httpVersion, headers }: IncomingMessage): void {
+export function checkHttp({
+  httpVersion,
+  headers,
+  rawHeaders,
+  method = '',
+  url = '',
+}: IncomingMessage): void {
+  let bytes = method.length + url.length + LINE_BYTES + (rawHeaders.length / 2) * BYTES_PER_HEADER;
+  for (const part of rawHeaders) bytes += part.length;
+  if (bytes > MAX_HEADER_BYTES) throw headersTooLarge();
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     throw invalidRequest(`HTTP/${httpVersion} is not supported. Use HTTP/1.1`);
   }

@@ -57,23 +57,23 @@ export function createBanTracker(
   }
 
   return {
-    /** The end of the caller's ban; undefined if the caller is not banned. */
-    bannedUntil(caller: string): number | undefined {
-      if (!isSaved && Math.abs(clock.now() - lastSaveAt) >= SECOND) saveActive();
+    /** The end of the caller's ban; undefined if the caller is not banned. `now` is the time of the request. */
+    bannedUntil(caller: string, now: number): number | undefined {
+      if (!isSaved && Math.abs(now - lastSaveAt) >= SECOND) saveActive();
       const until = banned.get(caller);
-      if (until === undefined || until > clock.now()) return until;
+      if (until === undefined || until > now) return until;
       banned.delete(caller);
       return undefined;
     },
     /**
      * Records a rejected request of a caller that is not banned (docs/service.md 8.4, D9). Returns the end of the ban if the
-     * request causes a ban.
+     * request causes a ban. `now` is the time of the request: if the clock were read again, Retry-After could be a second
+     * longer than the ban.
      *
      * Requests within a second after the first rejected one of a window do not count towards a ban, because the client may
      * have sent them before it received the 429.
      */
-    async recordRefusal(caller: string, resetAt: number): Promise<number | undefined> {
-      const now = clock.now();
+    async recordRefusal(caller: string, resetAt: number, now: number): Promise<number | undefined> {
       let refusals = refused.get(caller);
       if (refusals?.resetAt === resetAt) {
         if (now - refusals.firstAt < SECOND) return undefined;

@@ -48,17 +48,17 @@ export function createMemoryLimiter(
 
   function usageOf(caller: string, now: number): Usage {
     const { minute, day } = countsOf(caller, now);
-    return { minute: { ...minute }, day: { ...day }, bannedUntil: bans?.bannedUntil(caller) };
+    return { minute: { ...minute }, day: { ...day }, bannedUntil: bans?.bannedUntil(caller, now) };
   }
 
   return {
     async take(caller, quota) {
       const now = currentTime();
       const counts = countsOf(caller, now);
-      const decision = decide(counts, quota, bans?.bannedUntil(caller), now);
+      const decision = decide(counts, quota, bans?.bannedUntil(caller, now), now);
       if (decision.banned) return decision;
       if (decision.retryAt !== undefined) {
-        const bannedUntil = await bans?.recordRefusal(caller, decision.window.resetAt);
+        const bannedUntil = await bans?.recordRefusal(caller, decision.window.resetAt, now);
         return bannedUntil === undefined ? decision : bannedDecision(decision, bannedUntil);
       }
       counts.minute.used++;

@@ -8,9 +8,13 @@ const times = (count: number, code: string) => Array.from({ length: count }, () 
 
 export function describeBans({ newPlace }: Places): void {
   /** A caller that has used up its quota. */
-  async function overLimit({ bans = BAN_RULE, quota = { perMinute: 3, perDay: 1_000 } } = {}) {
+  async function overLimit({
+    bans = BAN_RULE,
+    quota = { perMinute: 3, perDay: 1_000 },
+    isTicking = false,
+  } = {}) {
     const { clock, open, location } = await newPlace('2026-11-20T12:00:10Z');
-    let backend: Backend = await open(bans);
+    let backend: Backend = await open(bans, { isTicking });
     const take = async (caller = CALLER) => {
       const { retryAt, banned, windows: _, ...decision } = await backend.limiter.take(caller, quota);
       const code = banned ? 'banned' : retryAt === undefined ? 'ok' : 'refused';
@@ -59,6 +63,15 @@ export function describeBans({ newPlace }: Places): void {
         now: clock.now(),
         window: { limit: 3, remaining: 0, resetAt: clock.now() + 300_000 },
       });
+    });
+
+    it('is told the exact length of the ban, even if the clock goes on while the server decides', async () => {
+      const { clock, limiter, codes, quota } = await overLimit({ isTicking: true });
+      await codes(1);
+      clock.advance(1_000);
+      await codes(9);
+      const { retryAt = 0, now, banned } = await limiter().take(CALLER, quota);
+      expect([banned, retryAt - now]).toEqual([true, 300_000]);
     });
 
     it('may send requests for a second after the first refused one of each window', async () => {

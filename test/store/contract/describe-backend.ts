@@ -12,7 +12,7 @@ import { describeResetting } from './resetting.ts';
 import { describeSeeding } from './seeding.ts';
 
 /** The number of tests below. Each kind of store must run all of them. */
-const CONTRACT_TESTS = 142;
+const CONTRACT_TESTS = 143;
 
 type Tasks = readonly { mode: string; tasks?: Tasks }[];
 
