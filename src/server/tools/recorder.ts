@@ -28,7 +28,7 @@ export type RequestEnd = {
   sent?: SentResponse | undefined;
 };
 
-/** What is recorded of each request as text and as a number, besides its headers and bodies. */
+/** The texts that are recorded of each request, besides its headers and bodies. */
 const TEXTS = [
   'id',
   'client',
@@ -40,13 +40,26 @@ const TEXTS = [
   'message',
   'injected',
 ] as const;
-const NUMBERS = [
-  ...(['time', 'milliseconds', 'status', 'latency', 'limit', 'remaining', 'resetAt', 'isDay'] as const),
-  ...(['isCounted', 'headerTexts', 'bodyBytes', 'responseBytes'] as const),
-] as const;
-const BODY_BYTES = NUMBERS.indexOf('bodyBytes');
+
+/** The numbers that are recorded of each request, in columns. */
+const createColumns = () => ({
+  time: column(),
+  milliseconds: column(),
+  status: column(),
+  latency: column(),
+  limit: column(),
+  remaining: column(),
+  resetAt: column(),
+  isDay: column(),
+  isCounted: column(),
+  headerTexts: column(),
+  bodyBytes: column(),
+  responseBytes: column(),
+});
+const column = () => new Float64Array(MAX_REQUESTS);
+
 type Texts = Record<(typeof TEXTS)[number], string>;
-type Numbers = Record<(typeof NUMBERS)[number], number>;
+type Numbers = Record<keyof ReturnType<typeof createColumns>, number>;
 
 /** The beginning of a body. `text` is undefined if it was overwritten. */
 export type RecordedBody = { text: string | undefined; bytes: number; isCutOff: boolean };
@@ -85,7 +98,7 @@ export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) 
   // Distinguishes cursors of this start from those of earlier starts, whose numbers mean other requests.
   const startId = randomBytes(4).toString('hex');
   const running = new Set<RunningRequest>();
-  const rows = new Float64Array(MAX_REQUESTS * NUMBERS.length);
+  const columns = createColumns();
   const heads = new ByteRing(MAX_ALL_HEADS, MAX_REQUESTS);
   // The body of each request, and that of its response.
   const bodies = new ByteRing(MAX_ALL_BODIES, 2 * MAX_REQUESTS);
@@ -105,7 +118,7 @@ export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) 
         if (!isKept(recorded.number)) return;
         // Node discards a body that the service did not read, after the response. Only its first part is kept.
         const slot = slotOf(recorded.number);
-        rows[slot * NUMBERS.length + BODY_BYTES] = recorded.bodyBytes;
+        columns.bodyBytes[slot] = recorded.bodyBytes;
         if (isFirst) bodies.write(2 * slot, recorded.body, 'latin1');
       });
     });
@@ -116,10 +129,10 @@ export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) 
     const slot = slotOf(number);
     const head = isKept(number) ? heads.read(slot, 'latin1')?.text.split('\n') : undefined;
     if (head === undefined) return undefined;
-    const start = slot * NUMBERS.length;
-    const values = Object.fromEntries(NUMBERS.map((name, i) => [name, rows[start + i]])) as Numbers;
+    const entries = Object.entries(columns).map(([name, values]) => [name, values[slot]]);
+    const values = Object.fromEntries(entries) as Numbers;
     const texts = Object.fromEntries(TEXTS.map((name, i) => [name, head[i]])) as Texts;
-    const lines = head.slice(TEXTS.length);
+    const lines = head.slice(TEXTS.length, -1);
     return {
       ...values,
       ...texts,
@@ -153,7 +166,6 @@ export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) 
       running.delete(ended);
       const { context, headers, body, bodyBytes } = ended;
       const { window, limits } = context;
-      // None of these texts contains a line break.
       const texts: Texts = {
         id: context.id,
         client: context.client,
@@ -165,27 +177,29 @@ export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) 
         message: message === undefined ? '' : Buffer.from(message).toString('latin1').replaceAll('\n', ' '),
         injected: context.injected ?? '',
       };
-      const values: Numbers = {
-        time,
-        milliseconds,
-        status,
-        latency: context.latency,
-        limit: window?.limit ?? 0,
-        remaining: window?.remaining ?? 0,
-        resetAt: window?.resetAt ?? 0,
-        isDay: limits !== undefined && limits.window === limits.windows.day ? 1 : 0,
-        isCounted: context.isCounted ? 1 : 0,
-        headerTexts: headers.length,
-        bodyBytes,
-        responseBytes: sent && context.method !== 'HEAD' ? sent.bytes : 0,
-      };
       ended.number = ++count;
       const slot = slotOf(count);
-      for (let i = 0; i < NUMBERS.length; i++) rows[slot * NUMBERS.length + i] = values[NUMBERS[i] ?? 'time'];
-      const head = [...TEXTS.map((name) => texts[name]), ...headers, ...(sent?.headers ?? [])].join('\n');
+      const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
+      columns.time[slot] = time;
+      columns.milliseconds[slot] = milliseconds;
+      columns.status[slot] = status;
+      columns.latency[slot] = context.latency;
+      columns.limit[slot] = window?.limit ?? 0;
+      columns.remaining[slot] = window?.remaining ?? 0;
+      columns.resetAt[slot] = window?.resetAt ?? 0;
+      columns.isDay[slot] = limits !== undefined && limits.window === limits.windows.day ? 1 : 0;
+      columns.isCounted[slot] = context.isCounted ? 1 : 0;
+      columns.headerTexts[slot] = headers.length;
+      columns.bodyBytes[slot] = bodyBytes;
+      columns.responseBytes[slot] = hasResponseBody ? sent.bytes : 0;
+      // Each text and each line ends with a line break, and none of them contains one.
+      let head = '';
+      for (const name of TEXTS) head += `${texts[name]}\n`;
+      for (const lines of [headers, sent?.headers ?? []])
+        if (lines.length > 0) head += `${lines.join('\n')}\n`;
       heads.write(slot, head, 'latin1', head.length);
       if (bodyBytes > 0) bodies.write(2 * slot, body, 'latin1');
-      if (sent && values.responseBytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
+      if (hasResponseBody && sent.bytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
       onEnd(() => read(ended.number));
     },
 
