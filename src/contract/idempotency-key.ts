@@ -8,8 +8,9 @@ export const IdempotencyKey = z
 /** How long the service remembers an Idempotency-Key after the creation, in milliseconds (docs/service.md, D10). */
 export const IDEMPOTENCY_KEY_LIFETIME_MS = 24 * 60 * 60 * 1_000;
 
-// The header is a structured-field string (RFC 8941, 3.3.3), or the unquoted token that many clients send.
-const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+))$/;
+// The header is a structured-field string (RFC 8941, 3.3.3), or the unquoted token that many clients send. `<` and `{` are
+// not allowed in a token (RFC 9110, 5.6.2), so a tool cannot send its placeholder, such as `<string>`, for every creation.
+const HEADER = /^(?:"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"|([\w!#$%&'*+.^`|~:/=-]+))$/;
 
 /** Formats an idempotency key as a header value, which is a quoted string. */
 export const encodeIdempotencyKey = (key: string): string => `"${key.replace(/["\\]/g, '\\$&')}"`;

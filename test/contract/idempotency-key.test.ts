@@ -20,10 +20,13 @@ test.each([
   ['"a b"', 'a b'],
   ['"a\\"b\\\\"', 'a"b\\'],
   ['8e03978e-40d5-43dd-bc93-6894a57f9324', '8e03978e-40d5-43dd-bc93-6894a57f9324'],
+  ["!#$%&'*+-.^_`|~:/=09azAZ", "!#$%&'*+-.^_`|~:/=09azAZ"],
 ])('%s is decoded as %s', (header, key) => expect(decodeIdempotencyKey(header)).toBe(key));
 
 test.each([
   ...['', '""', '"open', 'a b', '"a"b"', '"\\a"', '"é"', '"a", "b"'],
+  // Placeholders of tools, such as that of a collection that Postman imports.
+  ...['<string>', '{{$guid}}', '{key}'],
   `"${'x'.repeat(256)}"`,
   'x'.repeat(256),
 ])('%s is not a valid header', (header) => expect(decodeIdempotencyKey(header)).toBeUndefined());
