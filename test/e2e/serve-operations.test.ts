@@ -6,6 +6,8 @@ import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 // These tests are about what the operator of `pets serve` sees and decides: keys, notices and hints.
 
 const KEY = 'my-own-key-0123456789';
+const NINETEEN = { PETS_SERVE_KEY: 'nineteen-characters' };
+const REACHABLE = 'the key in PETS_SERVE_KEY is too short for a server that other machines can reach';
 
 const notices = (stderr: string) =>
   stderr
@@ -68,15 +70,33 @@ describe('a fixed key', () => {
   });
 
   test.each([
+    ['a key of 7 characters', { PETS_SERVE_KEY: 'seven77' }, [], 2, 'PETS_SERVE_KEY is too short'],
+    ['a key of 19 characters with --allow-host', NINETEEN, ['--allow-host', 'a.test'], 2, REACHABLE],
+    ['a key of 19 characters on another address', NINETEEN, ['--host', '0.0.0.0'], 2, REACHABLE],
+    ['an address that cannot be found', NINETEEN, ['--host', 'a..b'], 1, 'cannot listen on a..b'],
     ['an empty variable', { PETS_SERVE_KEY: '' }, [], 2, 'the key in PETS_SERVE_KEY is empty'],
     ['a key with a space', { PETS_SERVE_KEY: 'a secret' }, [], 2, 'the key in PETS_SERVE_KEY is not valid'],
     ['a file that does not exist', {}, ['--key-file', 'none'], 2, 'the key file none does not exist'],
     ['a directory', {}, ['--key-file', '/'], 1, 'cannot read /'],
   ])('%s is an error', async (_about, env, args, code, message) => {
     const machine = await freshMachine();
-    const ran = await machine.pets(['serve', '--ephemeral', '--port', '0', ...args], { env });
+    const data = join(machine.home, 'store');
+    const ran = await machine.pets(['serve', '--data', data, '--port', '0', ...args], { env });
     expect(ran).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(message) });
-    expect(ran.stderr).not.toContain('a secret');
+    expect(ran.stderr).not.toMatch(/a secret|seven77|nineteen/);
+    await expect(readdir(data)).rejects.toThrow('ENOENT');
+  });
+
+  test.each([
+    ['8 characters if the server is local', 'eight888', []],
+    ['20 characters if other machines can reach it', 'twenty-characters-20', ['--allow-host', 'a.test']],
+  ])('may have %s', async (_length, key, args) => {
+    const machine = await freshMachine();
+    const file = await machine.file('key', `${key}\n`);
+    const { url, end } = await serve(machine, ['--no-profile', '--key-file', file, ...args]);
+    const { status } = await fetch(`${url}/pets`, { headers: { Authorization: `Bearer ${key}` } });
+    expect(status).toBe(200);
+    await end('SIGTERM');
   });
 });
 

@@ -24,7 +24,7 @@ const list = (headers: string, version = '1.1') => `GET /v1/pets HTTP/${version}
 const withHeaders = (bytes: number, headers: (bytes: number) => string) =>
   get('/v1/pets', headers(bytes - get('/v1/pets').length));
 const manyHeaders = (bytes: number) =>
-  'a: b\r\n'.repeat((bytes - 30) / 6) + `X: ${'x'.repeat(25 + (bytes % 6))}\r\n`;
+  `${'a: b\r\n'.repeat((bytes - 30) / 6)}X: ${'x'.repeat(25 + (bytes % 6))}\r\n`;
 
 describe('the framing of a request', () => {
   respond(

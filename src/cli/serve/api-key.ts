@@ -32,6 +32,9 @@ export type DevKey = {
 const VARIABLE = 'PETS_SERVE_KEY';
 const MAX_KEY_FILE_BYTES = 2 ** 16;
 
+/** The shortest API key that a user may choose, and the shortest one if others could try to guess it. */
+const MIN_KEY_LENGTH = { local: 8, reachable: 20 };
+
 /** An API key that the user has chosen. `source` is the file or the environment variable that contains it. */
 export type FixedKey = { key: string; source: string };
 
@@ -39,12 +42,14 @@ export type FixedKey = { key: string; source: string };
  * Reads the API key in the file of `--key-file`, or else in PETS_SERVE_KEY. There is no option for the key itself, because
  * other users can see the arguments of a process.
  *
+ * @param isLocal whether the server is only for programs on this machine; called if the length of the key depends on it
  * @returns undefined if there is neither
- * @throws CliError if the file cannot be read or the key is invalid
+ * @throws CliError if the file cannot be read, or the key is invalid or too short; the error of `isLocal`
  */
 export async function readFixedKey(
   keyFile: string | undefined,
   { env }: Pick<Context, 'env'>,
+  isLocal: () => Promise<boolean>,
 ): Promise<FixedKey | undefined> {
   const source = keyFile ?? VARIABLE;
   const text = keyFile === undefined ? env[VARIABLE] : await readKeyFile(keyFile);
@@ -56,6 +61,18 @@ export async function readFixedKey(
     throw usageError(
       `the key in ${source} is ${key === '' ? 'empty' : 'not valid'}`,
       'a key consists of visible ASCII characters without spaces',
+    );
+  }
+  if (key.length < MIN_KEY_LENGTH.local) {
+    throw usageError(
+      `the key in ${source} is too short`,
+      `use at least ${MIN_KEY_LENGTH.local} characters, or ${MIN_KEY_LENGTH.reachable} if other machines can reach the server`,
+    );
+  }
+  if (key.length < MIN_KEY_LENGTH.reachable && !(await isLocal())) {
+    throw usageError(
+      `the key in ${source} is too short for a server that other machines can reach`,
+      `use at least ${MIN_KEY_LENGTH.reachable} characters, so that nobody can guess the key`,
     );
   }
   return { key, source };

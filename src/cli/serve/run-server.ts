@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -5,7 +6,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { FaultOptions } from '../../server/faults/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
-import { type Service, startService } from '../../server/service.ts';
+import { isLocal, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { fileSystemHint } from '../../store/errors.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
@@ -15,7 +16,7 @@ import { CliError, systemReason } from '../errors/errors.ts';
 import { openLocation } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { ensureDevKey, readFixedKey, saveLocalProfile } from './api-key.ts';
+import { ensureDevKey, type FixedKey, readFixedKey, saveLocalProfile } from './api-key.ts';
 import { initialFaults } from './faults.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { runCommand } from './run-command.ts';
@@ -29,19 +30,36 @@ export const FLUSH_TIMEOUT = 1_000;
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
+  // Read what the user has prepared before anything is created.
+  const fixedKey = await readFixedKey(options.keyFile, context, () => isLocalServer(options));
+  if (fixedKey) context.console.redact(fixedKey.key);
+  const faults = await initialFaults(options, context);
   const directory = options.ephemeral ? await makeTemporaryDirectory(context) : undefined;
   let code: number;
   try {
     const location = await openLocation(directory ?? options.data, context);
     // The removal must be synchronous, because the process exits immediately afterwards.
     const onForcedExit = () => directory && rmSync(directory, { recursive: true, force: true });
-    code = await serveLocation(location, options, context, onForcedExit);
+    code = await serveLocation(location, options, context, { fixedKey, faults, onForcedExit });
   } finally {
     // A start that was given up may still be writing to the directory, so try more than once.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
   }
   await flushLog(context, code);
   return code;
+}
+
+/** Whether the server is meant only for programs on this machine. @throws CliError if `--host` cannot be found */
+async function isLocalServer({
+  host,
+  publicUrl,
+  trustProxy,
+  allowHost = [],
+}: ServeOptions): Promise<boolean> {
+  const { address } = await lookup(host).catch((error) => {
+    throw cannotListen(host, error);
+  });
+  return isLocal(address, { publicUrl, trustedProxies: trustProxy, allowHosts: allowHost });
 }
 
 async function makeTemporaryDirectory({ temporaryDirectory }: Context): Promise<string> {
@@ -70,11 +88,12 @@ async function serveLocation(
   location: StoreLocation,
   options: ServeOptions,
   context: CommandContext,
-  onForcedExit: () => void,
+  {
+    fixedKey,
+    faults,
+    onForcedExit,
+  }: { fixedKey: FixedKey | undefined; faults: FaultOptions; onForcedExit: () => void },
 ): Promise<number> {
-  const fixedKey = await readFixedKey(options.keyFile, context);
-  if (fixedKey) context.console.redact(fixedKey.key);
-  const faults = await initialFaults(options, context);
   const plan = options.plan ?? DEFAULT_PLAN;
   const events = createServerEvents(options, context);
   const shutdown = createShutdown(context, onForcedExit);
@@ -164,12 +183,7 @@ async function start(
     return (await Promise.race([starting, givenUp])) ?? undefined;
   } catch (error) {
     if (requested.aborted && error === requested.reason) return undefined;
-    if (!isAddressError(error)) throw error;
-    throw new CliError(`cannot listen on ${host}:${port}: ${systemReason(error)}`, {
-      code: 'cannot_listen',
-      hint: listenHint(errnoOf(error)),
-      cause: error,
-    });
+    throw isAddressError(error) ? cannotListen(`${host}:${port}`, error) : error;
   } finally {
     ended.abort();
   }
@@ -178,6 +192,13 @@ async function start(
 /** Whether the address of `--host` cannot be found, or cannot be used with the port. */
 const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
+
+const cannotListen = (address: string, error: unknown) =>
+  new CliError(`cannot listen on ${address}: ${systemReason(error)}`, {
+    code: 'cannot_listen',
+    hint: listenHint(errnoOf(error)),
+    cause: error,
+  });
 
 function listenHint(errno: string | undefined): string {
   switch (errno) {
