@@ -9,7 +9,7 @@ import {
   createAuthentication,
 } from './auth/authentication.ts';
 import { corsHeaders } from './cors.ts';
-import type { RandomFault } from './faults/random-fault.ts';
+import type { RandomFault } from './faults/faults.ts';
 import {
   ServiceError,
   serviceStarting,

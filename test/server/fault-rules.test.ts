@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { FaultSettings } from '../../src/server/faults/fault-settings.ts';
-import { drawFault } from '../../src/server/faults/random-fault.ts';
+import { drawFault } from '../../src/server/faults/faults.ts';
 import { REX } from '../helpers/raw-requests.ts';
 import { create, type ServiceOptions, start } from '../helpers/service.ts';
 

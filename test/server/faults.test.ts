@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { operations } from '../../src/contract/operations.ts';
-import { drawFault } from '../../src/server/faults/random-fault.ts';
+import { drawFault } from '../../src/server/faults/faults.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { gate } from '../helpers/gate.ts';
 import { REX } from '../helpers/raw-requests.ts';

@@ -53,7 +53,7 @@ const Match = strictObject({
 );
 
 /** A rule decides the response to some requests (docs/service.md 11). Without `match`, it applies to every operation. */
-const FaultRule = strictObject({
+export const FaultRule = strictObject({
   match: z.optional(Match),
   answer: z.optional(z.literal(mockableStatuses, { error: `must be one of ${mockableStatuses.join(', ')}` })),
   times: z.optional(integer(1, MAX_TIMES)),

@@ -1,7 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { RouteMatch } from '../route-match.ts';
-import type { FaultSettings } from './fault-settings.ts';
+import type { FaultRule, FaultSettings } from './fault-settings.ts';
 import type { MockRequest } from './mock-response.ts';
-import { drawFault, drawLatency, type RandomFault } from './random-fault.ts';
 import { createRuleMatcher } from './rule-match.ts';
 
 /** The faults of the service. The random ones depend on `seed`. */
@@ -55,6 +55,11 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
       ({ options, rules } = prepare({ ...settings, seed: settings.seed ?? options.seed }));
     },
 
+    /** Adds a rule before the others, so that it decides about the next request that it matches. */
+    add(rule: FaultRule): void {
+      rules.unshift(prepareRule(rule));
+    },
+
     /** The current settings, with the number of times that each rule has applied. */
     current: () => ({
       ...options,
@@ -63,11 +68,40 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
   };
 }
 
-const prepare = (options: FaultOptions) => ({
-  options,
-  rules: (options.rules ?? []).map((setting) => ({
-    setting,
-    applied: setting.applied ?? 0,
-    matches: createRuleMatcher(setting),
-  })),
+const prepare = (options: FaultOptions) => ({ options, rules: (options.rules ?? []).map(prepareRule) });
+
+const prepareRule = (setting: FaultRule) => ({
+  setting,
+  applied: setting.applied ?? 0,
+  matches: createRuleMatcher(setting),
 });
+
+/** Milliseconds, uniformly distributed. */
+export type Latency = { min: number; max: number };
+
+/** The random faults of the service (docs/service.md 11). */
+export type RandomFaultOptions = {
+  /** The delay of each response. */
+  latency?: Latency | undefined;
+  /** The fraction of requests that fail, from 0 to 1. */
+  failRate?: number | undefined;
+  seed: number;
+};
+
+/** The random fault of one request. `latency` is in milliseconds. */
+export type RandomFault = { latency: number; fails: boolean };
+
+/** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
+export const drawFault = ({ latency, failRate = 0, seed }: RandomFaultOptions, n: number): RandomFault => ({
+  latency: latency ? drawLatency(latency, seed, n) : 0,
+  fails: failRate > 0 && draw(seed, n, 'failure') < failRate,
+});
+
+/** The nth latency, in milliseconds. */
+export const drawLatency = ({ min, max }: Latency, seed: number, n: number): number =>
+  Math.round(min + draw(seed, n, 'latency') * (max - min));
+
+/** A number from 0 to below 1, uniformly distributed. */
+function draw(seed: number, n: number, purpose: string): number {
+  return createHash('sha256').update(`${seed} ${n} ${purpose}`).digest().readUIntBE(0, 6) / 2 ** 48;
+}

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
-import type { FaultSettings } from '../faults/fault-settings.ts';
 import type { Faults } from '../faults/faults.ts';
 import { invalidRequest } from '../http-errors.ts';
 import { readJsonBody } from '../request/body.ts';
@@ -10,15 +9,19 @@ import type { ToolMethods } from './tool-requests.ts';
 
 /** The methods of `/faults`, each of which responds with the current settings (docs/service.md 11). */
 export function createFaultTool(faults: Faults): ToolMethods {
-  const show = (): ServiceResponse => ({
-    status: 200,
-    headers: {},
-    body: JSON.stringify(faults.current()),
-  });
+  const show = (): ServiceResponse => ({ status: 200, headers: {}, body: JSON.stringify(faults.current()) });
   return {
     GET: async () => show(),
+    async POST(request) {
+      const { FaultRule, MAX_RULES } = await loadSchemas();
+      const rule = await readAs(FaultRule, request);
+      const isFull = faults.current().rules.length >= MAX_RULES;
+      if (isFull) throw invalidRequest(`There are ${MAX_RULES} rules already, which is the limit`);
+      faults.add(rule);
+      return show();
+    },
     async PUT(request) {
-      faults.replace(await readSettings(request));
+      faults.replace(await readAs((await loadSchemas()).FaultSettings, request));
       return show();
     },
     async DELETE() {
@@ -28,12 +31,15 @@ export function createFaultTool(faults: Faults): ToolMethods {
   };
 }
 
+/** Loads the module only when faults are set, for a faster start. */
+const loadSchemas = () => import('../faults/fault-settings.ts');
+
 /** @throws ServiceError 400, 413 or 415 */
-async function readSettings(request: IncomingMessage): Promise<FaultSettings> {
-  const value = await readJsonBody(request);
-  // Load the module only when settings are sent, for a faster start.
-  const { FaultSettings } = await import('../faults/fault-settings.ts');
-  const { success, data, error } = z.safeParse(FaultSettings, value);
+async function readAs<Schema extends z.ZodMiniType>(
+  schema: Schema,
+  request: IncomingMessage,
+): Promise<z.output<Schema>> {
+  const { success, data, error } = z.safeParse(schema, await readJsonBody(request));
   if (!success) throw invalidRequest(describeFirstIssue(error, 'The body'));
   return data;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { MAX_RULES } from '../../../src/server/faults/fault-settings.ts';
 import type { ServiceOptions } from '../../../src/server/service.ts';
 import { REX } from '../../helpers/raw-requests.ts';
 import { startReal } from '../../helpers/real-service.ts';
@@ -54,7 +55,12 @@ describe('/faults', () => {
 
   test('neither shows nor changes anything without the token, and is off with the tools', async () => {
     const { call, send } = await startWithTools();
-    for (const [method, body] of [['GET'], ['PUT', '[{"answer":500}]'], ['DELETE']] as const) {
+    for (const [method, body] of [
+      ['GET'],
+      ['PUT', '[{"answer":500}]'],
+      ['POST', '{"answer":500}'],
+      ['DELETE'],
+    ] as const) {
       expect((await send(method, body, { Authorization: 'Bearer wrong' })).status).toBe(401);
       expect((await send(method, body, { 'Sec-Fetch-Site': 'same-site' })).status).toBe(403);
     }
@@ -62,9 +68,43 @@ describe('/faults', () => {
     expect((await (await startWithTools({ page: false })).send('GET')).status).toBe(404);
   });
 
+  test('POST adds one rule before the others, and leaves them as they are', async () => {
+    const { call, send, put } = await startWithTools();
+    await put([TWICE]);
+    expect((await call('/pets', create(REX))).status).toBe(503);
+    const rule = { match: { method: 'POST', path: '/v1/pets' }, answer: 429, times: 1 };
+    expect(await send('POST', JSON.stringify(rule))).toEqual({
+      status: 200,
+      body: {
+        seed: 0,
+        rules: [
+          { ...rule, applied: 0 },
+          { ...TWICE, applied: 1 },
+        ],
+      },
+    });
+    const statuses = [];
+    for (let i = 0; i < 3; i++) statuses.push((await call('/pets', create(REX))).status);
+    expect(statuses).toEqual([429, 503, 201]);
+  });
+
+  test('POST refuses a rule that is not valid, and one too many', async () => {
+    const { send, put } = await startWithTools();
+    await put(Array(MAX_RULES - 1).fill(TWICE));
+    for (const body of ['[]', '{"rules":[]}', '{"answer":200.5}', '{}', '"x"', '[{"answer":503}]']) {
+      expect((await send('POST', body)).status).toBe(400);
+    }
+    expect((await send('POST', '{"answer":503}')).status).toBe(200);
+    expect(await send('POST', '{"answer":503}')).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_request' },
+    });
+    expect(((await send('GET')).body as { rules: unknown[] }).rules).toHaveLength(MAX_RULES);
+  });
+
   test('other methods are 405', async () => {
     const { send } = await startWithTools();
-    expect((await send('POST', '[]')).status).toBe(405);
+    expect((await send('PATCH', '[]')).status).toBe(405);
   });
 
   test('requests to it are not counted, and neither rules nor random failures affect them', async () => {
