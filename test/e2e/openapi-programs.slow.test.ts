@@ -32,7 +32,7 @@ beforeAll(async () => {
   if (directory === undefined) return;
   ({ machine, dispose } = await makeMachine());
   service = await serve(machine, ['--ephemeral', '--seed', '--plan', 'enterprise', '--no-profile']);
-  const text = await (await fetch(new URL('/openapi.json', service.url))).text();
+  const text = await (await fetch(service.openapi)).text();
   await writeFile(join(directory, 'openapi.json'), text);
   document = JSON.parse(text);
 }, 300_000);

@@ -23,6 +23,17 @@ async function machineWithStore() {
   return { machine, store, data, start, startAndStop };
 }
 
+test('the first lines name the address of the description of the API', async () => {
+  const machine = await freshMachine();
+  const program = machine.startProgram(['serve', '--port', '0', '--ephemeral', '--no-profile']);
+  await expect.poll(program.stdout).toContain('try:');
+  const [, printed = ''] = /API described in (.*)\n/.exec(program.stdout()) ?? [];
+  const { openapi } = await serve(machine, ['--ephemeral', '--no-profile']);
+  for (const address of [printed, openapi]) {
+    expect(await (await fetch(address)).json()).toMatchObject({ openapi: '3.1.0' });
+  }
+});
+
 describe('the key dev', () => {
   test('is the same after a restart, and stored in a file that only its owner can read', async () => {
     const { machine, start, startAndStop } = await machineWithStore();

@@ -169,6 +169,8 @@ export function outputOf(child: ChildProcess): { stdout: string; stderr: string 
 type ListeningEvent = {
   /** The base URL, with /v1. */
   url: string;
+  /** The address of the description of the API. */
+  openapi: string;
   key: string;
   pid: number;
   /** The token for the developer tools. */

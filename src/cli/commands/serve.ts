@@ -25,6 +25,7 @@ export const serve: Command<ServeOptions> = {
   summary: 'run a local copy of the service',
   examples: [
     'pets serve --seed                     then: pets --profile local list',
+    'pets serve    describes its API at http://127.0.0.1:7387/openapi.json',
     'pets serve --ephemeral -- npm test    run tests against a throwaway service',
     'pets serve --seed animals.csv --data ./store --port 0',
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',

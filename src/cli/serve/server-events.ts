@@ -91,6 +91,8 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
 const printedKey = (devKey: DevKey | undefined): string | undefined =>
   devKey?.source === undefined ? devKey?.key : undefined;
 
+const descriptionUrl = (url: string): string => new URL('/openapi.json', url).href;
+
 /** The event that `--json` prints when the server listens. */
 function listeningEvent(
   { url, port, seeded, faults, tools, store }: Service,
@@ -102,6 +104,7 @@ function listeningEvent(
   return {
     event: 'listening',
     url,
+    openapi: descriptionUrl(url),
     port,
     pid,
     store: store.id,
@@ -139,6 +142,7 @@ function listeningText(
       ? `  no API key of this store is saved here; create one: ${addKeyCommand(location, devKey?.plan ?? options.plan ?? DEFAULT_PLAN, options, context)}`
       : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
     ...(described ? [`  ${described}`] : []),
+    `  API described in ${cyan(descriptionUrl(url))}`,
     ...(tools ? [`  page ${cyan(tools.url)}`] : []),
     `  ${dim('try:')} ${next}`,
   ].join('\n');
