@@ -14,6 +14,7 @@ import { optionsOf } from '../../src/cli/program/output-options.ts';
 import { ApiFailure, RateLimitError } from '../../src/client/errors.ts';
 import { type ErrorCode, errorCodes } from '../../src/contract/error-codes.ts';
 import { plans } from '../../src/contract/plans.ts';
+import { runInTerminal } from '../helpers/context.ts';
 import { readDocument, repository, type TableRow, tableRows } from '../helpers/documents.ts';
 
 const readme = readDocument('README.md');
@@ -70,6 +71,27 @@ const allCommands = commands.flatMap((each): { name: string; options: readonly O
 test.each(allCommands)('docs/commands.md lists the options of $name', ({ name, options }) => {
   const rows = tableRows(commandReference, `pets ${name}`);
   expect(rows.map(({ cells }) => withoutBackticks(cells[0]))).toEqual(options.map(({ flags }) => flags));
+});
+
+test('docs/commands.md and pets help serve have the same groups of options, in which at most 23 are to be read', async () => {
+  const { options = [] } = commands.find(({ name }) => name === 'serve') as Command;
+  expect(options.length).toBeLessThanOrEqual(23);
+  const { stdout } = await runInTerminal(['help', 'serve']);
+  const inHelp = [...stdout.matchAll(/^(\w+):\n(?= +-)|^ +(--[\w-]+)/gm)].map(
+    ([, group, flag]) => group ?? flag,
+  );
+  const section = commandReference.text.split('\n## pets serve\n')[1]?.split('\n## ')[0] ?? '';
+  const inTable = [...section.matchAll(/^\| (\w+) \| description|^\| `(--[\w-]+)/gm)].map(
+    ([, group, flag]) => group ?? flag,
+  );
+  expect(inTable.filter((each) => !each?.startsWith('--'))).toEqual([
+    'Store',
+    'Keys',
+    'Faults',
+    'Network',
+    'Output',
+  ]);
+  expect(inHelp.slice(0, inTable.length)).toEqual(inTable);
 });
 
 test('docs/commands.md lists the options for all formats in which commands print data', () => {

@@ -3,7 +3,7 @@ import { planNames } from '../../contract/plans.ts';
 import { usageError } from '../errors/errors.ts';
 import { dataOption } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
-import type { Command } from '../program/command.ts';
+import { type Command, inGroup } from '../program/command.ts';
 import { integer, parseFraction, parseWith } from '../program/parsers.ts';
 import {
   DEFAULT_PLAN,
@@ -32,96 +32,107 @@ export const serve: Command<ServeOptions> = {
   ],
   arguments: [{ name: '[command...]', description: 'command to run against the service (after `--`)' }],
   options: [
-    {
-      flags: '--port <number>',
-      description: `port to listen on; 0 = any free port (default: ${DEFAULT_PORT}; 0 with a command)`,
-      parse: integer(0, 65_535),
-    },
-    {
-      flags: '--host <address>',
-      description: 'address to listen on',
-      parse: parseWith(Host),
-      default: '127.0.0.1',
-    },
-    dataOption,
-    { flags: '--ephemeral', description: 'keep the store in a temporary directory, deleted on exit' },
-    { flags: '--resettable', description: 'let POST /reset replace everything in the store by the seed' },
-    {
-      flags: '--seed [file]',
-      description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',
-    },
-    {
-      flags: '--plan <plan>',
-      description: `plan (rate limits) of the API key of a new store, by default ${DEFAULT_PLAN}`,
-      choices: planNames,
-    },
-    {
-      flags: '--key-file <file>',
-      description: 'accept the API key in this file (or in PETS_SERVE_KEY) instead of a generated one',
-    },
-    { flags: '--no-profile', description: "don't change profile local" },
-    {
-      flags: '--latency <ms>',
-      description:
-        'delay every response by this many milliseconds, or by a random time from a range such as 100-300',
-      parse: parseLatency,
-    },
-    {
-      flags: '--fail-rate <fraction>',
-      description: 'fraction of requests that fail with 503, from 0 to 1',
-      parse: parseFraction,
-    },
-    {
-      flags: '--fault-seed <number>',
-      description: "seed to repeat an earlier run's faults",
-      parse: integer(0, Number.MAX_SAFE_INTEGER),
-    },
-    {
-      flags: '--faults <file>',
-      description: 'JSON file with rules that choose the responses to certain requests',
-    },
-    {
-      flags: '--ban-after <number>',
-      description: 'ban a key after this many requests per minute following a 429; 0 = never',
-      parse: integer(0, 1_000_000),
-      default: 10,
-    },
-    {
-      flags: '--ban-for <seconds>',
-      description: 'length of a ban',
-      parse: integer(1, MAX_BAN_SECONDS),
-      default: 300,
-    },
-    {
-      flags: '--public-url <url>',
-      description: 'address that clients of a reverse proxy use, for links and the OpenAPI document',
-      parse: parsePublicUrl,
-    },
-    {
-      flags: '--trust-proxy <address>',
-      description: 'use X-Forwarded-For from this address or CIDR block (repeatable)',
-      parse: parseAddressBlock,
-      repeatable: true,
-    },
-    {
-      flags: '--allow-host <name>',
-      description: 'also accept this Host name (repeatable)',
-      parse: parseHostName,
-      repeatable: true,
-    },
-    {
-      flags: '--cors <origin>',
-      description: 'let web pages from this origin call the service (repeatable)',
-      parse: parseOrigin,
-      repeatable: true,
-    },
-    { flags: '--log', description: 'log each request to stderr' },
-    {
-      flags: '--page',
-      description: 'have the developer tools, and obey Prefer, even if other machines can reach the service',
-    },
-    { flags: '--no-page', description: 'have no developer tools, and ignore Prefer' },
-    { flags: '--quiet', description: 'show errors only' },
+    ...inGroup('Store', [
+      dataOption,
+      { flags: '--ephemeral', description: 'keep the store in a temporary directory, deleted on exit' },
+      {
+        flags: '--seed [file]',
+        description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',
+      },
+      { flags: '--resettable', description: 'let POST /reset replace everything in the store by the seed' },
+    ]),
+    ...inGroup('Keys', [
+      {
+        flags: '--plan <plan>',
+        description: `plan (rate limits) of the API key of a new store, by default ${DEFAULT_PLAN}`,
+        choices: planNames,
+      },
+      {
+        flags: '--key-file <file>',
+        description: 'accept the API key in this file (or in PETS_SERVE_KEY) instead of a generated one',
+      },
+      { flags: '--no-profile', description: "don't change profile local" },
+      {
+        flags: '--ban-after <number>',
+        description: 'ban a key after this many requests per minute following a 429; 0 = never',
+        parse: integer(0, 1_000_000),
+        default: 10,
+      },
+      {
+        flags: '--ban-for <seconds>',
+        description: 'length of a ban',
+        parse: integer(1, MAX_BAN_SECONDS),
+        default: 300,
+      },
+    ]),
+    ...inGroup('Faults', [
+      {
+        flags: '--latency <ms>',
+        description:
+          'delay every response by this many milliseconds, or by a random time from a range such as 100-300',
+        parse: parseLatency,
+      },
+      {
+        flags: '--fail-rate <fraction>',
+        description: 'fraction of requests that fail with 503, from 0 to 1',
+        parse: parseFraction,
+      },
+      {
+        flags: '--fault-seed <number>',
+        description: "seed to repeat an earlier run's faults",
+        parse: integer(0, Number.MAX_SAFE_INTEGER),
+      },
+      {
+        flags: '--faults <file>',
+        description: 'JSON file with rules that choose the responses to certain requests',
+      },
+    ]),
+    ...inGroup('Network', [
+      {
+        flags: '--port <number>',
+        description: `port to listen on; 0 = any free port (default: ${DEFAULT_PORT}; 0 with a command)`,
+        parse: integer(0, 65_535),
+      },
+      {
+        flags: '--host <address>',
+        description: 'address to listen on',
+        parse: parseWith(Host),
+        default: '127.0.0.1',
+      },
+      {
+        flags: '--public-url <url>',
+        description: 'address that clients of a reverse proxy use, for links and the OpenAPI document',
+        parse: parsePublicUrl,
+      },
+      {
+        flags: '--trust-proxy <address>',
+        description: 'use X-Forwarded-For from this address or CIDR block (repeatable)',
+        parse: parseAddressBlock,
+        repeatable: true,
+      },
+      {
+        flags: '--allow-host <name>',
+        description: 'also accept this Host name (repeatable)',
+        parse: parseHostName,
+        repeatable: true,
+      },
+      {
+        flags: '--cors <origin>',
+        description: 'let web pages from this origin call the service (repeatable)',
+        parse: parseOrigin,
+        repeatable: true,
+      },
+      {
+        flags: '--page',
+        description:
+          'have the developer tools, and obey Prefer, even if other machines can reach the service',
+      },
+      { flags: '--no-page', description: 'have no developer tools, and ignore Prefer' },
+    ]),
+    ...inGroup('Output', [
+      { flags: '--log', description: 'log each request to stderr' },
+      { flags: '--quiet', description: 'show errors only' },
+    ]),
   ],
   check({ data, ephemeral, latency, failRate, faultSeed, faults }) {
     if (data !== undefined && ephemeral) {

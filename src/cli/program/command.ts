@@ -51,12 +51,17 @@ export type Option = {
   default?: unknown;
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
+  /** The title of the options with which help shows this option; by default Options. */
+  group?: string;
   /**
    * If the option is given several times, all values are collected. Otherwise, a second value is an error if the command
    * prints data, and replaces the first one in other commands.
    */
   repeatable?: boolean;
 };
+
+export const inGroup = (group: string, options: readonly Option[]): Option[] =>
+  options.map((option) => ({ ...option, group }));
 
 /** The declaration and the action of a command. `Options` contains the values of options and arguments by name. */
 export type Command<Options = never> = {

@@ -26,6 +26,7 @@ export function declare(
     else if (parse) option.argParser(parse);
     // The second argument is the text for help; without it commander prints strings in quotes.
     if (declared.default !== undefined) option.default(declared.default, String(declared.default));
+    if (declared.group !== undefined) option.helpGroup(`${declared.group}:`);
     command.addOption(option);
   }
 }
