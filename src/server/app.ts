@@ -1,98 +1,139 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { SteadyClock } from '../contract/clock.ts';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
+import { API_PREFIX } from '../contract/operations.ts';
 import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
+import type { MemoryLimiter } from '../store/limits/memory-limiter.ts';
 import {
   type AuthenticationOptions,
-  createAnonymousWindow,
+  anonymousWindow,
   createAuthentication,
-} from './auth/authentication.ts';
-import { corsHeaders } from './cors.ts';
-import type { RandomFault } from './faults/faults.ts';
+  type Principal,
+} from './authentication.ts';
+import { connectionOf } from './connection/connection.ts';
+import { corsHeaders, preflightHeaders } from './cors.ts';
 import {
+  methodNotAllowed,
+  notFound,
   ServiceError,
   serviceStarting,
   serviceUnavailable,
   storageFailed,
   storageFull,
-} from './http-errors.ts';
-import { clientAddress, type IsTrustedProxy, peerAddress } from './request/client-address.ts';
-import type { RequestContext } from './request/context.ts';
-import { createRequestIds } from './request/request-id.ts';
-import { splitTarget } from './request/target.ts';
-import { createRequestSteps, type RequestStepsOptions } from './request-steps.ts';
+  unauthorized,
+} from './errors.ts';
+import type { Faults, RandomFault } from './faults/faults.ts';
+import { type MockRequest, mockResponse, parsePrefer } from './faults/mock-response.ts';
+import { allMethods, createPathTable, type PathMatch } from './path-table.ts';
+import { checkExpectation, checkHttp, checkSite, createHostCheck } from './request/checks.ts';
 import {
-  rateLimitHeaders,
+  clientAddress,
+  createRequestIds,
+  type IsTrustedProxy,
+  peerAddress,
+  type RequestContext,
+} from './request/context.ts';
+import { hasBody, readInput } from './request/input.ts';
+import { pathOf, splitTarget, validateTarget } from './request/target.ts';
+import {
+  completeResponse,
+  optionsResponse,
   type SentResponse,
   type ServiceResponse,
-  sendResponse,
-  sentResponse,
+  send,
 } from './response.ts';
-import { kindOfTarget } from './target-kind.ts';
+import {
+  createRoutes,
+  type OperationRoute,
+  type OtherRoute,
+  type Route,
+  type RoutesOptions,
+} from './routes.ts';
 import type { Recorder, RunningRequest } from './tools/recorder.ts';
+import type { ResetGate } from './tools/reset-gate.ts';
 
 /** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
-export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url'> & {
+export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'keyName'> & {
   /** When the response was sent, in milliseconds since the epoch. */
   time: number;
-  /** The name of the API key; undefined if the request had no valid one. */
-  keyName: string | undefined;
-  status: number;
+  /** Undefined if the client gave up before the response. */
+  status: number | undefined;
   /** The code of an error response. */
   code: ErrorCode | undefined;
   milliseconds: number;
 };
 
-export type AppOptions = AuthenticationOptions &
-  RequestStepsOptions & {
-    /** Undefined if no reverse proxy is trusted. */
-    isTrustedProxy?: IsTrustedProxy | undefined;
-    /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
-    sleep?: ((milliseconds: number) => Promise<void>) | undefined;
-    onAccess?: ((entry: AccessLogEntry) => void) | undefined;
-    /** Counts a response. `operation` is undefined if the request matched no operation or route. */
-    countResponse?:
-      | ((operation: string | undefined, status: number, code: ErrorCode | undefined) => void)
-      | undefined;
-    /** Records all requests, except those for the developer tools. */
-    recorder?: Recorder | undefined;
+/** The options that do not need an open store. */
+type ResponderOptions = {
+  clock: SteadyClock;
+  anonymousLimiter: MemoryLimiter;
+  /** The origins whose pages may read responses; `*` allows every origin. */
+  cors?: readonly string[] | undefined;
+  /** Undefined if no reverse proxy is trusted. */
+  isTrustedProxy?: IsTrustedProxy | undefined;
+  /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
+  sleep?: ((milliseconds: number) => Promise<void>) | undefined;
+  /** By default, there are none. */
+  faults?: Faults | undefined;
+  /** Counts a response. `operation` is undefined if the request matched no route. */
+  countResponse?:
+    | ((operation: string | undefined, status: number, code: ErrorCode | undefined) => void)
+    | undefined;
+  /** Records all requests, except those for the developer tools. */
+  recorder?: Recorder | undefined;
+  onAccess?: ((entry: AccessLogEntry) => void) | undefined;
+  /** Receives internal errors. */
+  onError(error: unknown): void;
+};
+
+export type AppOptions = ResponderOptions &
+  AuthenticationOptions &
+  RoutesOptions & {
+    /** The names that a Host header may have, besides loopback names; undefined allows every name. */
+    hosts?: ReadonlySet<string> | undefined;
+    /** Whether a request may choose the status of its response with `Prefer`, such as `code=429`. */
+    allowPrefer?: boolean;
+    /** Makes requests of the API wait for a reset; undefined if the store cannot be reset. */
+    resetGate?: Pick<ResetGate, 'run' | 'waitForClient'> | undefined;
   };
 
-/** The options that do not need an open store. */
-type ResponderOptions = Pick<
-  AppOptions,
-  | 'anonymousLimiter'
-  | 'clock'
-  | 'cors'
-  | 'faults'
-  | 'isTrustedProxy'
-  | 'recorder'
-  | 'sleep'
-  | 'onAccess'
-  | 'onError'
-  | 'countResponse'
->;
-
 export type App = ReturnType<typeof createResponder>;
+
+/** A path in the table of routes, or the error 400 or 404. */
+type Found<Entry> = PathMatch<Entry> | ServiceError;
+
+/** The route of a request. `allow` lists the methods of its path. */
+type FoundRoute<Entry> = { route: Entry } & Pick<PathMatch<Entry>, 'allow' | 'params'>;
+
+/** Carries out a request. `path` is undefined for a request of the API. @throws ServiceError, StoreError */
+type Run = (
+  request: IncomingMessage,
+  context: RequestContext,
+  path: Found<OtherRoute> | undefined,
+  fault: RandomFault,
+) => Promise<ServiceResponse>;
 
 const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
-export const createApp = (options: AppOptions): App =>
-  createResponder(options, createRequestSteps(options, createAuthentication(options)));
+export const createApp = (options: AppOptions): App => {
+  const routes = createRoutes(options);
+  return createResponder(options, routes, createRun(options, routes));
+};
 
 /** Responds to every request with 503 `starting`, until the store is open (docs/service.md 7). */
 export const createStartingApp = (options: ResponderOptions): App =>
-  createResponder(options, () => Promise.reject(serviceStarting()));
+  createResponder(options, [], () => Promise.reject(serviceStarting()));
 
-/** Sends the response to each request, with the headers that all responses have, and reports it. */
-function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof createRequestSteps>) {
-  const { clock, cors = [], onAccess, faults, recorder } = options;
-  const anonymousWindow = createAnonymousWindow(options);
+/** Identifies each request, lets `run` carry it out, sends the response, and reports it. */
+function createResponder(options: ResponderOptions, routes: readonly Route[], run: Run) {
+  const { clock, cors = [], onAccess, faults, recorder, anonymousLimiter } = options;
+  const findOther = createPathTable(routes.filter((route) => route.access !== 'key'));
   const requestId = createRequestIds();
-  // The latest request per connection. The response to a parser error reports the rate-limit window of that request.
-  const contexts = new WeakMap<Socket, RequestContext>();
+  // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged or recorded.
+  const isTimed = onAccess !== undefined || recorder !== undefined;
 
   /** Responds to a request; never rejects. */
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -100,26 +141,27 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
-    const kind = kindOfTarget(target);
-    const context = createContext({ id: requestId(request), client, method, url, targetHost, kind });
-    const isTool = kind === 'tool' || kind === 'page';
+    const context = createContext(requestId(request), client, method, url);
+    context.host = targetHost;
+    connectionOf(socket).context = context;
+    const path = isUnderApi(target) ? undefined : find(findOther, target);
+    const isPrivate =
+      path !== undefined && !(path instanceof ServiceError) && firstOf(path).kind !== 'status';
     // Pages of other origins must not learn how this service is used.
-    if (cors.length > 0 && !isTool && kind !== 'metrics')
-      Object.assign(context.headers, corsHeaders(request.headers.origin, cors));
-    contexts.set(socket, context);
+    if (cors.length > 0 && !isPrivate) context.headers.push(...corsHeaders(request.headers.origin, cors));
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
-    const fault = faults && kind === 'api' && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
+    const fault = faults && path === undefined && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
-    const running = isTool ? undefined : recorder?.begin(context, request);
+    const running = isPrivate ? undefined : recorder?.begin(context, request);
     try {
-      const result = await runSteps(request, context, fault.fails).catch(toErrorResponse);
-      const window = context.window ?? (await anonymousWindow(context.client));
+      const result = await run(request, context, path, fault).catch(toErrorResponse);
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
-      const sent = response.headersSent ? undefined : sendResponse(response, result, window, context.headers);
+      const sent = response.headersSent ? undefined : complete(result, context);
+      if (sent) send(response, result.status, sent);
       const { statusCode: status } = response;
-      const error = result instanceof ServiceError && result.status === status ? result : undefined;
+      const error = sent && result instanceof ServiceError ? result : undefined;
       report(context, status, error, running, sent);
     } catch (error) {
       options.onError(error);
@@ -127,46 +169,24 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
     }
   }
 
-  const createContext = ({
+  const createContext = (id: string, client: string, method: string, url: string): RequestContext => ({
     id,
     client,
     method,
     url,
-    targetHost,
-    kind,
-  }: Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'targetHost' | 'kind'>): RequestContext => ({
-    id,
-    client,
-    method,
-    url,
-    targetHost,
-    kind,
-    // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged or recorded.
-    started: onAccess || recorder ? clock.elapsed() : 0,
+    started: isTimed ? clock.elapsed() : 0,
+    host: undefined,
+    operation: undefined,
+    headers: [header.requestId, id],
+    keyName: undefined,
+    limits: undefined,
+    window: undefined,
+    isCaller: false,
+    isCounted: false,
+    injected: undefined,
     latency: 0,
-    headers: { [header.requestId]: id },
+    isFinished: false,
   });
-
-  /**
-   * Counts a response, logs it if there is a log, and records it with `sent`. `running` is undefined if the request is not to
-   * be recorded.
-   */
-  function report(
-    context: RequestContext,
-    status: number,
-    error: ServiceError | undefined,
-    running: RunningRequest | undefined,
-    sent: SentResponse | undefined,
-  ): void {
-    const { code, message } = error ?? {};
-    const { id, client, keyName, method, url } = context;
-    options.countResponse?.(context.operation, status, code);
-    if (!onAccess && !recorder) return;
-    const milliseconds = clock.elapsed() - context.started;
-    const time = clock.now();
-    onAccess?.({ time, id, client, keyName, method, url, status, code, milliseconds });
-    if (running) recorder?.end(running, { time, milliseconds, status, code, message, sent });
-  }
 
   function toErrorResponse(error: unknown): ServiceResponse {
     if (error instanceof ServiceError) return error;
@@ -185,30 +205,207 @@ function createResponder(options: ResponderOptions, runSteps: ReturnType<typeof 
     socket.setTimeout(timeout);
   }
 
+  function complete(response: ServiceResponse, context: RequestContext): SentResponse {
+    const window = context.window ?? anonymousWindow(anonymousLimiter, context.client);
+    if (context.isCaller) context.headers.push(header.idempotencySupported, 'true');
+    return completeResponse(response, window, context.headers);
+  }
+
+  /** Counts a response, logs it if there is a log, and records it if the request is recorded. */
+  function report(
+    context: RequestContext,
+    status: number,
+    error: ServiceError | undefined,
+    running: RunningRequest | undefined,
+    sent: SentResponse | undefined,
+  ): void {
+    const { code, message } = error ?? {};
+    options.countResponse?.(context.operation, status, code);
+    if (!isTimed) return;
+    const { id, client, keyName, method, url } = context;
+    const milliseconds = clock.elapsed() - context.started;
+    const time = clock.now();
+    onAccess?.({ time, id, client, keyName, method, url, status, code, milliseconds });
+    if (running) recorder?.end(running, { time, milliseconds, status, code, message, sent });
+  }
+
   return {
     handle,
     /** The response to bytes that Node's HTTP parser rejected, or to a refused connection. */
-    async errorResponse(error: ServiceError, socket: Socket): Promise<ServiceResponse> {
-      const { status, body } = error;
-      const latest = contexts.get(socket);
+    errorResponse(error: ServiceError, socket: Socket): SentResponse {
+      const { context: latest } = connectionOf(socket);
       // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
-      const context = isInterrupted
-        ? latest
-        : createContext({
-            id: requestId(),
-            client: peerAddress(socket),
-            method: '-',
-            url: '-',
-            kind: 'other',
-          });
-      const window = context.window ?? (await anonymousWindow(context.client));
-      const headers = { ...rateLimitHeaders(window), ...context.headers, ...error.headers };
-      if (!isInterrupted) {
-        const sent = sentResponse(Object.entries(headers).flat(), body);
-        report(context, status, error, recorder?.begin(context), sent);
-      }
-      return { status, headers, body };
+      const context = isInterrupted ? latest : createContext(requestId(), peerAddress(socket), '-', '-');
+      const sent = complete(error, context);
+      if (!isInterrupted) report(context, error.status, error, recorder?.begin(context), sent);
+      return sent;
     },
   };
+}
+
+/** Carries out requests step by step (docs/service.md 4, 5, 8, 10 to 13). */
+function createRun(options: AppOptions, routes: readonly Route[]): Run {
+  const { authenticate, count, peek, checkDeveloper } = createAuthentication(options);
+  const { keys, cors = [], allowPrefer = true, faults, resetGate } = options;
+  const findOperation = createPathTable(routes.filter((route) => route.access === 'key'));
+  const checkHost = createHostCheck(options.hosts);
+
+  async function run(...[request, context, path, fault]: Parameters<Run>): Promise<ServiceResponse> {
+    checkHttp(request);
+    context.host = checkHost(request, context.host);
+    if (path !== undefined) return runOther(request, context, path);
+    const runApi = (): Promise<ServiceResponse> =>
+      request.method === 'OPTIONS' ? listMethods(request, context) : runOperation(request, context, fault);
+    return resetGate ? resetGate.run(runApi) : runApi();
+  }
+
+  async function runOperation(
+    request: IncomingMessage,
+    context: RequestContext,
+    fault: RandomFault,
+  ): Promise<ServiceResponse> {
+    const found = routeOf(find(findOperation, request.url ?? ''), request);
+    if (!(found instanceof ServiceError)) show(found.route, context);
+    const authenticated = authenticate(request, context);
+    const principal = authenticated instanceof Promise ? await authenticated : authenticated;
+
+    const asked = askedResponse(request, context, found);
+    if (asked) return mock(asked, request, context, principal, found);
+    if (fault.fails) {
+      context.injected = '--fail-rate chose this request';
+      await peek(principal, context);
+      throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
+    }
+
+    const counted = count(principal, context);
+    const rateLimit = counted instanceof Promise ? await counted : counted;
+    // Throw a routing error only now: the request counts, and callers without an API key learn nothing about the routes.
+    if (found instanceof ServiceError) throw found;
+    checkExpectation(request);
+    const read = () => readInput(found.route.operation, found.params, request);
+    const isSending = hasBody(request);
+    const reading = resetGate && isSending ? resetGate.waitForClient(async () => read()) : read();
+    const input = reading instanceof Promise ? await reading : reading;
+    // The body can arrive long after the headers, and the key can have been revoked meanwhile.
+    if (isSending && !(await keys.find(principal.id))) throw unauthorized('The API key is unknown');
+    return found.route.run(input, { request, principal, rateLimit });
+  }
+
+  /** The response that a `Prefer` header or a fault rule asks for (docs/service.md 11); undefined if none does. */
+  function askedResponse(
+    { method = '', headers: { prefer } }: IncomingMessage,
+    context: RequestContext,
+    found: FoundRoute<OperationRoute> | ServiceError,
+  ): MockRequest | undefined {
+    const preferred = prefer === undefined || !allowPrefer ? undefined : parsePrefer(String(prefer));
+    if (preferred || found instanceof ServiceError) return preferred;
+    const rule = faults?.applyRule(method, { operation: found.route.operation, params: found.params });
+    if (rule?.latency !== undefined) context.latency = rule.latency;
+    if (rule?.mock) context.injected = `rule ${rule.number} of your faults`;
+    return rule?.mock;
+  }
+
+  /** Sends a response that was asked for. The request is not counted. */
+  async function mock(
+    asked: MockRequest,
+    request: IncomingMessage,
+    context: RequestContext,
+    principal: Principal,
+    found: FoundRoute<OperationRoute> | ServiceError,
+  ): Promise<ServiceResponse> {
+    const { status, retryAfter, applied } = asked;
+    const { window, windows, now, retryAt } = await peek(principal, context);
+    // A client cannot make a ban or a used-up limit invisible: the request gets its real 429.
+    if (applied !== undefined && retryAt !== undefined) await count(principal, context);
+    if (found instanceof ServiceError) throw found;
+    // A rule applies to every request of an operation, even if the query is malformed.
+    if (applied !== undefined) validateTarget(request.url ?? '');
+    if (status === 401) {
+      // Such a response reports the window of anonymous callers.
+      context.window = undefined;
+      context.isCaller = false;
+    }
+    const shown = retryAfter ? { ...window, resetAt: now + retryAfter * 1_000 } : window;
+    const rateLimit = { window: shown, windows, now };
+    const { route, allow } = found;
+    const path = pathOf(request.url ?? '');
+    const response = mockResponse(asked, { operation: route.operation, path, allow, rateLimit });
+    if (status === 429) context.window = { ...shown, remaining: 0 };
+    return response;
+  }
+
+  /** Reports the methods of a path (D15). The request needs no API key, and is counted only if it has an invalid one. */
+  async function listMethods(request: IncomingMessage, context: RequestContext): Promise<ServiceResponse> {
+    context.operation = 'options';
+    // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
+    if (request.headers.authorization) await peek(await authenticate(request, context), context);
+    const path = findOperation(validateTarget(request.url ?? ''));
+    if (path === undefined) throw notFound();
+    return optionsResponse(path.allow, preflightHeaders(cors, path.allow));
+  }
+
+  /** Carries out a request outside the API (docs/service.md 12 and 13). */
+  async function runOther(
+    request: IncomingMessage,
+    context: RequestContext,
+    path: Found<OtherRoute>,
+  ): Promise<ServiceResponse> {
+    const { method = '', url = '' } = request;
+    // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
+    if (method === 'OPTIONS' && (url === '*' || url === '/')) {
+      context.operation = 'options';
+      return optionsResponse(allMethods);
+    }
+    validateTarget(url);
+    if (path instanceof ServiceError) throw path;
+    const first = firstOf(path);
+    show(first, context);
+    if (first.kind === 'tool') checkSite(request);
+    if (method === 'OPTIONS') return optionsResponse(path.allow);
+    if (first.access === 'token') await checkDeveloper(request, context);
+    const found = routeOf(path, request);
+    if (found instanceof ServiceError) throw found;
+    checkExpectation(request);
+    return found.route.run(request, context);
+  }
+
+  return run;
+}
+
+const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
+
+/** Whether a target, such as `/v1/pets?limit=5`, is for the API, whether or not it exists. */
+const isUnderApi = (target: string): boolean => UNDER_API.test(target);
+
+/** Names the route in metrics, and adds the headers that all of its responses have. */
+function show({ label, headers }: Route, context: RequestContext): void {
+  context.operation = label;
+  context.headers.push(...headers);
+}
+
+function find<Entry>(findPath: (path: string) => PathMatch<Entry> | undefined, target: string): Found<Entry> {
+  try {
+    return findPath(pathOf(target)) ?? notFound();
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+}
+
+/** The route of a method, or the error 400, 404 or 405. HEAD is handled like GET (D15). */
+function routeOf<Entry>(
+  path: Found<Entry>,
+  { method = '', url = '' }: IncomingMessage,
+): FoundRoute<Entry> | ServiceError {
+  if (path instanceof ServiceError) return path;
+  const { methods, allow, params } = path;
+  const route = methods.get(method === 'HEAD' ? 'GET' : method);
+  return route === undefined ? methodNotAllowed(pathOf(url), allow) : { route, allow, params };
+}
+
+/** Any route of a path. The routes of a path differ neither in `access` nor in `kind`. */
+function firstOf<Entry>({ methods }: PathMatch<Entry>): Entry {
+  const [first] = methods.values();
+  return first as Entry;
 }

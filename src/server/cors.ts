@@ -1,4 +1,5 @@
 import { header } from '../contract/headers.ts';
+import type { HeaderLines } from './response.ts';
 
 const EXPOSED_HEADERS = [
   header.deprecation,
@@ -25,24 +26,20 @@ const ALLOWED_HEADERS = [
 const PREFLIGHT_SECONDS = 600;
 
 /** The CORS headers of a response to `origin`. `origins` lists the allowed origins; `*` allows all. */
-export function corsHeaders(origin: string | undefined, origins: readonly string[]): Record<string, string> {
+export function corsHeaders(origin: string | undefined, origins: readonly string[]): HeaderLines {
   // The response depends on the origin, so caches must not share it between origins.
-  const vary = { Vary: 'Origin' };
+  const vary = ['Vary', 'Origin'];
   const allowed = origins.includes('*') ? '*' : origins.find((each) => each === origin);
   if (allowed === undefined) return vary;
-  return {
-    ...vary,
-    'Access-Control-Allow-Origin': allowed,
-    'Access-Control-Expose-Headers': EXPOSED_HEADERS,
-  };
+  return [...vary, 'Access-Control-Allow-Origin', allowed, 'Access-Control-Expose-Headers', EXPOSED_HEADERS];
 }
 
 /** The additional headers of a response to a preflight request. `methods` lists the methods of the path. */
-export function preflightHeaders(origins: readonly string[], methods: string): Record<string, string> {
-  if (origins.length === 0) return {};
-  return {
-    'Access-Control-Allow-Methods': methods,
-    'Access-Control-Allow-Headers': ALLOWED_HEADERS,
-    'Access-Control-Max-Age': String(PREFLIGHT_SECONDS),
-  };
+export function preflightHeaders(origins: readonly string[], methods: string): HeaderLines {
+  if (origins.length === 0) return [];
+  return [
+    ...['Access-Control-Allow-Methods', methods],
+    ...['Access-Control-Allow-Headers', ALLOWED_HEADERS],
+    ...['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
+  ];
 }

@@ -1,26 +1,27 @@
-import type { IncomingMessage } from 'node:http';
-import { notFound } from './http-errors.ts';
+import { notFound } from './errors.ts';
 import type { PageFile } from './page-files.ts';
-import type { ServiceResponse } from './response.ts';
+import { pathOf } from './request/target.ts';
+import type { Handler, HeaderLines } from './response.ts';
 
-const SECURITY_HEADERS = {
-  'Content-Security-Policy': [
+const SECURITY_HEADERS: HeaderLines = [
+  'Content-Security-Policy',
+  [
     "default-src 'none'",
     ...['script-src', 'style-src', 'img-src', 'connect-src'].map((directive) => `${directive} 'self'`),
     ...['base-uri', 'form-action', 'frame-ancestors'].map((directive) => `${directive} 'none'`),
     "require-trusted-types-for 'script'",
   ].join('; '),
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Referrer-Policy': 'no-referrer',
-  'X-Content-Type-Options': 'nosniff',
-};
+  ...['Cross-Origin-Opener-Policy', 'same-origin'],
+  ...['Cross-Origin-Resource-Policy', 'same-origin'],
+  ...['Referrer-Policy', 'no-referrer'],
+  ...['X-Content-Type-Options', 'nosniff'],
+];
 
 /** Returns a function that sends a file of the page. The files are public: they contain no data of the service. */
-export function createPage(): (path: string, request: IncomingMessage) => Promise<ServiceResponse> {
+export function createPage(): Handler {
   let files: Promise<ReadonlyMap<string, PageFile>> | undefined;
 
-  return async (path, { headers: requested }) => {
+  return async ({ url = '', headers: requested }) => {
     // Load the files only when the page is opened, for a faster start.
     files ??= import('./page-files.ts')
       .then(({ readPageFiles }) => readPageFiles())
@@ -29,19 +30,17 @@ export function createPage(): (path: string, request: IncomingMessage) => Promis
         files = undefined;
         throw error;
       });
-    const file = (await files).get(path);
+    const file = (await files).get(pathOf(url));
     if (file === undefined) throw notFound();
     const { contentType, cacheControl, etag, body, gzipped } = file;
-    const headers = {
+    const headers = [
       ...SECURITY_HEADERS,
-      'Cache-Control': cacheControl,
-      ETag: etag,
-      Vary: 'Accept-Encoding',
-    };
+      ...['Cache-Control', cacheControl, 'ETag', etag, 'Vary', 'Accept-Encoding'],
+    ];
     if (isListed(requested['if-none-match'], etag)) return { status: 304, headers, body: '' };
     const content = { status: 200, contentType, encoding: 'latin1' } as const;
     if (!isListed(requested['accept-encoding'], 'gzip')) return { ...content, headers, body };
-    return { ...content, headers: { ...headers, 'Content-Encoding': 'gzip' }, body: gzipped };
+    return { ...content, headers: [...headers, 'Content-Encoding', 'gzip'], body: gzipped };
   };
 }
 

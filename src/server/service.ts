@@ -12,7 +12,7 @@ import { type AccessLogEntry, type App, createApp, createStartingApp } from './a
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
-import { allowedHosts, isLoopbackAddress } from './request/hosts.ts';
+import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import { createTools } from './tools/create-tools.ts';
 
 export type ServiceOptions = {
@@ -160,6 +160,12 @@ export async function startService(options: ServiceOptions) {
       countResponse: metrics.countResponse,
       recorder: tools?.recorder,
       resetGate: tools?.resetGate,
+      isDeveloper:
+        tools &&
+        (async (sha256) => {
+          const kind = tools.credentials.identify(sha256);
+          return kind === 'token' || (kind === 'key' && (await keys.find(sha256)) !== undefined);
+        }),
       tools,
     });
     return {

@@ -54,7 +54,8 @@ export interface Store {
    * @throws StoreUnavailableError whose `outcome` says whether the animal may have been added
    */
   add(request: CreatePet): Promise<CreateResult>;
-  list(query: PageQuery): Promise<Page>;
+  /** Returns a promise only if the store is not in memory. */
+  list(query: PageQuery): Page | Promise<Page>;
   get(id: bigint): Promise<PetJson | undefined>;
   orders(): Promise<readonly OrderJson[]>;
   size(): Promise<number>;

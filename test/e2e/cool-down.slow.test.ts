@@ -18,7 +18,8 @@ test(
     const arrivals: Arrival[] = [];
     const service = await startReal({
       clock: systemClock,
-      onAccess: ({ status, milliseconds }) => arrivals.push({ time: Date.now() - milliseconds, status }),
+      onAccess: ({ status, milliseconds }) =>
+        arrivals.push({ time: Date.now() - milliseconds, status: status ?? 0 }),
     });
     const quota = { perMinute: PER_MINUTE, perDay: 1_000_000 };
     const key = await service.makeKey({ name: 'shop', plan: 'enterprise', quota });

@@ -1,5 +1,5 @@
 import { plans } from '../../src/contract/plans.ts';
-import { allowedHosts } from '../../src/server/request/hosts.ts';
+import { allowedHosts } from '../../src/server/request/checks.ts';
 import { KEY, type ServiceOptions } from './service.ts';
 
 // Raw HTTP requests and their parts, which tests combine and damage.

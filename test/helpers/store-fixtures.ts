@@ -37,7 +37,7 @@ export const seedOf = (...ids: bigint[]): Seed => ({
 /** Functions that each call one method of the store. After `close` or a failure, all of them must reject. */
 export const callsOf = (store: Store): (() => Promise<unknown>)[] => [
   () => store.add({ pet: animal() }),
-  () => store.list({ limit: 1 }),
+  async () => store.list({ limit: 1 }),
   () => store.get(1n),
   () => store.orders(),
   () => store.size(),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { clientAddress, networkOf } from '../../src/server/request/client-address.ts';
+import { clientAddress, networkOf } from '../../src/server/request/context.ts';
 import { createAddressMatcher } from '../../src/system/address-blocks.ts';
 import { start } from '../helpers/service.ts';
 

@@ -209,7 +209,7 @@ describe('a service that is stopped', () => {
     const runOnce = async () => {
       const app = {
         handle: async () => {},
-        errorResponse: async () => ({ status: 400, headers: {}, body: '' }),
+        errorResponse: () => ({ headers: [], body: '', encoding: 'utf8' as const, bytes: 0 }),
       };
       const listening = await listen(app, { host: '127.0.0.1', port: 0 });
       await listening.stop(0);

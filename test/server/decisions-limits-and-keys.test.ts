@@ -114,7 +114,7 @@ describe('D13 a missing or invalid key', () => {
   const wrong = { headers: { Authorization: 'Bearer wrong' } };
 
   test.each(['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/nothing'])(
-    'is the same 401 at %s, whatever is wrong with the key',
+    'is the same 401 at %s, whatever is wrong with the key, except for its message',
     async (path) => {
       const responses = await Promise.all(
         ['', 'Bearer', 'Bearer wrong', 'Bearer pets_é', 'Basic cGV0czpwZXRz', 'Bearer a b'].map(
@@ -123,8 +123,11 @@ describe('D13 a missing or invalid key', () => {
             const response = await call(path, {
               headers: { Authorization: Buffer.from(value).toString('latin1'), 'X-Request-Id': 'same' },
             });
-            const headers = [...response.headers].filter(([name]) => name !== 'date');
-            return { status: response.status, headers, body: await response.text() };
+            const differs = ['date', 'content-length'];
+            const headers = [...response.headers].filter(([name]) => !differs.includes(name));
+            const { message, ...body } = (await response.json()) as { message: string };
+            expect(message).toMatch(/\. Send `Authorization: Bearer <API_KEY>`$/);
+            return { status: response.status, headers, body };
           },
         ),
       );
@@ -133,6 +136,31 @@ describe('D13 a missing or invalid key', () => {
       for (const response of responses) expect(response).toEqual(responses[0]);
     },
   );
+
+  test.each([
+    [undefined, 'There is no Authorization header'],
+    ['', 'There is no Authorization header'],
+    ['Basic c2VjcmV0OnNlY3JldA==', 'The scheme is Basic instead of Bearer'],
+    ['digest username="secret"', 'The scheme is Digest instead of Bearer'],
+    ['Token secret', 'The scheme is Token instead of Bearer'],
+    ['secret', 'The Authorization header has no Bearer scheme'],
+    ['Key secret', 'The Authorization header has no Bearer scheme'],
+    ['BearerX secret', 'The Authorization header has no Bearer scheme'],
+    ['Bearer "secret"', 'The API key is in quotation marks'],
+    ["bearer 'secret'", 'The API key is in quotation marks'],
+    ['Bearer', 'The API key is empty or has spaces'],
+    ['Bearer secret secret', 'The API key is empty or has spaces'],
+    ['Bearer secret', 'The API key is unknown'],
+    ['bearer   secret  ', 'The API key is unknown'],
+  ])('with Authorization: %s says: %s', async (authorization, reason) => {
+    const { listening } = await start();
+    const headers: Record<string, string> =
+      authorization === undefined ? {} : { Authorization: authorization };
+    const response = await fetch(`${listening.origin}/v1/pets`, { headers });
+    const { message } = (await response.json()) as { message: string };
+    expect([response.status, message]).toEqual([401, `${reason}. Send \`Authorization: Bearer <API_KEY>\``]);
+    expect(message).not.toContain('secret');
+  });
 
   test('gets the headers of 60 requests per minute and address, which reject nothing and do not affect valid keys', async () => {
     const { call } = await start();

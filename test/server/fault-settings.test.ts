@@ -3,17 +3,21 @@ import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../src/contract/issues.ts';
 import { parseJson } from '../../src/contract/json.ts';
+import type { OperationName } from '../../src/contract/operations.ts';
 import { FaultSettings, MAX_RULES } from '../../src/server/faults/fault-settings.ts';
 import { createFaults, drawFault } from '../../src/server/faults/faults.ts';
 import { createRuleMatcher } from '../../src/server/faults/rule-match.ts';
-import { matchRoute, type RouteMatch } from '../../src/server/route-match.ts';
+import { findOperations } from '../../src/server/path-table.ts';
 import { cases } from '../helpers/cases.ts';
 
 const errorOf = (value: unknown) => {
   const { error } = z.safeParse(FaultSettings, value);
   return error && describeFirstIssue(error, 'The body');
 };
-const routeOf = (method: string, path: string) => matchRoute(method, path) as RouteMatch;
+const routeOf = (method: string, path: string) => {
+  const { methods, params = {} } = findOperations(path.split('?')[0] ?? '') ?? {};
+  return { operation: methods?.get(method === 'HEAD' ? 'GET' : method)?.name as OperationName, params };
+};
 
 describe('valid settings', () => {
   const rule = {

@@ -201,7 +201,7 @@ describe('Prefer: code=NNN', () => {
     expect((await call('/v1/pets', prefer('code=200', { method: 'PUT' }))).status).toBe(405);
   });
 
-  test('works for a key over its limit, and does not count towards a ban', async () => {
+  test('never hides a used-up limit or a ban: such a request gets its real 429', async () => {
     const service = await startReal();
     const key = await service.makeKey({
       name: 'small',
@@ -210,12 +210,14 @@ describe('Prefer: code=NNN', () => {
     });
     const call = (init: RequestInit) =>
       service.call('/pets', { ...init, headers: { ...init.headers, Authorization: `Bearer ${key}` } });
-    await call({});
-    await call({});
+    expect((await call(prefer('code=503'))).status).toBe(503);
+    expect((await call({})).status).toBe(200);
+    const refused = await call(prefer('code=200'));
+    expect(await refused.json()).toMatchObject({ code: 'rate_limited' });
+    expect(refused.headers.has('preference-applied')).toBe(false);
     service.clock.advance(2_000);
-    for (let i = 0; i < 30; i++) expect((await call(prefer('code=429'))).status).toBe(429);
-    const real = await call({});
-    expect(await real.json()).toMatchObject({ code: 'rate_limited' });
+    for (let i = 0; i < 10; i++) await call(prefer('code=200'));
+    expect(await (await call(prefer('code=200'))).json()).toMatchObject({ code: 'key_banned' });
   });
 
   test('returns sample animals, whatever is in the store', async () => {

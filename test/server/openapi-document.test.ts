@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { describe, expect, test } from 'vitest';
 import { pageSize } from '../../src/contract/operations.ts';
-import { MAX_BODY_BYTES } from '../../src/server/request/body.ts';
+import { MAX_BODY_BYTES } from '../../src/server/request/input.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { conformance } from '../helpers/conformance.ts';
 import { factsOf, factsOfContract } from '../helpers/contract-description.ts';

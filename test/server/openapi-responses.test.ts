@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../src/contract/error-codes.ts';
 import { encodeIdempotencyKey } from '../../src/contract/idempotency-key.ts';
 import { type OperationName, operations } from '../../src/contract/operations.ts';
-import { ServiceError } from '../../src/server/http-errors.ts';
+import { ServiceError } from '../../src/server/errors.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { StoreFailedError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { createMemoryLimiter } from '../../src/store/limits/memory-limiter.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allowedHosts } from '../../src/server/request/hosts.ts';
+import { allowedHosts } from '../../src/server/request/checks.ts';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
 import { CLOSE } from '../helpers/raw-requests.ts';

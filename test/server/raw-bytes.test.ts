@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allowedHosts } from '../../src/server/request/hosts.ts';
-import { MAX_HEADER_BYTES } from '../../src/server/request/http-checks.ts';
+import { allowedHosts, MAX_HEADER_BYTES } from '../../src/server/request/checks.ts';
 import { sendRaw, sendToService } from '../helpers/raw-client.ts';
 import { AUTH, CLOSE, chunked, get, HOST, JSON_TYPE, post, REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';

@@ -1,16 +1,9 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type RequestListener,
-  type Server,
-  ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
-import { methodNotAllowed, ServiceError } from '../http-errors.ts';
-import { MAX_HEADER_BYTES } from '../request/http-checks.ts';
-import { allMethods } from '../route-match.ts';
+import { methodNotAllowed, ServiceError } from '../errors.ts';
+import { allMethods } from '../path-table.ts';
+import { MAX_HEADER_BYTES } from '../request/checks.ts';
 import { limitConnections } from './connection-limit.ts';
 import { type ParserError, sendParserError, toServiceError } from './parser-errors.ts';
 import { createRequestQueue, endsConnection } from './pipelining.ts';
@@ -45,22 +38,15 @@ export type ListenOptions = {
 export async function listen(app: App, { host, port, limits = {}, onRefused }: ListenOptions) {
   const { idleTimeout, maxConnections, refusalTimeout, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
   const queue = createRequestQueue(app.handle);
-  let isStopping = false;
-  class Response<Request extends IncomingMessage> extends ServerResponse<Request> {
-    override writeHead(status: number, reason?: unknown, headers?: unknown): this {
-      // Announce the close, so that the client does not send another request on this connection.
-      if (isStopping && queue.isLast(this.req)) this.setHeader('Connection', 'close');
-      return super.writeHead(status, reason as string, headers as OutgoingHttpHeaders);
-    }
-  }
   // The app checks the Host header itself, because Node's own error response has no body.
-  const server = createServer({ ...timeouts, requireHostHeader: false, ServerResponse: Response });
+  // Repeated headers are joined, so that they are never valid.
+  const server = createServer({ ...timeouts, requireHostHeader: false, joinDuplicateHeaders: true });
   const sockets = limitConnections(server, { maxConnections, refusalTimeout, onRefused }, async (socket) => {
     const error = new ServiceError(
       'too_many_connections',
       `${maxConnections} connections are open, which is the limit`,
     );
-    await sendParserError(app, error, socket, 'response');
+    sendParserError(app, error, socket, 'response');
   });
   // A client may close its sending side and still wait for responses.
   Object.assign(server, { httpAllowHalfOpen: true });
@@ -82,7 +68,7 @@ export async function listen(app: App, { host, port, limits = {}, onRefused }: L
     const target = await queue.drain(socket);
     // A handler that reads the body of the interrupted request must not wait forever.
     if (typeof target === 'object') socket.once('close', () => target.req.destroy());
-    if (target !== 'nothing' && socket.writable) await sendParserError(app, error, socket, target);
+    if (target !== 'nothing' && socket.writable) sendParserError(app, error, socket, target);
     // `end()` closes only the sending side: Node would still parse the bytes after the rejected request, and could run them
     // as requests.
     socket.destroySoon();
@@ -108,8 +94,7 @@ export async function listen(app: App, { host, port, limits = {}, onRefused }: L
     port: address.port,
     /** Stops accepting connections and finishes running requests. After `graceMilliseconds`, closes all connections. */
     stop(graceMilliseconds: number): Promise<void> {
-      isStopping = true;
-      queue.stop();
+      queue.stop(sockets);
       return stop(server, sockets, graceMilliseconds);
     },
   };

@@ -1,9 +1,9 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { App } from '../app.ts';
-import { invalidRequest, methodNotAllowed, ServiceError } from '../http-errors.ts';
-import { headersTooLarge } from '../request/http-checks.ts';
-import { allMethods } from '../route-match.ts';
+import { invalidRequest, methodNotAllowed, ServiceError } from '../errors.ts';
+import { allMethods } from '../path-table.ts';
+import { headersTooLarge } from '../request/checks.ts';
 
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: headersTooLarge(),
@@ -36,25 +36,19 @@ function rejectedText({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParserEr
 }
 
 /** Sends an error as the last response of a connection: as the response `target`, or directly to the socket. */
-export async function sendParserError(
+export function sendParserError(
   app: App,
   error: ServiceError,
   socket: Socket,
   target: ServerResponse | 'response',
-): Promise<void> {
-  const { status, headers, body } = await app.errorResponse(error, socket);
-  const allHeaders = {
-    ...headers,
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body),
-    Connection: 'close',
-  };
-  if (target === 'response') {
-    const lines = Object.entries({ ...allHeaders, Date: new Date().toUTCString() }).map((each) =>
-      each.join(': '),
-    );
-    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
-  } else if (!target.headersSent) {
-    target.writeHead(status, allHeaders).end(body);
+): void {
+  const { headers, body } = app.errorResponse(error, socket);
+  const lines = [...headers, 'Connection', 'close'];
+  if (target !== 'response') {
+    if (!target.headersSent) target.writeHead(error.status, lines).end(body);
+    return;
   }
+  lines.push('Date', new Date().toUTCString());
+  const text = lines.map((part, i) => part + (i % 2 === 0 ? ': ' : '\r\n')).join('');
+  socket.write(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${text}\r\n${body}`);
 }

@@ -1,26 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Maybe } from '../response.ts';
+import { type Connection, connectionOf, type PendingRequest } from './connection.ts';
 
-type Handle = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+type Handle = (request: IncomingMessage, response: ServerResponse) => Maybe<void>;
 
 /** How many requests of one connection may be pending before the service stops reading from the connection. */
 const MAX_PENDING = 16;
-
-/** A request whose response has not been sent completely. */
-type PendingRequest = {
-  request: IncomingMessage;
-  response: ServerResponse;
-  isComplete: boolean;
-  onComplete?: () => void;
-};
-
-type Connection = {
-  /** The pending requests in the order of their arrival. The first one is being handled. */
-  pending: PendingRequest[];
-  latest?: PendingRequest;
-  /** Whether the connection closes after the latest request. Later requests are ignored then. */
-  isClosing: boolean;
-};
 
 /**
  * Handles the pipelined requests of a connection one after the other, although Node passes all of them on at once. A
@@ -28,34 +14,32 @@ type Connection = {
  * responses must not fill the memory.
  */
 export function createRequestQueue(handle: Handle) {
-  const connections = new WeakMap<Socket, Connection>();
   let isStopping = false;
 
-  function connectionOf(socket: Socket): Connection {
-    let connection = connections.get(socket);
-    if (connection === undefined) {
-      connection = { pending: [], isClosing: false };
-      connections.set(socket, connection);
+  /** Handles the first pending request, and then those that follow it. */
+  function handleFirst(connection: Connection): void {
+    const [first] = connection.pending;
+    if (first === undefined) return;
+    const { request, response } = first;
+    // Skip the request if the socket is no longer writable: the client left, or `Connection: close` was announced.
+    if (!request.socket.writable) {
+      complete(connection, first);
+      return;
     }
-    return connection;
+    // The request ends when its handler has ended and the response has been sent, in either order.
+    let isHalfDone = false;
+    const onEnd = () => {
+      if (isHalfDone) complete(connection, first);
+      isHalfDone = true;
+    };
+    response.on('close', onEnd);
+    const handling = handle(request, response);
+    if (handling instanceof Promise) handling.then(onEnd);
+    else onEnd();
   }
 
-  async function processPending(connection: Connection): Promise<void> {
-    for (let [next] = connection.pending; next; [next] = connection.pending) {
-      const { request, response } = next;
-      // Skip the request if the socket is no longer writable: the client left, or `Connection: close` was announced.
-      if (request.socket.writable) {
-        const closed = new Promise((resolve) => response.on('close', resolve));
-        await handle(request, response);
-        await closed;
-      }
-      complete(connection, next);
-      // Let other connections go first.
-      if (connection.pending.length > 0) await new Promise(setImmediate);
-    }
-  }
-
-  function complete({ pending, isClosing }: Connection, first: PendingRequest): void {
+  function complete(connection: Connection, first: PendingRequest): void {
+    const { pending, isClosing } = connection;
     const { socket } = first.request;
     pending.shift();
     first.isComplete = true;
@@ -63,6 +47,8 @@ export function createRequestQueue(handle: Handle) {
     // Node resumes reading when it releases a completed request, so pause the socket again if necessary.
     if (isClosing || pending.length > MAX_PENDING) socket.pause();
     else if (pending.length === MAX_PENDING) socket.resume();
+    // Let other connections go first.
+    if (pending.length > 0) setImmediate(handleFirst, connection);
   }
 
   return {
@@ -73,23 +59,21 @@ export function createRequestQueue(handle: Handle) {
         socket.pause();
         return;
       }
-      if (isStopping || endsConnection(request, response)) {
-        connection.isClosing = true;
-        response.setHeader('Connection', 'close');
-      }
+      if (isStopping || endsConnection(request, response)) closeAfter(connection, response);
       connection.latest = { request, response, isComplete: false };
       const count = connection.pending.push(connection.latest);
       if (count > MAX_PENDING) socket.pause();
-      if (count === 1) processPending(connection);
+      if (count === 1) handleFirst(connection);
     },
 
-    /** From now on, every connection closes after its next request. */
-    stop() {
+    /** Closes each connection after its latest request. Connections without a request close after their next one. */
+    stop(sockets: Iterable<Socket>): void {
       isStopping = true;
+      for (const connection of Array.from(sockets, connectionOf)) {
+        const { response } = connection.pending.at(-1) ?? {};
+        if (response && !response.headersSent) closeAfter(connection, response);
+      }
     },
-
-    /** Whether no other request waits on the connection of this request. */
-    isLast: ({ socket }: IncomingMessage): boolean => (connections.get(socket)?.pending.length ?? 0) <= 1,
 
     /**
      * Waits for the responses to all requests that arrived in full before a parser error.
@@ -98,7 +82,7 @@ export function createRequestQueue(handle: Handle) {
      * or `nothing` if the error cannot be reported
      */
     async drain(socket: Socket): Promise<ServerResponse | 'response' | 'nothing'> {
-      const { pending = [], latest, isClosing } = connections.get(socket) ?? {};
+      const { pending, latest, isClosing } = connectionOf(socket);
       if (latest === undefined) return 'response';
       const { request, response } = latest;
       const last = request.complete ? latest : pending[pending.indexOf(latest) - 1];
@@ -111,6 +95,12 @@ export function createRequestQueue(handle: Handle) {
       return isClosing ? 'nothing' : 'response';
     },
   };
+}
+
+/** Announces that the connection closes after a response, so that the client does not send another request on it. */
+function closeAfter(connection: Connection, response: ServerResponse): void {
+  connection.isClosing = true;
+  response.setHeader('Connection', 'close');
 }
 
 /**

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { RouteMatch } from '../route-match.ts';
 import type { FaultRule, FaultSettings } from './fault-settings.ts';
 import type { MockRequest } from './mock-response.ts';
-import { createRuleMatcher } from './rule-match.ts';
+import { createRuleMatcher, type FaultRequest } from './rule-match.ts';
 
 /** The faults of the service. The random ones depend on `seed`. */
 export type FaultOptions = FaultSettings & { seed: number };
@@ -32,10 +31,10 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
     nextRandom: (): RandomFault => drawFault(options, requests++),
 
     /** Finds the first rule that applies to a request, and counts that it has applied. */
-    applyRule(method: string, route: Pick<RouteMatch, 'operation' | 'params'>): RuleFault | undefined {
+    applyRule(method: string, request: FaultRequest): RuleFault | undefined {
       const rule = rules.find(
         ({ setting: { times }, applied, matches }) =>
-          (times === undefined || applied < times) && matches(method, route),
+          (times === undefined || applied < times) && matches(method, request),
       );
       if (rule === undefined) return undefined;
       const { answer, retryAfter, latency } = rule.setting;

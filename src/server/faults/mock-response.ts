@@ -4,15 +4,8 @@ import { stringifyJson } from '../../contract/json.ts';
 import { type OperationName, operations } from '../../contract/operations.ts';
 import { petJson } from '../../contract/schemas.ts';
 import type { RateLimitDecision } from '../../store/limits/limiter.ts';
-import {
-  invalidRequest,
-  methodNotAllowed,
-  ServiceError,
-  tooManyRequests,
-  unauthorized,
-} from '../http-errors.ts';
+import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from '../errors.ts';
 import { type ServiceResponse, windowHeaders } from '../response.ts';
-import type { RouteMatch } from '../route-match.ts';
 import { sampleData } from '../sample-data.ts';
 
 /** A response that a `Prefer` header or a fault rule asks for, instead of running the operation. */
@@ -70,7 +63,11 @@ export const mockableStatuses: readonly number[] = [
 export const isPossibleStatus = (operation: OperationName, status: number): boolean =>
   status === successStatus(operation) || errorStatuses.includes(status);
 
-export type MockContext = Pick<RouteMatch, 'operation' | 'path' | 'allow'> & {
+/** `path` is the one that was requested, and `allow` lists its methods. */
+export type MockContext = {
+  operation: OperationName;
+  path: string;
+  allow: string;
   rateLimit: RateLimitDecision;
 };
 
@@ -81,10 +78,10 @@ export type MockContext = Pick<RouteMatch, 'operation' | 'path' | 'allow'> & {
  */
 export function mockResponse(mock: MockRequest, context: MockContext): ServiceResponse {
   checkMock(mock, context.operation);
-  const { status, headers, body } = buildMock(mock, context);
+  const { status, headers = [], body } = buildMock(mock, context);
   return {
     status,
-    headers: { ...headers, ...(mock.applied && { [header.preferenceApplied]: mock.applied }) },
+    headers: [...headers, ...(mock.applied ? [header.preferenceApplied, mock.applied] : [])],
     body,
   };
 }
@@ -111,11 +108,11 @@ function buildMock(
     case undefined:
       return {
         status,
-        headers: operation === 'listPets' ? windowHeaders(rateLimit) : {},
+        headers: operation === 'listPets' ? windowHeaders(rateLimit) : [],
         body: examples[operation](),
       };
     case 'unauthorized':
-      return unauthorized();
+      return unauthorized(`Mocked response (${source})`);
     case 'method_not_allowed':
       return methodNotAllowed(path, allow);
     case 'rate_limited':
@@ -124,7 +121,7 @@ function buildMock(
       return new ServiceError(
         name,
         `Mocked response (${source})`,
-        retryAfter === undefined ? {} : { [header.retryAfter]: String(retryAfter) },
+        retryAfter === undefined ? [] : [header.retryAfter, String(retryAfter)],
       );
   }
 }

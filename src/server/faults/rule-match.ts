@@ -1,6 +1,6 @@
 import { type OperationName, operations } from '../../contract/operations.ts';
-import { ServiceError } from '../http-errors.ts';
-import { matchRoute, type RouteMatch } from '../route-match.ts';
+import type { Params } from '../path-table.ts';
+import { findOperations } from '../path-table.ts';
 import { isPossibleStatus } from './mock-response.ts';
 
 type Match = {
@@ -9,7 +9,8 @@ type Match = {
   path?: string | undefined;
 };
 
-type Params = RouteMatch['params'];
+/** What a rule sees of a request: its operation and the path parameters. */
+export type FaultRequest = { operation: OperationName; params: Params };
 
 const names = Object.keys(operations) as OperationName[];
 
@@ -25,10 +26,15 @@ export function matchedOperations({ method, path }: Match): Map<OperationName, P
   return matched;
 }
 
+/** The path parameters of an operation in a path; undefined if it is not a path of the operation. */
 function paramsAt(path: string, name: OperationName): Params | undefined {
-  if (path.includes('?')) return undefined;
-  const route = matchRoute(operations[name].method, path);
-  return route instanceof ServiceError || route.operation !== name ? undefined : route.params;
+  try {
+    const found = findOperations(path);
+    return found?.methods.get(operations[name].method)?.name === name ? found.params : undefined;
+  } catch {
+    // Malformed percent-encoding belongs to no operation.
+    return undefined;
+  }
 }
 
 /**
@@ -41,7 +47,7 @@ export function createRuleMatcher({
 }: {
   match?: Match | undefined;
   answer?: number | undefined;
-}): (method: string, route: Pick<RouteMatch, 'operation' | 'params'>) => boolean {
+}): (method: string, request: FaultRequest) => boolean {
   const matched = matchedOperations(match);
   return (method, { operation, params }) => {
     const required = matched.get(operation);

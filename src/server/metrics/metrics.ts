@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../contract/error-codes.ts';
 import type { Backend } from '../../store/backend.ts';
-import type { ResponseContent } from '../response.ts';
+import type { ServiceResponse } from '../response.ts';
 import type { Counts } from './prometheus.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -47,7 +47,7 @@ export function createMetrics(
       load().then(({ observeCall }) => observeCall(name, milliseconds / 1_000), onError);
     },
     /** The response to `GET /metrics`. */
-    async response(): Promise<ResponseContent> {
+    async response(): Promise<ServiceResponse> {
       return (await load()).response();
     },
   };

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Backend } from '../../store/backend.ts';
-import type { ResponseContent } from '../response.ts';
+import type { ServiceResponse } from '../response.ts';
 
 /** What the service has counted since it started. */
 export type Counts = {
@@ -105,8 +105,8 @@ export function createPrometheus(
   return {
     observeSync: (seconds: number) => syncs.observe(seconds),
     observeCall: (call: string, seconds: number) => calls.observe({ call }, seconds),
-    async response(): Promise<ResponseContent> {
-      return { body: await registry.metrics(), contentType: registry.contentType };
+    async response(): Promise<ServiceResponse> {
+      return { status: 200, body: await registry.metrics(), contentType: registry.contentType };
     },
   };
 }

@@ -1,10 +1,9 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { isIP, type Socket, SocketAddress } from 'node:net';
+import { header } from '../../contract/headers.ts';
 import type { RateLimitDecision, RateLimitWindow } from '../../store/limits/limiter.ts';
-
-/**
- * What a request target belongs to, whether or not it exists in this service: an operation, a developer tool, the page of
- * the developer tools, the metrics, or another route.
- */
-export type TargetKind = 'api' | 'tool' | 'page' | 'metrics' | 'other';
+import { ipVersionOf } from '../../system/address-blocks.ts';
 
 /** What the service knows about a request. Each step adds its results here, so that error responses have them too. */
 export type RequestContext = {
@@ -15,28 +14,94 @@ export type RequestContext = {
   /** The method and the target as the client sent them; `-` if the request was not valid HTTP. */
   readonly method: string;
   readonly url: string;
-  /** What the target belongs to. */
-  readonly kind: TargetKind;
   /** When the request began, as `elapsed()` of the clock in milliseconds; 0 if requests are neither logged nor recorded. */
   readonly started: number;
-  /** The host in an absolute target. */
-  readonly targetHost?: string | undefined;
   /** The host that the client asked for, with an optional port; undefined if the request names none. */
-  host?: string | undefined;
-  /** The name of the operation, `options`, or the path of an unversioned route; undefined if none of them was requested. */
-  operation?: string;
+  host: string | undefined;
+  /** The label of the route, or `options`; undefined if no route was requested. */
+  operation: string | undefined;
   /** The name of the API key, if it is valid. */
-  keyName?: string;
+  keyName: string | undefined;
+  /** Headers of the response, besides those that the handler adds. Names and values by turns. */
+  headers: string[];
+  /** The decision about the request, if it was counted or refused. */
+  limits: RateLimitDecision | undefined;
+  /** The window that the response reports; undefined for that of the client's address. */
+  window: RateLimitWindow | undefined;
+  /** Whether that is the window of an API key. */
+  isCaller: boolean;
   /** Whether the request was counted against the rate limit of its API key. */
-  isCounted?: true;
+  isCounted: boolean;
   /** What injected a fault as the response, such as `rule 2 of your faults`. */
-  injected?: string;
-  window?: RateLimitWindow;
-  /** What the rate limits of the caller decided, if the request was to be counted. */
-  limits?: RateLimitDecision;
+  injected: string | undefined;
   /** The injected latency of the response, in milliseconds. */
   latency: number;
-  headers: Record<string, string>;
   /** Set just before the response is sent. */
-  isFinished?: true;
+  isFinished: boolean;
 };
+
+const REQUEST_ID = header.requestId.toLowerCase();
+
+/** The accepted form of an id. Other text could be mistaken for further fields of a log line. */
+const ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * Returns a function that returns the id of a request: the one in its X-Request-Id header if that has the required form,
+ * otherwise a new one (docs/service.md 10).
+ */
+export function createRequestIds(): (request?: IncomingMessage) => string {
+  // A random prefix with a number is unique enough, and faster than a random UUID for each request.
+  const prefix = randomBytes(6).toString('hex');
+  let count = 0;
+  return (request) => {
+    const id = request?.headers[REQUEST_ID];
+    return typeof id === 'string' && ID_PATTERN.test(id) ? id : `${prefix}-${++count}`;
+  };
+}
+
+/** Whether an IP address is the address of a reverse proxy whose X-Forwarded-For is used (`--trust-proxy`). */
+export type IsTrustedProxy = (address: string) => boolean;
+
+/**
+ * Returns the address of the client of a request (docs/service.md 10). If the peer is a trusted proxy, this is the
+ * rightmost address in X-Forwarded-For that does not belong to a trusted proxy, or the leftmost address if all do. In any
+ * other case, and if the header contains anything but addresses, this is the address of the peer.
+ */
+export function clientAddress(
+  { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,
+  isTrusted: IsTrustedProxy | undefined,
+): string {
+  const peer = peerAddress(socket);
+  const forwarded = headers['x-forwarded-for'];
+  if (forwarded === undefined || !isTrusted?.(peer)) return peer;
+  const addresses = String(forwarded)
+    .split(',')
+    .map((entry) => entry.trim());
+  if (!addresses.every((address) => isIP(address) !== 0)) return peer;
+  return canonical(addresses.findLast((address) => !isTrusted(address)) ?? addresses[0] ?? peer);
+}
+
+/** The address of the other end of a connection; `unknown` if the connection is closed. */
+export const peerAddress = ({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string =>
+  remoteAddress === undefined ? 'unknown' : withoutMapping(remoteAddress);
+
+/** Returns one notation for all notations of an address, so that they do not count as different clients. */
+const canonical = (address: string): string =>
+  withoutMapping(new SocketAddress({ address, family: ipVersionOf(address) }).address);
+
+/** On an IPv6 socket, an IPv4 address such as 10.0.0.1 is written ::ffff:10.0.0.1. */
+const withoutMapping = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
+
+const IPV6_GROUPS = 8;
+const NETWORK_GROUPS = 4;
+
+/**
+ * The network whose clients share the limit for requests without a valid key: an IPv4 address, or the /64 block of an IPv6
+ * address, because a single client usually has all addresses of such a block.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
+  const [head = [], tail = []] = address.split('::').map((part) => part.split(':').filter(Boolean));
+  const zeros = Array(Math.max(0, IPV6_GROUPS - head.length - tail.length)).fill('0');
+  return `${[...head, ...zeros, ...tail].slice(0, NETWORK_GROUPS).join(':')}::/64`;
+}

@@ -1,37 +1,52 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
+import { parseJson } from '../../contract/json.ts';
 import {
   type Operation,
   type OperationInput,
   type OperationName,
   operations,
 } from '../../contract/operations.ts';
-import { invalidRequest, ServiceError } from '../http-errors.ts';
-import type { RouteMatch } from '../route-match.ts';
-import { readJsonBody } from './body.ts';
+import { invalidRequest, ServiceError } from '../errors.ts';
+import type { Params } from '../path-table.ts';
+import type { Maybe } from '../response.ts';
+import { countHeader } from './checks.ts';
 import { parseQuery } from './target.ts';
+
+type Input = OperationInput<OperationName>;
+
+/** A query of `listPets` as clients usually send it. */
+const ORDINARY_PAGE = /^\/v1\/pets\?limit=([1-9]\d?)(?:&cursor=(v1[0-9a-f]{16}))?$/;
 
 /**
  * Reads and validates the path parameters, query and body of a request with the schemas of its operation.
  *
  * @throws ServiceError 404 for an invalid path parameter (D5), otherwise 400, 413 or 415
  */
-export async function readOperationInput(
-  { operation: name, params }: RouteMatch,
-  request: IncomingMessage,
-): Promise<OperationInput<OperationName>> {
+export function readInput(name: OperationName, params: Params, request: IncomingMessage): Maybe<Input> {
+  const { url = '' } = request;
+  // Without this, validating the query takes as long as everything else that this service does for a page: about 4 µs.
+  const [, limit, cursor] = (name === 'listPets' && ORDINARY_PAGE.exec(url)) || [];
+  if (limit !== undefined)
+    return {
+      query: cursor === undefined ? { limit: Number(limit) } : { limit: Number(limit), cursor },
+    } as Input;
+
   const operation: Operation = operations[name];
   const input: { params?: unknown; query?: unknown; body?: unknown } = {};
-  const query = parseQuery(request.url ?? '');
+  const query = parseQuery(url);
   if (operation.params) {
     const { success, data } = z.safeParse(operation.params, params);
     if (!success) throw new ServiceError('not_found', 'Not found: the identifier in the path is not valid');
     input.params = data;
   }
   if (operation.query) input.query = validate(operation.query, query, 'The query');
-  if (operation.body) input.body = validate(operation.body, await readJsonBody(request), 'The body');
-  return input as OperationInput<OperationName>;
+  const { body: schema } = operation;
+  if (schema === undefined) return input as Input;
+  return readJsonBody(request).then(
+    (body) => ({ ...input, body: validate(schema, body, 'The body') }) as Input,
+  );
 }
 
 /** `whole` is the name of the value in error messages. @throws ServiceError 400 */
@@ -39,4 +54,97 @@ function validate(schema: z.ZodMiniType, value: unknown, whole: string): unknown
   const { success, data, error } = z.safeParse(schema, value);
   if (!success) throw invalidRequest(describeIssues(error, whole));
   return data;
+}
+
+export const MAX_BODY_BYTES = 64 * 1024;
+const MAX_DEPTH = 32;
+/** The longest number in a body, in characters. Longer ones take long to convert, and no field of the API needs them. */
+const MAX_NUMBER = 400;
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]*)/i;
+
+/** Whether a request has a body, which may be empty. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+
+/** Reads a JSON body of at most MAX_BODY_BYTES. @throws ServiceError 400, 413 or 415 */
+export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+  checkContentType(request);
+  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw payloadTooLarge();
+  return parseBody(await readBytes(request));
+}
+
+function checkContentType(request: IncomingMessage): void {
+  if (countHeader(request, 'content-type') > 1) {
+    throw invalidRequest('The Content-Type header is given more than once');
+  }
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
+  const charset = CHARSET.exec(type)?.[1] ?? 'utf-8';
+  if (JSON_TYPE.test(type) && /^utf-?8$/i.test(charset) && encoding.toLowerCase() === 'identity') return;
+  throw new ServiceError(
+    'unsupported_media_type',
+    'The body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding',
+  );
+}
+
+/**
+ * Counts the bytes that arrive, because Content-Length may be missing. Does not use `for await`: leaving such a loop
+ * early would destroy the socket, and the client would not receive the 413.
+ */
+function readBytes(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const onClose = () => {
+      // `close` also fires after a complete body; do not create an error then.
+      if (!request.readableEnded)
+        reject(invalidRequest('The connection closed before the body was complete'));
+    };
+    // The client may have disconnected while the API key was looked up. In this case, `close` does not fire again.
+    if (request.destroyed) onClose();
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+      else {
+        chunks.length = 0;
+        reject(payloadTooLarge());
+      }
+    });
+    request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+    request.on('close', onClose);
+  });
+}
+
+const payloadTooLarge = () =>
+  new ServiceError('payload_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes`);
+
+function parseBody(bytes: Buffer): unknown {
+  let text: string;
+  try {
+    text = UTF8.decode(bytes);
+  } catch {
+    throw invalidRequest('The body is not valid UTF-8');
+  }
+  if (text.trim() === '') throw invalidRequest('The body is missing');
+  if (hasLongNumber(text)) {
+    throw invalidRequest(`The body has a number of more than ${MAX_NUMBER} characters`);
+  }
+  try {
+    return parseJson(text, MAX_DEPTH);
+  } catch (error) {
+    throw invalidRequest(`The body is not valid JSON: ${(error as Error).message}`);
+  }
+}
+
+/** A JSON string, which may lack its end so that the pattern never has to search again, or a number. */
+const STRING_OR_NUMBER = /"(?:[^"\\]+|\\.)*"?|[-+.\deE]+/gs;
+
+function hasLongNumber(text: string): boolean {
+  if (text.length <= MAX_NUMBER) return false;
+  for (const [token] of text.matchAll(STRING_OR_NUMBER)) {
+    if (token.length > MAX_NUMBER && !token.startsWith('"')) return true;
+  }
+  return false;
 }

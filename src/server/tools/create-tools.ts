@@ -1,6 +1,8 @@
 import type { Backend } from '../../store/backend.ts';
 import type { Seed } from '../../store/store.ts';
 import type { Faults } from '../faults/faults.ts';
+import type { Handler } from '../response.ts';
+import type { ToolMethods } from '../routes.ts';
 import { createToolCredentials } from './credentials.ts';
 import { createFaultTool } from './fault-tool.ts';
 import { keysTool } from './keys-tool.ts';
@@ -8,7 +10,6 @@ import { createRecorder } from './recorder.ts';
 import { createWaiters, requestsRoute } from './requests.ts';
 import { createResetGate, type ResetGate } from './reset-gate.ts';
 import { createResetTool, type ResetResult } from './reset-tool.ts';
-import type { ToolHandler, ToolMethods, ToolPath } from './tool-requests.ts';
 
 export type ToolsOptions = {
   backend: Backend;
@@ -43,12 +44,12 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
   }
 
   /** A tool that reads the store. Like a request of the API, it does not run during a reset. */
-  const readingTool = (GET: ToolHandler): ToolMethods => ({
+  const readingTool = (GET: Handler): ToolMethods => ({
     GET: (request, context) =>
-      resetGate ? resetGate.run(() => GET(request, context)) : GET(request, context),
+      resetGate ? resetGate.run(async () => GET(request, context)) : GET(request, context),
   });
 
-  const routes: Record<ToolPath, ToolMethods> = {
+  const routes: Record<string, ToolMethods> = {
     '/requests': requestsRoute(recorder, waiters, credentials),
     '/keys': readingTool(keysTool(keys, limiter)),
     '/faults': createFaultTool(faults),

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
 import { describeFirstIssue } from '../../contract/issues.ts';
+import { invalidRequest } from '../errors.ts';
 import type { Faults } from '../faults/faults.ts';
-import { invalidRequest } from '../http-errors.ts';
-import { readJsonBody } from '../request/body.ts';
+import { readJsonBody } from '../request/input.ts';
 import type { ServiceResponse } from '../response.ts';
-import type { ToolMethods } from './tool-requests.ts';
+import type { ToolMethods } from '../routes.ts';
 
 /** The methods of `/faults`, each of which responds with the current settings (docs/service.md 11). */
 export function createFaultTool(faults: Faults): ToolMethods {
-  const show = (): ServiceResponse => ({ status: 200, headers: {}, body: JSON.stringify(faults.current()) });
+  const show = (): ServiceResponse => ({ status: 200, body: JSON.stringify(faults.current()) });
   return {
     GET: async () => show(),
     async POST(request) {

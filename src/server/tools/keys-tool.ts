@@ -1,12 +1,12 @@
 import type { KeyDirectory } from '../../store/backend.ts';
 import type { Limiter } from '../../store/limits/limiter.ts';
-import type { ToolHandler } from './tool-requests.ts';
+import type { Handler } from '../response.ts';
 
 export const MAX_KEYS = 200;
 
 /** `GET /keys` (docs/service.md 13.3). */
 export const keysTool =
-  (keys: Pick<KeyDirectory, 'list'>, limiter: Pick<Limiter, 'usage'>): ToolHandler =>
+  (keys: Pick<KeyDirectory, 'list'>, limiter: Pick<Limiter, 'usage'>): Handler =>
   async () => {
     const all = await keys.list();
     const shown = all.slice(0, MAX_KEYS);
@@ -21,7 +21,7 @@ export const keysTool =
         ...(usage?.bannedUntil !== undefined && { bannedUntil: instant(usage.bannedUntil) }),
       };
     });
-    return { status: 200, headers: {}, body: JSON.stringify({ keys: described, total: all.length }) };
+    return { status: 200, body: JSON.stringify({ keys: described, total: all.length }) };
   };
 
 const describeWindow = (limit: number, { used, endsAt }: { used: number; endsAt: number }) => ({

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../../contract/error-codes.ts';
 import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
-import { hasBody } from '../request/body.ts';
 import type { RequestContext } from '../request/context.ts';
+import { hasBody } from '../request/input.ts';
 import type { SentResponse } from '../response.ts';
 
 /** How many requests are kept, and how many bytes of all bodies and of all headers together. */

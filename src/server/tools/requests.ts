@@ -2,8 +2,9 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
-import { invalidRequest, ServiceError } from '../http-errors.ts';
+import { invalidRequest, ServiceError } from '../errors.ts';
 import { parseQuery, pathOf, splitTarget } from '../request/target.ts';
+import type { ToolMethods } from '../routes.ts';
 import type { ToolCredentials } from './credentials.ts';
 import {
   createRequestDescriber,
@@ -13,7 +14,6 @@ import {
   type RequestSummary,
 } from './log-entry.ts';
 import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
-import type { ToolMethods } from './tool-requests.ts';
 
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
@@ -83,7 +83,7 @@ export function requestsRoute(
         if (requests.length === limit) break;
       }
       const body = JSON.stringify({ requests, cursor });
-      return { status: 200, headers: {}, body };
+      return { status: 200, body };
     },
   };
 }

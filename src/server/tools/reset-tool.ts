@@ -1,5 +1,5 @@
-import { ServiceError } from '../http-errors.ts';
-import type { ToolMethods } from './tool-requests.ts';
+import { ServiceError } from '../errors.ts';
+import type { ToolMethods } from '../routes.ts';
 
 /** The number of animals in the seed, and the cursor for the requests after the reset. */
 export type ResetResult = { animals: number; cursor: string };
@@ -15,7 +15,7 @@ export function createResetTool(reset: (() => Promise<ResetResult>) | undefined)
         );
       }
       const result = await reset();
-      return { status: 200, headers: {}, body: JSON.stringify(result) };
+      return { status: 200, body: JSON.stringify(result) };
     },
   };
 }

@@ -190,8 +190,11 @@ export class JournalStore implements Store {
     }
   }
 
-  async list(query: PageQuery): Promise<Page> {
-    return (await this.#read()).pets.page(query);
+  list(query: PageQuery): Page | Promise<Page> {
+    const journal = this.#read();
+    return journal instanceof Promise
+      ? journal.then(({ pets }) => pets.page(query))
+      : journal.pets.page(query);
   }
 
   async get(id: bigint): Promise<PetJson | undefined> {
@@ -274,11 +277,12 @@ export class JournalStore implements Store {
   }
 
   /** @throws StoreFailedError if the journal was changed by another program, StoreError if the store is closed */
-  async #read(): Promise<Journal> {
+  /** The journal. Returns a promise only if the file must be checked first. */
+  #read(): Journal | Promise<Journal> {
     this.#status.throwIfStopped();
     if (this.#closed) throw new StoreError('the store is closed', 'open it again');
     // Another server may have locked the directory, and must not be contradicted.
-    if (!this.#lock) await this.#requireFile(this.#journal.file);
+    if (!this.#lock) return this.#requireFile(this.#journal.file).then(() => this.#journal);
     return this.#journal;
   }
 

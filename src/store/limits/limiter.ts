@@ -37,9 +37,9 @@ export interface Limiter {
    *
    * @throws StoreUnavailableError if the counts are not available for now
    */
-  take(caller: string, quota: Quota): Promise<RateLimitDecision>;
+  take(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
   /** The caller's current window and ban, without counting a request. @throws StoreUnavailableError */
-  peek(caller: string, quota: Quota): Promise<RateLimitDecision>;
+  peek(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
   /** The current windows and bans of callers, in the same order. Changes nothing. @throws StoreUnavailableError */
   usage(callers: readonly string[]): Promise<Usage[]>;
   /** The window of an earlier decision about the caller, for responses while the counts are not available. */

@@ -1,6 +1,15 @@
 import type { SteadyClock } from '../../contract/clock.ts';
+import type { Quota } from '../../contract/plans.ts';
 import type { BanTracker } from './bans.ts';
-import { bannedDecision, countIn, decide, type Limiter, type Usage, type WindowCounts } from './limiter.ts';
+import {
+  bannedDecision,
+  countIn,
+  decide,
+  type Limiter,
+  type RateLimitDecision,
+  type Usage,
+  type WindowCounts,
+} from './limiter.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -10,11 +19,13 @@ const DAY = 86_400_000;
  */
 const CLOCK_TOLERANCE = 100;
 
-/** Counts requests in memory. The counts are lost when the process ends. */
+export type MemoryLimiter = ReturnType<typeof createMemoryLimiter>;
+
+/** Counts requests in memory. The counts are lost when the process ends. It returns a promise only where it stores a ban. */
 export function createMemoryLimiter(
   clock: SteadyClock,
   bans?: Pick<BanTracker, 'bannedUntil' | 'recordRefusal' | 'moveBack'>,
-): Limiter & { clear(): void } {
+) {
   const callers = new Map<string, WindowCounts>();
   let sweptAt = 0;
   // If the clock is set back, running windows keep the time that they have left.
@@ -52,26 +63,27 @@ export function createMemoryLimiter(
   }
 
   return {
-    async take(caller, quota) {
+    take(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision> {
       const now = currentTime();
       const counts = countsOf(caller, now);
       const decision = decide(counts, quota, bans?.bannedUntil(caller, now), now);
       if (decision.banned) return decision;
       if (decision.retryAt !== undefined) {
-        const bannedUntil = await bans?.recordRefusal(caller, decision.window.resetAt, now);
-        return bannedUntil === undefined ? decision : bannedDecision(decision, bannedUntil);
+        const refusal = bans?.recordRefusal(caller, decision.window.resetAt, now);
+        if (refusal === undefined) return decision;
+        return refusal.then((until) => (until === undefined ? decision : bannedDecision(decision, until)));
       }
       counts.minute.used++;
       if (Number.isFinite(quota.perDay)) counts.day.used++;
       countIn(decision, 1);
       return decision;
     },
-    async peek(caller, quota) {
+    peek(caller: string, quota: Quota): RateLimitDecision {
       const now = currentTime();
       const usage = usageOf(caller, now);
       return decide(usage, quota, usage.bannedUntil, now);
     },
-    async usage(callers) {
+    async usage(callers: readonly string[]): Promise<Usage[]> {
       const now = currentTime();
       return callers.map((caller) => usageOf(caller, now));
     },
@@ -79,7 +91,7 @@ export function createMemoryLimiter(
     clear: () => callers.clear(),
     // The counts in memory are always available.
     lastWindow: () => undefined,
-  };
+  } satisfies Limiter & { clear(): void };
 }
 
 /** Restarts a counter with the UTC minute or day of `now`. */

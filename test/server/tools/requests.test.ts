@@ -209,10 +209,18 @@ test('requests that are recorded while a response is made come after its cursor'
       client: '',
       method: 'GET',
       url: '/',
-      headers: {},
-      latency: 0,
-      kind: 'api' as const,
       started: 0,
+      host: undefined,
+      operation: undefined,
+      keyName: undefined,
+      headers: [],
+      limits: undefined,
+      window: undefined,
+      isCaller: false,
+      isCounted: false,
+      injected: undefined,
+      latency: 0,
+      isFinished: true,
     };
     recorder.end(recorder.begin(context), { time: 0, milliseconds: 0, status: 200 });
   };

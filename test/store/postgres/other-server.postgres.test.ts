@@ -24,7 +24,7 @@ const QUOTA = { perMinute: 100, perDay: 1_000 };
 /** All calls of a server: each kind of request needs one of them. */
 const CALLS: Record<string, (backend: Backend, sha256: string) => Promise<unknown>> = {
   'a read of an animal': ({ store }) => store.get(1n),
-  'a list': ({ store }) => store.list({ limit: 1 }),
+  'a list': async ({ store }) => store.list({ limit: 1 }),
   'the orders': ({ store }) => store.orders(),
   'the number of animals': ({ store }) => store.size(),
   'a check for a seed': ({ store }) => store.isEmpty(),
@@ -33,8 +33,8 @@ const CALLS: Record<string, (backend: Backend, sha256: string) => Promise<unknow
   'a check of readiness': ({ store }) => store.checkWritable(),
   'a known key': async ({ keys }, sha256) => keys.find(sha256),
   'a list of keys': ({ keys }) => keys.list(),
-  'a limit': ({ limiter }, sha256) => limiter.take(sha256, QUOTA),
-  'a read of a limit': ({ limiter }, sha256) => limiter.peek(sha256, QUOTA),
+  'a limit': async ({ limiter }, sha256) => limiter.take(sha256, QUOTA),
+  'a read of a limit': async ({ limiter }, sha256) => limiter.peek(sha256, QUOTA),
   'a read of limits': ({ limiter }, sha256) => limiter.usage([sha256]),
   'a reset': ({ reset }) => reset(seedOf(1n)),
 };

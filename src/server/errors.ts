@@ -2,14 +2,14 @@ import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
-import { retryAfterSeconds } from './response.ts';
+import { type HeaderLines, retryAfterSeconds } from './response.ts';
 
 /** An error response: `code` decides the status, and `headers` are sent in addition to the usual ones (docs/service.md 7). */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: HeaderLines;
 
-  constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(code: ErrorCode, message: string, headers: HeaderLines = []) {
     super(message);
     this.code = code;
     this.headers = headers;
@@ -26,13 +26,12 @@ export class ServiceError extends Error {
 
 export const invalidRequest = (message: string): ServiceError => new ServiceError('invalid_request', message);
 
-/** The API key is missing or invalid. The response does not reveal which of the two (docs/service.md 5.2, D13). */
-export const unauthorized = (): ServiceError =>
-  new ServiceError(
-    'unauthorized',
-    `Missing or invalid API key. Send \`${header.authorization}: Bearer <API_KEY>\``,
-    { [header.wwwAuthenticate]: 'Bearer' },
-  );
+/** There is no valid API key or developer token. `reason` is a sentence (docs/service.md 5.2, D13). */
+export const unauthorized = (reason: string): ServiceError =>
+  new ServiceError('unauthorized', `${reason}. Send \`${header.authorization}: Bearer <API_KEY>\``, [
+    header.wwwAuthenticate,
+    'Bearer',
+  ]);
 
 /** No resource has the requested path. */
 export const notFound = (): ServiceError =>
@@ -43,7 +42,7 @@ export const notFound = (): ServiceError =>
 
 /** `allow` is the value of the Allow header. */
 export const methodNotAllowed = (path: string, allow: string): ServiceError =>
-  new ServiceError('method_not_allowed', `${path} supports only ${allow}`, { [header.allow]: allow });
+  new ServiceError('method_not_allowed', `${path} supports only ${allow}`, [header.allow, allow]);
 
 /** The error of a request over the limit or with a banned key (D7, D9). */
 export function tooManyRequests({
@@ -56,7 +55,7 @@ export function tooManyRequests({
   const [code, reason] = banned
     ? (['key_banned', 'The API key is banned because requests continued after a 429'] as const)
     : (['rate_limited', `The limit of ${window.limit} requests is used up`] as const);
-  return new ServiceError(code, `${reason}. Retry in ${seconds} s`, { [header.retryAfter]: String(seconds) });
+  return new ServiceError(code, `${reason}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 }
 
 /** When to try again after `storage_full`. Space can become free at any time. */
@@ -70,7 +69,7 @@ export const serviceUnavailable = (): ServiceError =>
   new ServiceError(
     'unavailable',
     `The service cannot use its store for now, and a creation may have been carried out. Retry in ${UNAVAILABLE_RETRY_SECONDS} s`,
-    { [header.retryAfter]: String(UNAVAILABLE_RETRY_SECONDS) },
+    [header.retryAfter, String(UNAVAILABLE_RETRY_SECONDS)],
   );
 
 /** When to try again after `starting`. Most stores are open within a second. */
@@ -81,7 +80,7 @@ export const serviceStarting = (): ServiceError =>
   new ServiceError(
     'starting',
     `The service is starting, and the request was not carried out. Retry in ${STARTING_RETRY_SECONDS} s`,
-    { [header.retryAfter]: String(STARTING_RETRY_SECONDS) },
+    [header.retryAfter, String(STARTING_RETRY_SECONDS)],
   );
 
 /** The store cannot write: an animal, or in a database also the counts of a key (D11). */
@@ -89,7 +88,7 @@ export const storageFull = (): ServiceError =>
   new ServiceError(
     'storage_full',
     `The service cannot store anything for now, and nothing was added. Retry in ${STORAGE_RETRY_SECONDS} s`,
-    { [header.retryAfter]: String(STORAGE_RETRY_SECONDS) },
+    [header.retryAfter, String(STORAGE_RETRY_SECONDS)],
   );
 
 /** A write has failed, or another program has changed the files of the store (D11). */

@@ -1,0 +1,116 @@
+import type { Clock } from '../contract/clock.ts';
+import { header } from '../contract/headers.ts';
+import {
+  API_PREFIX,
+  type Operation,
+  type OperationInput,
+  type OperationName,
+  operations,
+} from '../contract/operations.ts';
+import type { Store } from '../store/store.ts';
+import { createHandlers, type OperationCall } from './handlers.ts';
+import { createPage } from './page.ts';
+import { operationEntries } from './path-table.ts';
+import type { Handler, HeaderLines, Maybe, ServiceResponse } from './response.ts';
+
+/** The methods of a developer tool, besides HEAD and OPTIONS. */
+export type ToolMethods = Readonly<Partial<Record<RouteBase['method'], Handler>>>;
+
+type RouteBase = {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** `{name}` as a segment is a parameter. */
+  path: string;
+  /** The name in metrics. */
+  label: string;
+  /** Headers of all responses, also of errors. */
+  headers: HeaderLines;
+};
+
+/** An operation. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
+export type OperationRoute = RouteBase & {
+  access: 'key';
+  operation: OperationName;
+  run(input: OperationInput<OperationName>, call: OperationCall): Maybe<ServiceResponse>;
+};
+
+export type OtherRoute = RouteBase & {
+  /** `token`: callers need the developer token (docs/service.md 13). */
+  access: 'token' | 'open';
+  /**
+   * Requests for tools and for their page are not recorded, and get no CORS headers. Pages of other origins cannot use
+   * tools, but can link to the page.
+   */
+  kind: 'status' | 'tool' | 'page';
+  run: Handler;
+};
+
+export type Route = OperationRoute | OtherRoute;
+
+export type RoutesOptions = {
+  store: Store;
+  clock: Clock;
+  /** The base URL as clients of a reverse proxy see it. */
+  publicUrl?: string | undefined;
+  /** The response to `GET /metrics`. */
+  metrics?: (() => Promise<ServiceResponse>) | undefined;
+  /** Whether `GET /metrics` needs no token. */
+  hasOpenMetrics?: boolean;
+  /** Whether the page of the developer tools exists. */
+  hasPage?: boolean;
+  /** The developer tools by their paths (docs/service.md 13). */
+  tools?: { routes: ReadonlyMap<string, ToolMethods> } | undefined;
+};
+
+/** Everything that the service responds to. Who may ask, Allow, 404 and 405, labels and more follow from this table. */
+export function createRoutes(options: RoutesOptions): Route[] {
+  const { store, clock, publicUrl, metrics, hasOpenMetrics = true, hasPage = false, tools } = options;
+  const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
+  const handlers = createHandlers({ store, clock, basePath });
+  const page = createPage();
+
+  const open = (path: string, run: Handler): OtherRoute => ({
+    ...{ method: 'GET', path, label: path, headers: [], access: 'open', kind: 'status', run },
+  });
+  const tool = (path: string, access: OtherRoute['access'], methods: ToolMethods): OtherRoute[] =>
+    Object.entries(methods).map(([method, run]) => ({
+      ...{ method: method as RouteBase['method'], path, label: path, headers: NO_STORE },
+      ...{ access, kind: 'tool', run },
+    }));
+  return [
+    ...operationEntries.map(({ name, method, path }): Route => {
+      const headers = deprecationHeaders(name, basePath);
+      return { method, path, label: name, headers, access: 'key', operation: name, run: handlers[name] };
+    }),
+    open('/healthz', () => json({ status: 'ok', store: store.id })),
+    open('/readyz', async () => {
+      await store.checkWritable();
+      return json({ status: 'ready', store: store.id });
+    }),
+    open('/openapi.json', async (_, { host }) => {
+      // Load the description only when it is requested, for a faster start.
+      const { describe } = await import('./openapi.ts');
+      const baseUrl = publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX;
+      return { status: 200, body: describe(baseUrl) };
+    }),
+    ...(metrics ? tool('/metrics', hasOpenMetrics ? 'open' : 'token', { GET: metrics }) : []),
+    ...(hasPage
+      ? ['/', '/page/{file}'].map((path) => ({ ...open(path, page), label: '/', kind: 'page' as const }))
+      : []),
+    ...[...(tools?.routes ?? [])].flatMap(([path, methods]) => tool(path, 'token', methods)),
+  ];
+}
+
+const NO_STORE: HeaderLines = ['Cache-Control', 'no-store'];
+
+const json = (content: object): ServiceResponse => ({ status: 200, body: JSON.stringify(content) });
+
+/** The headers that announce the removal of a deprecated operation (D12). */
+export function deprecationHeaders(name: OperationName, basePath = API_PREFIX): HeaderLines {
+  const { deprecated }: Operation = operations[name];
+  if (deprecated === undefined) return [];
+  return [
+    ...[header.deprecation, `@${deprecated.since.getTime() / 1_000}`],
+    ...[header.sunset, deprecated.sunset.toUTCString()],
+    ...[header.link, `<${basePath}${deprecated.successor}>; rel="successor-version"`],
+  ];
+}
