@@ -199,7 +199,7 @@ describe.skipIf(process.platform === 'win32')('a journal that another program ch
         expect(result).toMatchObject({ reason: expect.any(StoreUnwritableError) });
       }
       expect(await readFile(path).catch(() => undefined)).toEqual(before);
-      await expect(store.list({ limit: 1 })).rejects.toThrow(StoreFailedError);
+      await expect(async () => store.list({ limit: 1 })).rejects.toThrow(StoreFailedError);
       await expect(store.add({ pet: animal() })).rejects.toThrow(message);
       expect(failures).toEqual([expect.objectContaining({ message: expect.stringContaining(path) })]);
     },
