@@ -1,9 +1,14 @@
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { createReadStream, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import spawn from 'cross-spawn';
+import * as z from 'zod/mini';
+import { describeFirstIssue } from '../../contract/issues.ts';
+import { jsonErrorLine, parseJson } from '../../contract/json.ts';
+import type { FaultSettings } from '../../server/faults/fault-settings.ts';
 import type { FaultOptions } from '../../server/faults/faults.ts';
 import { sampleData } from '../../server/sample-data.ts';
 import { isLocal, type Service, startService } from '../../server/service.ts';
@@ -12,14 +17,13 @@ import { fileSystemHint } from '../../store/errors.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
 import type { Context, Signal } from '../context.ts';
 import { exitCodes } from '../errors/codes.ts';
-import { CliError, systemReason } from '../errors/errors.ts';
+import { CliError, systemReason, usageError } from '../errors/errors.ts';
 import { openLocation } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
+import { readInput, utf8Text } from '../rows/input-file.ts';
 import { ensureDevKey, type FixedKey, readFixedKey, saveLocalProfile } from './api-key.ts';
-import { initialFaults } from './faults.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
-import { runCommand } from './run-command.ts';
 import { createServerEvents, type ServerEvents } from './server-events.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
@@ -27,6 +31,17 @@ export const GRACE_PERIOD = 3_500;
 
 /** How long the log may take to be written at exit, in milliseconds. */
 export const FLUSH_TIMEOUT = 1_000;
+
+/** A run of the server, from the start to the exit. */
+type Run = {
+  options: ServeOptions;
+  context: CommandContext;
+  location: StoreLocation;
+  fixedKey: FixedKey | undefined;
+  faults: FaultOptions;
+  events: ServerEvents;
+  shutdown: Shutdown;
+};
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
@@ -38,9 +53,11 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   let code: number;
   try {
     const location = await openLocation(directory ?? options.data, context);
+    const events = createServerEvents(options, context);
     // The removal must be synchronous, because the process exits immediately afterwards.
     const onForcedExit = () => directory && rmSync(directory, { recursive: true, force: true });
-    code = await serveLocation(location, options, context, { fixedKey, faults, onForcedExit });
+    const shutdown = createShutdown(context, onForcedExit);
+    code = await serveLocation({ options, context, location, fixedKey, faults, events, shutdown });
   } finally {
     // A start that was given up may still be writing to the directory, so try more than once.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
@@ -84,19 +101,9 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
   if (stderr.writableLength > 0) exitNow(code);
 }
 
-async function serveLocation(
-  location: StoreLocation,
-  options: ServeOptions,
-  context: CommandContext,
-  {
-    fixedKey,
-    faults,
-    onForcedExit,
-  }: { fixedKey: FixedKey | undefined; faults: FaultOptions; onForcedExit: () => void },
-): Promise<number> {
+async function serveLocation(run: Run): Promise<number> {
+  const { options, context, location, fixedKey, events, shutdown } = run;
   const plan = options.plan ?? DEFAULT_PLAN;
-  const events = createServerEvents(options, context);
-  const shutdown = createShutdown(context, onForcedExit);
   // Listen for signals before anything is opened, so that a signal during the start stops the server too.
   shutdown.listen();
   let service: Service | undefined;
@@ -107,12 +114,12 @@ async function serveLocation(
     return undefined;
   };
   try {
-    service = await start(location, options, context, { events, shutdown, faults });
-    if (service === undefined) return interruptedCode(options, shutdown);
+    service = await start(run);
+    if (service === undefined) return interruptedCode(run);
     if (options.command.length > 0) {
       const key = service.keys.addTemporary('command', plan, fixedKey?.key);
       service.tools?.allowKey(key);
-      return await serveCommand(service, key, options, context, events, shutdown);
+      return await serveCommand(service, key, run);
     }
     const isTemporary = options.ephemeral || fixedKey !== undefined;
     const devKey = isTemporary
@@ -136,7 +143,7 @@ async function serveLocation(
 }
 
 /** The exit code after a signal at the start. */
-const interruptedCode = ({ command }: ServeOptions, { requested }: Shutdown): number =>
+const interruptedCode = ({ options: { command }, shutdown: { requested } }: Run): number =>
   command.length > 0 ? 128 + constants.signals[requested.reason as Signal] : exitCodes.ok;
 
 /**
@@ -145,12 +152,14 @@ const interruptedCode = ({ command }: ServeOptions, { requested }: Shutdown): nu
  *
  * @returns undefined if a signal ended the start
  */
-async function start(
-  location: StoreLocation,
-  options: ServeOptions,
-  context: CommandContext,
-  { events, shutdown, faults }: { events: ServerEvents; shutdown: Shutdown; faults: FaultOptions },
-): Promise<Service | undefined> {
+async function start({
+  options,
+  context,
+  location,
+  faults,
+  events,
+  shutdown,
+}: Run): Promise<Service | undefined> {
   const { host, seed } = options;
   const { requested } = shutdown;
   const port = options.port ?? (options.command.length > 0 ? 0 : DEFAULT_PORT);
@@ -213,20 +222,48 @@ function listenHint(errno: string | undefined): string {
   }
 }
 
+/** The faults at the start: those in the file of `--faults`, with the fields that other options replace. */
+async function initialFaults(
+  { latency, failRate, faultSeed, faults: path }: ServeOptions,
+  { random }: Pick<Context, 'random'>,
+): Promise<FaultOptions> {
+  const settings: FaultSettings = path === undefined ? {} : await readFaultFile(path);
+  return {
+    latency: latency ?? settings.latency,
+    failRate: failRate ?? settings.failRate,
+    seed: faultSeed ?? settings.seed ?? Math.floor(random() * 2 ** 32),
+    rules: settings.rules,
+  };
+}
+
+/** Reads a file that has the form of a body of `PUT /faults`. @throws CliError */
+async function readFaultFile(path: string): Promise<FaultSettings> {
+  const text = utf8Text(await readInput(createReadStream(path), path), path, 'json').toString();
+  const document = parseDocument(text, path);
+  const { FaultSettings } = await import('../../server/faults/fault-settings.ts');
+  const { success, data, error } = z.safeParse(FaultSettings, document);
+  if (!success) throw usageError(`${path}: ${describeFirstIssue(error, 'the document')}`);
+  return data;
+}
+
+function parseDocument(text: string, path: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    const line = jsonErrorLine(text);
+    const place = line === undefined ? path : `${path}, line ${line}`;
+    throw usageError(`${place}: invalid JSON: ${(error as Error).message}`);
+  }
+}
+
 async function readSeed(seed: string | true, { clock }: Context, signal?: AbortSignal) {
   if (seed === true) return sampleData(clock.now());
   const { readSeedFile } = await import('../rows/seed-file.ts');
   return readSeedFile(seed, signal);
 }
 
-async function serveCommand(
-  service: Service,
-  key: string,
-  options: ServeOptions,
-  context: CommandContext,
-  events: ServerEvents,
-  shutdown: Shutdown,
-): Promise<number> {
+async function serveCommand(service: Service, key: string, run: Run): Promise<number> {
+  const { options, context, events, shutdown } = run;
   await events.runningCommand(service, key);
   const { tools } = service;
   const variables = {
@@ -235,7 +272,7 @@ async function serveCommand(
     ...(tools && { PETS_SERVE_TOKEN: tools.token }),
   };
   const { requested, failure } = shutdown;
-  if (requested.aborted) return interruptedCode(options, shutdown);
+  if (requested.aborted) return interruptedCode(run);
   // `runCommand` handles signals while the command runs.
   shutdown.unlisten();
   try {
@@ -245,6 +282,67 @@ async function serveCommand(
   } finally {
     shutdown.listen();
   }
+}
+
+/** After `abort`, the command gets SIGTERM, and SIGKILL this many milliseconds later. */
+const KILL_DELAY = 5_000;
+
+/**
+ * Runs a command with this process's streams and waits for its exit.
+ * - SIGTERM and SIGHUP are forwarded. If the command has already received one of them, the next one kills the command.
+ * - On a terminal, SIGINT is not forwarded, because Ctrl-C already reaches the whole process group.
+ * - Elsewhere, every SIGINT is forwarded, because programs may treat a second SIGINT differently.
+ * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
+ *
+ * The command stays in this process group, because it could not use the terminal otherwise. Therefore, a signal is
+ * forwarded only to the command and not to its children.
+ *
+ * @returns the exit code of the command, or 128 + n if signal n ended the command, as in a shell
+ * @throws CliError if the command cannot be started; the reason of `abort` if `abort` is already aborted
+ */
+export async function runCommand(
+  context: Context,
+  [file = '', ...args]: readonly string[],
+  variables: Record<string, string>,
+  abort: AbortSignal,
+): Promise<number> {
+  abort.throwIfAborted();
+  const child = spawn(file, args, { stdio: 'inherit', env: { ...context.env, ...variables } });
+  const ended = new AbortController();
+  let isTerminating = false;
+  const terminate = (signal: NodeJS.Signals) => {
+    isTerminating = true;
+    child.kill(signal);
+  };
+  const kill = () => child.kill('SIGKILL');
+  const onAbort = () => {
+    terminate('SIGTERM');
+    context.sleep(KILL_DELAY, ended.signal).then(kill, () => {});
+  };
+  const cleanups = [
+    context.onSignal(['SIGTERM', 'SIGHUP'], (signal) => (isTerminating ? kill() : terminate(signal))),
+    context.onSignal(['SIGINT'], (signal) => !context.stdin.isTTY && child.kill(signal)),
+    () => abort.removeEventListener('abort', onAbort),
+  ];
+  abort.addEventListener('abort', onAbort);
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', (error: NodeJS.ErrnoException) => reject(startError(file, error)));
+      child.once('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
+    });
+  } finally {
+    ended.abort();
+    for (const cleanup of cleanups) cleanup();
+  }
+}
+
+function startError(file: string, cause: NodeJS.ErrnoException): CliError {
+  const reason = cause.code === 'ENOENT' ? 'command not found' : cause.message;
+  return new CliError(`cannot run ${file}: ${reason}`, {
+    code: 'command_failed',
+    hint: 'check its name and that it is executable',
+    cause,
+  });
 }
 
 type Shutdown = ReturnType<typeof createShutdown>;

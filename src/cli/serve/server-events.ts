@@ -1,5 +1,6 @@
 import { type PlanName, plans } from '../../contract/plans.ts';
 import type { AccessLogEntry } from '../../server/app.ts';
+import type { FaultOptions } from '../../server/faults/faults.ts';
 import type { Service } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { describeError } from '../errors/describe-error.ts';
@@ -10,7 +11,6 @@ import { withEnvironment } from '../output/shell-words.ts';
 import { withData } from '../profiles/location.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { DevKey } from './api-key.ts';
-import { describeFaults } from './faults.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 export type ServerEvents = ReturnType<typeof createServerEvents>;
@@ -146,6 +146,18 @@ function listeningText(
     ...(tools ? [`  page ${cyan(tools.url)}`] : []),
     `  ${dim('try:')} ${next}`,
   ].join('\n');
+}
+
+/** Describes the faults, with the seed that repeats the random ones; undefined if there are none. */
+function describeFaults({ latency, failRate, seed, rules = [] }: FaultOptions): string | undefined {
+  const parts: string[] = [];
+  if (latency) {
+    const { min, max } = latency;
+    parts.push(`responses delayed by ${min === max ? min : `${min} to ${max}`} ms`);
+  }
+  if (failRate !== undefined) parts.push(`${Number((failRate * 100).toPrecision(3))} % of requests fail`);
+  if (rules.length > 0) parts.push(formatCount(rules.length, 'rule'));
+  return parts.length === 0 ? undefined : `faults: ${parts.join(', ')} (--fault-seed ${seed})`;
 }
 
 /** The command that adds a key to the store. */
