@@ -8,6 +8,7 @@ const MINUTE = 60_000;
 const DAY = 86_400_000;
 const PER_MINUTE = 1_000_000_000;
 const PER_DAY = 1_000_000_000_000;
+const POLICY = `"minute";q=${PER_MINUTE};w=60, "day";q=${PER_DAY};w=86400`;
 
 const sha256 = (text) => createHash('sha256').update(text).digest('hex');
 
@@ -15,7 +16,7 @@ const texts = animals.map((animal) => JSON.stringify(animal));
 /** For the SHA-256 of each key, the number of requests in the current minute and day. */
 const counters = new Map([[sha256('bench'), { minute: 0, minuteStart: 0, day: 0, dayStart: 0 }]]);
 
-/** Counts a request; returns the window with fewer requests left, or undefined for an unknown key. */
+/** Counts a request; returns the headers that report both windows, or undefined for an unknown key. */
 function count(authorization) {
   if (!authorization?.startsWith('Bearer ')) return undefined;
   const counter = counters.get(sha256(authorization.slice(7)));
@@ -27,9 +28,15 @@ function count(authorization) {
   if (dayStart > counter.dayStart) Object.assign(counter, { day: 0, dayStart });
   const minuteLeft = PER_MINUTE - ++counter.minute;
   const dayLeft = PER_DAY - ++counter.day;
-  return dayLeft < minuteLeft
-    ? { limit: PER_DAY, remaining: dayLeft, reset: (dayStart + DAY) / 1000 }
-    : { limit: PER_MINUTE, remaining: minuteLeft, reset: (minuteStart + MINUTE) / 1000 };
+  const secondsOf = (end) => Math.ceil((end - now) / 1000);
+  const isDay = dayLeft < minuteLeft;
+  return {
+    'X-RateLimit-Limit': isDay ? PER_DAY : PER_MINUTE,
+    'X-RateLimit-Remaining': isDay ? dayLeft : minuteLeft,
+    'X-RateLimit-Reset': (isDay ? dayStart + DAY : minuteStart + MINUTE) / 1000,
+    'RateLimit-Policy': POLICY,
+    RateLimit: `"minute";r=${minuteLeft};t=${secondsOf(minuteStart + MINUTE)}, "day";r=${dayLeft};t=${secondsOf(dayStart + DAY)}`,
+  };
 }
 
 function send(response, status, headers, body) {
@@ -41,9 +48,11 @@ function send(response, status, headers, body) {
   response.end(body);
 }
 
+let requests = 0;
+
 createServer((request, response) => {
-  const window = count(request.headers.authorization);
-  if (window === undefined) return send(response, 401, {}, '{}');
+  const windows = count(request.headers.authorization);
+  if (windows === undefined) return send(response, 401, {}, '{}');
   const mark = request.url.indexOf('?');
   const query = new URLSearchParams(mark === -1 ? '' : request.url.slice(mark + 1));
   const limit = Number(query.get('limit') ?? 20);
@@ -54,9 +63,8 @@ createServer((request, response) => {
     response,
     200,
     {
-      'X-RateLimit-Limit': window.limit,
-      'X-RateLimit-Remaining': window.remaining,
-      'X-RateLimit-Reset': window.reset,
+      ...windows,
+      'X-Request-Id': request.headers['x-request-id'] ?? `bench-${++requests}`,
       'Idempotency-Supported': 'true',
       ...(end < texts.length && { Link: `</v1/pets?limit=${limit}&cursor=${end}>; rel="next"` }),
     },

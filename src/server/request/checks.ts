@@ -46,8 +46,7 @@ export function checkExpectation({ headers: { expect } }: IncomingMessage): void
 }
 
 /**
- * How often a header occurs in a request. Node merges or drops repeated headers in `headers`, so they are counted in
- * `rawHeaders`. `name` is in lower case.
+ * How often a header occurs in a request. Node joins repeated headers in `headers`, so they are counted in `rawHeaders`. `name` is in lower case.
  */
 export function countHeader({ rawHeaders, headers }: IncomingMessage, name: string): number {
   if (headers[name] === undefined) return 0;
@@ -111,8 +110,8 @@ export function createHostCheck(
 
   return (request, targetHost) => {
     const { host } = request.headers;
+    if (host !== undefined && host === lastAccepted && targetHost === undefined) return host;
     const count = countHeader(request, 'host');
-    if (count === 1 && host === lastAccepted && targetHost === undefined) return host;
     const isOptional = count === 0 && request.httpVersion === '1.0';
     if (count !== 1 && !isOptional) throw invalidHost();
     const fromHeader = host === undefined ? undefined : nameOf(host);
