@@ -23,6 +23,7 @@ test('a failing rate limiter causes a 500 with every header, and the service kee
       take: () => Promise.reject(new Error('no limiter')),
       peek: () => Promise.reject(new Error('no limiter')),
       usage: () => Promise.reject(new Error('no limiter')),
+      liftBan: async () => {},
       lastWindow: () => undefined,
     },
   });

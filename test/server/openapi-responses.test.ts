@@ -81,6 +81,7 @@ const banned = () => {
     bannedUntil: () => clock.now() + 300_000,
     recordRefusal: async () => undefined,
     moveBack() {},
+    lift: async () => {},
   };
   return { limiter: createMemoryLimiter(clock, bans) };
 };

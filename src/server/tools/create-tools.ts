@@ -5,7 +5,7 @@ import type { Handler } from '../response.ts';
 import type { ToolMethods } from '../routes.ts';
 import { createToolCredentials } from './credentials.ts';
 import { createFaultTool } from './fault-tool.ts';
-import { keysTool } from './keys-tool.ts';
+import { createKeyTools } from './keys.ts';
 import { createRecorder } from './recorder.ts';
 import { createWaiters, requestsRoute } from './requests.ts';
 import { createResetGate, type ResetGate } from './reset-gate.ts';
@@ -43,15 +43,17 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
     });
   }
 
-  /** A tool that reads the store. Like a request of the API, it does not run during a reset. */
-  const readingTool = (GET: Handler): ToolMethods => ({
-    GET: (request, context) =>
-      resetGate ? resetGate.run(async () => GET(request, context)) : GET(request, context),
-  });
+  /** A tool that uses the store. Like a request of the API, it does not run during a reset. */
+  const withoutReset =
+    (handler: Handler): Handler =>
+    (request, context) =>
+      resetGate ? resetGate.run(async () => handler(request, context)) : handler(request, context);
+  const { showKeys, liftBan } = createKeyTools(keys, limiter);
 
   const routes: Record<string, ToolMethods> = {
     '/requests': requestsRoute(recorder, waiters, credentials),
-    '/keys': readingTool(keysTool(keys, limiter)),
+    '/keys': { GET: withoutReset(showKeys) },
+    '/bans': { DELETE: withoutReset(liftBan) },
     '/faults': createFaultTool(faults),
     '/reset': createResetTool(resetGate && (() => reset(resetGate))),
   };

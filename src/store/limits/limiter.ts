@@ -42,6 +42,8 @@ export interface Limiter {
   peek(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
   /** The current windows and bans of callers, in the same order. Changes nothing. @throws StoreUnavailableError */
   usage(callers: readonly string[]): Promise<Usage[]>;
+  /** Ends the ban of a caller, if there is one, and forgets its rejected requests. @throws StoreUnavailableError */
+  liftBan(caller: string): Promise<void>;
   /** The window of an earlier decision about the caller, for responses while the counts are not available. */
   lastWindow(caller: string): RateLimitWindow | undefined;
 }

@@ -24,7 +24,7 @@ export type MemoryLimiter = ReturnType<typeof createMemoryLimiter>;
 /** Counts requests in memory. The counts are lost when the process ends. It returns a promise only where it stores a ban. */
 export function createMemoryLimiter(
   clock: SteadyClock,
-  bans?: Pick<BanTracker, 'bannedUntil' | 'recordRefusal' | 'moveBack'>,
+  bans?: Pick<BanTracker, 'bannedUntil' | 'recordRefusal' | 'moveBack' | 'lift'>,
 ) {
   const callers = new Map<string, WindowCounts>();
   let sweptAt = 0;
@@ -87,6 +87,7 @@ export function createMemoryLimiter(
       const now = currentTime();
       return callers.map((caller) => usageOf(caller, now));
     },
+    liftBan: async (caller) => bans?.lift(caller),
     /** Forgets all windows. */
     clear: () => callers.clear(),
     // The counts in memory are always available.

@@ -71,6 +71,11 @@ export class PostgresLimiter implements Limiter {
     });
   }
 
+  async liftBan(caller: string): Promise<void> {
+    await this.#calls.callSerially('lift_ban', Buffer.from(caller, 'hex'));
+    this.#lastWindows.delete(caller);
+  }
+
   lastWindow(caller: string): RateLimitWindow | undefined {
     return this.#lastWindows.get(caller);
   }

@@ -10,7 +10,7 @@ export type SchemaClient = Pick<ClientBase, 'query'>;
 export type StoreIdentity = { id: string; secret: string };
 
 /** The version of the schema that this program creates, and that its calls need. `tables.sql` stores it. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 // The build replaces each of these calls with the text of the file.
 const SCHEMA_SQL = [

@@ -20,8 +20,8 @@ const RESPONSES = {
       {
         name: 'dev',
         plan: 'free',
-        minute: { limit: 60, used: 1, endsAt: '2026-11-20T12:01:00.000Z' },
-        day: { limit: 1_000, used: 1, endsAt: '2026-11-21T00:00:00.000Z' },
+        minute: { limit: 60, used: 1, left: 59, endsAt: '2026-11-20T12:01:00.000Z' },
+        day: { limit: 1_000, used: 1, left: 999, endsAt: '2026-11-21T00:00:00.000Z' },
       },
     ],
     total: 1,

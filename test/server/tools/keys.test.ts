@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
-import { MAX_KEYS } from '../../../src/server/tools/keys-tool.ts';
+import { MAX_KEYS } from '../../../src/server/tools/keys.ts';
 import { KeyFiles } from '../../../src/store/journal/key-files.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { startWithTools } from '../../helpers/tools.ts';
 
-type Window = { limit: number; used: number; endsAt: string };
+type Window = { limit: number; used: number; left: number; endsAt: string };
 type Keys = {
   keys: { name: string; plan: string; minute: Window; day: Window; bannedUntil?: string }[];
   total: number;
@@ -21,8 +21,18 @@ async function start() {
   return { ...real, keys, callWith };
 }
 
-const minute = (used: number, endsAt = '2026-11-20T12:01:00.000Z') => ({ limit: 60, used, endsAt });
-const day = (used: number) => ({ limit: 1_000, used, endsAt: '2026-11-21T00:00:00.000Z' });
+const minute = (used: number, endsAt = '2026-11-20T12:01:00.000Z') => ({
+  limit: 60,
+  used,
+  left: 60 - used,
+  endsAt,
+});
+const day = (used: number) => ({
+  limit: 1_000,
+  used,
+  left: 1_000 - used,
+  endsAt: '2026-11-21T00:00:00.000Z',
+});
 
 describe('GET /keys', () => {
   test('shows both windows of each key, sorted by name, without the keys and their hashes', async () => {
@@ -42,14 +52,14 @@ describe('GET /keys', () => {
         {
           name: 'big',
           plan: 'enterprise',
-          minute: { ...minute(1), limit: 5 },
-          day: { ...day(1), limit: MAX_QUOTA },
+          minute: { ...minute(1), limit: 5, left: 4 },
+          day: { ...day(1), limit: MAX_QUOTA, left: MAX_QUOTA - 1 },
         },
         {
           name: 'dev',
           plan: 'pro',
-          minute: { ...minute(0), limit: plans.pro.perMinute },
-          day: { ...day(0), limit: plans.pro.perDay },
+          minute: { ...minute(0), limit: plans.pro.perMinute, left: plans.pro.perMinute },
+          day: { ...day(0), limit: plans.pro.perDay, left: plans.pro.perDay },
         },
         { name: 'till', plan: 'free', minute: minute(2), day: day(2) },
       ],
@@ -79,6 +89,42 @@ describe('GET /keys', () => {
     });
     clock.advance(300_000);
     expect((await keys()).keys[0]).not.toHaveProperty('bannedUntil');
+  });
+
+  test('has a ban until DELETE /bans lifts it, also after a restart', async () => {
+    const { call, keys, clock, use, restart } = await start();
+    for (let i = 0; i < 61; i++) await call('/pets');
+    clock.advance(1_000);
+    expect(await (await call('/pets')).json()).toMatchObject({ code: 'key_banned' });
+    const lifted = await use('/bans?key=till', { method: 'DELETE' });
+    expect([lifted.status, await lifted.json()]).toEqual([200, await keys()]);
+    expect((await keys()).keys[0]).not.toHaveProperty('bannedUntil');
+    // The window is still used up, and requests within a second after a 429 do not count towards a ban.
+    for (let i = 0; i < 2; i++)
+      expect(await (await call('/pets')).json()).toMatchObject({ code: 'rate_limited' });
+    await restart();
+    expect((await call('/pets')).status).toBe(200);
+  });
+
+  test.each([
+    ['/bans?key=nobody', 404, 'not_found'],
+    ['/bans', 400, 'invalid_request'],
+    ['/bans?key=till&key=till', 400, 'invalid_request'],
+  ])('DELETE %s is %i', async (path, status, code) => {
+    const { use } = await start();
+    const response = await use(path, { method: 'DELETE' });
+    expect([response.status, await response.json()]).toMatchObject([status, { code }]);
+  });
+
+  test('only DELETE with the token lifts a ban', async () => {
+    const { use, key, port } = await start();
+    const path = '/bans?key=till';
+    expect((await fetch(`http://127.0.0.1:${port()}${path}`, { method: 'DELETE' })).status).toBe(401);
+    const headers = { Authorization: `Bearer ${key}` };
+    expect((await use(path, { method: 'DELETE', headers })).status).toBe(401);
+    const site = { 'Sec-Fetch-Site': 'same-site' };
+    expect((await use(path, { method: 'DELETE', headers: site })).status).toBe(403);
+    expect((await use(path)).status).toBe(405);
   });
 
   test('shows new keys and no revoked ones', async () => {

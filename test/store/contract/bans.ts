@@ -190,6 +190,29 @@ export function describeBans({ newPlace }: Places): void {
       expect(await limiter().usage([CALLER])).toMatchObject([{ bannedUntil: undefined }]);
     });
 
+    it('is not banned any more after its ban was lifted, and may send requests for a second again', async () => {
+      const { clock, limiter, codes, ban, counts, restart } = await overLimit();
+      await ban();
+      await ban(hashKey('other'));
+      await limiter().liftBan(CALLER);
+      expect(await counts()).toEqual({ begun: 2, active: 1 });
+      expect(await codes(20)).toEqual(times(20, 'refused'));
+      await restart();
+      expect((await limiter().usage([CALLER]))[0]?.bannedUntil).toBeUndefined();
+      expect((await limiter().usage([hashKey('other')]))[0]?.bannedUntil).toBeDefined();
+      clock.advance(60_000);
+      expect(await codes(4)).toEqual(['ok', 'ok', 'ok', 'refused']);
+    });
+
+    it('has no ban to lift, which changes nothing', async () => {
+      const { limiter, codes, clock } = await overLimit();
+      await codes(1);
+      await limiter().liftBan(CALLER);
+      await limiter().liftBan(hashKey('unknown'));
+      clock.advance(1_000);
+      expect((await limiter().usage([CALLER]))[0]).toMatchObject({ minute: { used: 3 } });
+    });
+
     it('does not affect other callers', async () => {
       const { ban, codes, counts } = await overLimit();
       await ban();

@@ -100,15 +100,15 @@ test('a server works with a newer schema until it needs a newer server', async (
   expect(await readIdentity(client)).toEqual(identity);
   expect(await pendingSql(client)).toBe('');
   expect(await create(client, [{}])).toMatchObject([{ kind: 'added' }]);
-  await update(client, SCHEMA_VERSION + 1).catch(() => client.query('update pets.meta set oldest = 3'));
+  await update(client, SCHEMA_VERSION + 1).catch(() => client.query('update pets.meta set oldest = 4'));
   for (const refused of [migrate, pendingSql, readIdentity]) {
     const error = await refused(client).catch((reason) => reason);
     expect(error).toBeInstanceOf(StoreVersionError);
-    expect(error.message).toContain('needs a server that knows version 3; this version of pets knows 2');
+    expect(error.message).toContain('needs a server that knows version 4; this version of pets knows 3');
   }
   await expect(create(client, [{}])).rejects.toMatchObject({
     code: 'PETS1',
-    message: 'the schema pets has changed, and does not support its version 2 any more',
+    message: 'the schema pets has changed, and does not support its version 3 any more',
   });
 });
 

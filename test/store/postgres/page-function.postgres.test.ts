@@ -90,6 +90,7 @@ const CALLS = [
     (count) =>
       `select n from pets.take(store, array[sha256('1'), sha256('2')], '{${count},1}', '{9,9}', '{9,9}', 10, 1000)`,
   ),
+  `select pets.lift_ban(store, sha256('1'))`,
   'select pets.check_store(store)',
   'select pets.is_empty(store)',
 ];

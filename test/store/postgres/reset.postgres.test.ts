@@ -42,6 +42,21 @@ test('a reset ends the windows and bans of all servers at once', async () => {
   }
 });
 
+test('a server lifts a ban on all servers at once', async () => {
+  const url = await freshDatabase();
+  const clock = manualClock('2026-11-20T12:00:10Z');
+  const settings = { clock, testTime: clock.now, bans: { after: 1, milliseconds: 300_000 } };
+  const [first, second] = [await openDatabase(url, settings), await openDatabase(url, settings)];
+  const [caller, quota] = [hashKey('banned'), { perMinute: 1, perDay: 9 }];
+  for (let i = 0; i < 2; i++) await first.limiter.take(caller, quota);
+  clock.advance(1_000);
+  expect(await first.limiter.take(caller, quota)).toMatchObject({ banned: true });
+  await second.limiter.liftBan(caller);
+  expect(await first.limiter.peek(caller, quota)).not.toHaveProperty('banned');
+  clock.advance(60_000);
+  expect(await first.limiter.take(caller, quota)).not.toHaveProperty('retryAt');
+});
+
 test('other servers see the new inventory at once, and repeat no response from before the reset', async () => {
   const url = await freshDatabase();
   const [first, second] = [await openDatabase(url), await openDatabase(url)];

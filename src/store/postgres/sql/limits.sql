@@ -182,3 +182,22 @@ begin
   end if;
 end
 $$;
+
+-- Ends the ban of a caller, and forgets its refused requests. The change is on the disk when the call returns, like a ban.
+create function pets.lift_ban(store uuid, known int, id bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pets, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set lock_timeout = '1400ms'
+as $$
+begin
+  perform pets.check_store(store, known);
+  update pets.callers
+  set banned_until = 0, refused_window = 0, first_refused = 0, counted = '{}'
+  where caller = id and banned_until > 0;
+  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end
+$$;
