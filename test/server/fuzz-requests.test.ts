@@ -176,9 +176,7 @@ async function fly(
 function expectSound(request: FuzzedRequest, response: RawResponse, hasFaults: boolean): void {
   const { method, path, operation, isPreferred } = request;
   const { status, headers, body } = response;
-  const counted = request.counts === undefined ? [] : hasFaults ? [429, 503] : [429];
-  // A request with Prefer gets its real 429 if the limit of its key is used up.
-  const always = isPreferred ? [429] : counted;
+  const always = [...(request.mayBeRefused ? [429] : []), ...(request.counts && hasFaults ? [503] : [])];
   expect([...request.statuses, ...always]).toContain(status);
   expectCommonHeaders(headers);
   if (status >= 400 && method !== 'HEAD') expectError(response);

@@ -11,8 +11,10 @@ export type FuzzedRequest = {
   method: string;
   path: string;
   operation?: OperationName;
-  /** The possible statuses. 429 and 503 are possible too if `counts` is set. */
+  /** The possible statuses, besides 429 if `mayBeRefused`, and 503 if `counts` is set. */
   statuses: readonly number[];
+  /** Whether the request gets 429 if the limit of its API key is used up. */
+  mayBeRefused: boolean;
   /** The API key whose quota the request consumes; undefined if the service does not count the request. */
   counts?: string;
   creates?: { pet: CreatePet['pet']; caller: string; key?: string };
@@ -54,11 +56,13 @@ function assemble(parts: Parts): FuzzedRequest {
   const prefers = asksApi && prefer.code !== undefined;
   const statuses = isParsed ? possibleStatuses(parts) : [method.refused, parts.rest.refused].filter(isStatus);
   const caller = authorization.key;
+  const mayBeRefused = caller !== undefined && asksApi && !hostRefused(parts);
   const request: FuzzedRequest = {
     bytes: render(parts),
     method: method.text,
     path: place.text,
     statuses,
+    mayBeRefused,
     isPreferred: prefers && statuses.length === 1 && statuses[0] === preferred(operation, prefer.code),
     mayEnd:
       !isParsed ||
@@ -66,7 +70,7 @@ function assemble(parts: Parts): FuzzedRequest {
       /close|Upgrade/.test(connection) ||
       parts.expectation.text.includes('100'),
     ...(operation && { operation }),
-    ...(caller !== undefined && asksApi && !prefers && !hostRefused(parts) && { counts: caller }),
+    ...(mayBeRefused && !prefers && { counts: caller }),
   };
   if (statuses.includes(201) && !prefers && body.pet && caller !== undefined) {
     const { key } = idempotency;
