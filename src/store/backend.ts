@@ -164,6 +164,8 @@ export interface KeyManager {
   get(name: string): Promise<StoredKey | undefined>;
   /** All keys, sorted by name. @throws StoreDamagedError */
   list(): Promise<StoredKey[]>;
+  /** The stored bans, as in `StoreContents`. Some may have ended. @throws StoreDamagedError */
+  bans(): Promise<StoreContents['bans']>;
   /** @throws StoreRequestError if the request is not valid, or StoreError if the name is taken */
   create(request: KeyRequest): Promise<CreatedKey>;
   /** @throws StoreNotFoundError */

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
+import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
+import { scriptedServer } from '../helpers/scripted-server.ts';
 
 /** A machine with two stores, `one` and `my two`, and nothing else. */
 async function machineWithStores() {
@@ -60,7 +61,7 @@ describe('a hint of pets keys', () => {
   test('repeats --data if it was given', async () => {
     const { machine, two } = await machineWithStores();
     const { stderr } = await machine.pets(['keys', 'list', '--data', two]);
-    expect(stderr).toBe('');
+    expect(stderr).not.toContain('Create one');
     await machine.pets(['keys', 'revoke', 'dev', '--data', two]);
     const listed = await machine.pets(['keys', 'list', '--data', two]);
     expect(listed.stderr).toContain(`Create one: pets keys add <name> --plan <plan> --data '${two}'\n`);
@@ -75,6 +76,140 @@ describe('a hint of pets keys', () => {
       const { stdout, stderr } = await machine.pets(['keys', ...command.split(' '), '--data', url]);
       expect(stdout + stderr).not.toContain('canary');
     }
+  });
+});
+
+describe('pets keys list', () => {
+  const NOTE = 'the requests left are not known, because no running server of this store was found';
+
+  const listed = async (machine: Machine, data: string, options?: ProgramOptions) => {
+    const { stdout, stderr } = await machine.pets(['keys', 'list', '--json', '--data', data], options);
+    return { keys: JSON.parse(stdout), stderr };
+  };
+
+  const unknown = { minuteLeft: null, dayLeft: null };
+
+  /** A server with the store `one`, to which two requests were sent. */
+  async function serverWithRequests() {
+    const { machine, one, two } = await machineWithStores();
+    const service = await serve(machine, ['--data', one]);
+    const get = () => fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${service.key}` } });
+    await get();
+    await get();
+    return { machine, one, two, service, left: { minuteLeft: 298, dayLeft: 9_998, bannedUntil: null } };
+  }
+
+  /** The path, from the home directory, of the file in which `pets serve` leaves its address and its token. */
+  async function serverFile(data: string): Promise<string> {
+    const [header = ''] = (await readFile(join(data, 'journal.ndjson'), 'utf8')).split('\n');
+    return `.config/pets/stores/${JSON.parse(header).id}.server`;
+  }
+
+  const writeServer = async (machine: Machine, data: string, server: { url: string; token: string }) =>
+    machine.file(await serverFile(data), JSON.stringify(server));
+
+  const forgetServer = async (machine: Machine, data: string) =>
+    rm(join(machine.home, await serverFile(data)), { force: true });
+
+  test('shows the requests left, as a running server with the token in its file says', async () => {
+    const { machine, one, service, left } = await serverWithRequests();
+    await writeServer(machine, one, { url: service.url, token: service.pageToken });
+    const { keys, stderr } = await listed(machine, one);
+    expect(keys).toEqual([
+      { name: 'dev', plan: 'pro', perMinute: 300, perDay: 10_000, created: expect.any(String), ...left },
+    ]);
+    expect(stderr).toBe('');
+    const { created } = keys[0];
+    const csv = await machine.pets(['keys', 'list', '--csv', '--data', one]);
+    expect(csv.stdout.split(/\r?\n/)).toEqual([
+      'name,plan,perMinute,perDay,minuteLeft,dayLeft,bannedUntil,created',
+      `dev,pro,300,10000,298,9998,,${created}`,
+      '',
+    ]);
+    const table = await machine.pets(['keys', 'list', '--data', one], {
+      columns: 100,
+      env: { NO_COLOR: '1' },
+    });
+    expect(table.stdout).toMatch(
+      /^NAME +PLAN +MINUTE LEFT +DAY LEFT +BANNED UNTIL +CREATED\ndev +pro +298 +9998 +- +2/,
+    );
+  });
+
+  test('asks the server of profile local, or at --base-url, with the token in PETS_SERVE_TOKEN', async () => {
+    const { machine, one, service, left } = await serverWithRequests();
+    await forgetServer(machine, one);
+    const env = { PETS_SERVE_TOKEN: service.pageToken };
+    expect((await listed(machine, one, { env })).keys).toMatchObject([left]);
+    await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
+    expect(await listed(machine, one, { env })).toMatchObject({
+      keys: [unknown],
+      stderr: expect.stringContaining(NOTE),
+    });
+    const { stdout } = await machine.pets(
+      ['keys', 'list', '--json', '--data', one, '--base-url', service.url],
+      { env },
+    );
+    expect(JSON.parse(stdout)).toMatchObject([left]);
+  });
+
+  test('shows no requests left, and a note, without a token, with a wrong one and if the server has stopped', async () => {
+    const { machine, one, service } = await serverWithRequests();
+    await forgetServer(machine, one);
+    const none = { keys: [{ ...unknown, bannedUntil: null }], stderr: expect.stringContaining(NOTE) };
+    expect(await listed(machine, one)).toMatchObject(none);
+    expect(await listed(machine, one, { env: { PETS_SERVE_TOKEN: 'pets_wrong' } })).toMatchObject(none);
+    await machine.file(await serverFile(one), 'torn');
+    expect(await listed(machine, one)).toMatchObject(none);
+    await service.end('SIGTERM');
+    await writeServer(machine, one, { url: service.url, token: service.pageToken });
+    expect(await listed(machine, one)).toMatchObject(none);
+    const table = await machine.pets(['keys', 'list', '--data', one]);
+    expect(table.stdout).toMatch(/^dev\tpro\t-\t-\t-\t2\S+Z\n$/);
+  });
+
+  test('shows the ban that a server reports, and without a server the one that the store keeps', async () => {
+    const { machine, one, service } = await serverWithRequests();
+    await service.end('SIGTERM');
+    const { sha256 } = JSON.parse(await readFile(join(one, 'keys', 'dev.json'), 'utf8'));
+    const until = new Date(Date.now() + 100_000).toISOString();
+    const ban = async (end: string) => machine.file('one/bans.json', JSON.stringify({ [sha256]: end }));
+    await ban(until);
+    expect((await listed(machine, one)).keys).toMatchObject([{ ...unknown, bannedUntil: until }]);
+    const again = await serve(machine, ['--data', one]);
+    const env = { PETS_SERVE_TOKEN: again.pageToken };
+    expect((await listed(machine, one, { env })).keys).toMatchObject([
+      { minuteLeft: 300, bannedUntil: until },
+    ]);
+    await again.end('SIGTERM');
+    await ban('2020-01-01T00:00:00.000Z');
+    expect((await listed(machine, one)).keys).toMatchObject([{ bannedUntil: null }]);
+  });
+
+  test('sends the token only to a server that has this store', async () => {
+    const { machine, one, two, service } = await serverWithRequests();
+    const foreign = await scriptedServer((_request, response) => {
+      response.writeHead(200).end(JSON.stringify({ status: 'ok', store: 'another' }));
+    });
+    await machine.saveProfile('local', { baseUrl: foreign.url });
+    await writeServer(machine, one, { url: foreign.url, token: 'pets_secret' });
+    const env = { PETS_SERVE_TOKEN: 'pets_secret' };
+    const { keys, stderr } = await listed(machine, one, { env });
+    expect(keys).toMatchObject([unknown]);
+    expect(stderr).toContain(NOTE);
+    expect(foreign.requests.map(({ method, url, headers }) => [method, url, headers.authorization])).toEqual([
+      ['GET', expect.stringContaining('/healthz'), undefined],
+      ['GET', expect.stringContaining('/healthz'), undefined],
+    ]);
+    // The server of the other store has keys with the same names.
+    await writeServer(machine, two, { url: service.url, token: service.pageToken });
+    expect((await listed(machine, two)).keys).toMatchObject([unknown]);
+  });
+
+  test('sends no token unencrypted to another machine', async () => {
+    const { machine, one } = await machineWithStores();
+    const args = ['keys', 'list', '--data', one, '--base-url', 'http://192.0.2.1/v1'];
+    const { code, stderr } = await machine.pets(args, { env: { PETS_SERVE_TOKEN: 'pets_secret' } });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('does not use https')]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
@@ -71,7 +72,9 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   }
   const own = ['--plan', 'enterprise', '--per-minute', '500', '--per-day', '1000'];
   await run(machine, 'keys add', ['keys', 'add', 'own', ...own, '--data', store]);
-  await run(machine, 'keys list', ['keys', 'list', '--data', store]);
+  await run(machine, 'keys list', ['keys', 'list', '--data', store], {
+    env: { PETS_SERVE_TOKEN: service.pageToken },
+  });
   await run(machine, undefined, ['keys', 'revoke', 'own', '--data', store]);
   await run(machine, 'store check', ['store', 'check', store]);
   await run(machine, 'store migrate', ['store', 'migrate', store]);
@@ -81,6 +84,9 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await empty.end();
   await run(machine, 'store check', ['store', 'check', join(machine.home, 'empty')]);
   await service.end();
+  const { sha256 } = JSON.parse(await readFile(join(store, 'keys', 'free.json'), 'utf8'));
+  await machine.file('store/bans.json', JSON.stringify({ [sha256]: '2999-01-01T00:00:00.000Z' }));
+  await run(machine, 'keys list', ['keys', 'list', '--data', store]);
 
   // Use a store whose key `dev` was created on another machine, then the store after `dev` was revoked, then one without
   // ids for other animals.

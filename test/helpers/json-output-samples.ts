@@ -48,11 +48,15 @@ export function collectSamples() {
     },
 
     /** Starts a service. `end` stops the service and adds its events to the samples. */
-    async serve(machine: Machine, args: readonly string[]): Promise<{ url: string; end(): Promise<void> }> {
+    async serve(
+      machine: Machine,
+      args: readonly string[],
+    ): Promise<{ url: string; pageToken: string; end(): Promise<void> }> {
       commandLines.push('serve');
       const service = await serve(machine, args);
       return {
         url: service.url,
+        pageToken: service.pageToken,
         async end() {
           await service.end('SIGTERM');
           for (const line of linesOf(service.stdout())) addSample('serve', line);

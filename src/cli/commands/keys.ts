@@ -1,10 +1,10 @@
 import { InterruptedError } from '../../client/errors.ts';
-import { MAX_QUOTA, type PlanName, planNames } from '../../contract/plans.ts';
+import { MAX_QUOTA, type PlanName, planNames, type Quota } from '../../contract/plans.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreMissingError } from '../../store/errors.ts';
-import type { CreatedKey } from '../../store/keys/keys.ts';
+import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
 import { CliError, usageError } from '../errors/errors.ts';
-import { isClosedPipe } from '../output/console.ts';
+import { type Console, isClosedPipe } from '../output/console.ts';
 import { writeProfile } from '../profiles/files.ts';
 import { dataOption, openLocation, withData } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
@@ -150,31 +150,74 @@ async function printKey(
   }
 }
 
+/** A key as `pets keys list` prints it. A value is null if the key has none, or if it is not known. */
+type ListedKey = Pick<StoredKey, 'name' | 'plan' | 'created'> &
+  Quota & { minuteLeft: number | null; dayLeft: number | null; bannedUntil: string | null };
+
 const list: Command<Data> = {
   name: 'list',
-  summary: 'list the keys, without their secret values',
-  examples: ['pets keys list'],
+  summary: 'list the keys with the requests that are left, without their secret values',
+  examples: ['pets keys list', 'pets keys list --csv'],
   options: [dataOption],
-  prints: ['rows', 'json'],
+  prints: ['rows', 'json', 'csv'],
   async run(options, context) {
-    const { console } = context;
+    const { console, clock } = context;
     const { command, manage } = await openKeys(options, context);
-    const stored = await manage((manager) => manager.list());
-    const keys = stored.map(({ sha256: _, ...key }) => key);
-    if (console.json) {
-      await console.writeJson(keys);
-      return;
-    }
-    if (keys.length === 0) {
+    const [stored, bans, id] = await manage((manager, storeId) =>
+      Promise.all([manager.list(), manager.bans(), storeId()]),
+    );
+    const { readKeyUsage } = await import('../serve/key-usage.ts');
+    const { quotaOf } = await import('../../store/keys/keys.ts');
+    const usage = stored.length > 0 ? await readKeyUsage(context, id) : [];
+    const keys = stored.map((key): ListedKey => {
+      const { name, plan, created } = key;
+      const asked = usage?.find((each) => each.name === name);
+      const until = bans.get(key.sha256) ?? 0;
+      const bannedUntil = until > clock.now() ? new Date(until).toISOString() : null;
+      return {
+        ...{ name, plan, ...quotaOf(key), created },
+        minuteLeft: asked?.minute.left ?? null,
+        dayLeft: asked?.day.left ?? null,
+        bannedUntil: asked ? (asked.bannedUntil ?? null) : bannedUntil,
+      };
+    });
+    await printKeys(console, keys);
+    if (stored.length === 0)
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name> --plan <plan>')}`);
-      return;
+    if (usage === undefined) {
+      console.notice(
+        'the requests left are not known, because no running server of this store was found; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
+      );
     }
-    const { renderRows } = await import('../output/table.ts');
-    const columns = [{ head: 'NAME' }, { head: 'PLAN' }, { head: 'CREATED' }];
-    const rows = keys.map(({ name, plan, created }) => [name, plan, created]);
-    await console.write(renderRows(console, columns, rows));
   },
 };
+
+async function printKeys(console: Console, keys: readonly ListedKey[]): Promise<void> {
+  if (console.format === 'json') return console.writeJson(keys);
+  const fields = [
+    'name',
+    'plan',
+    'perMinute',
+    'perDay',
+    'minuteLeft',
+    'dayLeft',
+    'bannedUntil',
+    'created',
+  ] as const;
+  if (console.format === 'csv') {
+    const { writeCsv } = await import('../output/csv.ts');
+    return writeCsv(console, [fields, ...keys.map((key) => fields.map((field) => key[field]))], 'a key');
+  }
+  if (keys.length === 0) return;
+  const { renderRows } = await import('../output/table.ts');
+  const columns = ['NAME', 'PLAN', 'MINUTE LEFT', 'DAY LEFT', 'BANNED UNTIL', 'CREATED'].map((head) => ({
+    head,
+  }));
+  const cells = keys.map(({ name, plan, minuteLeft, dayLeft, bannedUntil, created }) =>
+    [name, plan, minuteLeft, dayLeft, bannedUntil, created].map((value) => String(value ?? '-')),
+  );
+  await console.write(renderRows(console, columns, cells));
+}
 
 const revoke: Command<Data & { name: string }> = {
   name: 'revoke',

@@ -173,14 +173,19 @@ export type ServerIdentity = { isRunning: boolean; storeId?: string };
 
 /** Asks the server at a base URL for the id of its store, without an API key (docs/service.md 12). */
 export async function identifyServer(baseUrl: string): Promise<ServerIdentity> {
-  // The route is next to the `/v1` of the base URL, also if a reverse proxy adds a prefix.
-  const url = new URL('healthz', baseUrl);
-  const { get } = url.protocol === 'https:' ? https : http;
   try {
-    const [response] = await once(get(url, { signal: AbortSignal.timeout(TIMEOUT_MS) }), 'response');
-    const { store } = (await json(response)) as { store?: unknown };
+    const { store } = (await getJson(baseUrl, 'healthz')) as { store?: unknown };
     return { isRunning: true, ...(typeof store === 'string' && { storeId: store }) };
   } catch (error) {
     return { isRunning: errnoOf(error) !== 'ECONNREFUSED' };
   }
+}
+
+/** Requests JSON from a route next to the `/v1` of a base URL, also if a reverse proxy adds a prefix. */
+export async function getJson(baseUrl: string, route: string, headers: http.OutgoingHttpHeaders = {}) {
+  const url = new URL(route, baseUrl);
+  const { get } = url.protocol === 'https:' ? https : http;
+  const request = get(url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const [response] = await once(request, 'response');
+  return json(response);
 }

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { type Clock, systemClock } from '../../contract/clock.ts';
 import { fsyncAncestors, makeDirectory } from '../../system/directories.ts';
@@ -83,6 +83,10 @@ export class KeyFiles implements KeyManager {
     const names = await this.names();
     const keys = await Promise.all(names.map((name) => this.get(name)));
     return keys.filter((key) => key !== undefined);
+  }
+
+  bans(): Promise<Bans> {
+    return loadBans(dirname(this.path));
   }
 
   async create(request: KeyRequest): Promise<CreatedKey> {

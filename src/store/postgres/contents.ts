@@ -5,7 +5,7 @@ import { MAX_READ_ANIMALS, MAX_READ_BYTES, type StoreContents, type StoredAnimal
 import { StoreDamagedError, StoreError } from '../errors.ts';
 import { StoredPet } from '../stored-json.ts';
 import { functionsOn } from './database.ts';
-import { readKeys } from './postgres-keys.ts';
+import { readBans, readKeys } from './postgres-keys.ts';
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 import { migrate, readIdentity } from './schema.ts';
 
@@ -71,9 +71,6 @@ export async function readDatabase(
   const maxId = meta.maxId === null ? undefined : BigInt(meta.maxId);
   const highest = maxId !== undefined && maxId > lastIssued ? maxId : lastIssued;
   const orders = await client.query<{ body: string }>('select body from pets.orders order by position');
-  const bans = await client.query<{ caller: string; until: string }>(
-    `select encode(caller, 'hex') as caller, banned_until as until from pets.callers where banned_until > 0`,
-  );
   const keys = await readKeys(functionsOn(client, id));
   return {
     report: {
@@ -90,7 +87,7 @@ export async function readDatabase(
     nextId: highest + 1n,
     orders: orders.rows.map(({ body }) => body),
     keys,
-    bans: new Map(bans.rows.map(({ caller, until }) => [caller, Number(until)])),
+    bans: await readBans(client),
     readAt: Number(meta.readAt),
     animals: () => readAnimals(client, Number(meta.readAt)),
   };

@@ -1,6 +1,7 @@
+import type { Client } from 'pg';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
-import type { KeyManager } from '../backend.ts';
+import type { KeyManager, StoreContents } from '../backend.ts';
 import { StoreDamagedError } from '../errors.ts';
 import type { ReadKeys } from '../keys/key-cache.ts';
 import {
@@ -35,6 +36,14 @@ type KeyRow = {
 export const readKeys = async (call: CallFunction): Promise<StoredKey[]> =>
   (await call<KeyRow>('list_keys')).map(parseKey);
 
+/** Reads the end of each ban, by the SHA-256 of the key, in a transaction of `Database.run`. */
+export async function readBans(client: Client): Promise<StoreContents['bans']> {
+  const { rows } = await client.query<{ caller: string; until: string }>(
+    `select encode(caller, 'hex') as caller, banned_until as until from pets.callers where banned_until > 0`,
+  );
+  return new Map(rows.map(({ caller, until }) => [caller, Number(until)]));
+}
+
 /**
  * The API keys in the table `pets.keys`. Each method is a transaction of its own, and throws a StoreMissingError if the
  * database has no store.
@@ -62,6 +71,10 @@ export class PostgresKeys implements KeyManager {
     return readKeys(this.#call);
   }
 
+  bans(): Promise<StoreContents['bans']> {
+    return this.#run(readBans);
+  }
+
   async create(request: KeyRequest): Promise<CreatedKey> {
     // The database sets the time of creation, so the time 0 is not used.
     const { created, stored } = makeKey(request, 0);
@@ -78,13 +91,20 @@ export class PostgresKeys implements KeyManager {
     if (!row?.result) throw keyNotFoundError(name, names);
   }
 
-  #call: CallFunction = (name, ...values) => {
+  /** The id of the store. */
+  storeId(): Promise<string> {
+    return this.#run(async (_, id) => id);
+  }
+
+  #call: CallFunction = (name, ...values) =>
+    this.#run((client, id) => functionsOn(client, id)(name, ...values));
+
+  #run<Result>(task: (client: Client, storeId: string) => Promise<Result>): Promise<Result> {
     const { place } = this.#database;
-    return this.#database.run(
-      async (client) => functionsOn(client, (await readIdentity(client, place)).id)(name, ...values),
-      { timeout: this.#timeout },
-    );
-  };
+    return this.#database.run(async (client) => task(client, (await readIdentity(client, place)).id), {
+      timeout: this.#timeout,
+    });
+  }
 }
 
 /** Reads the keys for a server. Leaves out keys that this version does not understand, after a warning. */

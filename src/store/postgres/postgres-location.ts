@@ -15,7 +15,7 @@ import { Pool } from './pool.ts';
 import { keyReader, PostgresKeys } from './postgres-keys.ts';
 import { PostgresLimiter } from './postgres-limiter.ts';
 import { PostgresStore } from './postgres-store.ts';
-import { migrate, openIdentity, pendingSql, readIdentity } from './schema.ts';
+import { migrate, openIdentity, pendingSql } from './schema.ts';
 
 /** A database that contains a store in its schema `pets`, or can contain one. @throws StoreError */
 export function postgresLocation(url: string, context: LocationContext): StoreLocation {
@@ -30,10 +30,10 @@ export function postgresLocation(url: string, context: LocationContext): StoreLo
     place,
     isShared: true,
     claim: (options) => claimDatabase(database, options),
-    manageKeys: (task) =>
-      task(new PostgresKeys(database), () =>
-        database.run(async (client) => (await readIdentity(client, place)).id),
-      ),
+    manageKeys(task) {
+      const keys = new PostgresKeys(database);
+      return task(keys, () => keys.storeId());
+    },
     check: () =>
       read(async ({ report, animals }) => {
         for await (const _ of animals());

@@ -213,6 +213,17 @@ export function describeBans({ newPlace }: Places): void {
       expect((await limiter().usage([CALLER]))[0]).toMatchObject({ minute: { used: 3 } });
     });
 
+    it('is stored, and can be read while the server runs and after it has stopped', async () => {
+      const { clock, location, ban, restart } = await overLimit();
+      const stored = () => location.manageKeys((keys) => keys.bans());
+      expect(await stored()).toEqual(new Map());
+      await ban();
+      const bans = new Map([[CALLER, clock.now() + 300_000]]);
+      expect(await stored()).toEqual(bans);
+      await restart();
+      expect(await stored()).toEqual(bans);
+    });
+
     it('does not affect other callers', async () => {
       const { ban, codes, counts } = await overLimit();
       await ban();

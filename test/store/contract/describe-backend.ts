@@ -12,7 +12,7 @@ import { describeResetting } from './resetting.ts';
 import { describeSeeding } from './seeding.ts';
 
 /** The number of tests below. Each kind of store must run all of them. */
-const CONTRACT_TESTS = 145;
+const CONTRACT_TESTS = 146;
 
 type Tasks = readonly { mode: string; tasks?: Tasks }[];
 

@@ -171,6 +171,7 @@ export function describeKeyManager({ newPlace }: Places): void {
         (keys: KeyManager) => keys.list(),
         (keys: KeyManager) => keys.names(),
         (keys: KeyManager) => keys.get('a'),
+        (keys: KeyManager) => keys.bans(),
         (keys: KeyManager) => keys.revoke('a'),
       ]) {
         const managing = location.manageKeys<unknown>(task);

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import * as z from 'zod/mini';
+import { Instant, readStored } from '../../store/stored-json.ts';
+import { realFileSystem } from '../../system/file-system.ts';
+import { readTextFile } from '../../system/files.ts';
+import { configDirectory } from '../profiles/paths.ts';
+import { checkProtocol } from '../profiles/resolve.ts';
+import type { CommandContext } from '../program/command.ts';
+import { getJson, identifyServer, readLocalBaseUrl } from './api-key.ts';
+
+const Window = z.object({ left: z.number() });
+
+/** What a server responds about a key: the requests left in both windows, and the end of its ban if it is banned. */
+export type KeyUsage = z.infer<typeof KeyUsage>;
+const KeyUsage = z.object({
+  name: z.string(),
+  minute: Window,
+  day: Window,
+  bannedUntil: z.optional(Instant),
+});
+const Keys = z.object({ keys: z.array(KeyUsage) });
+
+/** A running server with its developer token. */
+type Server = { url: string; token: string };
+const Server = z.object({ url: z.string(), token: z.string() });
+
+/**
+ * Asks a running server of a store about its keys (docs/service.md 13). The developer token is sent only to a server that
+ * says that it has this store.
+ *
+ * @returns undefined if no such server responds
+ * @throws CliError if the token in PETS_SERVE_TOKEN would be sent unencrypted to another machine
+ */
+export async function readKeyUsage(
+  context: CommandContext,
+  storeId: string,
+): Promise<readonly KeyUsage[] | undefined> {
+  for (const { url, token } of await knownServers(context, storeId)) {
+    if ((await identifyServer(url)).storeId !== storeId) continue;
+    const response = await getJson(url, 'keys', { Authorization: `Bearer ${token}` }).catch(() => undefined);
+    const { data } = Keys.safeParse(response);
+    if (data) return data.keys;
+  }
+  return undefined;
+}
+
+/** The server that the user has chosen with PETS_SERVE_TOKEN, and the one that has written its address on this machine. */
+async function knownServers(context: CommandContext, storeId: string): Promise<Server[]> {
+  const { env } = context;
+  const servers: Server[] = [];
+  const token = env['PETS_SERVE_TOKEN'];
+  if (token) {
+    const url = readLocalBaseUrl(context);
+    checkProtocol(url, { profile: 'local', allowHttp: false, env });
+    servers.push({ url, token });
+  }
+  // `pets serve` writes this file, and removes it when it stops. After a crash, nothing listens at the address, or another
+  // program.
+  const path = join(configDirectory(context), 'stores', `${storeId}.server`);
+  const text = await readTextFile(realFileSystem, path, MAX_FILE_BYTES).catch(() => undefined);
+  const written = text === undefined ? undefined : readStored(Server, text);
+  if (written && 'data' in written) servers.push(written.data);
+  return servers;
+}
+
+const MAX_FILE_BYTES = 2 ** 16;
