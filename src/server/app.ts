@@ -12,8 +12,7 @@ import {
   createAuthentication,
   type Principal,
 } from './authentication.ts';
-import { connectionOf } from './connection/connection.ts';
-import { corsHeaders, preflightHeaders } from './cors.ts';
+import { connectionOf } from './connection/pipelining.ts';
 import {
   methodNotAllowed,
   notFound,
@@ -26,7 +25,6 @@ import {
 } from './errors.ts';
 import type { Faults, RandomFault } from './faults/faults.ts';
 import { type MockRequest, mockResponse, parsePrefer } from './faults/mock-response.ts';
-import { allMethods, createPathTable, type PathMatch } from './path-table.ts';
 import { checkExpectation, checkHttp, checkSite, createHostCheck } from './request/checks.ts';
 import {
   clientAddress,
@@ -35,19 +33,23 @@ import {
   peerAddress,
   type RequestContext,
 } from './request/context.ts';
-import { hasBody, readInput } from './request/input.ts';
-import { pathOf, splitTarget, validateTarget } from './request/target.ts';
+import { hasBody, pathOf, readInput, splitTarget, validateTarget } from './request/input.ts';
 import {
   completeResponse,
+  corsHeaders,
   optionsResponse,
+  preflightHeaders,
   type SentResponse,
   type ServiceResponse,
   send,
 } from './response.ts';
 import {
+  allMethods,
+  createPathTable,
   createRoutes,
   type OperationRoute,
   type OtherRoute,
+  type PathMatch,
   type Route,
   type RoutesOptions,
 } from './routes.ts';

@@ -5,7 +5,7 @@ import { StoreUnavailableError } from '../store/errors.ts';
 import { hashKey } from '../store/keys/keys.ts';
 import type { Limiter, RateLimitDecision, RateLimitWindow } from '../store/limits/limiter.ts';
 import type { MemoryLimiter } from '../store/limits/memory-limiter.ts';
-import { connectionOf } from './connection/connection.ts';
+import { connectionOf } from './connection/pipelining.ts';
 import { invalidRequest, type ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import { countHeader } from './request/checks.ts';
 import { networkOf, type RequestContext } from './request/context.ts';

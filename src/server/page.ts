@@ -1,6 +1,6 @@
 import { notFound } from './errors.ts';
 import type { PageFile } from './page-files.ts';
-import { pathOf } from './request/target.ts';
+import { pathOf } from './request/input.ts';
 import type { Handler, HeaderLines } from './response.ts';
 
 const SECURITY_HEADERS: HeaderLines = [

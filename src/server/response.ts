@@ -5,7 +5,7 @@ import type { RequestContext } from './request/context.ts';
 
 const SECOND = 1_000;
 
-/** A value, or a promise of it. Most requests need no promise, and each `await` takes about 0.3 µs. */
+/** A value, or a promise of it. Ordinary requests need no promises, which would make them slower (bench/README.md). */
 export type Maybe<Value> = Value | Promise<Value>;
 
 /** Names and values of headers by turns. */
@@ -86,3 +86,46 @@ const stateOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: number) =>
 /** The value of Retry-After: whole seconds, rounded up, at least 1 (D7). */
 export const retryAfterSeconds = (milliseconds: number): number =>
   Math.max(1, Math.ceil(milliseconds / SECOND));
+
+const EXPOSED_HEADERS = [
+  header.deprecation,
+  header.idempotencyReplayed,
+  header.idempotencySupported,
+  header.link,
+  header.preferenceApplied,
+  header.rateLimit,
+  header.rateLimitPolicy,
+  header.rateLimitRemaining,
+  header.rateLimitReset,
+  header.rateLimitWindows,
+  header.requestId,
+  header.retryAfter,
+  header.sunset,
+].join(', ');
+const ALLOWED_HEADERS = [
+  header.authorization,
+  'Content-Type',
+  header.idempotencyKey,
+  header.prefer,
+  header.requestId,
+].join(', ');
+const PREFLIGHT_SECONDS = 600;
+
+/** The CORS headers of a response to `origin`. `origins` lists the allowed origins; `*` allows all. */
+export function corsHeaders(origin: string | undefined, origins: readonly string[]): HeaderLines {
+  // The response depends on the origin, so caches must not share it between origins.
+  const vary = ['Vary', 'Origin'];
+  const allowed = origins.includes('*') ? '*' : origins.find((each) => each === origin);
+  if (allowed === undefined) return vary;
+  return [...vary, 'Access-Control-Allow-Origin', allowed, 'Access-Control-Expose-Headers', EXPOSED_HEADERS];
+}
+
+/** The additional headers of a response to a preflight request. `methods` lists the methods of the path. */
+export function preflightHeaders(origins: readonly string[], methods: string): HeaderLines {
+  if (origins.length === 0) return [];
+  return [
+    ...['Access-Control-Allow-Methods', methods],
+    ...['Access-Control-Allow-Headers', ALLOWED_HEADERS],
+    ...['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
+  ];
+}

@@ -7,7 +7,7 @@ import type { OperationName } from '../../src/contract/operations.ts';
 import { FaultSettings, MAX_RULES } from '../../src/server/faults/fault-settings.ts';
 import { createFaults, drawFault } from '../../src/server/faults/faults.ts';
 import { createRuleMatcher } from '../../src/server/faults/rule-match.ts';
-import { findOperations } from '../../src/server/path-table.ts';
+import { findOperations } from '../../src/server/routes.ts';
 import { cases } from '../helpers/cases.ts';
 
 const errorOf = (value: unknown) => {

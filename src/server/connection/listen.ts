@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { methodNotAllowed, ServiceError } from '../errors.ts';
-import { allMethods } from '../path-table.ts';
 import { MAX_HEADER_BYTES } from '../request/checks.ts';
+import { allMethods } from '../routes.ts';
 import { limitConnections } from './connection-limit.ts';
 import { type ParserError, sendParserError, toServiceError } from './parser-errors.ts';
 import { createRequestQueue, endsConnection } from './pipelining.ts';

@@ -2,8 +2,8 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { App } from '../app.ts';
 import { invalidRequest, methodNotAllowed, ServiceError } from '../errors.ts';
-import { allMethods } from '../path-table.ts';
 import { headersTooLarge } from '../request/checks.ts';
+import { allMethods } from '../routes.ts';
 
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: headersTooLarge(),

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { decimalToNumber } from '../../contract/json.ts';
-import { allMethods } from '../path-table.ts';
+import { allMethods } from '../routes.ts';
 import { isPossibleStatus, MAX_RETRY_AFTER, mockableStatuses, RETRYABLE_STATUSES } from './mock-response.ts';
 import { matchedOperations } from './rule-match.ts';
 

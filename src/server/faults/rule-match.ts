@@ -1,6 +1,5 @@
 import { type OperationName, operations } from '../../contract/operations.ts';
-import type { Params } from '../path-table.ts';
-import { findOperations } from '../path-table.ts';
+import { findOperations, type Params } from '../routes.ts';
 import { isPossibleStatus } from './mock-response.ts';
 
 type Match = {

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { parseQuery, pathOf, splitTarget } from '../request/target.ts';
+import { parseQuery, pathOf, splitTarget } from '../request/input.ts';
 import type { ToolMethods } from '../routes.ts';
 import type { ToolCredentials } from './credentials.ts';
 import {
