@@ -131,7 +131,7 @@ describe('pets keys list', () => {
       env: { NO_COLOR: '1' },
     });
     expect(table.stdout).toMatch(
-      /^NAME +PLAN +MINUTE LEFT +DAY LEFT +BANNED UNTIL +CREATED\ndev +pro +298 +9998 +- +2/,
+      /^NAME +PLAN +LEFT\/MIN +LEFT\/DAY +BANNED UNTIL +CREATED\ndev +pro +298 +9998 +- +2/,
     );
   });
 

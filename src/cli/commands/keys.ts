@@ -210,7 +210,7 @@ async function printKeys(console: Console, keys: readonly ListedKey[]): Promise<
   }
   if (keys.length === 0) return;
   const { renderRows } = await import('../output/table.ts');
-  const columns = ['NAME', 'PLAN', 'MINUTE LEFT', 'DAY LEFT', 'BANNED UNTIL', 'CREATED'].map((head) => ({
+  const columns = ['NAME', 'PLAN', 'LEFT/MIN', 'LEFT/DAY', 'BANNED UNTIL', 'CREATED'].map((head) => ({
     head,
   }));
   const cells = keys.map(({ name, plan, minuteLeft, dayLeft, bannedUntil, created }) =>
