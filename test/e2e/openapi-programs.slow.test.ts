@@ -115,6 +115,8 @@ ${printOutcome}`;
 
 test('the client that hey-api generates calls all four operations', async ({ skip }) => {
   if (directory === undefined) return skip('npm cannot install openapi-ts');
+  // Without this file, openapi-ts would read one in a directory above.
+  await write('tsconfig.json', '{}');
   const { code, output } = await run('openapi-ts', '-i', 'openapi.json', '-o', 'hey-api');
   expect(code, output).toBe(0);
   const script = `
