@@ -14,9 +14,9 @@ const server = spawn(process.execPath, [join(ROOT, 'dist', 'pets.js'), ...args],
 });
 try {
   const [line] = await once(createInterface(server.stdout), 'line');
-  const { url, key, pageToken } = JSON.parse(line) as Record<'url' | 'key' | 'pageToken', string>;
+  const { url, key, page } = JSON.parse(line) as Record<'url' | 'key' | 'page', string>;
   await sendRequests(url, key);
-  await takePicture(`${new URL(url).origin}/#t=${pageToken}`);
+  await takePicture(page);
 } finally {
   server.kill();
 }

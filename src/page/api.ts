@@ -53,6 +53,18 @@ export function createApi(onUnauthorized: () => void) {
     );
   }
 
+  /** Exchanges the code at the end of the address for a token. @throws ApiError, ConnectionFailure */
+  async function openSession(code: string): Promise<void> {
+    const { response, text } = await receive('/session', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ code }),
+    });
+    const { token: opened, message } = tryParseJson(text) as Record<string, string>;
+    if (!response.ok) throw new ApiError(response.status, message ?? '');
+    setToken(opened ?? '');
+  }
+
   function setToken(value: string): void {
     token = API_KEY_PATTERN.test(value) ? value : '';
     if (token === '') sessionStorage.removeItem(STORAGE_KEY);
@@ -61,8 +73,9 @@ export function createApi(onUnauthorized: () => void) {
 
   return {
     send,
+    openSession,
     get: (path: string, signal?: AbortSignal) => send('GET', path, signal && { signal }),
-    /** Sets the token or API key. Without a valid one, there are no requests. */
+    /** Sets the token. Without a valid one, there are no requests. */
     setToken,
     hasToken: () => token !== '',
   };

@@ -83,22 +83,26 @@ function showConnect(): void {
 }
 
 /**
- * Reads a token or the name of a view from the address, and returns whether there was a token. A token is removed from the
+ * Reads a code or the name of a view from the address, and returns whether there was a code. A code is removed from the
  * address, so that it is not copied by mistake.
  */
 function readAddress(): boolean {
   const { hash } = location;
-  const isToken = hash.startsWith('#t=');
-  if (isToken) {
+  const isCode = hash.startsWith('#c=');
+  if (isCode) {
     history.replaceState(null, '', location.pathname);
-    api.setToken(hash.slice(3));
+    api.openSession(hash.slice(3)).then(restart, ({ message }) => {
+      api.setToken('');
+      byId('connect-title').textContent = message;
+      showConnect();
+    });
   }
   const name = hash.slice(1);
   if (name !== shown && document.getElementById(`${name}-view`)) {
     shown = name;
     scrollTo(0, 0);
   }
-  return isToken;
+  return isCode;
 }
 
 byId('address').textContent = location.host;
@@ -110,7 +114,6 @@ byId('connect-form').addEventListener('submit', (event) => {
   if (api.hasToken()) restart();
 });
 createResetDialog(context, restart);
-addEventListener('hashchange', () => (readAddress() ? restart() : showView()));
+addEventListener('hashchange', () => readAddress() || showView());
 document.addEventListener('visibilitychange', restart);
-readAddress();
-restart();
+if (!readAddress()) restart();

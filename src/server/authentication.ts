@@ -123,7 +123,8 @@ export function createAuthentication(options: AuthenticationOptions) {
       const id = hashOfCredentials(request);
       if (id !== undefined && (await isDeveloper?.(id))) return;
       await countAnonymous(context);
-      throw refusalOf(request, 'The developer token is unknown');
+      const unknown = 'The developer token is unknown, or from an earlier start';
+      throw refusalOf(request, unknown, 'Open the page with the address that pets serve has printed last');
     },
   };
 }
@@ -146,17 +147,25 @@ function hashOfCredentials({ headers: { authorization }, socket }: IncomingMessa
 /** Schemes that clients use by mistake. Other words of the header can be secrets, so they are never shown. */
 const OTHER_SCHEME = /^(Basic|Digest|Token)\b/i;
 
-/** The error of a request without a valid credential, with its reason. `unknown` is the reason if there is one. */
-function refusalOf(request: IncomingMessage, unknown: string): ServiceError {
+/**
+ * The error of a request without a valid credential, with its reason. `unknown` is the reason if it has a well-formed one, and
+ * `advice` says what to do.
+ */
+function refusalOf(request: IncomingMessage, unknown: string, advice?: string): ServiceError {
   const { authorization = '' } = request.headers;
   if (countHeader(request, 'authorization') > 1) {
     return invalidRequest('The Authorization header is given more than once');
   }
-  if (authorization === '') return unauthorized('There is no Authorization header');
+  if (authorization === '') return unauthorized('There is no Authorization header', advice);
   const other = OTHER_SCHEME.exec(authorization)?.[1]?.toLowerCase();
   if (other)
-    return unauthorized(`The scheme is ${other[0]?.toUpperCase()}${other.slice(1)} instead of Bearer`);
-  if (!/^Bearer\b/i.test(authorization)) return unauthorized('The Authorization header has no Bearer scheme');
-  if (/^Bearer +["'].*["'] *$/i.test(authorization)) return unauthorized('The API key is in quotation marks');
-  return unauthorized(BEARER.test(authorization) ? unknown : 'The API key is empty or has spaces');
+    return unauthorized(
+      `The scheme is ${other[0]?.toUpperCase()}${other.slice(1)} instead of Bearer`,
+      advice,
+    );
+  if (!/^Bearer\b/i.test(authorization))
+    return unauthorized('The Authorization header has no Bearer scheme', advice);
+  if (/^Bearer +["'].*["'] *$/i.test(authorization))
+    return unauthorized('The API key is in quotation marks', advice);
+  return unauthorized(BEARER.test(authorization) ? unknown : 'The API key is empty or has spaces', advice);
 }

@@ -26,12 +26,11 @@ export class ServiceError extends Error {
 
 export const invalidRequest = (message: string): ServiceError => new ServiceError('invalid_request', message);
 
-/** There is no valid API key or developer token. `reason` is a sentence (docs/service.md 5.2, D13). */
-export const unauthorized = (reason: string): ServiceError =>
-  new ServiceError('unauthorized', `${reason}. Send \`${header.authorization}: Bearer <API_KEY>\``, [
-    header.wwwAuthenticate,
-    'Bearer',
-  ]);
+const SEND_KEY = `Send \`${header.authorization}: Bearer <API_KEY>\``;
+
+/** There is no valid API key or developer token. `reason` and `advice` are sentences (docs/service.md 5.2, D13). */
+export const unauthorized = (reason: string, advice = SEND_KEY): ServiceError =>
+  new ServiceError('unauthorized', `${reason}. ${advice}`, [header.wwwAuthenticate, 'Bearer']);
 
 /** No resource has the requested path. */
 export const notFound = (): ServiceError =>

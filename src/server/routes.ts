@@ -59,11 +59,22 @@ export type RoutesOptions = {
   hasPage?: boolean;
   /** The developer tools by their paths (docs/service.md 13). */
   tools?: { routes: ReadonlyMap<string, ToolMethods> } | undefined;
+  /** `POST /session`, with which the page signs in. */
+  openSession?: Handler | undefined;
 };
 
 /** Everything that the service responds to. Who may ask, Allow, 404 and 405, labels and more follow from this table. */
 export function createRoutes(options: RoutesOptions): Route[] {
-  const { store, clock, publicUrl, metrics, hasOpenMetrics = true, hasPage = false, tools } = options;
+  const {
+    store,
+    clock,
+    publicUrl,
+    metrics,
+    hasOpenMetrics = true,
+    hasPage = false,
+    tools,
+    openSession,
+  } = options;
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers({ store, clock, basePath });
   const page = createPage();
@@ -96,6 +107,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...(hasPage
       ? ['/', '/page/{file}'].map((path) => ({ ...open(path, page), label: '/', kind: 'page' as const }))
       : []),
+    ...(openSession ? tool('/session', 'open', { POST: openSession }) : []),
     ...[...(tools?.routes ?? [])].flatMap(([path, methods]) => tool(path, 'token', methods)),
   ];
 }

@@ -14,6 +14,7 @@ import { createFaults, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import { createTools } from './tools/create-tools.ts';
+import { createCredentials } from './tools/credentials.ts';
 
 export type ServiceOptions = {
   location: Pick<StoreLocation, 'claim'>;
@@ -34,6 +35,12 @@ export type ServiceOptions = {
    * `Prefer`; by default, if the service is local.
    */
   page?: boolean | undefined;
+  /** The developer token; by default, a new one. */
+  token?: string | undefined;
+  /** Called with the new address of the page after each use of the one before. */
+  onPageUrl?: ((url: string) => void) | undefined;
+  /** Secrets that the log does not show, besides API keys that were generated. */
+  secrets?: readonly string[] | undefined;
   cors: readonly string[];
   /** The faults at the start. */
   faults?: FaultOptions | undefined;
@@ -135,8 +142,11 @@ export async function startService(options: ServiceOptions) {
     const hasTools = options.page ?? local;
     metrics = createMetrics(backend, onError);
     const faults = createFaults(options.faults);
+    const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));
+    const pageUrl = (): string => `${origin}/#c=${credentials.code()}`;
     const tools = hasTools
       ? createTools({
+          secrets: [credentials.token, ...(options.secrets ?? [])],
           backend,
           faults,
           resettable: options.resettable ?? false,
@@ -155,17 +165,14 @@ export async function startService(options: ServiceOptions) {
       publicUrl,
       allowPrefer: hasTools,
       faults,
-      metrics: local || hasTools ? metrics.response : undefined,
+      metrics: metrics.response,
+      hasOpenMetrics: local,
       hasPage: hasTools,
       countResponse: metrics.countResponse,
       recorder: tools?.recorder,
       resetGate: tools?.resetGate,
-      isDeveloper:
-        tools &&
-        (async (sha256) => {
-          const kind = tools.credentials.identify(sha256);
-          return kind === 'token' || (kind === 'key' && (await keys.find(sha256)) !== undefined);
-        }),
+      isDeveloper: credentials.isDeveloper,
+      openSession: hasTools ? credentials.openSession : undefined,
       tools,
     });
     return {
@@ -178,12 +185,10 @@ export async function startService(options: ServiceOptions) {
       port: listening.port,
       /** Whether only programs on this machine can connect to the service. */
       isLoopback: isLoopbackAddress(address),
-      /** The developer tools; undefined if they are turned off. `url` is the address of their page, with the token. */
-      tools: tools && {
-        token: tools.credentials.token,
-        url: `${origin}/#t=${tools.credentials.token}`,
-        allowKey: tools.credentials.allowKey,
-      },
+      /** The developer token. Without the developer tools, it only opens the metrics. */
+      token: credentials.token,
+      /** The address that opens the page of the developer tools once; undefined if they are turned off. */
+      pageUrl: hasTools ? pageUrl : undefined,
       /** The faults at the start. */
       faults: options.faults,
       async stop(graceMilliseconds: number): Promise<void> {

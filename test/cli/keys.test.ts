@@ -113,7 +113,7 @@ describe('pets keys list', () => {
 
   test('shows the requests left, as a running server with the token in its file says', async () => {
     const { machine, one, service, left } = await serverWithRequests();
-    await writeServer(machine, one, { url: service.url, token: service.pageToken });
+    await writeServer(machine, one, { url: service.url, token: service.token });
     const { keys, stderr } = await listed(machine, one);
     expect(keys).toEqual([
       { name: 'dev', plan: 'pro', perMinute: 300, perDay: 10_000, created: expect.any(String), ...left },
@@ -138,7 +138,7 @@ describe('pets keys list', () => {
   test('asks the server of profile local, or at --base-url, with the token in PETS_SERVE_TOKEN', async () => {
     const { machine, one, service, left } = await serverWithRequests();
     await forgetServer(machine, one);
-    const env = { PETS_SERVE_TOKEN: service.pageToken };
+    const env = { PETS_SERVE_TOKEN: service.token };
     expect((await listed(machine, one, { env })).keys).toMatchObject([left]);
     await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
     expect(await listed(machine, one, { env })).toMatchObject({
@@ -161,7 +161,7 @@ describe('pets keys list', () => {
     await machine.file(await serverFile(one), 'torn');
     expect(await listed(machine, one)).toMatchObject(none);
     await service.end('SIGTERM');
-    await writeServer(machine, one, { url: service.url, token: service.pageToken });
+    await writeServer(machine, one, { url: service.url, token: service.token });
     expect(await listed(machine, one)).toMatchObject(none);
     const table = await machine.pets(['keys', 'list', '--data', one]);
     expect(table.stdout).toMatch(/^dev\tpro\t-\t-\t-\t2\S+Z\n$/);
@@ -176,7 +176,7 @@ describe('pets keys list', () => {
     await ban(until);
     expect((await listed(machine, one)).keys).toMatchObject([{ ...unknown, bannedUntil: until }]);
     const again = await serve(machine, ['--data', one]);
-    const env = { PETS_SERVE_TOKEN: again.pageToken };
+    const env = { PETS_SERVE_TOKEN: again.token };
     expect((await listed(machine, one, { env })).keys).toMatchObject([
       { minuteLeft: 300, bannedUntil: until },
     ]);
@@ -201,7 +201,7 @@ describe('pets keys list', () => {
       ['GET', expect.stringContaining('/healthz'), undefined],
     ]);
     // The server of the other store has keys with the same names.
-    await writeServer(machine, two, { url: service.url, token: service.pageToken });
+    await writeServer(machine, two, { url: service.url, token: service.token });
     expect((await listed(machine, two)).keys).toMatchObject([unknown]);
   });
 

@@ -40,6 +40,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   const store = join(machine.home, 'store');
   const faults = ['--latency', '1-2', '--fail-rate', '0', '--fault-seed', '7'];
   const service = await serve(machine, ['--seed', '--data', store, '--log', ...faults]);
+  await usePage(service);
   await machine.pets(['use', 'local']);
   const a = await machine.file('a.csv', 'name,category,status\nRex,1,sold\nBella,2,\n');
   const bad = await machine.file('bad.csv', 'name,category\nRex,x\n');
@@ -73,7 +74,7 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   const own = ['--plan', 'enterprise', '--per-minute', '500', '--per-day', '1000'];
   await run(machine, 'keys add', ['keys', 'add', 'own', ...own, '--data', store]);
   await run(machine, 'keys list', ['keys', 'list', '--data', store], {
-    env: { PETS_SERVE_TOKEN: service.pageToken },
+    env: { PETS_SERVE_TOKEN: service.token },
   });
   await run(machine, undefined, ['keys', 'revoke', 'own', '--data', store]);
   await run(machine, 'store check', ['store', 'check', store]);
@@ -93,7 +94,9 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   const stranger = await freshMachine();
   await (await serve(stranger, ['--data', store])).end();
   await run(machine, undefined, ['keys', 'revoke', 'dev', '--data', store]);
-  const again = await serve(machine, ['--data', store, '--no-profile', '--no-page']);
+  const again = await serve(machine, ['--data', store, '--no-profile', '--no-page'], {
+    env: { PETS_SERVE_TOKEN: 'a-token-of-the-user-0' },
+  });
   await again.end();
   const last = '{"id":9223372036854775806,"name":"Rex","categoryId":1,"status":"sold"}';
   const full = await serve(stranger, ['--ephemeral', '--seed', await stranger.file('last.ndjson', last)]);
@@ -101,6 +104,13 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(stranger, 'add <name>', ['add', 'Max', '--category', '1']);
   await run(stranger, undefined, ['add', 'Max', '--category', '1'], { exit: 6 });
   await full.end();
+}
+
+/** Opens the page, after which the server prints its new address. */
+async function usePage({ page }: { page: string }): Promise<void> {
+  const body = JSON.stringify({ code: new URL(page).hash.slice(3) });
+  const headers = { 'Content-Type': 'application/json' };
+  expect((await fetch(new URL('/session', page), { method: 'POST', body, headers })).status).toBe(200);
 }
 
 /** Collects the details of versions that were built and installed in different ways. */
@@ -119,7 +129,8 @@ async function withoutData({ run, serve }: Samples): Promise<void> {
   const command = ['--', process.execPath, '--eval', ''];
   await run(machine, undefined, ['serve', '--ephemeral', ...command]);
   await run(machine, undefined, ['serve', '--ephemeral', '--no-page', '--latency', '1', ...command]);
-  await run(machine, undefined, ['serve', '--ephemeral', '--fail-rate', '0.5', ...command]);
+  const env = { PETS_SERVE_TOKEN: 'a-token-of-the-user-0' };
+  await run(machine, undefined, ['serve', '--ephemeral', '--fail-rate', '0.5', ...command], { env });
   const latency = { min: 1, max: 2 };
   const rules = [
     { match: {}, latency, applied: 1 },

@@ -15,7 +15,7 @@ const LARGE_ID = '9007199254740993';
 /** Starts the service with its sample data; `url` is the address of its page. */
 async function startPage(options: Parameters<typeof startWithTools>[0] = {}) {
   const real = await startWithTools({ resettable: true, seed: async () => sampleData(), ...options });
-  return { ...real, url: () => real.service().tools?.url ?? '' };
+  return { ...real, url: () => real.service().pageUrl?.() ?? '' };
 }
 
 /** Sends requests of every kind, with hostile names, headers and paths. */
@@ -198,23 +198,22 @@ describe('the connection of the page', () => {
     for (const { page } of pages) await rows(page).filter({ hasText: 'limit=7' }).waitFor();
   });
 
-  test('with an old token, the page stops all requests, and continues with the key or a new address', async () => {
+  test('with an old token, the page stops all requests, and continues with the token or a new address', async () => {
     const service = await startPage();
-    service.service().tools?.allowKey(service.key);
     await service.call('/pets?limit=7');
     const address = service.url().replace(/#.*/, '');
-    const { page, requests } = await open(`${address}#t=pets_told`, { expectedErrors: /401/ });
-    await page.getByText('This page needs a token').waitFor();
+    const { page, requests } = await open(`${address}#c=pets_told`, { expectedErrors: /401/ });
+    await page.getByText('This address is wrong, or from an earlier start').waitFor();
     const sent = [...requests];
     await page.reload();
     await page.getByText('This page needs a token').waitFor();
     expect(requests.slice(sent.length).filter((each) => each.includes('/requests'))).toEqual([]);
     expect(await seriousFindings(page)).toEqual([]);
-    await page.getByLabel('Token or API key').fill(service.key);
+    await page.getByLabel('Token', { exact: true }).fill(service.token());
     await page.getByRole('button', { name: 'Connect' }).click();
     await rows(page).filter({ hasText: 'limit=7' }).waitFor();
-    await page.goto(`${address}#t=pets_told`);
-    await page.getByText('This page needs a token').waitFor();
+    await page.goto(`${address}#c=pets_told`);
+    await page.getByText('This address is wrong, or from an earlier start').waitFor();
     await page.goto(service.url());
     await rows(page).filter({ hasText: 'limit=7' }).waitFor();
     expect(page.url()).toBe(address);

@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
@@ -21,6 +21,105 @@ async function noticesOf(machine: Machine, args: readonly string[]): Promise<str
   await service.end('SIGTERM');
   return notices(service.stderr());
 }
+
+describe('the developer token', () => {
+  const TOKEN = 'my-token/of+20=characters';
+  const bearer = (token: string) => ({ headers: { Authorization: `Bearer ${token}` } });
+
+  test('is in --json and in a private file while the server runs, and after each use there is a new address', async () => {
+    const machine = await freshMachine();
+    const service = await serve(machine, ['--seed']);
+    const { store } = JSON.parse(service.stdout().split('\n')[0] ?? '');
+    const file = join(machine.configDirectory, 'stores', `${store}.server`);
+    const { url, token, page } = service;
+    expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({ url, token });
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect((await fetch(new URL('/keys', url), bearer(token))).status).toBe(200);
+    const body = JSON.stringify({ code: page.split('#c=')[1] });
+    const headers = { 'Content-Type': 'application/json' };
+    const opened = await fetch(new URL('/session', page), { method: 'POST', body, headers });
+    expect(await opened.json()).toEqual({ token: expect.stringMatching(/^pets_/) });
+    await expect
+      .poll(() =>
+        service
+          .stdout()
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line)),
+      )
+      .toMatchObject([
+        { event: 'listening', page },
+        { event: 'page', page: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#c=pets_[\w-]{43}$/) },
+      ]);
+    expect(service.stdout().split(page).length).toBe(2);
+    await service.end('SIGTERM');
+    await expect(readFile(file)).rejects.toThrow('ENOENT');
+  });
+
+  test('of a later server of the same store stays in the file', async () => {
+    const machine = await freshMachine();
+    const service = await serve(machine);
+    const { store } = JSON.parse(service.stdout().split('\n')[0] ?? '');
+    const file = join(machine.configDirectory, 'stores', `${store}.server`);
+    await writeFile(file, '{"url":"http://127.0.0.1:1/v1","token":"other"}');
+    await service.end('SIGTERM');
+    expect(await readFile(file, 'utf8')).toContain('other');
+  });
+
+  test('is not printed to a person, and --ephemeral and --no-page write no file', async () => {
+    const machine = await freshMachine();
+    for (const args of [['--ephemeral', '--no-profile'], ['--no-page']]) {
+      const program = machine.startProgram(['serve', '--port', '0', ...args], { columns: 100 });
+      await expect.poll(program.stdout).toContain('pets serve');
+      program.raise('SIGTERM');
+      await program.ended;
+      const files = await readdir(machine.configDirectory, { recursive: true }).catch(() => []);
+      expect(files.filter((name) => name.endsWith('.server'))).toEqual([]);
+      expect(program.stdout().match(/#c=/g) ?? []).toHaveLength(args.includes('--no-page') ? 0 : 1);
+    }
+  });
+
+  test('in PETS_SERVE_TOKEN opens the tools and the metrics, and is never printed', async () => {
+    const machine = await freshMachine();
+    const env = { PETS_SERVE_TOKEN: TOKEN };
+    const args = ['serve', '--ephemeral', '--json', '--log', '--port', '0', '--allow-host', 'shop.test'];
+    const program = machine.startProgram(args, { env });
+    const { url, token } = JSON.parse(await program.firstLine());
+    expect(token).toBeUndefined();
+    const status = async (path: string, init = {}) => (await fetch(new URL(path, url), init)).status;
+    expect(await status('/metrics')).toBe(401);
+    expect(await status('/metrics', bearer(TOKEN))).toBe(200);
+    expect(await status('/keys', bearer(TOKEN))).toBe(404);
+    expect(await status(`/v1/pets?token=${TOKEN}`, bearer(TOKEN))).toBe(401);
+    program.raise('SIGTERM');
+    await program.ended;
+    expect(program.stderr()).toContain('/v1/pets?token=');
+    expect(program.stdout() + program.stderr()).not.toContain(TOKEN);
+  });
+
+  test('is PETS_SERVE_TOKEN of the command after --', async () => {
+    const machine = await freshMachine();
+    const script = 'console.log(process.env.PETS_SERVE_TOKEN)';
+    const args = ['serve', '--ephemeral', '--quiet', '--', process.execPath, '-e', script];
+    expect((await machine.command(args)).stdout).toMatch(/^pets_[\w-]{43}\n$/);
+    expect((await machine.command(args, { env: { PETS_SERVE_TOKEN: TOKEN } })).stdout).toBe(`${TOKEN}\n`);
+  });
+
+  test.each([
+    ['19 characters', 'nineteen-characters', 'too short'],
+    ['a space', 'a secret of twenty characters', 'not valid'],
+    ['an empty variable', '', 'not valid'],
+  ])('with %s is an error before anything is created', async (_, token, reason) => {
+    const machine = await freshMachine();
+    const data = join(machine.home, 'store');
+    const args = ['serve', '--data', data, '--port', '0'];
+    const ran = await machine.pets(args, { env: { PETS_SERVE_TOKEN: token } });
+    expect(ran).toMatchObject({ code: 2, stdout: '' });
+    expect(ran.stderr).toContain(`the token in PETS_SERVE_TOKEN is ${reason}`);
+    expect(ran.stderr).not.toMatch(/a secret|nineteen/);
+    await expect(readdir(data)).rejects.toThrow('ENOENT');
+  });
+});
 
 describe('a fixed key', () => {
   test('is read from PETS_SERVE_KEY or from the file of --key-file, which comes first', async () => {

@@ -29,9 +29,9 @@ describe('the tests of a project that uses the developer tools succeed', () => {
   test('with a service that runs already', async () => {
     const machine = await freshMachine();
     await installProject(machine);
-    const { url, key, pageToken } = await serveCommand(machine, ['--seed', '--resettable', '--no-profile']);
+    const { url, key, token } = await serveCommand(machine, ['--seed', '--resettable', '--no-profile']);
     const { code, stdout, stderr } = await machine.shell('node_modules/.bin/vitest run', {
-      env: { PETS_BASE_URL: url, PETS_API_KEY: key, PETS_SERVE_TOKEN: pageToken, NO_COLOR: '1' },
+      env: { PETS_BASE_URL: url, PETS_API_KEY: key, PETS_SERVE_TOKEN: token, NO_COLOR: '1' },
     });
     expect(stdout, stderr).toMatch(/Tests +5 passed/);
     expect(code).toBe(0);

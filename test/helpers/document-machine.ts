@@ -25,10 +25,10 @@ export type ReaderMachine = {
   normalize(text: string): string;
 };
 
-/** Creates a machine for the commands in `text`. Sets PETS_API_KEY and PETS_BASE_URL if `text` reads one and sets neither. */
+/** Creates a machine for the commands in `text`. Sets PETS_API_KEY, PETS_SERVE_TOKEN and PETS_BASE_URL if `text` reads one and sets none. */
 export async function readerMachine(directives: readonly string[], text: string): Promise<ReaderMachine> {
   const machine = await freshMachine();
-  const { url, key } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
+  const { url, key, token } = await serve(await freshMachine(), ['--ephemeral', '--seed', '--no-profile']);
   const port = String(await closedPort());
   if (!directives.includes('new machine')) await machine.saveProfile('prod', { baseUrl: url, key });
   const bin = join(machine.home, 'bin');
@@ -45,7 +45,7 @@ export async function readerMachine(directives: readonly string[], text: string)
     ? await readerDatabase(machine, { hasStore: directives.includes('postgres store') })
     : undefined;
   const needsKeyVariable =
-    /\$\{?PETS_(API_KEY|BASE_URL)/.test(text) && !/PETS_(API_KEY|BASE_URL)=/.test(text);
+    /\$\{?PETS_(API_KEY|BASE_URL|SERVE_TOKEN)/.test(text) && !/PETS_(API_KEY|BASE_URL)=/.test(text);
   const home = new RegExp(`/home/ada|${machine.home}`, 'g');
   return {
     directory,
@@ -62,7 +62,7 @@ export async function readerMachine(directives: readonly string[], text: string)
       npm_config_offline: 'true',
       npm_config_ignore_scripts: 'true',
       npm_config_update_notifier: 'false',
-      ...(needsKeyVariable && { PETS_API_KEY: key, PETS_BASE_URL: url }),
+      ...(needsKeyVariable && { PETS_API_KEY: key, PETS_BASE_URL: url, PETS_SERVE_TOKEN: token }),
     },
     localize: (command) =>
       command

@@ -51,12 +51,14 @@ export function collectSamples() {
     async serve(
       machine: Machine,
       args: readonly string[],
-    ): Promise<{ url: string; pageToken: string; end(): Promise<void> }> {
+      options: ProgramOptions = {},
+    ): Promise<{ url: string; token: string; page: string; end(): Promise<void> }> {
       commandLines.push('serve');
-      const service = await serve(machine, args);
+      const service = await serve(machine, args, options);
       return {
         url: service.url,
-        pageToken: service.pageToken,
+        token: service.token,
+        page: service.page,
         async end() {
           await service.end('SIGTERM');
           for (const line of linesOf(service.stdout())) addSample('serve', line);

@@ -173,8 +173,10 @@ type ListeningEvent = {
   openapi: string;
   key: string;
   pid: number;
-  /** The token for the developer tools. */
-  pageToken: string;
+  /** The developer token. */
+  token: string;
+  /** The address that opens the page once. */
+  page: string;
 };
 
 export type RunningService = ListeningEvent & {

@@ -122,7 +122,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_STATE_DIR: 'directory for state: rate-limit waits, and records of added rows',
   PETS_DATA: 'directory or postgres:// URL of the store of pets serve, keys and store',
   PETS_SERVE_KEY: 'API key that pets serve accepts instead of a generated one',
-  PETS_SERVE_TOKEN: 'developer token of pets serve, with which pets keys list asks it',
+  PETS_SERVE_TOKEN: 'developer token of pets serve, instead of a new one; pets keys list asks with it',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
   XDG_RUNTIME_DIR: 'base directory for state if the state directory is not writable',

@@ -78,6 +78,19 @@ export async function readFixedKey(
   return { key, source };
 }
 
+const TOKEN_VARIABLE = 'PETS_SERVE_TOKEN';
+
+/** Reads the developer token that the user has chosen, in PETS_SERVE_TOKEN. @throws CliError if it is invalid or too short */
+export function readToken({ env }: Pick<Context, 'env'>): string | undefined {
+  const token = env[TOKEN_VARIABLE];
+  if (token === undefined || (API_KEY_PATTERN.test(token) && token.length >= MIN_KEY_LENGTH.reachable))
+    return token;
+  throw usageError(
+    `the token in ${TOKEN_VARIABLE} is ${API_KEY_PATTERN.test(token) ? 'too short' : 'not valid'}`,
+    `use at least ${MIN_KEY_LENGTH.reachable} visible ASCII characters without spaces, or unset the variable`,
+  );
+}
+
 /** Reads a file that contains an API key. Undefined if the file does not exist. @throws CliError */
 const readKeyFile = (path: string): Promise<string | undefined> =>
   readTextFile(realFileSystem, path, MAX_KEY_FILE_BYTES).catch((error) => {
@@ -124,12 +137,35 @@ export async function ensureDevKey(
 
 async function saveKey(context: Context, path: string, key: string): Promise<void> {
   try {
-    await makePrivateDirectory(realFileSystem, configDirectory(context));
-    await makePrivateDirectory(realFileSystem, dirname(path));
-    await replaceFile(realFileSystem, path, [Buffer.from(`${key}\n`)]);
+    await writePrivateFile(context, path, `${key}\n`);
   } catch (error) {
     throw fileError('write', path, error, configHint(error));
   }
+}
+
+async function writePrivateFile(context: Context, path: string, text: string): Promise<void> {
+  await makePrivateDirectory(realFileSystem, configDirectory(context));
+  await makePrivateDirectory(realFileSystem, dirname(path));
+  await replaceFile(realFileSystem, path, [Buffer.from(text)]);
+}
+
+/**
+ * Writes the address and the developer token of a running server to a private file next to the keys, so that `pets keys list`
+ * can ask the server. Without the file, that command shows less, so errors do not matter.
+ *
+ * @returns a function that removes the file, unless another server of the store has replaced it
+ */
+export async function announceServer(
+  context: Context,
+  { store, url, token }: Pick<Service, 'store' | 'url' | 'token'>,
+): Promise<() => Promise<void>> {
+  const path = join(configDirectory(context), 'stores', `${store.id}.server`);
+  const text = `${JSON.stringify({ url, token })}\n`;
+  await writePrivateFile(context, path, text).catch(() => {});
+  return async () => {
+    const current = await readTextFile(realFileSystem, path, MAX_KEY_FILE_BYTES).catch(() => undefined);
+    if (current === text) await realFileSystem.unlink(path).catch(() => {});
+  };
 }
 
 /**

@@ -22,7 +22,14 @@ import { openLocation } from '../profiles/location.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { readInput, utf8Text } from '../rows/input-file.ts';
-import { ensureDevKey, type FixedKey, readFixedKey, saveLocalProfile } from './api-key.ts';
+import {
+  announceServer,
+  ensureDevKey,
+  type FixedKey,
+  readFixedKey,
+  readToken,
+  saveLocalProfile,
+} from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { createServerEvents, type ServerEvents } from './server-events.ts';
 
@@ -38,6 +45,8 @@ type Run = {
   context: CommandContext;
   location: StoreLocation;
   fixedKey: FixedKey | undefined;
+  /** The developer token that the user has chosen. */
+  token: string | undefined;
   faults: FaultOptions;
   events: ServerEvents;
   shutdown: Shutdown;
@@ -48,6 +57,8 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   // Read what the user has prepared before anything is created.
   const fixedKey = await readFixedKey(options.keyFile, context, () => isLocalServer(options));
   if (fixedKey) context.console.redact(fixedKey.key);
+  const token = readToken(context);
+  if (token) context.console.redact(token);
   const faults = await initialFaults(options, context);
   const directory = options.ephemeral ? await makeTemporaryDirectory(context) : undefined;
   let code: number;
@@ -57,7 +68,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     // The removal must be synchronous, because the process exits immediately afterwards.
     const onForcedExit = () => directory && rmSync(directory, { recursive: true, force: true });
     const shutdown = createShutdown(context, onForcedExit);
-    code = await serveLocation({ options, context, location, fixedKey, faults, events, shutdown });
+    code = await serveLocation({ options, context, location, fixedKey, token, faults, events, shutdown });
   } finally {
     // A start that was given up may still be writing to the directory, so try more than once.
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
@@ -107,6 +118,7 @@ async function serveLocation(run: Run): Promise<number> {
   // Listen for signals before anything is opened, so that a signal during the start stops the server too.
   shutdown.listen();
   let service: Service | undefined;
+  let removeAnnouncement = async () => {};
   /** On a full or read-only disk, the server starts even if a key or a profile cannot be saved. */
   const warnIfUnwritable = (error: Error) => {
     if (!isUnwritable(error.cause)) throw error;
@@ -116,9 +128,9 @@ async function serveLocation(run: Run): Promise<number> {
   try {
     service = await start(run);
     if (service === undefined) return interruptedCode(run);
+    if (service.pageUrl && !options.ephemeral) removeAnnouncement = await announceServer(context, service);
     if (options.command.length > 0) {
       const key = service.keys.addTemporary('command', plan, fixedKey?.key);
-      service.tools?.allowKey(key);
       return await serveCommand(service, key, run);
     }
     const isTemporary = options.ephemeral || fixedKey !== undefined;
@@ -127,7 +139,6 @@ async function serveLocation(run: Run): Promise<number> {
       : await ensureDevKey(context, service, location, { plan, profile: options.profile }).catch(
           warnIfUnwritable,
         );
-    if (devKey?.key) service.tools?.allowKey(devKey.key);
     const otherService =
       options.profile && devKey?.key
         ? await saveLocalProfile(context, service, devKey.key).catch(warnIfUnwritable)
@@ -136,6 +147,7 @@ async function serveLocation(run: Run): Promise<number> {
     await shutdown.stopped();
     return exitCodes.ok;
   } finally {
+    await removeAnnouncement();
     await service?.stop(GRACE_PERIOD);
     shutdown.unlisten();
     await events.stopped();
@@ -156,6 +168,8 @@ async function start({
   options,
   context,
   location,
+  fixedKey,
+  token,
   faults,
   events,
   shutdown,
@@ -178,6 +192,9 @@ async function start({
     trustedProxies: options.trustProxy,
     allowHosts: options.allowHost ?? [],
     page: options.page,
+    token,
+    onPageUrl: events.pageUrl,
+    secrets: fixedKey && [fixedKey.key],
     resettable: options.resettable || options.ephemeral,
     cors: options.cors ?? [],
     faults,
@@ -265,11 +282,10 @@ async function readSeed(seed: string | true, { clock }: Context, signal?: AbortS
 async function serveCommand(service: Service, key: string, run: Run): Promise<number> {
   const { options, context, events, shutdown } = run;
   await events.runningCommand(service, key);
-  const { tools } = service;
   const variables = {
     PETS_BASE_URL: service.url,
     PETS_API_KEY: key,
-    ...(tools && { PETS_SERVE_TOKEN: tools.token }),
+    PETS_SERVE_TOKEN: service.token,
   };
   const { requested, failure } = shutdown;
   if (requested.aborted) return interruptedCode(run);

@@ -47,19 +47,19 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
     async listening(service: Service, started: Started) {
       const animals = await service.store.size();
       await print(
-        listeningEvent(service, started, animals, context.pid),
+        listeningEvent(service, started, animals, context),
         listeningText(service, started, animals, options, context),
       );
       warnAboutOptions(service, options, context);
       warnAboutKeyAndProfile(started, options, context);
     },
     async runningCommand(service: Service, key: string) {
-      const { url, faults, tools } = service;
+      const { url, faults } = service;
       const described = faults && describeFaults(faults);
       const lines = [
         `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`,
         ...(described ? [described] : []),
-        ...(tools ? [`pets serve: page ${tools.url}`] : []),
+        ...(service.pageUrl ? [pageLine(service.pageUrl())] : []),
       ];
       await print(
         {
@@ -67,11 +67,15 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
           url,
           key,
           ...(described && { faults }),
-          ...(tools && { pageToken: tools.token }),
+          ...credentialsOf(service, context),
         },
         lines.join('\n'),
       );
       warnAboutOptions(service, options, context);
+    },
+    /** Prints the address of the page again, after the one before was used. Ignores output errors. */
+    pageUrl(url: string) {
+      print({ event: 'page', page: url }, pageLine(url)).catch(() => {});
     },
     /** Prints that the server has stopped, if it was started. Ignores output errors, because the process exits next. */
     async stopped() {
@@ -93,20 +97,29 @@ const printedKey = (devKey: DevKey | undefined): string | undefined =>
 
 const descriptionUrl = (url: string): string => new URL('/openapi.json', url).href;
 
+const pageLine = (url: string): string => `pets serve: page ${url}`;
+
+/** What opens the developer tools. A token that the user has chosen is not printed, because logs are kept. */
+const credentialsOf = ({ token, pageUrl }: Service, { env }: Pick<CommandContext, 'env'>) => ({
+  ...(token !== env['PETS_SERVE_TOKEN'] && { token }),
+  ...(pageUrl && { page: pageUrl() }),
+});
+
 /** The event that `--json` prints when the server listens. */
 function listeningEvent(
-  { url, port, seeded, faults, tools, store }: Service,
+  service: Service,
   { location, devKey }: Started,
   animals: number,
-  pid: number,
+  context: CommandContext,
 ): Record<string, unknown> {
+  const { url, port, seeded, faults, store } = service;
   const key = printedKey(devKey);
   return {
     event: 'listening',
     url,
     openapi: descriptionUrl(url),
     port,
-    pid,
+    pid: context.pid,
     store: store.id,
     directory: location.place,
     animals,
@@ -114,13 +127,13 @@ function listeningEvent(
     ...(faults && describeFaults(faults) && { faults }),
     ...(key && { key }),
     ...(devKey && { plan: devKey.plan }),
-    ...(tools && { pageToken: tools.token }),
+    ...credentialsOf(service, context),
   };
 }
 
 /** The lines that are printed when the server listens. */
 function listeningText(
-  { url, faults, tools }: Service,
+  { url, faults, pageUrl }: Service,
   { location, devKey, otherService }: Started,
   animals: number,
   options: ServeOptions,
@@ -143,7 +156,7 @@ function listeningText(
       : `  API key ${key ?? `from ${sanitizeForTerminal(devKey.source ?? '')}`} (plan ${devKey.plan})`,
     ...(described ? [`  ${described}`] : []),
     `  API described in ${cyan(descriptionUrl(url))}`,
-    ...(tools ? [`  page ${cyan(tools.url)}`] : []),
+    ...(pageUrl ? [`  page ${cyan(pageUrl())}`] : []),
     `  ${dim('try:')} ${next}`,
   ].join('\n');
 }

@@ -3,7 +3,6 @@ import type { Seed } from '../../store/store.ts';
 import type { Faults } from '../faults/faults.ts';
 import type { Handler } from '../response.ts';
 import type { ToolMethods } from '../routes.ts';
-import { createToolCredentials } from './credentials.ts';
 import { createFaultTool } from './fault-tool.ts';
 import { createKeyTools } from './keys.ts';
 import { createRecorder } from './recorder.ts';
@@ -12,6 +11,8 @@ import { createResetGate, type ResetGate } from './reset-gate.ts';
 import { createResetTool, type ResetResult } from './reset-tool.ts';
 
 export type ToolsOptions = {
+  /** The log does not show these secrets, wherever they occur. */
+  secrets: readonly string[];
   backend: Backend;
   faults: Faults;
   /** Whether `POST /reset` may replace the contents of the store by those of the seed. */
@@ -25,9 +26,8 @@ export type ToolsOptions = {
 };
 
 /** Creates the developer tools (docs/service.md 13). */
-export function createTools({ backend, faults, resettable, seed, onReset, sleep }: ToolsOptions) {
+export function createTools({ secrets, backend, faults, resettable, seed, onReset, sleep }: ToolsOptions) {
   const { keys, limiter } = backend;
-  const credentials = createToolCredentials();
   const waiters = createWaiters(sleep);
   const recorder = createRecorder(waiters.notify);
   const resetGate = resettable ? createResetGate() : undefined;
@@ -51,11 +51,11 @@ export function createTools({ backend, faults, resettable, seed, onReset, sleep 
   const { showKeys, liftBan } = createKeyTools(keys, limiter);
 
   const routes: Record<string, ToolMethods> = {
-    '/requests': requestsRoute(recorder, waiters, credentials),
+    '/requests': requestsRoute(recorder, waiters, secrets),
     '/keys': { GET: withoutReset(showKeys) },
     '/bans': { DELETE: withoutReset(liftBan) },
     '/faults': createFaultTool(faults),
     '/reset': createResetTool(resetGate && (() => reset(resetGate))),
   };
-  return { credentials, recorder, resetGate, routes: new Map(Object.entries(routes)), stop: waiters.stop };
+  return { recorder, resetGate, routes: new Map(Object.entries(routes)), stop: waiters.stop };
 }

@@ -1,35 +1,52 @@
 import { timingSafeEqual } from 'node:crypto';
+import * as z from 'zod/mini';
+import { describeFirstIssue } from '../../contract/issues.ts';
 import { generateKey, hashKey } from '../../store/keys/keys.ts';
+import { invalidRequest, unauthorized } from '../errors.ts';
+import { readJsonBody } from '../request/input.ts';
+import type { Handler } from '../response.ts';
 
-export type ToolCredentials = ReturnType<typeof createToolCredentials>;
+const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'must be an object with a code');
+
+export type Credentials = ReturnType<typeof createCredentials>;
 
 /**
- * The credentials that may use the developer tools (docs/service.md 13): a token with 256 random bits that is new at each
- * start, and the API keys that `allowKey` adds. The token has the form of an API key, so that everything that redacts API
- * keys redacts it too.
+ * The credentials of developers (docs/service.md 13): a token, which is new at each start unless the user has chosen one, and
+ * the session of the page, which a code opens once. Those that are not chosen have 256 random bits and the form of an API key,
+ * so that everything that redacts API keys redacts them too.
+ *
+ * @param onNewCode called when a code was used and there is a new one
  */
-export function createToolCredentials() {
-  const token = generateKey();
-  const keys: string[] = [];
-  const tokenHash = Buffer.from(hashKey(token));
-  const keyHashes: Buffer[] = [];
+export function createCredentials(token = generateKey(), onNewCode: () => void = () => {}) {
+  const session = generateKey();
+  const developers = [token, session].map(digest);
+  const usedCodes = new Set<string>();
+  let code = generateKey();
 
   return {
     token,
-    /** Lets an API key use the tools while it is valid. */
-    allowKey(key: string): void {
-      keys.push(key);
-      keyHashes.push(Buffer.from(hashKey(key)));
-    },
-    /** The token and the keys, to redact them. */
-    secrets: (): string[] => [token, ...keys],
-    /** Returns which credential has this SHA-256 in hexadecimal, if any. Takes the same time in every case. */
-    identify(sha256: string): 'token' | 'key' | undefined {
-      const given = Buffer.from(sha256);
-      const isToken = timingSafeEqual(given, tokenHash);
-      const isKey = keyHashes.filter((hash) => timingSafeEqual(given, hash)).length > 0;
-      if (isToken) return 'token';
-      return isKey ? 'key' : undefined;
-    },
+    /** The code that opens the next session. */
+    code: () => code,
+    /** Whether a SHA-256 in hexadecimal is that of the token or of the session. Takes the same time in every case. */
+    isDeveloper: (sha256: string): boolean =>
+      developers.filter((each) => timingSafeEqual(each, Buffer.from(sha256))).length > 0,
+    /** `POST /session` exchanges a code for a session, and makes a new code. @throws ServiceError 400, 401, 413 or 415 */
+    openSession: (async (request) => {
+      const { success, data, error } = z.safeParse(Session, await readJsonBody(request));
+      if (!success) throw invalidRequest(describeFirstIssue(error, 'The body'));
+      if (usedCodes.has(data.code))
+        throw unauthorized('This address was already used', 'Open the one that pets serve has printed since');
+      if (!timingSafeEqual(digest(data.code), digest(code)))
+        throw unauthorized(
+          'This address is wrong, or from an earlier start',
+          'Open the one that pets serve has printed last',
+        );
+      usedCodes.add(code);
+      code = generateKey();
+      onNewCode();
+      return { status: 200, body: JSON.stringify({ token: session }) };
+    }) satisfies Handler,
   };
 }
+
+const digest = (credential: string): Buffer => Buffer.from(hashKey(credential));

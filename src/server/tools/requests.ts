@@ -5,7 +5,6 @@ import { describeIssues } from '../../contract/issues.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { parseQuery, pathOf, splitTarget } from '../request/input.ts';
 import type { ToolMethods } from '../routes.ts';
-import type { ToolCredentials } from './credentials.ts';
 import {
   createRequestDescriber,
   type DescribedRequest,
@@ -53,7 +52,7 @@ const Query = z.object({
 export function requestsRoute(
   recorder: Recorder,
   waiters: Pick<Waiters, 'wait'>,
-  credentials: Pick<ToolCredentials, 'secrets'>,
+  secrets: readonly string[],
 ): ToolMethods {
   return {
     async GET({ url = '', socket }) {
@@ -72,7 +71,7 @@ export function requestsRoute(
       const cursor = recorder.cursor();
       const isRepeated = found.some((each) => outcomeOf(each) === 'replayed');
       const originals = findOriginals(isRepeated ? recorder.find(() => true, 0, MAX_REQUESTS) : []);
-      const { summarize, describe } = createRequestDescriber(credentials.secrets(), originals);
+      const { summarize, describe } = createRequestDescriber(secrets, originals);
       const requests: (RequestSummary | DescribedRequest)[] = [];
       for (const [i, each] of found.entries()) {
         // Removing secrets from long bodies takes long, so let the server handle other requests in between.

@@ -19,8 +19,8 @@ test('resets of a server that is killed leave a complete inventory, also while a
       ...init,
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', ...init.headers },
     });
-  const reset = ({ url: base, pageToken }: typeof other) =>
-    fetch(new URL('/reset', base), { method: 'POST', headers: { Authorization: `Bearer ${pageToken}` } });
+  const reset = ({ url: base, token }: typeof other) =>
+    fetch(new URL('/reset', base), { method: 'POST', headers: { Authorization: `Bearer ${token}` } });
   const idsAndOrders = async () => {
     const pets = (await (await call('/pets?limit=100')).json()) as { id: number }[];
     const orders = (await (await call('/store/orders')).json()) as unknown[];

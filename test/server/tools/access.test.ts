@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createToolCredentials } from '../../../src/server/tools/credentials.ts';
+import { createCredentials } from '../../../src/server/tools/credentials.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { startReal } from '../../helpers/real-service.ts';
@@ -7,16 +7,15 @@ import { KEY, OTHER_KEY, start } from '../../helpers/service.ts';
 
 const bearer = (credential: string) => ({ Authorization: `Bearer ${credential}` });
 
-/** A service with a tool at /reset that only counts how often it was used. Key KEY may use it. */
+/** A service with a tool at /reset that only counts how often it was used. */
 async function startWithTool(options: Parameters<typeof start>[0] = {}) {
-  const credentials = createToolCredentials();
-  credentials.allowKey(KEY);
+  const credentials = createCredentials();
   let uses = 0;
   const use = async () => ({ status: 200, body: String(++uses) });
   const service = await start({
     ...options,
     tools: { routes: new Map([['/reset', { GET: use, POST: use }]]) },
-    isDeveloper: (sha256) => credentials.identify(sha256) !== undefined,
+    isDeveloper: credentials.isDeveloper,
   });
   const request = (headers: Record<string, string>, method = 'POST', path = '/reset') =>
     fetch(service.listening.origin + path, { method, headers });
@@ -26,7 +25,7 @@ async function startWithTool(options: Parameters<typeof start>[0] = {}) {
 describe('a tool', () => {
   test.each([
     ['the token', 200, (token: string) => bearer(token)],
-    ['the API key that may use the tools', 200, () => bearer(KEY)],
+    ['a valid API key', 401, () => bearer(KEY)],
     ['another valid API key', 401, () => bearer(OTHER_KEY)],
     ['no credential', 401, () => ({})],
     ['a token that differs in its last character', 401, (token: string) => bearer(`${token.slice(0, -1)}-`)],
@@ -34,7 +33,7 @@ describe('a tool', () => {
     ['the token in another scheme', 401, (token: string) => ({ Authorization: `Basic ${token}` })],
     ['the token without a scheme', 401, (token: string) => ({ Authorization: token })],
     ['the token in a cookie', 401, (token: string) => ({ Cookie: `token=${token}` })],
-    ['the hash of the API key', 401, () => bearer(hashKey(KEY))],
+    ['the hash of the token', 401, (token: string) => bearer(hashKey(token))],
   ])('with %s responds with %i', async (_name, status, headersOf) => {
     const { credentials, request, uses } = await startWithTool();
     const response = await request(headersOf(credentials.token));
@@ -100,10 +99,11 @@ describe('a tool', () => {
   test('does not use up quota, ignores injected faults, and does not change which later requests fail', async () => {
     const faults = { failRate: 0.5, seed: 7 };
     const statuses = async (isUsed: boolean) => {
-      const { call, request } = await startWithTool({ faults });
+      const { call, credentials, request } = await startWithTool({ faults });
       const result: (number | string | null)[] = [];
       for (let i = 0; i < 20; i++) {
-        if (isUsed) expect((await request({ ...bearer(KEY), Prefer: 'code=500' })).status).toBe(200);
+        if (isUsed)
+          expect((await request({ ...bearer(credentials.token), Prefer: 'code=500' })).status).toBe(200);
         const { status, headers } = await call('/v1/pets');
         result.push(status, headers.get('x-ratelimit-remaining'));
       }
@@ -121,25 +121,109 @@ describe('a tool', () => {
 });
 
 describe('with a real store', () => {
-  test('the token is new at each start', async () => {
+  test('the token is new at each start, unless the user has chosen one', async () => {
     const { service, restart } = await startReal();
-    const first = service().tools?.token;
+    const first = service().token;
     await restart();
-    const second = service().tools?.token;
+    const second = service().token;
     expect(first).toMatch(/^pets_[\w-]{43}$/);
     expect(second).toMatch(/^pets_[\w-]{43}$/);
     expect(second).not.toBe(first);
+    expect((await startReal({ token: 'chosen-by-the-user-0' })).service().token).toBe('chosen-by-the-user-0');
+  });
+});
+
+describe('the page', () => {
+  async function startPage() {
+    const printed: string[] = [];
+    const real = await startReal({ onPageUrl: (url) => printed.push(url) });
+    const send = (path: string, init: RequestInit) => fetch(new URL(path, real.service().url), init);
+    const signIn = async (code: unknown, headers = {}) => {
+      const body = JSON.stringify({ code });
+      const type = { 'Content-Type': 'application/json' };
+      const response = await send('/session', { method: 'POST', body, headers: { ...type, ...headers } });
+      const { token, message } = (await response.json()) as { token?: string; message?: string };
+      return { status: response.status, token, message };
+    };
+    const statusOf = async (credential: string) =>
+      (await send('/requests', { headers: bearer(credential) })).status;
+    const code = () => codeOf(real.service().pageUrl?.());
+    return { ...real, printed, send, signIn, statusOf, code };
+  }
+  const codeOf = (url = '') => url.split('/#c=')[1] ?? '';
+  const WRONG =
+    'This address is wrong, or from an earlier start. Open the one that pets serve has printed last';
+
+  test('gets a session with the code of its address, which works once; then there is a new address', async () => {
+    const { signIn, statusOf, code, printed, service } = await startPage();
+    const first = code();
+    const { status, token = '' } = await signIn(first);
+    expect([status, await statusOf(token)]).toEqual([200, 200]);
+    expect(token).not.toBe(service().token);
+    expect(printed).toEqual([service().pageUrl?.()]);
+    expect(await signIn(first)).toEqual({
+      status: 401,
+      token: undefined,
+      message: 'This address was already used. Open the one that pets serve has printed since',
+    });
+    expect(codeOf(printed[0])).not.toBe(first);
+    expect((await signIn(codeOf(printed[0]))).status).toBe(200);
+    expect(printed.length).toBe(2);
   });
 
-  test('the API key that opens the tools no longer does so after it was revoked, but the token does', async () => {
-    const { clock, key, location, service } = await startReal();
-    service().tools?.allowKey(key);
-    const token = service().tools?.token ?? '';
-    const status = async (credential: string) =>
-      (await fetch(new URL('/requests', service().url), { headers: bearer(credential) })).status;
-    expect([await status(key), await status(token)]).toEqual([200, 200]);
-    await location.manageKeys((keys) => keys.revoke('till'));
-    clock.advance(1_000);
-    expect([await status(key), await status(token)]).toEqual([401, 200]);
+  test('gets one session for a code, also if two tabs send it at the same time', async () => {
+    const { signIn, code, printed } = await startPage();
+    const first = code();
+    const results = await Promise.all(Array.from({ length: 8 }, () => signIn(first)));
+    expect(results.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(401)]);
+    expect(printed.length).toBe(1);
+  });
+
+  test('gets no session with anything else, and the code stays valid', async () => {
+    const { signIn, send, statusOf, service, key, code } = await startPage();
+    const wrong = ['', 'x', service().token, key, code().slice(0, -1), `${code()} `, hashKey(code())];
+    for (const each of wrong) expect(await signIn(each)).toMatchObject({ status: 401, message: WRONG });
+    for (const each of [1, null, [code()], { code: code() }]) expect((await signIn(each)).status).toBe(400);
+    expect((await send('/session', { method: 'POST', body: 'code' })).status).toBe(415);
+    expect((await send(`/session?code=${code()}`, { method: 'GET' })).status).toBe(405);
+    for (const site of ['same-site', 'cross-site'])
+      expect((await signIn(code(), { 'Sec-Fetch-Site': site })).status).toBe(403);
+    expect(await statusOf(code())).toBe(401);
+    expect((await signIn(code(), { 'Sec-Fetch-Site': 'same-origin' })).status).toBe(200);
+  });
+
+  test('must sign in again after a restart, with the address of the new start', async () => {
+    const { signIn, statusOf, restart, send, code } = await startPage();
+    const [first, { token = '' }] = [code(), await signIn(code())];
+    const unused = code();
+    await restart();
+    expect(await statusOf(token)).toBe(401);
+    const response = await send('/requests', { headers: bearer(token) });
+    expect(await response.json()).toMatchObject({
+      message:
+        'The developer token is unknown, or from an earlier start. Open the page with the address that pets serve has printed last',
+    });
+    for (const old of [first, unused])
+      expect(await signIn(old)).toMatchObject({ status: 401, message: WRONG });
+    expect((await signIn(code())).status).toBe(200);
+  });
+
+  test('signs in without a trace in the log', async () => {
+    const { signIn, send, code, service } = await startPage();
+    const used = code();
+    const { token = '' } = await signIn(used);
+    await signIn(used);
+    await send(`/v1/pets?c=${used}`, {
+      headers: { Referer: `http://localhost/#c=${code()}`, ...bearer(token) },
+    });
+    const shown = await (await send('/requests', { headers: bearer(token) })).text();
+    expect(shown).toContain('/v1/pets?c=');
+    for (const secret of [used, code(), token, service().token]) expect(shown).not.toContain(secret);
+  });
+
+  test('does not exist without the tools', async () => {
+    const { service } = await startReal({ page: false });
+    expect(service().pageUrl).toBeUndefined();
+    expect((await fetch(new URL('/session', service().url), { method: 'POST' })).status).toBe(404);
   });
 });

@@ -7,7 +7,7 @@ import { create } from '../../helpers/service.ts';
 
 async function startWithTools(options: Partial<ServiceOptions> = {}) {
   const real = await startReal(options);
-  const { token } = real.service().tools ?? {};
+  const { token } = real.service();
   const send = async (
     method: string,
     body?: string | Uint8Array<ArrayBuffer>,

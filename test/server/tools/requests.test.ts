@@ -224,7 +224,7 @@ test('requests that are recorded while a response is made come after its cursor'
     };
     recorder.end(recorder.begin(context), { time: 0, milliseconds: 0, status: 200 });
   };
-  const { GET } = requestsRoute(recorder, { wait: async () => {} }, { secrets: () => [] });
+  const { GET } = requestsRoute(recorder, { wait: async () => {} }, []);
   const read = async (query: string) => {
     const response = await GET?.({ url: `/requests${query}` } as IncomingMessage, {} as RequestContext);
     const { requests, cursor } = JSON.parse(String(response?.body)) as Requests;

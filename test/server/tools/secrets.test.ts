@@ -37,11 +37,12 @@ const occurrences = (text: string, secrets: readonly string[]) =>
 
 /** A service, and its secrets: the token, a generated key, a key that the user has chosen, and others. */
 async function startWithSecrets() {
-  const service = await startWithTools();
   const chosen = 'my+secret/"key"\\with-odd=characters';
-  service.service().tools?.allowKey(chosen);
+  const token = 'my=own/token+of~20?characters';
+  const service = await startWithTools({ secrets: [chosen], token });
   const secrets = {
-    'the token': service.token(),
+    'a token that the user has chosen': token,
+    'the code of the page': service.service().pageUrl?.().split('=').at(-1) ?? '',
     'the API key of the request': service.key,
     'an API key that the user has chosen': chosen,
     'an API key of another service': generateKey(),
