@@ -20,7 +20,7 @@ const WARM_UP_SECONDS = 6;
 const ROUND_SECONDS = 2;
 const PEER_SECONDS = 1;
 /** How often the servers are started. V8 optimises each process differently, so one process is not representative. */
-export const STARTS = 3;
+const STARTS = 3;
 
 /**
  * Measures requests per second of `pets serve` relative to a peer. A round measures the peer for one second, `pets serve`

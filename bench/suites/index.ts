@@ -6,13 +6,11 @@ import { packaged } from './package.ts';
 import { postgres } from './postgres.ts';
 import { serve } from './serve.ts';
 import { startUp } from './start-up.ts';
-import { tools } from './tools.ts';
 
 export const suites: ReadonlyMap<string, Suite> = new Map([
   ['start-up', startUp],
   ['serve', serve],
   ['add', add],
-  ['tools', tools],
   ['million', million],
   ['list-all', listAll],
   ['postgres', postgres],

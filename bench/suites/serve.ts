@@ -2,42 +2,84 @@ import { writeFileSync } from 'node:fs';
 import { stringifyJson } from '../../src/contract/json.ts';
 import { animal, writeStore } from '../animals.ts';
 import type { Bench, Suite } from '../bench.ts';
-import type { Lab } from '../lab.ts';
+import { inTurns } from '../measure.ts';
+import { processorTime } from '../processes.ts';
+import { type Row, ratio, rowIfKnown } from '../rows.ts';
 import { peer, type Server, serve as serveArgs, start } from '../servers.ts';
-import { type Contestant, compareRates, type Load, underLoad } from '../wrk.ts';
+import { type Contestant, compareRates, timesPerRequest, underLoad } from '../wrk.ts';
 
 const ANIMALS = 20_000;
 const PAGES = 1_000;
 
+const WARM_UP_SECONDS = 3;
+const SECONDS = 3;
+
+/** What a server is started with, and the most that it may take of the processor time of the minimal server. */
+const variants = [
+  { what: 'without the page', options: ['--no-page'], most: 1.25 },
+  { what: 'with the page, which records the requests', options: [], most: 1.5 },
+];
+
 /** Compares `GET /v1/pets?limit=20` for all pages in turn with a hand-written server that does the same work. */
 export const serve: Suite = {
   usesPeers: false,
-  run: async (bench) => [
-    await compareRates(bench, {
+  async run(bench) {
+    const { lab } = bench;
+    writeStore(lab.path('store'), ANIMALS, 'seeded');
+    const pets = Array.from({ length: ANIMALS }, (_, i) => animal(i + 1));
+    writeFileSync(lab.path('animals.json'), stringifyJson({ pets }));
+    const rate = await compareRates(bench, {
       what: 'GET, 1,000 pages in turn: rate ÷ minimal server',
       least: 0.8,
-      start: () => startServers(bench),
-    }),
-  ],
+      start: async () => {
+        const [ours, minimal] = [await startOurs(bench, ['--no-page']), await startMinimal(bench)];
+        return { ours: await underPages(bench, ours), peer: await underPages(bench, minimal) };
+      },
+    });
+    return bench.wrk ? [rate, ...(await compareTimes(bench))] : [rate];
+  },
 };
 
-async function startServers(bench: Bench): Promise<{ ours: Contestant; peer: Contestant }> {
-  const { lab, onCore } = bench;
-  const prefix = onCore(0);
-  const directory = lab.path('store');
-  writeStore(directory, ANIMALS, 'seeded');
-  const animals = lab.path('animals.json');
-  writeFileSync(animals, stringifyJson({ pets: Array.from({ length: ANIMALS }, (_, i) => animal(i + 1)) }));
-  const ours = await start(lab, { prefix, args: serveArgs('--data', directory, '--no-page') });
-  const minimal = await start(lab, { prefix, args: [peer('minimal-server.mjs'), animals] });
-  return {
-    ours: underLoad(bench, await pagesOf(lab, 'ours', ours), ours),
-    peer: underLoad(bench, await pagesOf(lab, 'peer', minimal), minimal),
+const startOurs = ({ lab, onCore }: Bench, options: readonly string[]): Promise<Server> =>
+  start(lab, { prefix: onCore(0), args: serveArgs('--data', lab.path('store'), ...options) });
+
+const startMinimal = ({ lab, onCore }: Bench): Promise<Server> =>
+  start(lab, { prefix: onCore(0), args: [peer('minimal-server.mjs'), lab.path('animals.json')] });
+
+/** Each sample has a server of its own, because V8 compiles the code differently in each process. */
+async function compareTimes(bench: Bench): Promise<Row[]> {
+  const sample = (startServer: () => Promise<Server>) => async () => {
+    const server = await startServer();
+    const contestant = await underPages(bench, server);
+    await contestant.rate(WARM_UP_SECONDS);
+    const [time] = await timesPerRequest(contestant, SECONDS, () => [processorTime(server.pid)]);
+    await server.stop();
+    return time;
   };
+  const contestants = { minimal: sample(() => startMinimal(bench)) } as Record<
+    string,
+    () => Promise<number | undefined>
+  >;
+  for (const { what, options } of variants) contestants[what] = sample(() => startOurs(bench, options));
+  const { minimal = [], ...ours } = await inTurns(bench.rounds, contestants);
+  return variants.map(({ what, most }) => {
+    const name = `GET, 1,000 pages in turn, ${what}: processor time ÷ minimal server`;
+    return rowIfKnown(name, [ours[what] ?? [], minimal], (mine = [], theirs = []) =>
+      ratio(name, 'µs', mine, theirs, { most }),
+    );
+  });
+}
+
+/** A server under requests for all of its pages in turn. */
+async function underPages(bench: Bench, server: Server): Promise<Contestant> {
+  const file = bench.lab.path(`paths-${server.pid}`);
+  const paths = await pagesOf(server);
+  writeFileSync(file, paths.map((path) => `${path}\n`).join(''));
+  return underLoad(bench, { method: 'GET', connections: 32, paths: file }, server);
 }
 
 /** Follows the links of all pages, and checks that the pages have all animals in order. */
-async function pagesOf(lab: Lab, name: string, server: Server): Promise<Load> {
+async function pagesOf(server: Server): Promise<string[]> {
   const paths: string[] = [];
   let animals = 0;
   for (let next: string | undefined = '/v1/pets?limit=20'; next !== undefined; ) {
@@ -51,7 +93,5 @@ async function pagesOf(lab: Lab, name: string, server: Server): Promise<Load> {
     next = /<(.+)>; rel="next"/.exec(reply.headers.get('link') ?? '')?.[1];
   }
   if (paths.length !== PAGES) throw new Error(`${server.url} has ${paths.length} pages instead of ${PAGES}`);
-  const file = lab.path(`paths-${name}`);
-  writeFileSync(file, paths.map((path) => `${path}\n`).join(''));
-  return { method: 'GET', connections: 32, paths: file };
+  return paths;
 }
