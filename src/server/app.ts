@@ -254,7 +254,7 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
   const checkHost = createHostCheck(options.hosts);
 
   async function run(...[request, context, path, fault]: Parameters<Run>): Promise<ServiceResponse> {
-    checkHttp(request);
+    checkHttp(request, context.url);
     context.host = checkHost(request, context.host);
     if (path !== undefined) return runOther(request, context, path);
     const runApi = (): Promise<ServiceResponse> =>

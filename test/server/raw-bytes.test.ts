@@ -22,6 +22,7 @@ const list = (headers: string, version = '1.1') => `GET /v1/pets HTTP/${version}
 /** A request whose line and headers have this many bytes. `headers` returns headers of a given length. */
 const withHeaders = (bytes: number, headers: (bytes: number) => string) =>
   get('/v1/pets', headers(bytes - get('/v1/pets').length));
+const LONG_TARGET = `http://127.0.0.1${'0'.repeat(5_000)}:80/v1/pets`;
 const manyHeaders = (bytes: number) =>
   `${'a: b\r\n'.repeat((bytes - 30) / 6)}X: ${'x'.repeat(25 + (bytes % 6))}\r\n`;
 
@@ -70,6 +71,7 @@ describe('the framing of a request', () => {
     ],
     ['many small headers of 8 KiB', withHeaders(MAX_HEADER_BYTES, manyHeaders), 200],
     ['many small headers of one byte more', withHeaders(MAX_HEADER_BYTES + 1, manyHeaders), 431],
+    ['a long host in the target and many headers', get(LONG_TARGET, 'a:\r\n'.repeat(1_000)), 431],
     ['thousands of empty headers', get('/v1/pets', 'a:\r\n'.repeat(8_000)), 431],
     ['an unsupported expectation', get('/v1/pets', 'Expect: banana\r\n'), 417],
   );

@@ -16,18 +16,15 @@ export const headersTooLarge = (): ServiceError =>
 /**
  * Rejects what Node's parser accepts although this service cannot handle it: versions of HTTP other than 1.0 and 1.1,
  * transfer codings other than chunked, and large headers. Node limits only the sum of the target, the names and the values,
- * so thousands of empty headers would get through.
+ * so thousands of empty headers would get through. `target` is the target as the client sent it.
  *
  * @throws ServiceError 400 or 431
  */
-export function checkHttp({
-  httpVersion,
-  headers,
-  rawHeaders,
-  method = '',
-  url = '',
-}: IncomingMessage): void {
-  let bytes = method.length + url.length + LINE_BYTES + (rawHeaders.length / 2) * BYTES_PER_HEADER;
+export function checkHttp(
+  { httpVersion, headers, rawHeaders, method = '' }: IncomingMessage,
+  target: string,
+): void {
+  let bytes = method.length + target.length + LINE_BYTES + (rawHeaders.length / 2) * BYTES_PER_HEADER;
   for (const part of rawHeaders) bytes += part.length;
   if (bytes > MAX_HEADER_BYTES) throw headersTooLarge();
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
