@@ -54,7 +54,7 @@ import {
   type RoutesOptions,
 } from './routes.ts';
 import type { Recorder, RunningRequest } from './tools/recorder.ts';
-import type { ResetGate } from './tools/reset-gate.ts';
+import type { ResetGate } from './tools/reset.ts';
 
 /** A response, as the access log reports it. The entry has neither the API key nor the body of the request. */
 export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'keyName'> & {

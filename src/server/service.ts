@@ -17,7 +17,7 @@ import { createTools } from './tools/create-tools.ts';
 import { createCredentials } from './tools/credentials.ts';
 
 export type ServiceOptions = {
-  location: Pick<StoreLocation, 'claim'>;
+  location: Pick<StoreLocation, 'claim' | 'place'>;
   host: string;
   port: number;
   clock: SteadyClock;
@@ -48,6 +48,8 @@ export type ServiceOptions = {
   resettable?: boolean | undefined;
   /** Called at the start with `signal`, and for each reset. */
   seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;
+  /** What people call the seed, such as `the sample data`. */
+  seedName?: string | undefined;
   /** If aborted, the start ends after its current step. */
   signal: AbortSignal;
   onWarning(message: string): void;
@@ -149,7 +151,9 @@ export async function startService(options: ServiceOptions) {
           secrets: [credentials.token, ...(options.secrets ?? [])],
           backend,
           faults,
+          place: location.place,
           resettable: options.resettable ?? false,
+          seedName: options.seedName,
           seed,
           onReset: shared.anonymousLimiter.clear,
           sleep: options.sleep,

@@ -26,6 +26,7 @@ async function start(changes: Partial<ServiceOptions> = {}) {
   const urls: (string | undefined)[] = [];
   const starting = startService({
     location: {
+      place: directory,
       async claim(options) {
         const claim = await location.claim(options);
         async function open(url?: string) {

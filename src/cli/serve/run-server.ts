@@ -199,6 +199,7 @@ async function start({
     cors: options.cors ?? [],
     faults,
     seed: seed === undefined ? undefined : (signal) => readSeed(seed, context, signal),
+    seedName: seed === true ? 'the sample data' : seed,
     signal: requested,
     onWarning: events.warning,
     onFailure: shutdown.fail,

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { expect, test } from 'vitest';
 import { sampleData } from '../../../src/server/sample-data.ts';
-import { createResetGate } from '../../../src/server/tools/reset-gate.ts';
+import { createResetGate } from '../../../src/server/tools/reset.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
 import { create } from '../../helpers/service.ts';
 import { startWithTools } from '../../helpers/tools.ts';
@@ -72,6 +72,33 @@ test.each([{}, { resettable: false }, { seed }])(
     expect(await (await call('/pets')).text()).toBe(before);
   },
 );
+
+test('GET /reset says what a reset would delete and by what it is replaced, or why it is not allowed', async () => {
+  const shown = async (more: Parameters<typeof startWithTools>[0]) => {
+    const { call, use, directory } = await startWithTools(more);
+    await call('/pets', create(REX));
+    const response = await use('/reset');
+    return { directory, status: response.status, body: await response.json() };
+  };
+  const sample = await shown({ ...options, seedName: 'the sample data' });
+  expect(sample).toMatchObject({ status: 200 });
+  expect(sample.body).toEqual({
+    allowed: true,
+    animals: 67,
+    place: sample.directory,
+    seed: 'the sample data',
+  });
+  const empty = await shown({ resettable: true });
+  expect(empty.body).toEqual({ allowed: true, animals: 1, place: empty.directory });
+  const forbidden = await shown({ seed, seedName: 'animals.csv' });
+  expect(forbidden.body).toEqual({
+    allowed: false,
+    reason: 'This store cannot be reset. Start the server with --resettable or --ephemeral',
+    animals: 67,
+    place: forbidden.directory,
+    seed: 'animals.csv',
+  });
+});
 
 test('a client that sends its body slowly delays neither a reset nor other requests', async () => {
   const { call, use, key, port } = await startWithTools(options);
