@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { manualClock } from '../helpers/clock.ts';
 import { freshMachine, type Machine, type ProgramOptions, serve } from '../helpers/pets.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 
@@ -80,7 +81,7 @@ describe('a hint of pets keys', () => {
 });
 
 describe('pets keys list', () => {
-  const NOTE = 'the requests left are not known, because no running server of this store was found';
+  const NOTE = 'the requests left are not known, because no running server of this store shows them';
 
   const listed = async (machine: Machine, data: string, options?: ProgramOptions) => {
     const { stdout, stderr } = await machine.pets(['keys', 'list', '--json', '--data', data], options);
@@ -92,7 +93,8 @@ describe('pets keys list', () => {
   /** A server with the store `one`, to which two requests were sent. */
   async function serverWithRequests() {
     const { machine, one, two } = await machineWithStores();
-    const service = await serve(machine, ['--data', one]);
+    // The clock stands still, so that no new minute begins.
+    const service = await serve(machine, ['--data', one], { clock: manualClock() });
     const get = () => fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${service.key}` } });
     await get();
     await get();
@@ -111,9 +113,8 @@ describe('pets keys list', () => {
   const forgetServer = async (machine: Machine, data: string) =>
     rm(join(machine.home, await serverFile(data)), { force: true });
 
-  test('shows the requests left, as a running server with the token in its file says', async () => {
-    const { machine, one, service, left } = await serverWithRequests();
-    await writeServer(machine, one, { url: service.url, token: service.token });
+  test('shows the requests left, as the running server says', async () => {
+    const { machine, one, left } = await serverWithRequests();
     const { keys, stderr } = await listed(machine, one);
     expect(keys).toEqual([
       { name: 'dev', plan: 'pro', perMinute: 300, perDay: 10_000, created: expect.any(String), ...left },
@@ -161,6 +162,8 @@ describe('pets keys list', () => {
     await machine.file(await serverFile(one), 'torn');
     expect(await listed(machine, one)).toMatchObject(none);
     await service.end('SIGTERM');
+    expect(await listed(machine, one)).toMatchObject(none);
+    // As after kill -9.
     await writeServer(machine, one, { url: service.url, token: service.token });
     expect(await listed(machine, one)).toMatchObject(none);
     const table = await machine.pets(['keys', 'list', '--data', one]);

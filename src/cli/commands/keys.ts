@@ -186,7 +186,7 @@ const list: Command<Data> = {
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name> --plan <plan>')}`);
     if (usage === undefined) {
       console.notice(
-        'the requests left are not known, because no running server of this store was found; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
+        'the requests left are not known, because no running server of this store shows them; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
       );
     }
   },
