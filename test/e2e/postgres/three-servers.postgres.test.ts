@@ -14,7 +14,7 @@ const SAMPLE_ANIMALS = 66;
 
 /** The options of servers behind a load balancer. */
 const SERVE = [
-  ...['--no-profile', '--log', '--page'],
+  ...['--no-profile', '--log'],
   ...['--public-url', 'https://shop.example', '--trust-proxy', '127.0.0.1'],
 ];
 
