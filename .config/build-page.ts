@@ -1,7 +1,7 @@
 // Bundles the page of the developer tools. Except index.html, the name of each file contains a hash of its content, so
 // that browsers can keep the files forever.
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'rolldown';
 
@@ -11,7 +11,7 @@ const SOURCE = join('src', 'page');
 export async function buildPage(directory: string): Promise<string[]> {
   await mkdir(directory, { recursive: true });
   const script = await build({
-    input: join(SOURCE, 'main.ts'),
+    input: join(SOURCE, 'main.tsx'),
     onLog(_level, { message }) {
       throw new Error(message);
     },
@@ -21,11 +21,9 @@ export async function buildPage(directory: string): Promise<string[]> {
     write: false,
   });
   const [chunk] = script.output;
-  const names = (await readdir(SOURCE)).filter((name) => name.endsWith('.css')).sort();
-  const styles = await Promise.all(names.map((name) => readFile(join(SOURCE, name), 'utf8')));
   const files: [name: string, content: string][] = [
     ['page.js', chunk.code],
-    ['page.css', withoutSpace(styles.join('\n'))],
+    ['page.css', withoutSpace(await readFile(join(SOURCE, 'page.css'), 'utf8'))],
     ['icon.svg', await readFile(join(SOURCE, 'icon.svg'), 'utf8')],
   ];
   let index = withoutSpace(await readFile(join(SOURCE, 'index.html'), 'utf8'));

@@ -15,7 +15,7 @@ const libraries = {
   client: ['undici', 'zod'],
   store: ['zod', 'pg', 'pgpass'],
   server: ['zod', 'prom-client'],
-  page: [],
+  page: ['preact'],
 };
 
 /** @type {import('dependency-cruiser').IConfiguration} */

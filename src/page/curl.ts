@@ -1,6 +1,6 @@
 import { REDACTED } from '../contract/recorded-text.ts';
-import type { DescribedRequest } from '../server/tools/log-entry.ts';
-import { isBodyCutOff } from './recorded-body.ts';
+import type { WholeRequest } from './api-types.ts';
+import { isBodyCutOff } from './text.ts';
 
 /** A command that sends a request again, with what it cannot repeat. `command` is undefined if there is none. */
 export type Curl = { command: string | undefined; notes: readonly string[] };
@@ -22,10 +22,10 @@ const UNSAFE_IN_BODY = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 /** Formats a recorded request as a command for curl in a POSIX shell. The key is in the variable PETS_API_KEY. */
 export function curlCommand(
-  { method, url, request }: Pick<DescribedRequest, 'method' | 'url' | 'request'>,
+  { method, url, request }: Pick<WholeRequest, 'method' | 'url' | 'request'>,
   origin: string,
 ): Curl {
-  const target = /^https?:\/\/[^/?]*(\/.*)$/i.exec(url)?.[1] ?? url;
+  const target = targetOf(url);
   if (!target.startsWith('/') || !/^[A-Z-]+$/.test(method) || method === '-') {
     return { command: undefined, notes: ['curl cannot repeat this request.'] };
   }
@@ -51,6 +51,9 @@ export function curlCommand(
   const address = quote(origin + encodeTarget(target));
   return { command: `${input}curl -g --path-as-is ${[...options, address].join(' \\\n  ')}`, notes };
 }
+
+/** The path and the query of a recorded URL, which can have an origin. */
+export const targetOf = (url: string): string => /^https?:\/\/[^/?]*(\/.*)$/i.exec(url)?.[1] ?? url;
 
 function methodOptions(method: string, hasBody: boolean): string[] {
   if (method === 'HEAD') return ['-I'];

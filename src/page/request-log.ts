@@ -1,99 +1,95 @@
-import { decimalToNumber } from '../contract/json.ts';
-import type { RequestSummary } from '../server/tools/log-entry.ts';
-import { requestKind } from './format.ts';
+import type { LoggedRequest, OtherOrigins, RunningRequest } from './api-types.ts';
+import { requestKind } from './text.ts';
 
-/** How many requests the page keeps, how many it reads at a time while it is open, and how many it shows. */
-export const MAX_KEPT = 1_000;
-export const POLL_LIMIT = 200;
-export const MAX_ROWS = 200;
+/** How many requests the page shows. The server keeps as many. */
+export const MAX_REQUESTS = 1_000;
 
 /** The requests that the page has read, the newest first. */
 export type RequestLog = {
-  requests: readonly RequestSummary[];
+  requests: readonly LoggedRequest[];
+  running: readonly RunningRequest[];
+  otherOrigins?: OtherOrigins;
+  /** The text that the requests contain, because the server searches their bodies. */
+  text: string;
   /** The position after the latest request; undefined before the first poll. */
   cursor: string | undefined;
-  /** Whether the next poll must read all requests, instead of those after the cursor. */
-  readsAll: boolean;
-  /** Where the list begins if the user has cleared it. */
-  start: string | undefined;
-  /** Whether requests are missing because more arrived than one poll returns. */
-  hasGap: boolean;
 };
 
-/** A response as `parseJson` reads it: `milliseconds` has a fraction, so that it is not a `number` yet. */
-export const readPoll = ({ requests, cursor }: PollResponse): PollResponse => ({
-  requests: requests.map((request) => ({
-    ...request,
-    milliseconds: Number(decimalToNumber(request.milliseconds)),
-  })),
-  cursor,
-});
+export type PollResponse = Pick<RequestLog, 'requests' | 'running' | 'otherOrigins'> & { cursor: string };
 
-export type PollResponse = { requests: readonly RequestSummary[]; cursor: string };
+export const emptyLog: RequestLog = { requests: [], running: [], text: '', cursor: undefined };
 
-export const emptyLog: RequestLog = {
-  requests: [],
-  cursor: undefined,
-  readsAll: true,
-  start: undefined,
-  hasGap: false,
-};
-
-/** The query of the next poll. A poll after a cursor waits until there is a request, except to end a gap soon. */
-export function pollQuery({ cursor, start, readsAll, hasGap }: RequestLog): string {
+/** The query of the next poll, which waits for a new request if the log was already read. */
+export function pollQuery({ text: logged, cursor }: RequestLog, text: string): string {
   const query = new URLSearchParams({ summary: 'true' });
-  if (!readsAll && cursor !== undefined) {
+  if (text !== '') query.set('text', text);
+  if (cursor !== undefined && logged === text) {
     query.set('since', cursor);
-    if (!hasGap) query.set('wait', '20');
-  } else if (start !== undefined) query.set('since', start);
-  query.set('limit', String(readsAll ? MAX_KEPT : POLL_LIMIT));
+    query.set('wait', '1');
+  }
   return query.toString();
 }
 
-/** Adds the response to a poll. After a gap, the log is read again as soon as a poll returns all new requests. */
-export function mergePoll(log: RequestLog, { requests, cursor }: PollResponse): RequestLog {
-  if (log.readsAll) return { ...log, requests, cursor, readsAll: false, hasGap: false };
-  const isFull = requests.length >= POLL_LIMIT;
-  const hasGap = isFull || log.hasGap;
-  return {
-    ...log,
-    requests: isFull ? requests : [...requests, ...log.requests].slice(0, MAX_KEPT),
-    cursor,
-    readsAll: hasGap && !isFull,
-    hasGap,
-  };
+/** Adds the response to a poll. It has all requests since the last poll, as far as the server keeps them. */
+export function mergePoll(log: RequestLog, text: string, response: PollResponse): RequestLog {
+  const older = log.cursor !== undefined && log.text === text ? log.requests : [];
+  const requests = [...response.requests, ...older].slice(0, MAX_REQUESTS);
+  return { ...response, running: response.running ?? [], requests, text };
 }
 
-/** Forgets all requests until now. */
-export const clearLog = ({ cursor, start }: RequestLog): RequestLog => ({
-  ...emptyLog,
-  cursor,
-  readsAll: cursor === undefined,
-  start: cursor ?? start,
-});
+/** What the user has chosen. An empty text matches every request. `after` is the number of a request. */
+export type RequestFilter = Record<'text' | 'status' | 'method' | 'key' | 'after', string>;
 
-/** What the user has chosen. An empty text matches every request. */
-export type RequestFilter = Record<'text' | 'status' | 'method' | 'outcome' | 'key', string>;
+export const noFilter: RequestFilter = { text: '', status: '', method: '', key: '', after: '' };
 
-export const noFilter: RequestFilter = { text: '', status: '', method: '', outcome: '', key: '' };
-
-export function matchesFilter(request: RequestSummary, filter: RequestFilter): boolean {
-  const { text, status, method, outcome, key } = filter;
+/** Whether a request is shown. The server has compared its text, except that of a request that still runs. */
+export function matchesFilter(
+  request: Partial<LoggedRequest> & RunningRequest,
+  { text, status, method, key, after }: RequestFilter,
+): boolean {
+  const isRunning = request.number === undefined;
   return (
-    (status === '' || requestKind(request) === status) &&
+    (status === '' || (!isRunning && requestKind(request) === status)) &&
     (method === '' || request.method === method) &&
-    (outcome === '' || request.outcome === outcome) &&
     (key === '' || request.keyName === key) &&
-    (text === '' || [request.url, request.id, request.code ?? ''].some((each) => includes(each, text)))
+    (after === '' || request.number === undefined || request.number > Number(after)) &&
+    (!isRunning || request.url.toLowerCase().includes(text.toLowerCase()))
   );
 }
 
-const includes = (value: string, text: string): boolean => value.toLowerCase().includes(text.toLowerCase());
-
 /** What a screen reader announces about new requests; undefined if there is nothing to announce. */
-export function announcement(requests: readonly RequestSummary[]): string | undefined {
+export function announcement(requests: readonly LoggedRequest[]): string | undefined {
   if (requests.length === 0) return undefined;
   const failed = requests.filter((request) => requestKind(request) !== 'ok').length;
   const total = requests.length === 1 ? '1 new request' : `${requests.length} new requests`;
   return failed === 0 ? total : `${total}, ${failed} with an error`;
+}
+
+export const views = ['requests', 'faults', 'keys'] as const;
+
+/** What the address of the page says, such as `#requests?method=POST&request=14`. */
+export type Place = { view: (typeof views)[number]; filter: RequestFilter; request: number | undefined };
+
+export const start: Place = { view: 'requests', filter: noFilter, request: undefined };
+
+/** Reads the end of an address. Views without a filter keep that of `previous`, so that one can return to it. */
+export function parsePlace(hash: string, previous: Place): Place {
+  const [name, query] = hash.slice(1).split('?', 2);
+  const view = views.find((each) => each === name);
+  if (view === undefined) return previous;
+  if (view !== 'requests') return { ...previous, view };
+  const parameters = new URLSearchParams(query);
+  const filter = { ...noFilter };
+  for (const field of Object.keys(filter) as (keyof RequestFilter)[]) {
+    filter[field] = parameters.get(field) ?? '';
+  }
+  const request = Number(parameters.get('request'));
+  return { view, filter, request: Number.isSafeInteger(request) && request > 0 ? request : undefined };
+}
+
+export function formatPlace({ view, filter, request }: Place): string {
+  if (view !== 'requests') return `#${view}`;
+  const chosen = Object.entries({ ...filter, request: request?.toString() ?? '' });
+  const query = new URLSearchParams(chosen.filter(([, value]) => value !== '')).toString();
+  return query === '' ? '#requests' : `#requests?${query}`;
 }

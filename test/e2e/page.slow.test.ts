@@ -1,4 +1,5 @@
-import type { Page } from 'playwright-core';
+import { setTimeout } from 'node:timers/promises';
+import type { Locator, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { overflow, seriousFindings, useBrowser } from '../helpers/browser.ts';
@@ -7,14 +8,19 @@ import { startWithTools } from '../helpers/tools.ts';
 
 const open = useBrowser();
 
-const VIEWS = ['requests', 'faults', 'keys'] as const;
-
 const HOSTILE = `<script>document.title='x'</script><img src=x onerror=alert(1)>\u202e\u0000\u0007${'x'.repeat(20_000)}`;
 const LARGE_ID = '9007199254740993';
+const REX = `{"name":"Xanthippe","categoryId":${LARGE_ID}}`;
 
-/** Starts the service with its sample data; `url` is the address of its page. */
+/** Starts the service with its sample data; `url` is the address of its page, which works once. */
 async function startPage(options: Parameters<typeof startWithTools>[0] = {}) {
-  const real = await startWithTools({ resettable: true, seed: async () => sampleData(), ...options });
+  const real = await startWithTools({
+    resettable: true,
+    seed: async () => sampleData(),
+    seedName: 'the sample data',
+    sleep: (milliseconds, signal) => setTimeout(milliseconds, undefined, { signal }),
+    ...options,
+  });
   return { ...real, url: () => real.service().pageUrl?.() ?? '' };
 }
 
@@ -23,29 +29,32 @@ async function sendRequests({ call, use }: Awaited<ReturnType<typeof startPage>>
   await call('/pets?limit=5');
   await call('/pets', create(JSON.stringify({ name: HOSTILE, categoryId: 1 }), { 'Idempotency-Key': 'a' }));
   await call('/pets', create(JSON.stringify({ name: HOSTILE, categoryId: 1 }), { 'Idempotency-Key': 'a' }));
-  await call('/pets', create(`{"name":"Large","categoryId":${LARGE_ID}}`));
+  await call('/pets', create(REX));
   await call(`/${encodeURIComponent(HOSTILE).slice(0, 2_000)}`, { headers: { 'X-Hostile': '<b>"\'\u00a0' } });
   await call('/pets', { headers: { Authorization: 'Bearer no' } });
   await call('/pets', { headers: { Prefer: 'code=503' } });
-  await use('/faults', {
-    method: 'PUT',
-    body: '[{"answer":500,"times":1}]',
-    headers: { 'Content-Type': 'application/json' },
-  });
+  await setFaults(use, '[{"answer":500,"times":1}]');
   await call('/pets');
   for (let i = 0; i < 70; i++) await call('/pets?limit=1');
 }
 
+const setFaults = (use: Awaited<ReturnType<typeof startPage>>['use'], body: string) =>
+  use('/faults', { method: 'PUT', body, headers: { 'Content-Type': 'application/json' } });
+
 const rows = (page: Page) => page.locator('#requests-list tbody tr');
+const row = (page: Page, text: string) => rows(page).filter({ hasText: text });
 const show = (page: Page, view: string) =>
   page.getByRole('navigation').getByRole('link', { name: view }).click();
 const details = (page: Page) => page.getByRole('region', { name: 'Details of the request' });
+const button = (within: Page | Locator, name: string) => within.getByRole('button', { name, exact: true });
 const textOf = (page: Page, selector: string) => expect.poll(() => page.locator(selector).textContent());
+const focused = (page: Page) => page.evaluate('document.activeElement.textContent');
 
 describe('the page', () => {
   test.each([
     ['light', 1_280],
     ['dark', 1_280],
+    ['dark', 800],
     ['light', 390],
     ['dark', 390],
   ] as const)('is accessible and not wider than the window, %s at %i pixels', async (colorScheme, width) => {
@@ -56,82 +65,193 @@ describe('the page', () => {
       viewport: { width, height: 800 },
       reducedMotion: 'reduce',
     });
+    const check = async (what: string) =>
+      expect([what, await seriousFindings(page), await overflow(page)]).toEqual([what, [], 0]);
     await rows(page).first().waitFor();
-    for (const view of VIEWS) {
-      await page.goto(`${page.url().split('#')[0]}#${view}`);
-      await page.locator(`#${view}-view`).waitFor();
-      if (view === 'keys') await page.getByText('per minute').first().waitFor();
-      expect([view, await seriousFindings(page), await overflow(page)]).toEqual([view, [], 0]);
-    }
+    await check('requests');
+    await show(page, 'Faults');
+    await page.getByText('1 of 1 time, used up').waitFor();
+    await check('faults');
+    await show(page, 'Keys');
+    await page.getByText('0 of 60 left').waitFor();
+    await check('keys');
     await show(page, 'Requests');
-    await rows(page).filter({ hasText: 'replayed' }).getByRole('button').click();
-    await page.getByText('Send it again').waitFor();
-    expect([await seriousFindings(page), await overflow(page)]).toEqual([[], 0]);
-    await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'Reset…' }).click();
-    expect([await seriousFindings(page), await overflow(page)]).toEqual([[], 0]);
+    await row(page, 'the same response as request').getByRole('button').click();
+    await button(page, 'Send again').click();
+    await page.getByText('This adds an animal').waitFor();
+    await check('details');
+    await button(page, 'Cancel').click();
+    await button(page, 'Reset…').click();
+    await page.getByRole('dialog').waitFor();
+    await check('reset');
     expect(await page.title()).toBe('pets serve');
   });
 
-  test('shows requests as they arrive, filters them, and opens one', async () => {
+  test('shows requests with their reasons as they arrive, filters them, and opens one', async () => {
     const service = await startPage();
     await service.call('/pets?limit=3');
     const { page } = await open(service.url());
-    expect(page.url()).not.toContain('pets_t');
-    await rows(page).filter({ hasText: '/v1/pets?limit=3' }).waitFor();
-    const body = `{"name":"Rex","categoryId":${LARGE_ID}}`;
-    await service.call('/pets', create(body));
-    const created = rows(page).filter({ hasText: '201' });
+    await row(page, '/v1/pets?limit=3').waitFor();
+    await service.call('/pets', create(REX));
+    const created = row(page, '201: counted: 58 of 60 requests are left in this minute');
     await created.waitFor();
     await page.getByLabel('Method').selectOption('POST');
     await expect.poll(() => rows(page).count()).toBe(1);
     await created.getByRole('button').click();
     const panel = details(page);
-    await panel.getByText('Send it again').waitFor();
+    await panel.getByText('--data-raw').waitFor();
     const text = await panel.innerText();
+    expect(text).toMatch(/^POST \/v1\/pets\s+Close\s+201: counted: 58 of 60/);
     expect(text).toContain(`"categoryId": ${LARGE_ID}`);
-    expect(text).toContain('Counted against the rate limit.');
     expect(text).toMatch(/authorization\s+\[redacted\]/);
-    expect(text).toContain(`--data-raw '${body}'`);
+    expect(text).toContain(`--data-raw '${REX}'`);
     expect(text).not.toContain(service.key);
-    await page.getByRole('button', { name: 'Show all' }).click();
+    await button(page, 'Show all').click();
     await expect.poll(() => rows(page).count()).toBe(2);
-    await page.getByLabel('Search').fill('limit=3');
+    await page.getByLabel('Search').fill('"name":"xanthippe"');
     await expect.poll(() => rows(page).count()).toBe(1);
-  });
-
-  test('can be paused, and the list can be cleared', async () => {
-    const service = await startPage();
-    const { page } = await open(service.url());
-    await service.call('/pets?limit=1');
-    await rows(page).first().waitFor();
-    await page.getByRole('button', { name: 'Pause' }).click();
-    await textOf(page, '#connection').toBe('Paused');
-    await service.call('/pets?limit=2');
-    await page.getByRole('button', { name: 'Clear list' }).click();
+    await page.getByLabel('Search').fill('limit=3');
+    await row(page, '/v1/pets?limit=3').waitFor();
+    await expect.poll(() => rows(page).count()).toBe(1);
+    await service.call('/pets?limit=30');
+    await expect.poll(() => rows(page).count()).toBe(2);
+    await button(page, 'Clear list').click();
     await expect.poll(() => rows(page).count()).toBe(0);
-    await page.getByRole('button', { name: 'Pause' }).click();
-    await rows(page).filter({ hasText: 'limit=2' }).waitFor();
-    expect(await rows(page).count()).toBe(1);
   });
 
-  test('resets the inventory after a confirmation', async () => {
+  test('shows a command to try while there is no request, and the zone of its times', async () => {
     const service = await startPage();
-    await service.call('/pets', create('{"name":"Rex","categoryId":1}'));
-    const { page } = await open(service.url());
-    await page.getByRole('button', { name: 'Reset…' }).click();
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'Reset…' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Reset', exact: true }).click();
-    await textOf(page, '#announcer').toContain('66 animals');
+    const { page } = await open(service.url(), { timezoneId: 'Asia/Kathmandu' });
+    await page.getByText('pets --profile local list').first().waitFor();
+    await page.getByText(`curl http://127.0.0.1:${service.port()}/v1/pets`).waitFor();
+    expect(await page.locator('header').innerText()).toMatch(/Times in Asia\/Kat(h)?mandu/);
+    await page.getByLabel('Method').waitFor();
+    await page.getByLabel('Search').fill('nothing');
+    await page.getByText('No request matches the filters').waitFor();
   });
 
-  test('reports that a store cannot be reset', async () => {
+  test('keeps the rows still under the mouse and in a scrolled page, and says how many new ones wait', async () => {
+    const service = await startPage();
+    for (let i = 0; i < 40; i++) await service.call('/pets?limit=1');
+    const { page } = await open(service.url());
+    await row(page, 'limit=1').first().hover();
+    const before = await rows(page).allInnerTexts();
+    await service.call('/pets?limit=2');
+    await service.call('/pets?limit=2');
+    await page.getByText('2 new requests ↑').waitFor();
+    expect(await rows(page).allInnerTexts()).toEqual(before);
+    await page.locator('h1').hover();
+    await row(page, 'limit=2').first().waitFor();
+    await page.mouse.wheel(0, 300);
+    await expect.poll(() => page.evaluate('scrollY')).toBeGreaterThan(0);
+    await service.call('/pets?limit=3');
+    await button(page, '1 new request ↑').click();
+    await row(page, 'limit=3').waitFor();
+    expect(await page.evaluate('scrollY')).toBe(0);
+  });
+
+  test('has the selection and the filters in its address: for a reload, for back, and for a link', async () => {
+    const service = await startPage();
+    await service.call('/pets?limit=1');
+    await service.call('/pets', create(REX));
+    const { page } = await open(service.url());
+    await row(page, '/v1/pets?limit=1').getByRole('button').click();
+    await details(page).getByText('--path-as-is').waitFor();
+    expect(new URL(page.url()).hash).toBe('#requests?request=1');
+    const link = page.url();
+    await page.getByLabel('Method').selectOption('POST');
+    expect(new URL(page.url()).hash).toBe('#requests?method=POST&request=1');
+    await page.reload();
+    await expect.poll(() => rows(page).count()).toBe(1);
+    await details(page).getByText('GET /v1/pets?limit=1').waitFor();
+    await page.goBack();
+    await expect.poll(() => rows(page).count()).toBe(2);
+    await show(page, 'Keys');
+    await page.getByRole('link', { name: 'till' }).click();
+    await expect.poll(() => rows(page).count()).toBe(2);
+    const other = await page.context().newPage();
+    await other.goto(link);
+    await details(other).getByText('GET /v1/pets?limit=1').waitFor();
+  });
+
+  test('lets the next request fail, once', async () => {
+    const service = await startPage();
+    await service.call('/pets/7');
+    const { page } = await open(service.url());
+    await row(page, '/v1/pets/7').getByRole('button').click();
+    await button(page, '503').click();
+    await details(page).getByText('The next GET /v1/pets/{id} gets 503, once.').waitFor();
+    await page.locator('.badge').waitFor();
+    expect((await service.call('/pets/8')).status).toBe(503);
+    await row(page, '503: rule 1 of your faults').waitFor();
+    await page.locator('.badge').waitFor({ state: 'detached' });
+    expect((await service.call('/pets/8')).status).toBe(200);
+    await button(page, 'slow').click();
+    await details(page).getByText('The next GET /v1/pets/{id} takes 3 seconds, once.').waitFor();
+    // Faults that change elsewhere are shown, too.
+    await service.use('/faults', { method: 'DELETE' });
+    await page.locator('.badge').waitFor({ state: 'detached' });
+  });
+
+  test.each([true, false])(
+    'copies a command for curl, over HTTPS or plain HTTP: %j',
+    async (hasClipboard) => {
+      const service = await startPage();
+      await service.call('/pets?limit=1');
+      const { page } = await open(service.url(), { permissions: ['clipboard-read', 'clipboard-write'] });
+      await row(page, 'limit=1').getByRole('button').click();
+      await button(page, 'Copy as curl').waitFor();
+      if (!hasClipboard)
+        await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
+      await button(page, 'Copy as curl').click();
+      await button(page, 'Copied').waitFor();
+      await page.getByLabel('Search').focus();
+      await page.keyboard.press('Control+V');
+      expect(await page.getByLabel('Search').inputValue()).toContain(
+        `127.0.0.1:${service.port()}/v1/pets?limit=1`,
+      );
+    },
+  );
+
+  test('shows the requests that are left, and lifts a ban', async () => {
+    const service = await startPage();
+    for (let i = 0; i < 61; i++) await service.call('/pets?limit=1');
+    for (let i = 0; i < 10; i++) {
+      // Requests within a second after a 429 do not count towards a ban.
+      service.clock.advance(1_000);
+      await service.call('/pets?limit=2');
+    }
+    const { page } = await open(service.url());
+    await row(page, '429: the key is banned').first().waitFor();
+    await show(page, 'Keys');
+    await page.getByText('0 of 60 left in this minute').waitFor();
+    await button(page, 'Lift ban').click();
+    await page.getByText('not banned').waitFor();
+    expect(await (await service.call('/pets')).json()).toMatchObject({ code: 'rate_limited' });
+  });
+
+  test('resets the store after a question in words that are true for this store', async () => {
+    const service = await startPage();
+    await service.call('/pets', create(REX));
+    const { page } = await open(service.url());
+    await button(page, 'Reset…').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('67 animals').first().waitFor();
+    expect(await focused(page)).toBe('Cancel');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    await button(page, 'Reset…').click();
+    expect(await dialog.innerText()).toContain('the sample data');
+    await button(dialog, 'Delete 67 animals').click();
+    await page.getByText('The store was reset and has 66 animals').waitFor();
+  });
+
+  test('says before a click that a store cannot be reset', async () => {
     const service = await startPage({ resettable: false });
-    const { page } = await open(service.url(), { expectedErrors: /403/ });
-    await page.getByRole('button', { name: 'Reset…' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Reset', exact: true }).click();
-    await page.getByRole('alert').getByText('cannot be reset').waitFor();
+    const { page } = await open(service.url());
+    await button(page, 'Reset…').waitFor();
+    expect(await button(page, 'Reset…').isDisabled()).toBe(true);
+    expect(await page.locator('#reset-reason').innerText()).toContain('--resettable');
   });
 
   test('sets and clears faults, and shows the errors of invalid ones', async () => {
@@ -146,16 +266,20 @@ describe('the page', () => {
     await page.getByRole('alert').getByText('answer').waitFor();
     await rules.fill('[');
     await set.click();
-    await page.getByRole('alert').getByText('not valid JSON').waitFor();
+    await page.getByRole('alert').getByText('not a JSON array').waitFor();
+    await rules.fill('[{"match":{"path":"/v1/pets/9"},"answer":500}]');
     await page.getByRole('button', { name: 'Fail twice' }).click();
     await set.click();
     await page.getByText('0 of 2 times').waitFor();
-    await page.locator('#faults-badge').waitFor();
+    await page.getByText('/v1/pets/9').first().waitFor();
+    await page.locator('.badge').waitFor();
     expect((await service.call('/pets', create('{"name":"Rex","categoryId":1}'))).status).toBe(503);
     await page.getByText('1 of 2 times').waitFor();
-    await show(page, 'Requests');
-    await rows(page).filter({ hasText: 'injected fault' }).waitFor();
-    await show(page, 'Faults');
+    await rules.fill('[]');
+    await setFaults(service.use, '{"failRate":0.5}');
+    await page.getByText('changed since you began to edit').waitFor();
+    await button(page, 'Discard changes').click();
+    expect(await page.getByLabel('Requests that fail, %').inputValue()).toBe('50');
     await page.getByRole('button', { name: 'Clear all' }).click();
     await page.getByText('No faults are injected.').waitFor();
     expect((await service.call('/pets', create('{"name":"Rex","categoryId":1}'))).status).toBe(201);
@@ -164,25 +288,33 @@ describe('the page', () => {
   test('can be used with the keyboard alone', async () => {
     const service = await startPage();
     await service.call('/pets?limit=3');
+    await service.call('/pets?limit=2');
     const { page } = await open(service.url());
     await rows(page).first().waitFor();
-    const focused = () => page.evaluate('document.activeElement.textContent');
     const tabTo = async (text: string) => {
-      for (let i = 0; i < 40 && (await focused()) !== text; i++) await page.keyboard.press('Tab');
-      expect(await focused()).toBe(text);
+      for (let i = 0; i < 40 && (await focused(page)) !== text; i++) await page.keyboard.press('Tab');
+      expect(await focused(page)).toBe(text);
     };
-    await tabTo('/v1/pets?limit=3');
+    await tabTo('GET /v1/pets?limit=2');
+    await page.keyboard.press('ArrowDown');
+    expect(await focused(page)).toBe('GET /v1/pets?limit=3');
     await page.keyboard.press('Enter');
-    await details(page).waitFor();
-    await expect.poll(focused).toBe('200 GET /v1/pets?limit=3');
+    await expect.poll(() => focused(page)).toBe('GET /v1/pets?limit=3');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('details-title');
     await page.keyboard.press('Tab');
-    expect(await focused()).toBe('Close');
+    expect(await focused(page)).toBe('Close');
     await page.keyboard.press('Enter');
-    expect(await focused()).toBe('/v1/pets?limit=3');
+    expect(await focused(page)).toBe('GET /v1/pets?limit=3');
     await page.keyboard.press('Enter');
-    await details(page).getByText('Send it again').waitFor();
+    await details(page).getByText('--path-as-is').waitFor();
     await page.keyboard.press('Escape');
-    expect(await focused()).toBe('/v1/pets?limit=3');
+    expect(await focused(page)).toBe('GET /v1/pets?limit=3');
+    await page.keyboard.press('Home');
+    expect(await focused(page)).toBe('GET /v1/pets?limit=2');
+    // With open details, the arrow keys also change the request that is shown.
+    await rows(page).last().getByRole('button').click();
+    await page.keyboard.press('ArrowUp');
+    await details(page).getByText('/v1/pets?limit=2').first().waitFor();
     await page.locator('h1').click();
     await tabTo('Keys');
     await page.keyboard.press('Enter');
@@ -195,28 +327,42 @@ describe('the connection of the page', () => {
     const service = await startPage({ cors: ['http://localhost:5173'] });
     const pages = [await open(service.url()), await open(service.url())];
     await service.call('/pets?limit=7');
-    for (const { page } of pages) await rows(page).filter({ hasText: 'limit=7' }).waitFor();
+    for (const { page } of pages) await row(page, 'limit=7').waitFor();
   });
 
-  test('with an old token, the page stops all requests, and continues with the token or a new address', async () => {
+  test('an address works once, for all tabs of one browser', async () => {
     const service = await startPage();
-    await service.call('/pets?limit=7');
-    const address = service.url().replace(/#.*/, '');
-    const { page, requests } = await open(`${address}#c=pets_told`, { expectedErrors: /401/ });
-    await page.getByText('This address is wrong, or from an earlier start').waitFor();
-    const sent = [...requests];
+    const used = service.url();
+    const { page } = await open(used);
+    await textOf(page, '#connection').toBe('Live');
+    expect(page.url()).toBe(used.replace(/#.*/, ''));
+    const tab = await page.context().newPage();
+    await tab.goto(page.url());
+    await textOf(tab, '#connection').toBe('Live');
+    const { page: other } = await open(used, { expectedErrors: /401/ });
+    await other.getByRole('alert').getByText('already used').waitFor();
+    expect(await seriousFindings(other)).toEqual([]);
+    expect(other.url()).not.toContain('#');
+    await other.goto(`${page.url()}#c=wrong`);
+    await other.getByRole('alert').waitFor();
+    await other.goto(service.url());
+    await textOf(other, '#connection').toBe('Live');
+  });
+
+  test('after a restart, the page says what to do and sends nothing, until there is a new address in any tab', async () => {
+    const service = await startPage();
+    const { page, requests } = await open(service.url(), { expectedErrors: /401/ });
+    await textOf(page, '#connection').toBe('Live');
+    await page.evaluate("localStorage.setItem('pets-session', 'x'.repeat(43))");
     await page.reload();
-    await page.getByText('This page needs a token').waitFor();
-    expect(requests.slice(sent.length).filter((each) => each.includes('/requests'))).toEqual([]);
-    expect(await seriousFindings(page)).toEqual([]);
-    await page.getByLabel('Token', { exact: true }).fill(service.token());
-    await page.getByRole('button', { name: 'Connect' }).click();
-    await rows(page).filter({ hasText: 'limit=7' }).waitFor();
-    await page.goto(`${address}#c=pets_told`);
-    await page.getByText('This address is wrong, or from an earlier start').waitFor();
-    await page.goto(service.url());
-    await rows(page).filter({ hasText: 'limit=7' }).waitFor();
-    expect(page.url()).toBe(address);
+    await page.getByRole('alert').getByText('open', { exact: false }).waitFor();
+    const sent = requests.length;
+    await page.reload();
+    await page.getByText('This page needs a new address').waitFor();
+    expect(requests.slice(sent).filter((each) => /requests|faults|keys/.test(each))).toEqual([]);
+    const tab = await page.context().newPage();
+    await tab.goto(service.url());
+    await textOf(page, '#connection').toBe('Live');
   });
 
   test('a hidden page asks for nothing', async () => {
@@ -236,6 +382,19 @@ describe('the connection of the page', () => {
     await expect.poll(() => rows(page).count()).toBe(5);
   });
 
+  test('every view reports a lost connection, and continues without a reload', async () => {
+    const service = await startPage();
+    const { page } = await open(service.url(), { expectedErrors: /ERR_INTERNET_DISCONNECTED|ERR_FAILED/ });
+    for (const view of ['Faults', 'Keys', 'Requests']) {
+      await show(page, view);
+      await textOf(page, '#connection').toBe('Live');
+      await page.context().setOffline(true);
+      await page.getByText('The server has stopped or cannot be reached').waitFor();
+      await page.context().setOffline(false);
+      await textOf(page, '#connection').toBe('Live');
+    }
+  });
+
   test('a page that is open does not delay a stop, and reports it', async () => {
     const service = await startPage();
     const { page } = await open(service.url(), {
@@ -244,7 +403,7 @@ describe('the connection of the page', () => {
     await textOf(page, '#connection').toBe('Live');
     // The grace period would end after the timeout of the test.
     await service.service().stop(600_000);
-    await textOf(page, '#connection').toContain('stopped or cannot be reached');
+    await page.getByText('The server has stopped or cannot be reached').waitFor();
   });
 
   test('requests that arrive faster than the page shows them are shown in the end', async () => {
@@ -256,10 +415,10 @@ describe('the connection of the page', () => {
     for (let i = 0; i < 30; i++)
       await Promise.all(Array.from({ length: 50 }, () => service.call('/pets?limit=1')));
     await service.call('/pets?limit=99');
-    await rows(page).filter({ hasText: 'limit=99' }).waitFor();
+    await row(page, 'limit=99').waitFor();
     await textOf(page, '#requests-list .summary').toContain('1,000 requests');
-    expect(await rows(page).count()).toBe(200);
+    expect(await rows(page).count()).toBe(1_000);
     // The row with the focus has left the list.
-    expect(await rows(page).locator('button:focus').innerText()).toBe('/v1/pets?limit=1');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('GET /v1/pets?limit=1');
   });
 });

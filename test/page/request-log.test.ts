@@ -1,20 +1,19 @@
 import { describe, expect, test } from 'vitest';
-import { parseJson } from '../../src/contract/json.ts';
+import type { LoggedRequest } from '../../src/page/api-types.ts';
 import {
   announcement,
-  clearLog,
   emptyLog,
-  MAX_KEPT,
+  formatPlace,
+  MAX_REQUESTS,
   matchesFilter,
   mergePoll,
   noFilter,
-  POLL_LIMIT,
+  parsePlace,
   pollQuery,
-  readPoll,
+  start,
 } from '../../src/page/request-log.ts';
-import type { RequestSummary } from '../../src/server/tools/log-entry.ts';
 
-const request = (number: number, changes: Partial<RequestSummary> = {}): RequestSummary => ({
+const request = (number: number, changes: Partial<LoggedRequest> = {}): LoggedRequest => ({
   number,
   id: `id-${number}`,
   time: '2026-11-20T12:00:00.000Z',
@@ -24,7 +23,7 @@ const request = (number: number, changes: Partial<RequestSummary> = {}): Request
   url: `/v1/pets/${number}`,
   status: 200,
   outcome: 'counted',
-  because: 'counted: 59 of 60 requests are left in this minute',
+  because: 'counted',
   ...changes,
 });
 
@@ -32,50 +31,46 @@ const request = (number: number, changes: Partial<RequestSummary> = {}): Request
 const requests = (from: number, to: number) =>
   Array.from({ length: from - to + 1 }, (_, i) => request(from - i));
 
+const response = (from: number, to: number, cursor: string) => ({
+  requests: requests(from, to),
+  running: [],
+  cursor,
+});
+
 describe('polling', () => {
   test('reads all requests first, and then waits for new ones', () => {
-    expect(pollQuery(emptyLog)).toBe('summary=true&limit=1000');
-    const log = mergePoll(emptyLog, { requests: requests(2, 1), cursor: 'c-2' });
-    expect(pollQuery(log)).toBe('summary=true&since=c-2&wait=20&limit=200');
-    const next = mergePoll(log, { requests: requests(3, 3), cursor: 'c-3' });
-    expect(next).toMatchObject({ requests: requests(3, 1), cursor: 'c-3', hasGap: false });
+    expect(pollQuery(emptyLog, '')).toBe('summary=true');
+    const log = mergePoll(emptyLog, '', response(2, 1, 'c-2'));
+    expect(pollQuery(log, '')).toBe('summary=true&since=c-2&wait=1');
+    expect(mergePoll(log, '', response(3, 3, 'c-3'))).toMatchObject({
+      requests: requests(3, 1),
+      cursor: 'c-3',
+    });
   });
 
-  test('keeps a bounded number of requests', () => {
-    const log = mergePoll(emptyLog, { requests: requests(MAX_KEPT, 1), cursor: 'a' });
-    const next = mergePoll(log, { requests: requests(MAX_KEPT + 5, MAX_KEPT + 1), cursor: 'b' });
-    expect(next.requests).toEqual(requests(MAX_KEPT + 5, 6));
+  test('keeps the latest requests, without a gap', () => {
+    const log = mergePoll(emptyLog, '', response(MAX_REQUESTS, 1, 'a'));
+    const next = mergePoll(log, '', response(MAX_REQUESTS + 5, MAX_REQUESTS + 1, 'b'));
+    expect(next.requests).toEqual(requests(MAX_REQUESTS + 5, 6));
+    // More requests than the server keeps have arrived since the last poll.
+    const flooded = mergePoll(next, '', response(5_000, 5_001 - MAX_REQUESTS, 'c'));
+    expect(flooded.requests).toEqual(requests(5_000, 5_001 - MAX_REQUESTS));
   });
 
-  test('reads everything again after more requests than one poll returns, as soon as there are fewer', () => {
-    const log = mergePoll(emptyLog, { requests: requests(2, 1), cursor: 'a' });
-    const flooded = mergePoll(log, { requests: requests(5_000, 5_001 - POLL_LIMIT), cursor: 'b' });
-    expect(flooded).toMatchObject({ hasGap: true, cursor: 'b' });
-    expect(flooded.requests).toHaveLength(POLL_LIMIT);
-    expect(pollQuery(flooded)).toBe('summary=true&since=b&limit=200');
-    const calm = mergePoll(flooded, { requests: requests(5_001, 5_001), cursor: 'c' });
-    expect(calm).toMatchObject({ hasGap: true, readsAll: true });
-    expect(pollQuery(calm)).toBe('summary=true&limit=1000');
-    const whole = mergePoll(calm, { requests: requests(5_001, 4_002), cursor: 'c' });
-    expect(whole).toMatchObject({ hasGap: false, cursor: 'c' });
+  test('reads all requests again that contain another text', () => {
+    const log = mergePoll(emptyLog, '', response(9, 1, 'a'));
+    expect(pollQuery(log, 'rex & co')).toBe('summary=true&text=rex+%26+co');
+    const found = mergePoll(log, 'rex & co', response(3, 3, 'b'));
+    expect(found.requests).toEqual(requests(3, 3));
+    expect(pollQuery(found, 'rex & co')).toContain('since=b');
   });
 
-  test('does not show cleared requests again, also after a gap', () => {
-    const log = clearLog(mergePoll(emptyLog, { requests: requests(2, 1), cursor: 'a' }));
-    expect(log).toMatchObject({ requests: [], cursor: 'a' });
-    expect(pollQuery({ ...log, readsAll: true })).toBe('summary=true&since=a&limit=1000');
-  });
-
-  test('can be cleared while it must be read again', () => {
-    const log = clearLog({ ...emptyLog, requests: requests(2, 1), cursor: 'c', hasGap: true });
-    expect(log).toMatchObject({ requests: [], hasGap: false });
-    expect(pollQuery(log)).toContain('since=c&wait=20&limit=200');
-  });
-
-  test('converts durations with a fraction to numbers', () => {
-    const text = JSON.stringify({ requests: [request(1, { milliseconds: 0.5 })], cursor: 'a' });
-    const [read] = readPoll(parseJson(text) as Parameters<typeof readPoll>[0]).requests;
-    expect(read?.milliseconds).toBe(0.5);
+  test('forgets requests that are no longer running, and of other origins if there are none', () => {
+    const { number: _, ...running } = request(1);
+    const others = { requests: 1, origin: 'http://shop.example', time: running.time };
+    const log = mergePoll(emptyLog, '', { ...response(0, 1, 'a'), running: [running], otherOrigins: others });
+    expect(log).toMatchObject({ running: [running], otherOrigins: others });
+    expect(mergePoll(log, '', response(1, 1, 'b'))).toEqual({ ...response(1, 1, 'b'), text: '' });
   });
 });
 
@@ -85,14 +80,11 @@ test.each([
   [{ status: 'failed' }, false],
   [{ method: 'GET' }, true],
   [{ method: 'POST' }, false],
-  [{ outcome: 'rate_limited' }, true],
-  [{ outcome: 'banned' }, false],
+  [{ after: '6' }, true],
+  [{ after: '7' }, false],
   [{ key: 'shop' }, true],
   [{ key: 'other' }, false],
-  [{ text: 'PETS/7' }, true],
-  [{ text: 'rate_' }, true],
-  [{ text: 'id-7' }, true],
-  [{ text: 'nothing' }, false],
+  [{ text: 'which the server has found' }, true],
   [{ status: 'refused', method: 'POST' }, false],
 ] as const)('the filter %j matches a refused request: %s', (filter, expected) => {
   const refused = request(7, { status: 429, code: 'rate_limited', outcome: 'rate_limited', keyName: 'shop' });
@@ -105,4 +97,48 @@ test.each([
   [[request(1), request(2, { status: 429 })], '2 new requests, 1 with an error'],
 ])('new requests are announced together', (added, text) => {
   expect(announcement(added)).toBe(text);
+});
+
+test.each([
+  [{}, true],
+  [{ status: 'ok' }, false],
+  [{ after: '7' }, true],
+  [{ text: 'PETS/7' }, true],
+  [{ text: 'pets/8' }, false],
+] as const)('the filter %j matches a request that is running: %s', (filter, expected) => {
+  const { number: _number, status: _status, ...running } = request(7);
+  expect(matchesFilter(running, { ...noFilter, ...filter })).toBe(expected);
+});
+
+describe('the address of the page', () => {
+  test.each([
+    ['#requests', {}],
+    ['#requests?request=14', { request: 14 }],
+    [
+      '#requests?text=%22a%22%26b&status=failed',
+      { filter: { ...noFilter, text: '"a"&b', status: 'failed' } },
+    ],
+    [
+      '#requests?method=POST&key=till&after=7&request=9',
+      { filter: { ...noFilter, method: 'POST', key: 'till', after: '7' }, request: 9 },
+    ],
+  ])('%s has the view, the filters and the request', (hash, place) => {
+    expect(parsePlace(hash, start)).toEqual({ ...start, ...place });
+    expect(formatPlace({ ...start, ...place })).toBe(hash);
+  });
+
+  test.each(['', '#', '#nothing', '#constructor'])('%j leads to the place before', (hash) => {
+    expect(parsePlace(hash, { ...start, view: 'keys' })).toEqual({ ...start, view: 'keys' });
+  });
+
+  test.each(['x', '-1', '1.5', '1e400', ''])('a request with the number "%s" is ignored', (number) => {
+    expect(parsePlace(`#requests?request=${number}`, start).request).toBeUndefined();
+  });
+
+  test('another view keeps the filters', () => {
+    const filtered = parsePlace('#requests?method=POST', start);
+    const keys = parsePlace('#keys', filtered);
+    expect(formatPlace(keys)).toBe('#keys');
+    expect(formatPlace({ ...keys, view: 'requests' })).toBe('#requests?method=POST');
+  });
 });

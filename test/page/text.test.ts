@@ -1,21 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readFaultForm, ruleExamples } from '../../src/page/fault-settings.ts';
 import {
+  count,
   durationText,
   formatBytes,
   formatUntil,
   formatWait,
+  isBodyCutOff,
+  layOutJson,
   localTime,
-  longOutcome,
+  reasonText,
   requestKind,
-  shortOutcome,
+  statusText,
   visibleLine,
   visibleText,
-} from '../../src/page/format.ts';
-import { layOutJson } from '../../src/page/json-layout.ts';
-import { isBodyCutOff } from '../../src/page/recorded-body.ts';
-import { FaultSettings } from '../../src/server/faults/fault-settings.ts';
+} from '../../src/page/text.ts';
 import { hostileTexts } from '../helpers/hostile-text.ts';
 
 const now = new Date(2026, 10, 20, 12, 0, 0);
@@ -32,19 +31,22 @@ test.each([
   expect(requestKind({ status })).toBe(kind);
 });
 
+test('a request without a response has failed', () => {
+  expect([requestKind({}), statusText({}), statusText({ status: 201 })]).toEqual([
+    'failed',
+    'no response',
+    '201',
+  ]);
+});
+
+const used = '60 of 60 requests of this minute are used';
 test.each([
-  ['counted', undefined, 'counted', 'Counted against'],
-  ['replayed', undefined, 'replayed', 'Idempotency-Key'],
-  ['rate_limited', laterToday, 'refused until 12:01:05', 'at 12:01:05'],
-  ['rate_limited', undefined, 'refused', 'later'],
-  ['banned', tomorrow, 'banned until 2026-11-21 00:00:00', 'at 2026-11-21 00:00:00'],
-  ['injected_fault', undefined, 'injected fault', 'changed nothing'],
-  ['mocked', undefined, 'mocked', 'Prefer'],
-  ['not_counted', undefined, 'not counted', 'Not counted'],
-] as const)('the outcome %s until %s is shown as %j', (outcome, until, short, long) => {
-  const request = until === undefined ? { outcome } : { outcome, until };
-  expect(shortOutcome(request, now)).toBe(short);
-  expect(longOutcome(request, now)).toContain(long);
+  ['rate_limited', used, laterToday, `${used}; free again at 12:01:05`],
+  ['banned', 'the key is banned', tomorrow, 'the key is banned; the ban ends at 2026-11-21 00:00:00'],
+  ['counted', 'counted: 59 of 60 requests are left in this minute', undefined, ''],
+] as const)('the reason of the outcome %s, "%s", until %s', (outcome, because, until, expected) => {
+  const shown = reasonText({ outcome, because, ...(until !== undefined && { until }) }, now);
+  expect(shown).toBe(expected || because);
 });
 
 test('times are local, with a date if they are not today', () => {
@@ -59,8 +61,11 @@ test.each([
   [formatWait(33_100), '34 s'],
   [formatWait(150_000), '2 min'],
   [formatWait(18_720_000), '5 h 12 min'],
+  [formatBytes(1), '1 byte'],
   [formatBytes(379), '379 bytes'],
   [formatBytes(16_384), '16.0 KiB'],
+  [count(1, 'time'), '1 time'],
+  [count(1_000, 'time'), '1,000 times'],
 ])('%s', (text, expected) => {
   expect(text).toBe(expected);
 });
@@ -115,27 +120,4 @@ test.each([
   ['a dropped body', {}, 100, false],
 ])('%s is cut off: see the table', (_name, message, bodyBytes, expected) => {
   expect(isBodyCutOff({ headers: {}, ...message, bodyBytes })).toBe(expected);
-});
-
-describe('the form for faults', () => {
-  const empty = { min: '', max: '', failRate: '', rules: '' };
-
-  test.each([
-    [empty, '{}'],
-    [{ ...empty, min: '5' }, '{"latency":{"min":5,"max":5}}'],
-    [{ ...empty, max: '20' }, '{"latency":{"min":20,"max":20}}'],
-    [
-      { min: '5', max: '20', failRate: '20', rules: '[{"answer":503}]' },
-      '{"latency":{"min":5,"max":20},"failRate":0.2,"rules":[{"answer":503}]}',
-    ],
-  ])('%j is sent as %s', (form, body) => {
-    expect(readFaultForm(form)).toBe(body);
-  });
-
-  test.each(ruleExamples.map((example) => [example.title, example.rules] as const))(
-    'has the valid example "%s"',
-    (_title, rules) => {
-      expect(FaultSettings.parse(JSON.parse(rules))).toMatchObject({ rules: [{}] });
-    },
-  );
 });

@@ -1,50 +1,25 @@
-import type { RequestSummary } from '../server/tools/log-entry.ts';
+import { MAX_RECORDED_BODY, REDACTED } from '../contract/recorded-text.ts';
+import type { LoggedRequest, WholeRequest } from './api-types.ts';
 
-/** How the page marks a request: `refused` is the status 429, `rejected` another 4xx, and `failed` 5xx. */
+/** How the page marks a request: `refused` is the status 429, `rejected` another 4xx, and `failed` 5xx or no response. */
 export type RequestKind = 'ok' | 'refused' | 'rejected' | 'failed';
 
-export function requestKind({ status = 0 }: Pick<RequestSummary, 'status'>): RequestKind {
+export function requestKind({ status = 599 }: Pick<LoggedRequest, 'status'>): RequestKind {
   if (status === 429) return 'refused';
   if (status >= 500) return 'failed';
   return status >= 400 ? 'rejected' : 'ok';
 }
 
-/** What happened to a request, in a few words. */
-export function shortOutcome(
-  { outcome, until }: Pick<RequestSummary, 'outcome' | 'until'>,
+/** Why a request got its status, in a sentence after the status. */
+export function reasonText(
+  { because, until, outcome }: Pick<LoggedRequest, 'because' | 'until' | 'outcome'>,
   now: Date,
 ): string {
-  switch (outcome) {
-    case 'rate_limited':
-      return until === undefined ? 'refused' : `refused until ${formatUntil(until, now)}`;
-    case 'banned':
-      return until === undefined ? 'banned' : `banned until ${formatUntil(until, now)}`;
-    case 'injected_fault':
-      return 'injected fault';
-    case 'not_counted':
-      return 'not counted';
-    default:
-      return outcome;
-  }
+  if (until === undefined) return because;
+  return `${because}; ${outcome === 'banned' ? 'the ban ends' : 'free again'} at ${formatUntil(until, now)}`;
 }
 
-/** What happened to a request, in a sentence. */
-export function longOutcome(
-  { outcome, until }: Pick<RequestSummary, 'outcome' | 'until'>,
-  now: Date,
-): string {
-  const end = until === undefined ? 'later' : `at ${formatUntil(until, now)}`;
-  const sentences = {
-    counted: 'Counted against the rate limit.',
-    replayed: 'Counted, and got the response to an earlier request with the same Idempotency-Key.',
-    rate_limited: `Refused because the rate limit was used up. The next window begins ${end}.`,
-    banned: `Refused because the key is banned: requests continued after a 429. The ban ends ${end}.`,
-    injected_fault: 'A fault was injected. The request was not counted and changed nothing.',
-    mocked: 'The client chose this response with a Prefer header. The request was not counted.',
-    not_counted: 'Not counted against a rate limit.',
-  } as const;
-  return sentences[outcome] ?? outcome;
-}
+export const statusText = ({ status }: Pick<LoggedRequest, 'status'>): string => `${status ?? 'no response'}`;
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
@@ -79,10 +54,10 @@ export function formatWait(milliseconds: number): string {
 }
 
 export const formatBytes = (bytes: number): string =>
-  bytes < 1_024 ? `${bytes} bytes` : `${(bytes / 1_024).toFixed(1)} KiB`;
+  bytes < 1_024 ? count(bytes, 'byte') : `${(bytes / 1_024).toFixed(1)} KiB`;
 
 /** A number with separators, such as `1,000,000`. */
-export const formatNumber = (value: number | bigint): string => value.toLocaleString('en-US');
+export const formatNumber = (value: number): string => value.toLocaleString('en-US');
 
 export const count = (value: number, noun: string): string =>
   `${formatNumber(value)} ${noun}${value === 1 ? '' : 's'}`;
@@ -101,4 +76,45 @@ export const visibleText = (text: string): string =>
 export function visibleLine(text: string): string {
   const start = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
   return visibleText(start.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
+}
+
+/** Whether only the beginning of a body was recorded. */
+export function isBodyCutOff({ body, bodyBytes }: WholeRequest['request']): boolean {
+  if (body === undefined) return false;
+  if (bodyBytes > MAX_RECORDED_BODY) return true;
+  // Redaction changes the length.
+  return !body.includes(REDACTED) && new TextEncoder().encode(body).length < bodyBytes;
+}
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g;
+const MAX_DEPTH = 500;
+
+/**
+ * Puts JSON on several lines. Every number, string and duplicate name stays as it was sent. Returns undefined if the text
+ * is not an object or an array in JSON, or has too many levels.
+ */
+export function layOutJson(text: string): string | undefined {
+  if (!/^\s*[[{]/.test(text) || !isJson(text)) return undefined;
+  const tokens = text.match(TOKEN) ?? [];
+  let depth = 0;
+  let result = '';
+  for (const [i, token] of tokens.entries()) {
+    const isEnd = token === '}' || token === ']';
+    if (isEnd) depth--;
+    const previous = tokens[i - 1] ?? '';
+    const isEmpty = isEnd && (previous === '{' || previous === '[');
+    if ((isEnd && !isEmpty) || (!isEnd && /^[[{,]$/.test(previous))) result += `\n${'  '.repeat(depth)}`;
+    result += token === ':' ? ': ' : token;
+    if ((token === '{' || token === '[') && ++depth > MAX_DEPTH) return undefined;
+  }
+  return result;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

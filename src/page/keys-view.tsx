@@ -1,0 +1,79 @@
+import type { Key, Keys } from './api-types.ts';
+import type { Page } from './page.ts';
+import { Problem, Row, Table, useAttempt } from './parts.tsx';
+import { formatPlace, noFilter } from './request-log.ts';
+import { count, formatNumber, formatUntil, formatWait, visibleLine } from './text.ts';
+
+/** The API keys, with the requests that are left in both windows of their limits, and their bans. */
+export function KeysView({ page }: { page: Page }) {
+  const { keys, keysProblem, connectionProblem } = page.state;
+  const { problem, isBusy, attempt } = useAttempt();
+  const liftBan = (name: string) =>
+    attempt(async () => {
+      const lifted = await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`);
+      page.update({ keys: lifted as Keys, announcement: `The ban of ${name} is lifted` });
+    });
+  return (
+    <section id="keys-view" aria-labelledby="keys-title">
+      <h2 id="keys-title">Keys</h2>
+      {keys && (
+        <p class="summary">
+          {count(keys.total, 'key')}
+          {keys.keys.length < keys.total && `, of which the first ${keys.keys.length} are shown`}
+        </p>
+      )}
+      <Problem text={problem || (connectionProblem === '' ? keysProblem : '')} />
+      {keys && (
+        <Table caption="API keys" columns={['Name', 'Plan', 'Minute', 'Day', 'Ban']}>
+          <tbody role="rowgroup">
+            {keys.keys.map((key) => (
+              <KeyRow key={key.name} {...key} isBusy={isBusy} liftBan={() => liftBan(key.name)} />
+            ))}
+          </tbody>
+        </Table>
+      )}
+    </section>
+  );
+}
+
+type KeyRowProps = Key & { isBusy: boolean; liftBan(): void };
+
+function KeyRow({ name, plan, minute, day, bannedUntil, isBusy, liftBan }: KeyRowProps) {
+  const now = new Date();
+  const left = (end: string) => formatWait(Date.parse(end) - now.getTime());
+  const window = (counts: Key['minute'], unit: string) =>
+    counts && (
+      <>
+        <b class={counts.left === 0 ? 'status refused' : ''}>{formatNumber(counts.left)}</b> of{' '}
+        {formatNumber(counts.limit)} left in this {unit}, which ends in {left(counts.endsAt)}
+      </>
+    );
+  const requests = formatPlace({ view: 'requests', filter: { ...noFilter, key: name }, request: undefined });
+  return (
+    <Row
+      cells={{
+        Name: (
+          <a href={requests}>
+            <bdi>{visibleLine(name)}</bdi>
+          </a>
+        ),
+        Plan: visibleLine(plan),
+        Minute: window(minute, 'minute'),
+        Day: window(day, 'day'),
+        Ban:
+          bannedUntil === undefined ? (
+            'not banned'
+          ) : (
+            <>
+              <span class="banned">
+                until {formatUntil(bannedUntil, now)}, for {left(bannedUntil)}
+              </span>{' '}
+              <button type="button" disabled={isBusy} onClick={liftBan}>
+                Lift ban
+              </button>
+            </>
+          ),
+      }}
+    />
+  );
+}

@@ -1,0 +1,155 @@
+import { render } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ResetPlan } from './api-types.ts';
+import { areFaultsActive } from './faults.ts';
+import { FaultsView } from './faults-view.tsx';
+import { KeysView } from './keys-view.tsx';
+import { createPage, type Page } from './page.ts';
+import { Problem, useAttempt } from './parts.tsx';
+import { formatPlace, views } from './request-log.ts';
+import { RequestsView } from './requests-view.tsx';
+import { count, visibleText } from './text.ts';
+
+const titles = { requests: 'Requests', faults: 'Faults', keys: 'Keys' };
+
+const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+function App({ page }: { page: Page }) {
+  const { session, place, faults, announcement, connectionProblem, reset } = page.state;
+  const isSignedIn = session === 'begun';
+  const isLost = connectionProblem !== '';
+  return (
+    <>
+      <header>
+        <div class="top">
+          <h1>
+            <img src={icon} alt="" width="24" height="24" /> pets serve
+          </h1>
+          <p id="address">{location.host}</p>
+          {isSignedIn && (
+            <>
+              <p id="connection" class={isLost ? 'lost' : ''} role="status">
+                {isLost ? 'Not connected' : 'Live'}
+              </p>
+              <p id="zone">Times in {zone}</p>
+              {reset && <ResetButton page={page} plan={reset} />}
+            </>
+          )}
+        </div>
+        {isSignedIn && (
+          <nav aria-label="Views">
+            {views.map((view) => (
+              <a
+                key={view}
+                href={formatPlace({ ...place, view })}
+                aria-current={view === place.view ? 'page' : undefined}
+              >
+                {titles[view]}
+                {view === 'faults' && faults && areFaultsActive(faults) && <span class="badge">on</span>}
+              </a>
+            ))}
+          </nav>
+        )}
+        {isSignedIn && isLost && (
+          <p id="lost" role="alert">
+            {visibleText(connectionProblem)}. Trying again…
+          </p>
+        )}
+      </header>
+      <main>
+        {session === 'none' && <SignIn page={page} />}
+        {isSignedIn && place.view === 'requests' && <RequestsView page={page} />}
+        {isSignedIn && place.view === 'faults' && <FaultsView page={page} />}
+        {isSignedIn && place.view === 'keys' && <KeysView page={page} />}
+      </main>
+      <footer class="note">
+        The API is described in <a href="openapi.json">openapi.json</a>.{' '}
+        <code>pets --profile local list</code> shows the animals, <code>pets --profile local count</code>{' '}
+        counts them, and <code>pets --profile local orders</code> shows the orders.
+      </footer>
+      <p class="hidden-text" role="status">
+        {announcement}
+      </p>
+    </>
+  );
+}
+
+function SignIn({ page }: { page: Page }) {
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => title.current?.focus(), []);
+  return (
+    <section id="sign-in" aria-labelledby="sign-in-title">
+      <h2 id="sign-in-title" ref={title} tabIndex={-1}>
+        This page needs a new address
+      </h2>
+      <Problem text={page.state.signInProblem} />
+      <p>
+        Open the address that <code>pets serve</code> printed last: <code>{location.origin}/#c=…</code> Each
+        address works once, in one browser.
+      </p>
+    </section>
+  );
+}
+
+/** Resets the store after a question whose words are true for this store. */
+function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
+  const [asked, setAsked] = useState<ResetPlan>();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const { problem, isBusy, attempt } = useAttempt();
+  useEffect(() => {
+    if (asked) dialog.current?.showModal();
+  }, [asked]);
+  // The animals may have changed since the page was opened.
+  const ask = () => attempt(async () => setAsked((await page.server.get('reset')) as ResetPlan));
+  const reset = () =>
+    attempt(async () => {
+      const { animals } = (await page.server.send('POST', 'reset')) as { animals: number };
+      setAsked(undefined);
+      page.announce(`The store was reset and has ${count(animals, 'animal')}`);
+    });
+  return (
+    <div class="tools">
+      {plan.reason !== undefined && (
+        <span id="reset-reason" class="note">
+          {visibleText(plan.reason)}
+        </span>
+      )}
+      <button
+        type="button"
+        disabled={!plan.allowed || isBusy}
+        title={plan.reason}
+        aria-describedby={plan.allowed ? undefined : 'reset-reason'}
+        onClick={ask}
+      >
+        Reset…
+      </button>
+      {asked ? (
+        <dialog ref={dialog} aria-labelledby="reset-title" onClose={() => setAsked(undefined)}>
+          <h2 id="reset-title">Reset this store?</h2>
+          <p>
+            This deletes {count(asked.animals, 'animal')} and all orders in{' '}
+            <code>{visibleText(asked.place)}</code>, and all idempotency keys, rate-limit windows and bans.
+            API keys stay.{' '}
+            {asked.seed !== undefined && `Then the store is filled with ${visibleText(asked.seed)}.`}
+          </p>
+          <Problem text={problem} />
+          <div class="buttons">
+            <button type="button" onClick={() => setAsked(undefined)}>
+              Cancel
+            </button>
+            <button type="button" class="danger" disabled={isBusy} onClick={reset}>
+              Delete {count(asked.animals, 'animal')}
+            </button>
+          </div>
+        </dialog>
+      ) : (
+        <Problem text={problem} />
+      )}
+    </div>
+  );
+}
+
+const root = document.getElementById('page');
+/** The build gives the icon another name. */
+const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href ?? '';
+if (root) createPage((page) => render(<App page={page} />, root));

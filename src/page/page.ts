@@ -1,0 +1,186 @@
+import type { FaultSettings, Keys, ResetPlan } from './api-types.ts';
+import {
+  announcement,
+  emptyLog,
+  formatPlace,
+  mergePoll,
+  type Place,
+  type PollResponse,
+  parsePlace,
+  pollQuery,
+  type RequestLog,
+  start,
+} from './request-log.ts';
+import { createServer } from './server.ts';
+
+/** The pauses between two polls, in milliseconds. */
+const PAUSE_MS = 500;
+const PAUSE_WITHOUT_CONNECTION_MS = 1_000;
+
+/** How long the page waits for more letters before it searches. */
+const TYPING_MS = 250;
+
+/** Resolves after a time, or as soon as the signal is aborted. */
+const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+    signal.addEventListener('abort', () => resolve());
+  });
+
+/** Everything that the page shows. */
+export type State = {
+  place: Place;
+  session: 'none' | 'starting' | 'begun';
+  /** Why there is no session. */
+  signInProblem: string;
+  /** Why the last poll failed. */
+  connectionProblem: string;
+  log: RequestLog;
+  faults: FaultSettings | undefined;
+  keys: Keys | undefined;
+  keysProblem: string;
+  reset: ResetPlan | undefined;
+  /** What a screen reader reads when it has finished what it is reading. */
+  announcement: string;
+};
+
+export type Page = ReturnType<typeof createPage>;
+
+/** Creates the state of the page, and the actions that change it. Calls `render` after each change. */
+export function createPage(render: (page: Page) => void) {
+  const server = createServer((message) => {
+    update({ session: 'none', signInProblem: message });
+    restart();
+  });
+  let state: State = {
+    place: parsePlace(location.hash, start),
+    session: server.hasSession() ? 'begun' : 'none',
+    signInProblem: '',
+    connectionProblem: '',
+    log: emptyLog,
+    faults: undefined,
+    keys: undefined,
+    keysProblem: '',
+    reset: undefined,
+    announcement: '',
+  };
+  /** Aborted when the page must send nothing: while its tab is hidden, and without a session. */
+  let following = new AbortController();
+  let typing: ReturnType<typeof setTimeout> | undefined;
+
+  function update(changes: Partial<State>): void {
+    state = { ...state, ...changes };
+    render(page);
+  }
+
+  /** Starts or stops polling, depending on the session and the visibility of the tab. */
+  function restart(): void {
+    following.abort();
+    following = new AbortController();
+    if (server.hasSession() && !document.hidden) follow(following.signal);
+  }
+
+  async function follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await Promise.all([
+        readRequests(signal),
+        read('faults', signal, (faults) => ({ faults: faults as FaultSettings })),
+        state.reset === undefined && read('reset', signal, (reset) => ({ reset: reset as ResetPlan })),
+        state.place.view === 'keys' &&
+          read(
+            'keys',
+            signal,
+            (keys) => ({ keys: keys as Keys, keysProblem: '' }),
+            (keysProblem) => ({ keysProblem }),
+          ),
+      ]);
+      await sleep(state.connectionProblem === '' ? PAUSE_MS : PAUSE_WITHOUT_CONNECTION_MS, signal);
+    }
+  }
+
+  async function readRequests(signal: AbortSignal): Promise<void> {
+    const { log: before, place } = state;
+    const { text } = place.filter;
+    await read(
+      `requests?${pollQuery(before, text)}`,
+      signal,
+      (response) => {
+        const log = mergePoll(before, text, response as PollResponse);
+        const isFirst = before.cursor === undefined || before.text !== text;
+        const news = isFirst ? undefined : announcement((response as PollResponse).requests);
+        return { log, connectionProblem: '', ...(news !== undefined && { announcement: news }) };
+      },
+      (connectionProblem) => ({ connectionProblem }),
+    );
+  }
+
+  /** Reads a part of the state. */
+  async function read(
+    path: string,
+    signal: AbortSignal,
+    onResponse: (response: unknown) => Partial<State>,
+    onProblem: (message: string) => Partial<State> = () => ({}),
+  ): Promise<void> {
+    try {
+      const response = await server.get(path, signal);
+      if (!signal.aborted) update(onResponse(response));
+    } catch (error) {
+      if (!signal.aborted) update(onProblem((error as Error).message));
+    }
+  }
+
+  /** Reads the code of a session from the address, and removes it at once, so that it is neither copied nor kept. */
+  async function readAddress(): Promise<void> {
+    const { hash } = location;
+    if (!hash.startsWith('#c=')) {
+      update({ place: parsePlace(hash, state.place) });
+      // Another view needs other data, and another search other requests.
+      restart();
+      return;
+    }
+    history.replaceState(null, '', location.pathname + location.search);
+    if (!server.hasSession()) update({ session: 'starting' });
+    try {
+      await server.signIn(hash.slice('#c='.length));
+      beginSession();
+    } catch (error) {
+      // A session that another address has begun stays.
+      update({ session: server.hasSession() ? 'begun' : 'none', signInProblem: (error as Error).message });
+    }
+  }
+
+  function beginSession(): void {
+    // The numbers of requests begin again if the server has been restarted.
+    const place = { ...start, view: state.place.view };
+    update({ session: 'begun', signInProblem: '', log: emptyLog, reset: undefined, place });
+    restart();
+  }
+
+  const page = {
+    get state() {
+      return state;
+    },
+    server,
+    update,
+    /** Shows another place, and puts it into the address. `replaces` the latest place in the history if it is a small step. */
+    go(changes: Partial<Place>, replaces = false): void {
+      const place = { ...state.place, ...changes };
+      const isSearch = place.filter.text !== state.place.filter.text;
+      if (replaces) history.replaceState(null, '', formatPlace(place));
+      else history.pushState(null, '', formatPlace(place));
+      update({ place });
+      clearTimeout(typing);
+      if (isSearch) typing = setTimeout(restart, TYPING_MS);
+    },
+    announce: (announcement: string) => update({ announcement }),
+  };
+
+  addEventListener('popstate', readAddress);
+  addEventListener('storage', () => {
+    if (server.adoptSession()) beginSession();
+  });
+  document.addEventListener('visibilitychange', restart);
+  readAddress();
+  restart();
+  return page;
+}

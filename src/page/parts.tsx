@@ -1,0 +1,112 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { visibleText } from './text.ts';
+
+/** Runs actions of a part of the page, and keeps the message of the last error. */
+export function useAttempt() {
+  const [problem, setProblem] = useState('');
+  const [isBusy, setBusy] = useState(false);
+
+  async function attempt(action: () => Promise<void> | void): Promise<void> {
+    setBusy(true);
+    try {
+      await action();
+      setProblem('');
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+    setBusy(false);
+  }
+  return { problem, isBusy, attempt };
+}
+
+export const Problem = ({ text }: { text: string }) =>
+  text === '' ? null : (
+    <p class="problem" role="alert">
+      {visibleText(text)}
+    </p>
+  );
+
+export const Field = ({
+  label,
+  isWide,
+  children,
+}: {
+  label: string;
+  isWide?: boolean;
+  children: JSX.Element;
+}) => (
+  // biome-ignore lint/a11y/noLabelWithoutControl: the control is the child.
+  <label class={isWide ? 'field wide' : 'field'}>
+    <span>{label}</span>
+    {children}
+  </label>
+);
+
+/** A table whose rows have their ARIA roles even if the style sheet shows them as lists on narrow screens. */
+export const Table = ({
+  caption,
+  columns,
+  children,
+}: {
+  caption: string;
+  columns: readonly string[];
+  children: JSX.Element;
+}) => (
+  <table role="table">
+    <caption class="hidden-text">{caption}</caption>
+    <thead role="rowgroup">
+      <tr role="row">
+        {columns.map((name) => (
+          <th key={name} role="columnheader" scope="col" class={columnClass(name)}>
+            {name}
+          </th>
+        ))}
+      </tr>
+    </thead>
+    {children}
+  </table>
+);
+
+/** A row of a table: the names of its columns, each with the content of the cell. */
+export const Row = ({
+  cells,
+  ...rest
+}: {
+  cells: Readonly<Record<string, ComponentChildren>>;
+  class?: string;
+}) => (
+  <tr role="row" {...rest}>
+    {Object.entries(cells).map(([name, content]) => (
+      <td key={name} role="cell" class={columnClass(name)}>
+        {content}
+      </td>
+    ))}
+  </tr>
+);
+
+const columnClass = (name: string): string => `column-${name.toLowerCase()}`;
+
+/** Names and values. The values are any text. */
+export const Definitions = ({ values }: { values: Readonly<Record<string, string>> }) => (
+  <dl>
+    {Object.entries(values).map(([name, value]) => (
+      <div key={name}>
+        <dt>
+          <bdi>{visibleText(name)}</bdi>
+        </dt>
+        <dd>
+          <bdi>{visibleText(value)}</bdi>
+        </dd>
+      </div>
+    ))}
+  </dl>
+);
+
+/** A box of text that can be scrolled with the keyboard. */
+export const Code = ({ label, text }: { label: string; text: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the box.
+  <pre tabIndex={0} role="region" aria-label={label}>
+    {visibleText(text)}
+  </pre>
+);

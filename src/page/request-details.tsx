@@ -1,0 +1,286 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { FaultSettings, LoggedRequest, WholeRequest } from './api-types.ts';
+import { curlCommand } from './curl.ts';
+import { failures, ruleForNext } from './faults.ts';
+import type { Page } from './page.ts';
+import { Code, Definitions, Problem, useAttempt } from './parts.tsx';
+import {
+  durationText,
+  formatBytes,
+  formatUntil,
+  isBodyCutOff,
+  layOutJson,
+  reasonText,
+  requestKind,
+  statusText,
+  visibleLine,
+  visibleText,
+} from './text.ts';
+
+/** The address of the service, without a slash at the end. A reverse proxy may serve it below a path. */
+const serverUrl = (): string => new URL('.', location.href).href.slice(0, -1);
+
+/** The status of a request, and why it has this status. */
+export const Reason = ({ request }: { request: LoggedRequest }) => (
+  <span class="reason">
+    <b class={`status ${requestKind(request)}`}>{statusText(request)}</b>:{' '}
+    {visibleLine(reasonText(request, new Date()))}
+  </span>
+);
+
+export const focusDetails = (): void => document.getElementById('details-title')?.focus();
+
+/** Closes the details, and returns to the row of the request, which may have left the list. */
+export function closeDetails(page: Page): void {
+  const row = `button[data-number="${page.state.place.request}"]`;
+  page.go({ request: undefined });
+  (document.querySelector<HTMLElement>(row) ?? document.querySelector<HTMLElement>('[name="text"]'))?.focus();
+}
+
+/** The panel with the reason of one request, what can be done with it, and its headers and bodies. */
+export function RequestDetails({ page, number }: { page: Page; number: number }) {
+  const [whole, setWhole] = useState<WholeRequest | 'missing'>();
+  const { problem, attempt } = useAttempt();
+  useEffect(() => {
+    attempt(async () => {
+      const { requests } = (await page.server.get(`requests?number=${number}`)) as {
+        requests: WholeRequest[];
+      };
+      setWhole(requests[0] ?? 'missing');
+    });
+  }, []);
+  const listed = page.state.log.requests.find((each) => each.number === number);
+  const request = typeof whole === 'object' ? whole : listed;
+  return (
+    <section id="details" aria-label="Details of the request">
+      <div class="details-head">
+        <h3 id="details-title" tabIndex={-1}>
+          {request === undefined ? (
+            `Request ${number}`
+          ) : (
+            <>
+              {visibleLine(request.method)} <bdi>{visibleLine(request.url)}</bdi>
+            </>
+          )}
+        </h3>
+        <button type="button" class="quiet" onClick={() => closeDetails(page)}>
+          Close
+        </button>
+      </div>
+      {request && (
+        <p class="explanation">
+          <Reason request={request} />
+        </p>
+      )}
+      <Problem text={problem} />
+      {whole === 'missing' && <p class="note">The service no longer has this request.</p>}
+      {typeof whole === 'object' && <Content page={page} whole={whole} />}
+    </section>
+  );
+}
+
+function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
+  const { number, id, time, milliseconds, client, keyName, operation, code, again } = whole;
+  const curl = curlCommand(whole, serverUrl());
+  return (
+    <>
+      <div class="actions">
+        <SendAgain page={page} whole={whole} />
+        <FailNext page={page} request={whole} />
+        {curl.command !== undefined && <CopyButton text={curl.command} />}
+      </div>
+      {again !== undefined && (
+        <p class="note">
+          This is <a href={`#requests?request=${again}`}>request {again}</a> again.
+        </p>
+      )}
+      <Definitions
+        values={{
+          Number: String(number),
+          Time: formatUntil(time, new Date(0)),
+          Duration: durationText(milliseconds),
+          Key: keyName ?? 'none',
+          Client: client,
+          Operation: operation ?? 'none',
+          ...(code !== undefined && { Error: code }),
+          'Request id': id,
+        }}
+      />
+      <Message title="Request" content={whole.request} />
+      {whole.response && <Message title="Response" content={whole.response} />}
+      <h4>Command for curl</h4>
+      {curl.notes.map((note) => (
+        <p key={note} class="note">
+          {visibleLine(note)}
+        </p>
+      ))}
+      {curl.command !== undefined && <Code label="Command for curl" text={curl.command} />}
+    </>
+  );
+}
+
+function Message({ title, content }: { title: string; content: WholeRequest['request'] }) {
+  const { headers, body } = content;
+  return (
+    <>
+      <h4>{title}</h4>
+      <p class="note">{bodyNote(content)}</p>
+      {body !== undefined && (
+        <Code
+          label={`Body of the ${title.toLowerCase()}`}
+          text={(isBodyCutOff(content) ? undefined : layOutJson(body)) ?? body}
+        />
+      )}
+      <Definitions values={headers} />
+    </>
+  );
+}
+
+function bodyNote(content: WholeRequest['request']): string {
+  const { body, bodyBytes } = content;
+  if (bodyBytes === 0) return 'No body';
+  const length = `Body of ${formatBytes(bodyBytes)}`;
+  if (body === undefined) return `${length}, which is no longer recorded`;
+  return isBodyCutOff(content) ? `${length}, of which only the beginning is recorded` : length;
+}
+
+/** Sends a request again. A request that can change something is asked for first, with its body for editing. */
+function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
+  const { number, method, operation, notAgain, request } = whole;
+  const { problem, isBusy, attempt } = useAttempt();
+  const [draft, setDraft] = useState<string>();
+  const needsForm = request.bodyBytes > 0 || (method !== 'GET' && method !== 'HEAD');
+
+  const send = () =>
+    attempt(async () => {
+      const body = request.bodyBytes > 0 ? draft : undefined;
+      const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
+      page.go({ request: (sent as LoggedRequest).number });
+      page.announce('The request was sent again');
+      focusDetails();
+    });
+
+  return (
+    <div class="action">
+      <button
+        type="button"
+        class="primary"
+        disabled={notAgain !== undefined || isBusy || draft !== undefined}
+        aria-describedby={notAgain === undefined ? undefined : 'not-again'}
+        onClick={() => (needsForm ? setDraft(request.body ?? '') : send())}
+      >
+        Send again
+      </button>
+      {notAgain !== undefined && (
+        <p id="not-again" class="note">
+          Cannot be sent again: {visibleText(notAgain)}
+        </p>
+      )}
+      {draft !== undefined && (
+        <form
+          class="again-form"
+          onSubmit={(event) => {
+            event.preventDefault();
+            send();
+          }}
+        >
+          {operation === 'createPet' && <p>This adds an animal if the body is valid.</p>}
+          {request.bodyBytes > 0 && (
+            <label class="field">
+              <span>Body</span>
+              <textarea
+                name="body"
+                rows={Math.min(12, draft.split('\n').length + 2)}
+                spellcheck={false}
+                value={draft}
+                onInput={({ currentTarget }) => setDraft(currentTarget.value)}
+              />
+            </label>
+          )}
+          <div class="buttons">
+            <button type="submit" class="primary" disabled={isBusy}>
+              {operation === 'createPet' ? 'Send, and add an animal' : 'Send'}
+            </button>
+            <button type="button" onClick={() => setDraft(undefined)}>
+              Cancel
+            </button>
+          </div>
+        </form>
+      )}
+      <Problem text={problem} />
+    </div>
+  );
+}
+
+/** Adds a fault for the next request of the same operation. */
+function FailNext({ page, request }: { page: Page; request: LoggedRequest }) {
+  const { problem, isBusy, attempt } = useAttempt();
+  const [added, setAdded] = useState('');
+  const add = (failure: keyof typeof failures) =>
+    attempt(async () => {
+      const rule = ruleForNext(request, failure);
+      const faults = await page.server.send('POST', 'faults', JSON.stringify(rule));
+      const target = `${rule?.match?.method} ${rule?.match?.path}`;
+      const text = `The next ${target} ${failure === 'slow' ? 'takes 3 seconds' : `gets ${failure}`}, once.`;
+      page.update({ faults: faults as FaultSettings, announcement: text });
+      setAdded(text);
+    });
+  const isPossible = ruleForNext(request, 'slow') !== undefined;
+  return (
+    <div class="action">
+      <fieldset class="buttons" disabled={!isPossible || isBusy}>
+        <legend class="hidden-text">Fail this next</legend>
+        <span aria-hidden="true">Fail this next:</span>
+        {(Object.keys(failures) as (keyof typeof failures)[]).map((failure) => (
+          <button key={failure} type="button" onClick={() => add(failure)}>
+            {failure}
+          </button>
+        ))}
+      </fieldset>
+      {!isPossible && <p class="note">Only requests of the API&rsquo;s operations can be made to fail.</p>}
+      {added !== '' && (
+        <p class="note">
+          {visibleLine(added)} It is rule 1 of your <a href="#faults">faults</a>.
+        </p>
+      )}
+      <Problem text={problem} />
+    </div>
+  );
+}
+
+function CopyButton({ text }: { text: string }) {
+  const [label, setLabel] = useState('Copy as curl');
+  async function copy(): Promise<void> {
+    const isCopied = await copyText(text);
+    setLabel(isCopied ? 'Copied' : 'The browser refused');
+    setTimeout(() => setLabel('Copy as curl'), 2_000);
+  }
+  return (
+    <div class="action">
+      <button type="button" onClick={copy}>
+        {label}
+      </button>
+    </div>
+  );
+}
+
+/** Copies a text. Returns whether the browser allowed it. */
+async function copyText(text: string): Promise<boolean> {
+  // Pages over plain HTTP have no clipboard, except those of this machine.
+  if (navigator.clipboard) {
+    return navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
+  }
+  const field = document.createElement('textarea');
+  const { activeElement } = document;
+  field.value = text;
+  field.className = 'hidden-text';
+  document.body.append(field);
+  field.select();
+  const isCopied = document.execCommand('copy');
+  field.remove();
+  (activeElement as HTMLElement | null)?.focus();
+  return isCopied;
+}

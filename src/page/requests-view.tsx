@@ -1,0 +1,335 @@
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { LoggedRequest, OtherOrigins, RunningRequest } from './api-types.ts';
+import type { Page } from './page.ts';
+import { Field, Row, Table } from './parts.tsx';
+import { closeDetails, focusDetails, Reason, RequestDetails } from './request-details.tsx';
+import { matchesFilter, noFilter, type RequestFilter } from './request-log.ts';
+import { count, durationText, formatUntil, localTime, requestKind, visibleLine } from './text.ts';
+
+/** How many methods and keys the filters offer. A client can send any method. */
+const MAX_CHOICES = 50;
+
+type ListedRequest = LoggedRequest | RunningRequest;
+
+const isLogged = (request: ListedRequest): request is LoggedRequest => 'number' in request;
+
+/** The list of requests, its filters, and the details of one request. */
+export function RequestsView({ page }: { page: Page }) {
+  const { log, place } = page.state;
+  const { filter, request: opened } = place;
+  const matching = [...log.running, ...log.requests].filter((each) => matchesFilter(each, filter));
+  const { shown, others, waiting, hold } = useStillList(matching, log.otherOrigins, filter);
+  const body = useRef<HTMLTableSectionElement>(null);
+  useArrowKeys(page, body);
+  useLastingFocus(body);
+  const firstInTabOrder = shown.some((each) => isLogged(each) && each.number === opened)
+    ? opened
+    : shown.find(isLogged)?.number;
+
+  function open(number: number, event: MouseEvent): void {
+    page.go({ request: number });
+    const button = event.currentTarget as HTMLElement;
+    // A click by the keyboard has no detail. On narrow screens, the details take the place of the list.
+    if (event.detail === 0 || !button.checkVisibility()) focusDetails();
+  }
+
+  return (
+    <section id="requests-view" aria-labelledby="requests-title">
+      <div id="requests-list">
+        <div class="overview">
+          <h2 id="requests-title">Requests</h2>
+          <p class="summary">{summarize(matching.filter(isLogged))}</p>
+        </div>
+        <FilterForm page={page} />
+        {waiting > 0 && (
+          <button type="button" class="waiting primary" onClick={() => scrollTo(0, 0)}>
+            {count(waiting, 'new request')} ↑
+          </button>
+        )}
+        {others && <OtherOriginsNote {...others} />}
+        <Table
+          caption="Requests, the newest first"
+          columns={['Time', 'Request', 'Reason', 'Key', 'Duration']}
+        >
+          <tbody
+            ref={body}
+            role="rowgroup"
+            onPointerEnter={(event) => hold(event.pointerType !== 'touch')}
+            onPointerLeave={() => hold(false)}
+          >
+            {shown.map((each) =>
+              isLogged(each) ? (
+                <RequestRow
+                  key={each.number}
+                  request={each}
+                  isOpened={each.number === opened}
+                  isInTabOrder={each.number === firstInTabOrder}
+                  open={open}
+                />
+              ) : (
+                <RunningRow key={`${each.time} ${each.id}`} request={each} />
+              ),
+            )}
+          </tbody>
+        </Table>
+        {shown.length === 0 && log.cursor !== undefined && (
+          <EmptyList hasRequests={log.requests.length > 0 || filter.text !== ''} />
+        )}
+      </div>
+      {opened !== undefined && <RequestDetails key={opened} page={page} number={opened} />}
+    </section>
+  );
+}
+
+/**
+ * Keeps the rows still while the mouse points at them, or while the page is scrolled: new requests wait, and requests that
+ * were running are completed in place.
+ */
+function useStillList(
+  current: readonly ListedRequest[],
+  others: OtherOrigins | undefined,
+  filter: RequestFilter,
+) {
+  const [isPointedAt, hold] = useState(false);
+  const [isScrolled, setScrolled] = useState(false);
+  useEffect(() => {
+    const listen = () => setScrolled(scrollY > 0);
+    addEventListener('scroll', listen, { passive: true });
+    return () => removeEventListener('scroll', listen);
+  }, []);
+  const chosen = JSON.stringify(filter);
+  const still = useRef({ chosen, rows: current, others });
+  if ((!isPointedAt && !isScrolled) || still.current.chosen !== chosen)
+    still.current = { chosen, rows: current, others };
+  else {
+    const rows = still.current.rows.map((row) => (isLogged(row) ? row : (finished(row, current) ?? row)));
+    still.current = { ...still.current, rows };
+  }
+  const shown = still.current.rows;
+  const numbers = new Set(shown.filter(isLogged).map(({ number }) => number));
+  const oldest = Math.min(...numbers);
+  const waiting = current.filter(
+    (each) => isLogged(each) && each.number > oldest && !numbers.has(each.number),
+  ).length;
+  return { shown, others: still.current.others, waiting, hold };
+}
+
+const finished = (running: RunningRequest, requests: readonly ListedRequest[]): LoggedRequest | undefined =>
+  requests
+    .filter(isLogged)
+    .find(
+      ({ id, method, url, client }) =>
+        id === running.id && method === running.method && url === running.url && client === running.client,
+    );
+
+/** Lets the arrow keys move through the rows, with the details if they are open, and Escape close the details. */
+function useArrowKeys(page: Page, body: { current: HTMLElement | null }): void {
+  useEffect(() => {
+    function move(event: KeyboardEvent): void {
+      const { activeElement: focused } = document;
+      const { request } = page.state.place;
+      if (event.key === 'Escape' && request !== undefined && !focused?.closest('dialog, form, input')) {
+        closeDetails(page);
+        return;
+      }
+      const buttons = [...(body.current?.querySelectorAll('button') ?? [])];
+      const index = buttons.indexOf(focused as HTMLButtonElement);
+      const steps: Record<string, number> = {
+        ArrowDown: index + 1,
+        ArrowUp: index - 1,
+        Home: 0,
+        End: buttons.length - 1,
+      };
+      const next = buttons[Math.max(0, steps[event.key] ?? Number.NaN)];
+      if (next === undefined || (index === -1 && focused !== document.body)) return;
+      event.preventDefault();
+      next.focus();
+      if (request !== undefined) page.go({ request: Number(next.dataset['number']) }, true);
+    }
+    addEventListener('keydown', move);
+    return () => removeEventListener('keydown', move);
+  }, []);
+}
+
+/** If the row with the focus leaves the list, the last row gets the focus, so that a user of the keyboard stays in the list. */
+function useLastingFocus(body: { current: HTMLElement | null }): void {
+  const hadFocus = body.current?.contains(document.activeElement) === true;
+  useLayoutEffect(() => {
+    if (!hadFocus || body.current?.contains(document.activeElement)) return;
+    if (document.activeElement === document.body)
+      [...(body.current?.querySelectorAll('button') ?? [])].at(-1)?.focus({ preventScroll: true });
+  });
+}
+
+type RequestRowProps = {
+  request: LoggedRequest;
+  isOpened: boolean;
+  isInTabOrder: boolean;
+  open(number: number, event: MouseEvent): void;
+};
+
+const RequestRow = ({ request, isOpened, isInTabOrder, open }: RequestRowProps) =>
+  // The list can have many rows, most of which are the same as before.
+  useMemo(() => {
+    const { number, time, method, url, again, keyName, milliseconds } = request;
+    return (
+      <Row
+        class={`${requestKind(request)}${isOpened ? ' opened' : ''}`}
+        cells={{
+          Time: (
+            <time dateTime={time} title={time}>
+              {localTime(time)}
+            </time>
+          ),
+          Request: (
+            <button
+              type="button"
+              class="link"
+              data-number={number}
+              aria-expanded={isOpened}
+              aria-controls="details"
+              tabIndex={isInTabOrder ? 0 : -1}
+              onClick={(event) => open(number, event)}
+            >
+              <b>{visibleLine(method)}</b> <bdi>{visibleLine(url)}</bdi>
+            </button>
+          ),
+          Reason: (
+            <>
+              <Reason request={request} />
+              {again !== undefined && <span class="again"> request {again} again</span>}
+            </>
+          ),
+          Key: keyName === undefined ? '–' : <bdi>{visibleLine(keyName)}</bdi>,
+          Duration: durationText(milliseconds),
+        }}
+      />
+    );
+  }, [request, isOpened, isInTabOrder]);
+
+const RunningRow = ({
+  request: { time, method, url, keyName, milliseconds },
+}: {
+  request: RunningRequest;
+}) => (
+  <Row
+    class="running"
+    cells={{
+      Time: localTime(time),
+      Request: (
+        <span class="link">
+          <b>{visibleLine(method)}</b> <bdi>{visibleLine(url)}</bdi>
+        </span>
+      ),
+      Reason: 'running: there is no response yet',
+      Key: keyName === undefined ? '–' : <bdi>{visibleLine(keyName)}</bdi>,
+      Duration: durationText(milliseconds),
+    }}
+  />
+);
+
+const OtherOriginsNote = ({ requests, origin, time }: OtherOrigins) => (
+  <p class="note other-origins">
+    {count(requests, 'request')} of web pages that may not use this service {requests === 1 ? 'was' : 'were'}{' '}
+    not recorded, the last one at {formatUntil(time, new Date())} from <code>{visibleLine(origin)}</code>. To
+    let its pages call the service, start it with <code>--cors {visibleLine(origin)}</code>.
+  </p>
+);
+
+function EmptyList({ hasRequests }: { hasRequests: boolean }) {
+  if (hasRequests) return <p class="empty">No request matches the filters.</p>;
+  return (
+    <div class="empty">
+      <p>No requests yet. They appear here as soon as a client sends one. Try:</p>
+      <p>
+        <code>pets --profile local list</code>
+      </p>
+      <p>
+        <code>curl {new URL('v1/pets', location.href).href}</code>
+      </p>
+    </div>
+  );
+}
+
+function summarize(requests: readonly LoggedRequest[]): string {
+  const parts = [count(requests.length, 'request')];
+  for (const [kind, text] of Object.entries(kindTexts)) {
+    const found = requests.filter((each) => requestKind(each) === kind).length;
+    if (found > 0) parts.push(`${found} ${text}`);
+  }
+  return parts.join(' · ');
+}
+
+const kindTexts = { refused: 'refused with 429', rejected: 'rejected with 4xx', failed: 'failed' };
+
+const statuses = {
+  '': 'All',
+  ok: 'Successful',
+  refused: '429',
+  rejected: 'Other 4xx',
+  failed: '5xx or none',
+};
+
+function FilterForm({ page }: { page: Page }) {
+  const { log, place } = page.state;
+  const { filter } = place;
+  const set = (field: keyof RequestFilter, value: string, replaces = false) =>
+    page.go({ filter: { ...filter, [field]: value } }, replaces);
+  const select = (field: keyof RequestFilter, choices: Readonly<Record<string, string>>) => (
+    <select
+      name={field}
+      value={filter[field]}
+      onChange={({ currentTarget }) => set(field, currentTarget.value)}
+    >
+      {Object.entries(choices).map(([value, text]) => (
+        <option key={value} value={value}>
+          {visibleLine(text)}
+        </option>
+      ))}
+    </select>
+  );
+  /** The values that occur in the list, and the one that is chosen. */
+  const found = (chosen: string, read: (request: LoggedRequest) => string | undefined) => {
+    const values = new Set([chosen, ...log.requests.map(read)].filter(Boolean) as string[]);
+    return {
+      '': 'All',
+      ...Object.fromEntries([...values].slice(0, MAX_CHOICES).map((value) => [value, value])),
+    };
+  };
+  return (
+    <search aria-label="Filter the requests" class="toolbar">
+      <Field label="Search" isWide>
+        <input
+          type="search"
+          name="text"
+          placeholder="Path, reason, header or body"
+          autocomplete="off"
+          spellcheck={false}
+          value={filter.text}
+          onInput={({ currentTarget }) => set('text', currentTarget.value, true)}
+        />
+      </Field>
+      <Field label="Status">{select('status', statuses)}</Field>
+      <Field label="Method">
+        {select(
+          'method',
+          found(filter.method, ({ method }) => method),
+        )}
+      </Field>
+      <Field label="Key">
+        {select(
+          'key',
+          found(filter.key, ({ keyName }) => keyName),
+        )}
+      </Field>
+      <div class="buttons">
+        <button type="button" onClick={() => page.go({ filter: noFilter })}>
+          Show all
+        </button>
+        <button type="button" onClick={() => set('after', String(log.requests[0]?.number ?? ''))}>
+          Clear list
+        </button>
+      </div>
+    </search>
+  );
+}

@@ -1,0 +1,80 @@
+const STORAGE_KEY = 'pets-session';
+
+/** How long the page waits for a response to `GET`, of which the server may delay some by a second. */
+const TIMEOUT_MS = 8_000;
+
+/** Sends requests to the developer tools with the token of the session, which all tabs share. */
+export type Server = ReturnType<typeof createServer>;
+
+/** `onSignedOut` is called with the message of a 401, after which there is no session. */
+export function createServer(onSignedOut: (message: string) => void) {
+  let token = localStorage.getItem(STORAGE_KEY) ?? '';
+
+  function setToken(value: string): void {
+    token = value;
+    if (token === '') localStorage.removeItem(STORAGE_KEY);
+    else localStorage.setItem(STORAGE_KEY, token);
+  }
+
+  /** @throws Error with a message for the user */
+  async function send(method: string, path: string, body?: string, signal?: AbortSignal): Promise<unknown> {
+    const used = path === 'session' ? '' : token;
+    const signals = [signal, method === 'GET' && AbortSignal.timeout(TIMEOUT_MS)].filter((each) => !!each);
+    const { response, text } = await receive(path, {
+      method,
+      headers: {
+        ...(used !== '' && { Authorization: `Bearer ${used}` }),
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      },
+      body: body ?? null,
+      signal: AbortSignal.any(signals),
+      cache: 'no-store',
+      credentials: 'omit',
+      redirect: 'error',
+    });
+    if (response.ok) return JSON.parse(text);
+    const message = messageIn(text) ?? `HTTP status ${response.status}`;
+    // Another tab may have begun a new session in the meantime.
+    if (response.status === 401 && used !== '' && used === token) {
+      setToken('');
+      onSignedOut(message);
+    }
+    throw new Error(message);
+  }
+
+  return {
+    send,
+    get: (path: string, signal?: AbortSignal) => send('GET', path, undefined, signal),
+    hasSession: () => token !== '',
+    /** Exchanges the code of an address for a session. @throws Error with a message that says what to do */
+    async signIn(code: string): Promise<void> {
+      const response = await send('POST', 'session', JSON.stringify({ code }));
+      setToken((response as { token: string }).token);
+    },
+    /** Continues with a session that another tab has begun. Returns whether there is one. */
+    adoptSession(): boolean {
+      const stored = localStorage.getItem(STORAGE_KEY) ?? '';
+      const isNew = stored !== '' && stored !== token;
+      if (isNew) token = stored;
+      return isNew;
+    },
+  };
+}
+
+async function receive(path: string, init: RequestInit): Promise<{ response: Response; text: string }> {
+  try {
+    const response = await fetch(path, init);
+    return { response, text: await response.text() };
+  } catch (error) {
+    throw new Error('The server has stopped or cannot be reached', { cause: error });
+  }
+}
+
+function messageIn(text: string): string | undefined {
+  try {
+    const { message } = JSON.parse(text) as { message?: unknown };
+    return typeof message === 'string' ? message : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import {
+  addRule,
+  areFaultsActive,
+  failures,
+  formOf,
+  readFaultForm,
+  ruleExamples,
+  ruleForNext,
+} from '../../src/page/faults.ts';
+import { FaultSettings } from '../../src/server/faults/fault-settings.ts';
+
+const empty = { min: '', max: '', failRate: '', rules: '' };
+
+describe('the form for faults', () => {
+  test.each([
+    [empty, '{}'],
+    [{ ...empty, rules: ' [] ' }, '{}'],
+    [{ ...empty, min: '5' }, '{"latency":{"min":5,"max":5}}'],
+    [{ ...empty, max: '20' }, '{"latency":{"min":20,"max":20}}'],
+    [
+      { min: '5', max: '20', failRate: '20', rules: '[{"answer":503}]' },
+      '{"latency":{"min":5,"max":20},"failRate":0.2,"rules":[{"answer":503}]}',
+    ],
+  ])('%j is sent as %s', (form, body) => {
+    expect(readFaultForm(form)).toBe(body);
+  });
+
+  test('shows the faults in force, so that sending it changes nothing but the counts', () => {
+    const rule = { match: { method: 'GET', path: '/v1/pets' }, answer: 503, times: 2 } as const;
+    const form = formOf({
+      latency: { min: 1, max: 2 },
+      failRate: 0.07,
+      seed: 1,
+      rules: [{ ...rule, applied: 2 }],
+    });
+    expect(JSON.parse(readFaultForm(form))).toEqual({
+      latency: { min: 1, max: 2 },
+      failRate: 0.07,
+      rules: [rule],
+    });
+    expect(formOf({})).toEqual(empty);
+  });
+
+  test.each(ruleExamples.map((example) => [example.title, example.rule] as const))(
+    'has the valid example "%s", which is added to the rules',
+    (_title, rule) => {
+      expect(FaultSettings.parse(JSON.parse(addRule('', rule)))).toMatchObject({ rules: [{}] });
+      const rules = JSON.parse(addRule('[{"answer":500}, {"answer":503}]', rule));
+      expect(rules).toEqual([rule, { answer: 500 }, { answer: 503 }]);
+    },
+  );
+
+  test.each(['[', '{}', '7', 'null'])('does not accept %j as rules', (rules) => {
+    expect(() => addRule(rules, ruleExamples[0]?.rule ?? {})).toThrow('not a JSON array');
+    expect(() => readFaultForm({ ...empty, rules })).toThrow('not a JSON array');
+  });
+});
+
+test.each([
+  [{}, false],
+  [{ seed: 7, failRate: 0, rules: [] }, false],
+  [{ failRate: 0.1 }, true],
+  [{ latency: { min: 1, max: 1 } }, true],
+  [{ rules: [{ answer: 503, applied: 9 }] }, true],
+  [{ rules: [{ answer: 503, times: 2, applied: 1 }] }, true],
+  [{ rules: [{ answer: 503, times: 2, applied: 2 }] }, false],
+] as const)('the faults %j can affect a request: %s', (settings, expected) => {
+  expect(areFaultsActive(settings as FaultSettings)).toBe(expected);
+});
+
+describe('the rule for the next request', () => {
+  test.each([
+    ['GET', '/v1/pets?limit=5', 'listPets', '/v1/pets'],
+    ['HEAD', '/v1/pets/7', 'getPet', '/v1/pets/{id}'],
+    ['POST', 'http://shop.example/v1/pets', 'createPet', '/v1/pets'],
+    ['GET', '/v1/store/orders', 'listOrders', '/v1/store/orders'],
+  ])('like %s %s is valid', (method, url, operation, path) => {
+    for (const failure of Object.keys(failures) as (keyof typeof failures)[]) {
+      const rule = ruleForNext({ method, url, operation }, failure);
+      expect(FaultSettings.parse([rule]).rules).toMatchObject([{ match: { method, path }, times: 1 }]);
+    }
+  });
+
+  test.each([
+    ['OPTIONS', '/v1/pets', 'listPets'],
+    ['GET', '/v1/nothing', undefined],
+    ['GET', '/healthz', '/healthz'],
+  ])('like %s %s does not exist', (method, url, operation) => {
+    expect(ruleForNext({ method, url, ...(operation && { operation }) }, '503')).toBeUndefined();
+  });
+});
