@@ -238,6 +238,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
       const { context: latest } = connectionOf(socket);
       // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
+      if (isInterrupted) latest.isFinished = true;
       const context = isInterrupted ? latest : createContext(requestId(), peerAddress(socket), '-', '-');
       const sent = complete(error, context);
       if (!isInterrupted) report(context, error.status, error, recorder?.begin(context), sent);

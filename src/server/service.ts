@@ -148,6 +148,8 @@ export async function startService(options: ServiceOptions) {
     const pageUrl = (): string => `${origin}/#c=${credentials.code()}`;
     const tools = hasTools
       ? createTools({
+          clock,
+          cors,
           secrets: [credentials.token, ...(options.secrets ?? [])],
           backend,
           faults,

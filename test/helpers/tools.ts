@@ -1,7 +1,12 @@
-import type { DescribedRequest } from '../../src/server/tools/log-entry.ts';
+import type { DescribedRequest, DescribedRunning } from '../../src/server/tools/log-entry.ts';
 import { startReal } from './real-service.ts';
 
-export type Requests = { requests: DescribedRequest[]; cursor: string };
+export type Requests = {
+  requests: DescribedRequest[];
+  running: DescribedRunning[];
+  otherOrigins?: { requests: number; origin: string; time: string };
+  cursor: string;
+};
 
 /**
  * Starts the service with its developer tools. Waiting ends only when the service or the test ends it, except for the time

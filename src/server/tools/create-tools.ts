@@ -1,3 +1,4 @@
+import type { SteadyClock } from '../../contract/clock.ts';
 import type { Backend } from '../../store/backend.ts';
 import type { Faults } from '../faults/faults.ts';
 import type { ToolMethods } from '../routes.ts';
@@ -9,6 +10,9 @@ import { createReset, type ResetOptions } from './reset.ts';
 
 export type ToolsOptions = ResetOptions & {
   backend: Backend;
+  clock: SteadyClock;
+  /** The origins that may use the service; `*` allows every origin. */
+  cors: readonly string[];
   /** The log does not show these secrets, wherever they occur. */
   secrets: readonly string[];
   faults: Faults;
@@ -17,15 +21,15 @@ export type ToolsOptions = ResetOptions & {
 };
 
 /** Creates the developer tools (docs/service.md 13). */
-export function createTools({ secrets, faults, sleep, ...options }: ToolsOptions) {
+export function createTools({ clock, cors, secrets, faults, sleep, ...options }: ToolsOptions) {
   const { keys, limiter } = options.backend;
   const waiters = createWaiters(sleep);
-  const recorder = createRecorder(waiters.notify);
+  const recorder = createRecorder({ clock, cors, onEnd: waiters.notify });
   const { gate, withoutReset, show, reset } = createReset(options, recorder.cursor);
   const { showKeys, liftBan } = createKeyTools(keys, limiter);
 
   const routes: Record<string, ToolMethods> = {
-    '/requests': requestsRoute(recorder, waiters, secrets),
+    '/requests': requestsRoute(recorder, { clock, waiters, secrets }),
     '/keys': { GET: withoutReset(showKeys) },
     '/bans': { DELETE: withoutReset(liftBan) },
     '/faults': createFaultTool(faults),

@@ -2,7 +2,7 @@ import { header } from '../../contract/headers.ts';
 import { decodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { operations } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
-import type { RecordedBody, RecordedRequest } from './recorder.ts';
+import type { RecordedBody, RecordedRequest, RunningRequest } from './recorder.ts';
 
 const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
@@ -98,8 +98,34 @@ export function createRequestDescriber(
     };
   }
 
-  return { summarize, describe };
+  /** Describes a request that has no response yet. Times are in milliseconds, `elapsed` by the clock of the request. */
+  function describeRunning(
+    { context, headers }: RunningRequest,
+    now: number,
+    elapsed: number,
+  ): DescribedRunning {
+    const { client, method, url, operation, keyName } = context;
+    const { redact } = redactorFor(headers);
+    const milliseconds = elapsed - context.started;
+    return {
+      time: new Date(now - milliseconds).toISOString(),
+      milliseconds: Math.round(milliseconds * 10) / 10,
+      client,
+      method: redact(method),
+      url: redact(url),
+      ...(operation !== undefined && { operation }),
+      ...(keyName !== undefined && { keyName }),
+    };
+  }
+
+  return { summarize, describe, describeRunning, redact: known.redact };
 }
+
+/** A request without a response, as `GET /requests` shows it. */
+export type DescribedRunning = Pick<
+  RequestSummary,
+  'time' | 'client' | 'method' | 'url' | 'operation' | 'keyName' | 'milliseconds'
+>;
 
 /** The value of a response header. Compares names as the service writes them, because clients choose some values. */
 const responseHeader = ({ responseHeaders }: RecordedRequest, name: string): string | undefined => {

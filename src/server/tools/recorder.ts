@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { SteadyClock } from '../../contract/clock.ts';
 import type { ErrorCode } from '../../contract/error-codes.ts';
 import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
 import type { RequestContext } from '../request/context.ts';
@@ -76,9 +78,21 @@ export type RecordedRequest = Texts &
     responseBody: RecordedBody;
   };
 
+/** Requests of websites from origins that `--cors` does not allow, which are only counted. `origin` is the latest one. */
+export type OtherOrigins = { requests: number; origin: string; time: number };
+
+/**
+ * A client may close its sending side together with its request, and still wait for the response. If it closes the connection
+ * later than this, in milliseconds, it has given up.
+ */
+const HALF_CLOSE = 20;
+
+const MAX_ORIGIN = 200;
+
 /** A request that has arrived, and has no response yet. */
 export type RunningRequest = {
   context: RequestContext;
+  socket: Socket | undefined;
   /** The names and values of the headers, by turns. */
   headers: readonly string[];
   /** The beginning of the body, as far as it has arrived. Each character is one byte. `bodyBytes` is its full size. */
@@ -90,14 +104,21 @@ export type RunningRequest = {
 
 export type Recorder = ReturnType<typeof createRecorder>;
 
-/**
- * Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1). After each request, calls
- * `onEnd` with a function that reads it.
- */
-export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) => void) {
+export type RecorderOptions = {
+  clock: SteadyClock;
+  /** The origins whose requests are recorded; `*` allows every origin. */
+  cors: readonly string[];
+  /** Called after each request with a function that reads it. */
+  onEnd(read: () => RecordedRequest | undefined): void;
+};
+
+/** Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1). */
+export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
   // Distinguishes cursors of this start from those of earlier starts, whose numbers mean other requests.
   const startId = randomBytes(4).toString('hex');
   const running = new Set<RunningRequest>();
+  const watched = new WeakSet<Socket>();
+  let others: OtherOrigins | undefined;
   const columns = createColumns();
   const heads = new ByteRing(MAX_ALL_HEADS, MAX_REQUESTS);
   // The body of each request, and that of its response.
@@ -122,6 +143,17 @@ export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) 
         if (isFirst) bodies.write(2 * slot, recorded.body, 'latin1');
       });
     });
+  }
+
+  /** Records the requests whose clients do not wait for the responses any more. */
+  function endRequestsOf(socket: Socket): void {
+    const now = clock.elapsed();
+    for (const request of running) {
+      const { started, isFinished } = request.context;
+      if (request.socket !== socket || isFinished) continue;
+      if (socket.destroyed || now - started > HALF_CLOSE)
+        end(request, { time: clock.now(), milliseconds: now - started, status: 0 });
+    }
   }
 
   /** Reads a recorded request; undefined if it is no longer kept. */
@@ -151,57 +183,78 @@ export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) 
     return { text: part?.text, bytes, isCutOff: part !== undefined && part.bytes < bytes };
   }
 
+  /** Adds a request to the log, unless its client has given up. */
+  function end(ended: RunningRequest, { time, milliseconds, status, code, message, sent }: RequestEnd): void {
+    if (!running.delete(ended)) return;
+    const { context, headers, body, bodyBytes } = ended;
+    const { window, limits } = context;
+    const texts: Texts = {
+      id: context.id,
+      client: context.client,
+      method: context.method,
+      url: context.url,
+      operation: context.operation ?? '',
+      keyName: context.keyName ?? '',
+      code: code ?? '',
+      message: message === undefined ? '' : Buffer.from(message).toString('latin1').replaceAll('\n', ' '),
+      injected: context.injected ?? '',
+    };
+    ended.number = ++count;
+    const slot = slotOf(count);
+    const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
+    columns.time[slot] = time;
+    columns.milliseconds[slot] = milliseconds;
+    columns.status[slot] = status;
+    columns.latency[slot] = context.latency;
+    columns.limit[slot] = window?.limit ?? 0;
+    columns.remaining[slot] = window?.remaining ?? 0;
+    columns.resetAt[slot] = window?.resetAt ?? 0;
+    columns.isDay[slot] = limits !== undefined && limits.window === limits.windows.day ? 1 : 0;
+    columns.isCounted[slot] = context.isCounted ? 1 : 0;
+    columns.headerTexts[slot] = headers.length;
+    columns.bodyBytes[slot] = bodyBytes;
+    columns.responseBytes[slot] = hasResponseBody ? sent.bytes : 0;
+    // Each text and each line ends with a line break, and none of them contains one.
+    let head = '';
+    for (const name of TEXTS) head += `${texts[name]}\n`;
+    for (const lines of [headers, sent?.headers ?? []]) if (lines.length > 0) head += `${lines.join('\n')}\n`;
+    heads.write(slot, head, 'latin1', head.length);
+    if (bodyBytes > 0) bodies.write(2 * slot, body, 'latin1');
+    if (hasResponseBody && sent.bytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
+    onEnd(() => read(ended.number));
+  }
+
   return {
-    /** Records a request from its arrival; without `request`, one that is not valid HTTP. Call `end` once. */
-    begin(context: RequestContext, request?: IncomingMessage): RunningRequest {
+    /**
+     * Records a request from its arrival; without `request`, one that is not valid HTTP. Call `end` once.
+     *
+     * @returns undefined if the request is only counted
+     */
+    begin(context: RequestContext, request?: IncomingMessage): RunningRequest | undefined {
+      const origin = request && otherOrigin(request, cors);
+      if (origin !== undefined) {
+        others = {
+          requests: (others?.requests ?? 0) + 1,
+          origin: origin.slice(0, MAX_ORIGIN),
+          time: clock.now(),
+        };
+        return undefined;
+      }
+      const socket = request?.socket;
       const headers = request?.rawHeaders ?? [];
-      const begun: RunningRequest = { context, headers, body: '', bodyBytes: 0, number: 0 };
+      const begun: RunningRequest = { context, socket, headers, body: '', bodyBytes: 0, number: 0 };
       running.add(begun);
       if (request && hasBody(request)) recordBody(request, begun);
+      if (socket && !watched.has(socket)) {
+        watched.add(socket);
+        for (const event of ['end', 'close']) socket.once(event, () => endRequestsOf(socket));
+      }
       return begun;
     },
 
-    /** Adds a request to the log. */
-    end(ended: RunningRequest, { time, milliseconds, status, code, message, sent }: RequestEnd): void {
-      running.delete(ended);
-      const { context, headers, body, bodyBytes } = ended;
-      const { window, limits } = context;
-      const texts: Texts = {
-        id: context.id,
-        client: context.client,
-        method: context.method,
-        url: context.url,
-        operation: context.operation ?? '',
-        keyName: context.keyName ?? '',
-        code: code ?? '',
-        message: message === undefined ? '' : Buffer.from(message).toString('latin1').replaceAll('\n', ' '),
-        injected: context.injected ?? '',
-      };
-      ended.number = ++count;
-      const slot = slotOf(count);
-      const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
-      columns.time[slot] = time;
-      columns.milliseconds[slot] = milliseconds;
-      columns.status[slot] = status;
-      columns.latency[slot] = context.latency;
-      columns.limit[slot] = window?.limit ?? 0;
-      columns.remaining[slot] = window?.remaining ?? 0;
-      columns.resetAt[slot] = window?.resetAt ?? 0;
-      columns.isDay[slot] = limits !== undefined && limits.window === limits.windows.day ? 1 : 0;
-      columns.isCounted[slot] = context.isCounted ? 1 : 0;
-      columns.headerTexts[slot] = headers.length;
-      columns.bodyBytes[slot] = bodyBytes;
-      columns.responseBytes[slot] = hasResponseBody ? sent.bytes : 0;
-      // Each text and each line ends with a line break, and none of them contains one.
-      let head = '';
-      for (const name of TEXTS) head += `${texts[name]}\n`;
-      for (const lines of [headers, sent?.headers ?? []])
-        if (lines.length > 0) head += `${lines.join('\n')}\n`;
-      heads.write(slot, head, 'latin1', head.length);
-      if (bodyBytes > 0) bodies.write(2 * slot, body, 'latin1');
-      if (hasResponseBody && sent.bytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
-      onEnd(() => read(ended.number));
-    },
+    end,
+
+    otherOrigins: () => others,
 
     /** The requests that have no response yet, the newest first. */
     running: (): RunningRequest[] => [...running].reverse(),
@@ -228,6 +281,21 @@ export function createRecorder(onEnd: (read: () => RecordedRequest | undefined) 
       return start === startId ? Number(number) : 0;
     },
   };
+}
+
+/**
+ * The origin of a request that a browser sends for another website, unless `cors` allows it; undefined for all other requests.
+ * A browser that does not send Sec-Fetch-Site sends Origin with requests that need CORS.
+ */
+function otherOrigin({ headers }: IncomingMessage, cors: readonly string[]): string | undefined {
+  const { 'sec-fetch-site': site, origin, host, referer = '' } = headers;
+  if (site === undefined && origin === undefined) return undefined;
+  const isOther =
+    site === undefined
+      ? origin?.replace(/^https?:\/\//, '') !== host
+      : site === 'cross-site' || site === 'same-site';
+  if (!isOther || cors.includes('*') || (origin !== undefined && cors.includes(origin))) return undefined;
+  return origin ?? (URL.canParse(referer) ? new URL(referer).origin : 'unknown');
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
+import type { SteadyClock } from '../../contract/clock.ts';
 import { describeIssues } from '../../contract/issues.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { parseQuery, pathOf, splitTarget } from '../request/input.ts';
@@ -48,12 +49,15 @@ const Query = z.object({
   text: z.optional(z.string()),
 });
 
-/** `GET /requests` (docs/service.md 13.1). */
-export function requestsRoute(
-  recorder: Recorder,
-  waiters: Pick<Waiters, 'wait'>,
-  secrets: readonly string[],
-): ToolMethods {
+export type RequestsOptions = {
+  clock: SteadyClock;
+  waiters: Pick<Waiters, 'wait'>;
+  /** The log does not show these secrets, wherever they occur. */
+  secrets: readonly string[];
+};
+
+/** `/requests` (docs/service.md 13.1). */
+export function requestsRoute(recorder: Recorder, { clock, waiters, secrets }: RequestsOptions): ToolMethods {
   return {
     async GET({ url = '', socket }) {
       const query = readQuery(Query, url);
@@ -71,7 +75,7 @@ export function requestsRoute(
       const cursor = recorder.cursor();
       const isRepeated = found.some((each) => outcomeOf(each) === 'replayed');
       const originals = findOriginals(isRepeated ? recorder.find(() => true, 0, MAX_REQUESTS) : []);
-      const { summarize, describe } = createRequestDescriber(secrets, originals);
+      const { summarize, describe, describeRunning, redact } = createRequestDescriber(secrets, originals);
       const requests: (RequestSummary | DescribedRequest)[] = [];
       for (const [i, each] of found.entries()) {
         // Removing secrets from long bodies takes long, so let the server handle other requests in between.
@@ -81,7 +85,15 @@ export function requestsRoute(
         requests.push(summary === 'true' ? summarize(each) : describe(each));
         if (requests.length === limit) break;
       }
-      const body = JSON.stringify({ requests, cursor });
+      const [now, elapsed] = [clock.now(), clock.elapsed()];
+      const running = recorder.running().map((each) => describeRunning(each, now, elapsed));
+      const others = recorder.otherOrigins();
+      const otherOrigins = others && {
+        ...others,
+        origin: redact(others.origin),
+        time: new Date(others.time).toISOString(),
+      };
+      const body = JSON.stringify({ requests, running, otherOrigins, cursor });
       return { status: 200, body };
     },
   };

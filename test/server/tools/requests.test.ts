@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { expect, test } from 'vitest';
+import type { Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import type { RequestContext } from '../../../src/server/request/context.ts';
 import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
 import { MAX_WAITERS, requestsRoute } from '../../../src/server/tools/requests.ts';
+import { manualClock } from '../../helpers/clock.ts';
+import { gate } from '../../helpers/gate.ts';
 import { closed, connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
 import { create } from '../../helpers/service.ts';
 import { type Requests, startWithTools } from '../../helpers/tools.ts';
@@ -202,7 +205,8 @@ test('`since` shows only the requests after a cursor; after a restart, it shows 
 });
 
 test('requests that are recorded while a response is made come after its cursor', async () => {
-  const recorder = createRecorder(() => {});
+  const clock = manualClock();
+  const recorder = createRecorder({ clock, cors: [], onEnd: () => {} });
   const add = (id: string) => {
     const context = {
       id,
@@ -222,9 +226,10 @@ test('requests that are recorded while a response is made come after its cursor'
       latency: 0,
       isFinished: true,
     };
-    recorder.end(recorder.begin(context), { time: 0, milliseconds: 0, status: 200 });
+    const running = recorder.begin(context);
+    if (running) recorder.end(running, { time: 0, milliseconds: 0, status: 200 });
   };
-  const { GET } = requestsRoute(recorder, { wait: async () => {} }, []);
+  const { GET } = requestsRoute(recorder, { clock, waiters: { wait: async () => {} }, secrets: [] });
   const read = async (query: string) => {
     const response = await GET?.({ url: `/requests${query}` } as IncomingMessage, {} as RequestContext);
     const { requests, cursor } = JSON.parse(String(response?.body)) as Requests;
@@ -388,4 +393,155 @@ test('each request begins with why it got its response', async () => {
   clock.advance(1_000);
   await call('/pets');
   expect(await because()).toBe('the key is banned, because requests continued after a 429');
+});
+
+/** A service whose latency ends when the test opens a gate. */
+async function startSlow(options: Parameters<typeof startWithTools>[0] = {}) {
+  const latency = gate();
+  const sleep = (milliseconds: number) => (milliseconds === 500 ? latency.opened : Promise.resolve());
+  const faults = { seed: 1, latency: { min: 500, max: 500 } };
+  const service = await startWithTools({ time: '2026-11-20T12:00:00Z', faults, sleep, ...options });
+  onTestFinished(() => latency.open());
+  /** Sends a request on a connection of its own. */
+  const connect = (target = '/v1/pets', end = '\r\n') => {
+    const socket = connectTo(service.port());
+    socket.write(
+      `GET ${target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.key}\r\n${end}`,
+    );
+    return socket;
+  };
+  const running = async () => (await service.requests()).running;
+  return { ...service, latency, connect, running };
+}
+
+test('a request in flight is shown while it runs, without secrets', async () => {
+  const { connect, running, clock, latency, requests, key } = await startSlow();
+  const socket = connect(`/v1/pets?token=hunter2&key=${key}`);
+  await expect.poll(running).toHaveLength(1);
+  clock.advance(1_234);
+  expect(await running()).toEqual([
+    {
+      time: '2026-11-20T12:00:00.000Z',
+      milliseconds: 1_234,
+      client: '127.0.0.1',
+      method: 'GET',
+      url: '/v1/pets?token=[redacted]&key=[redacted]',
+      operation: 'listPets',
+      keyName: 'till',
+    },
+  ]);
+  expect((await requests()).requests).toEqual([]);
+  const response = nextData(socket);
+  latency.open();
+  expect(String(await response)).toContain('HTTP/1.1 200');
+  expect(await requests()).toMatchObject({ running: [], requests: [{ number: 1, status: 200 }] });
+});
+
+test.each([
+  ['closes the connection', (socket: Socket) => void socket.destroy()],
+  ['resets the connection', (socket: Socket) => void socket.resetAndDestroy()],
+])('a client that %s before the response gave up, and is not shown as running', async (_how, leave) => {
+  const { connect, running, clock, latency, requests, use } = await startSlow();
+  const socket = connect();
+  await expect.poll(running).toHaveLength(1);
+  clock.advance(2_100);
+  leave(socket);
+  await expect.poll(running).toEqual([]);
+  const [shown] = (await requests()).requests;
+  expect(shown).toMatchObject({
+    number: 1,
+    time: '2026-11-20T12:00:00.000Z',
+    milliseconds: 2_100,
+    keyName: 'till',
+    because: 'the client gave up after 2.1 s',
+  });
+  expect(shown).not.toHaveProperty('status');
+  expect(shown).not.toHaveProperty('response');
+  latency.open();
+  await use('/healthz');
+  expect((await requests()).requests.map(({ number, url }) => [number, url])).toEqual([
+    [2, '/healthz'],
+    [1, '/v1/pets'],
+  ]);
+});
+
+test('a client that closes only its sending side, together with its request, has not given up', async () => {
+  const { port, key, requests } = await startWithTools();
+  const request = `GET /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+  expect((await sendRaw(port(), request, { halfClose: true })).map(({ status }) => status)).toEqual([200]);
+  expect((await requests()).requests).toMatchObject([{ status: 200, outcome: 'counted' }]);
+});
+
+test('a client that leaves in the middle of its body gave up', async () => {
+  const { port, key, requests } = await startWithTools();
+  const socket = connectTo(port());
+  socket.write(
+    `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"name":`,
+  );
+  await expect
+    .poll(async () => (await requests()).running)
+    .toMatchObject([{ method: 'POST', keyName: 'till' }]);
+  socket.resetAndDestroy();
+  await expect.poll(async () => (await requests()).requests).toMatchObject([{ number: 1 }]);
+  const { requests: shown, running } = await requests();
+  expect(running).toEqual([]);
+  expect(shown[0]?.because).toMatch(/^the client gave up after \d/);
+  expect(shown[0]).not.toHaveProperty('status');
+});
+
+describe('requests of other websites', () => {
+  const OTHER = 'http://evil.test';
+  const send = async (
+    { call, requests }: Awaited<ReturnType<typeof startWithTools>>,
+    headers: Record<string, string>,
+    method = 'GET',
+  ) => {
+    await call('/pets?spam', { method, headers });
+    const { requests: shown, otherOrigins } = await requests();
+    return { shown: shown.length, otherOrigins };
+  };
+
+  test.each<[about: string, headers: Record<string, string>, origin: string]>([
+    ['fetch', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, OTHER],
+    [
+      'another port of this machine',
+      { 'Sec-Fetch-Site': 'same-site', Origin: 'http://localhost:5173' },
+      'http://localhost:5173',
+    ],
+    ['an image', { 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/page?x` }, OTHER],
+    ['an image without a referrer', { 'Sec-Fetch-Site': 'cross-site' }, 'unknown'],
+    ['an old browser', { Origin: OTHER }, OTHER],
+    ['a sandbox', { Origin: 'null' }, 'null'],
+    ['a long origin', { Origin: 'x'.repeat(300) }, 'x'.repeat(200)],
+  ])('are only counted: %s', async (_about, headers, origin) => {
+    const service = await startWithTools({ time: '2026-11-20T12:00:00Z', cors: ['http://shop.test'] });
+    for (let i = 1; i <= 3; i++) {
+      const time = '2026-11-20T12:00:00.000Z';
+      expect(await send(service, headers)).toEqual({ shown: 0, otherOrigins: { requests: i, origin, time } });
+    }
+    expect((await service.requests()).running).toEqual([]);
+  });
+
+  test.each<[about: string, headers: Record<string, string>, cors?: string[]]>([
+    ['no browser', {}],
+    ['the address bar', { 'Sec-Fetch-Site': 'none' }],
+    ['a page of the server', { 'Sec-Fetch-Site': 'same-origin', Origin: 'http://other-name.test' }],
+    ['an allowed origin', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, [OTHER]],
+    ['any origin if all are allowed', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }, ['*']],
+  ])('are recorded if they are of %s', async (_about, headers, cors = []) => {
+    const service = await startWithTools({ cors });
+    expect(await send(service, headers)).toEqual({ shown: 1, otherOrigins: undefined });
+  });
+
+  test('that are of its own origin are recorded, also if the browser is old', async () => {
+    const service = await startWithTools();
+    const origin = new URL(service.service().url).origin;
+    expect(await send(service, { Origin: origin }, 'POST')).toEqual({ shown: 1, otherOrigins: undefined });
+  });
+
+  test('reveal no secret in their origin', async () => {
+    const service = await startWithTools();
+    const { otherOrigins } = await send(service, { Origin: `http://${service.key}.test` });
+    expect(otherOrigins?.origin).toBe('http://[redacted].test');
+  });
 });
