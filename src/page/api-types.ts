@@ -1,17 +1,13 @@
 // What the developer tools send (docs/service.md 13).
 import type { FaultSettings } from '../server/faults/fault-settings.ts';
-import type { DescribedRequest, RequestSummary } from '../server/tools/log-entry.ts';
+import type { DescribedRequest, DescribedRunning, RequestSummary } from '../server/tools/log-entry.ts';
 
-export type { FaultSettings };
+export type { DescribedRunning as RunningRequest, FaultSettings };
 
 /** A request as `GET /requests` shows it (docs/service.md 13.1). */
 export type LoggedRequest = RequestSummary & { again?: number; notAgain?: string };
 /** A request with its headers and bodies. */
 export type WholeRequest = LoggedRequest & Pick<DescribedRequest, 'request' | 'response'>;
-export type RunningRequest = Pick<
-  RequestSummary,
-  'id' | 'time' | 'client' | 'method' | 'url' | 'operation' | 'keyName' | 'milliseconds'
->;
 /** Requests of pages that may not use the service. */
 export type OtherOrigins = { requests: number; origin: string; time: string };
 

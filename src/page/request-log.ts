@@ -34,7 +34,7 @@ export function pollQuery({ text: logged, cursor }: RequestLog, text: string): s
 export function mergePoll(log: RequestLog, text: string, response: PollResponse): RequestLog {
   const older = log.cursor !== undefined && log.text === text ? log.requests : [];
   const requests = [...response.requests, ...older].slice(0, MAX_REQUESTS);
-  return { ...response, running: response.running ?? [], requests, text };
+  return { ...response, requests, text };
 }
 
 /** What the user has chosen. An empty text matches every request. `after` is the number of a request. */

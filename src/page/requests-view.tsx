@@ -57,7 +57,7 @@ export function RequestsView({ page }: { page: Page }) {
             onPointerEnter={(event) => hold(event.pointerType !== 'touch')}
             onPointerLeave={() => hold(false)}
           >
-            {shown.map((each) =>
+            {shown.map((each, i) =>
               isLogged(each) ? (
                 <RequestRow
                   key={each.number}
@@ -67,7 +67,7 @@ export function RequestsView({ page }: { page: Page }) {
                   open={open}
                 />
               ) : (
-                <RunningRow key={`${each.time} ${each.id}`} request={each} />
+                <RunningRow key={`running ${i}`} request={each} />
               ),
             )}
           </tbody>
@@ -98,20 +98,17 @@ function useStillList(
     return () => removeEventListener('scroll', listen);
   }, []);
   const chosen = JSON.stringify(filter);
-  const still = useRef({ chosen, rows: current, others });
-  if ((!isPointedAt && !isScrolled) || still.current.chosen !== chosen)
-    still.current = { chosen, rows: current, others };
-  else {
-    const rows = still.current.rows.map((row) => (isLogged(row) ? row : (finished(row, current) ?? row)));
-    still.current = { ...still.current, rows };
+  const newest = current.find(isLogged)?.number ?? 0;
+  const still = useRef({ chosen, rows: current, others, newest });
+  if (still.current.chosen !== chosen || !(isPointedAt || isScrolled)) {
+    still.current = { chosen, rows: current, others, newest };
   }
-  const shown = still.current.rows;
-  const numbers = new Set(shown.filter(isLogged).map(({ number }) => number));
-  const oldest = Math.min(...numbers);
+  const held = still.current;
+  held.rows = held.rows.map((row) => (isLogged(row) ? row : (finished(row, current) ?? row)));
   const waiting = current.filter(
-    (each) => isLogged(each) && each.number > oldest && !numbers.has(each.number),
+    (each) => isLogged(each) && each.number > held.newest && !held.rows.includes(each),
   ).length;
-  return { shown, others: still.current.others, waiting, hold };
+  return { shown: held.rows, others: held.others, waiting, hold };
 }
 
 const finished = (running: RunningRequest, requests: readonly ListedRequest[]): LoggedRequest | undefined =>

@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Locator, Page } from 'playwright-core';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { sampleData } from '../../src/server/sample-data.ts';
 import { overflow, seriousFindings, useBrowser } from '../helpers/browser.ts';
+import { gate } from '../helpers/gate.ts';
 import { create } from '../helpers/service.ts';
 import { startWithTools } from '../helpers/tools.ts';
 
@@ -148,6 +149,35 @@ describe('the page', () => {
     await button(page, '1 new request ↑').click();
     await row(page, 'limit=3').waitFor();
     expect(await page.evaluate('scrollY')).toBe(0);
+  });
+
+  test('shows a request while it runs, and completes its row in place', async () => {
+    const latency = gate();
+    onTestFinished(() => latency.open());
+    const service = await startPage({
+      sleep: (milliseconds, signal) =>
+        milliseconds === 5_000 ? latency.opened : setTimeout(milliseconds, undefined, { signal }),
+    });
+    await setFaults(service.use, '[{"latency":5000,"times":1}]');
+    const { page } = await open(service.url());
+    const response = service.call('/pets?limit=4');
+    await row(page, 'running: there is no response yet').hover();
+    await service.call('/pets?limit=5');
+    await page.getByText('1 new request ↑').waitFor();
+    latency.open();
+    await response;
+    await row(page, '200: ').waitFor();
+    expect(await rows(page).allInnerTexts()).toEqual([expect.stringContaining('limit=4')]);
+  });
+
+  test('names the origin of web pages that may not use the service, and the option for it', async () => {
+    const service = await startPage();
+    const { page } = await open(service.url());
+    const headers = { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://shop.example' };
+    for (let i = 0; i < 2; i++) await service.call('/pets', { headers });
+    await page.getByText('2 requests of web pages').waitFor();
+    await page.getByText('--cors http://shop.example').waitFor();
+    expect(await rows(page).count()).toBe(0);
   });
 
   test('has the selection and the filters in its address: for a reload, for back, and for a link', async () => {

@@ -104,10 +104,11 @@ export function createRequestDescriber(
     now: number,
     elapsed: number,
   ): DescribedRunning {
-    const { client, method, url, operation, keyName } = context;
+    const { id, client, method, url, operation, keyName } = context;
     const { redact } = redactorFor(headers);
     const milliseconds = elapsed - context.started;
     return {
+      id: redact(id),
       time: new Date(now - milliseconds).toISOString(),
       milliseconds: Math.round(milliseconds * 10) / 10,
       client,
@@ -124,7 +125,7 @@ export function createRequestDescriber(
 /** A request without a response, as `GET /requests` shows it. */
 export type DescribedRunning = Pick<
   RequestSummary,
-  'time' | 'client' | 'method' | 'url' | 'operation' | 'keyName' | 'milliseconds'
+  'id' | 'time' | 'client' | 'method' | 'url' | 'operation' | 'keyName' | 'milliseconds'
 >;
 
 /** The value of a response header. Compares names as the service writes them, because clients choose some values. */

@@ -421,6 +421,7 @@ test('a request in flight is shown while it runs, without secrets', async () => 
   clock.advance(1_234);
   expect(await running()).toEqual([
     {
+      id: expect.any(String),
       time: '2026-11-20T12:00:00.000Z',
       milliseconds: 1_234,
       client: '127.0.0.1',
