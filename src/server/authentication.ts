@@ -137,11 +137,17 @@ function hashOfCredentials({ headers: { authorization }, socket }: IncomingMessa
   // Most clients send the same key with every request of a connection.
   const connection = connectionOf(socket);
   if (connection.authorization === authorization) return connection.credentialHash;
-  const credential = BEARER.exec(authorization)?.[1];
-  if (credential === undefined || !API_KEY_PATTERN.test(credential)) return undefined;
+  const sha256 = hashOfCredential(authorization);
+  if (sha256 === undefined) return undefined;
   connection.authorization = authorization;
-  connection.credentialHash = hashKey(credential);
-  return connection.credentialHash;
+  connection.credentialHash = sha256;
+  return sha256;
+}
+
+/** The SHA-256 of the credential in the value of an Authorization header; undefined if it is not well-formed. */
+export function hashOfCredential(authorization = ''): string | undefined {
+  const credential = BEARER.exec(authorization)?.[1];
+  return credential !== undefined && API_KEY_PATTERN.test(credential) ? hashKey(credential) : undefined;
 }
 
 /** Schemes that clients use by mistake. Other words of the header can be secrets, so they are never shown. */

@@ -148,6 +148,7 @@ export async function startService(options: ServiceOptions) {
     const pageUrl = (): string => `${origin}/#c=${credentials.code()}`;
     const tools = hasTools
       ? createTools({
+          origin,
           clock,
           cors,
           secrets: [credentials.token, ...(options.secrets ?? [])],

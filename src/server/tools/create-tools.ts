@@ -5,11 +5,14 @@ import type { ToolMethods } from '../routes.ts';
 import { createFaultTool } from './fault-tool.ts';
 import { createKeyTools } from './keys.ts';
 import { createRecorder } from './recorder.ts';
-import { createWaiters, requestsRoute } from './requests.ts';
+import { createWaiters, showRequests } from './requests.ts';
 import { createReset, type ResetOptions } from './reset.ts';
+import { createSendAgain } from './send-again.ts';
 
 export type ToolsOptions = ResetOptions & {
   backend: Backend;
+  /** The URL of this server without a path. */
+  origin: string;
   clock: SteadyClock;
   /** The origins that may use the service; `*` allows every origin. */
   cors: readonly string[];
@@ -21,7 +24,7 @@ export type ToolsOptions = ResetOptions & {
 };
 
 /** Creates the developer tools (docs/service.md 13). */
-export function createTools({ clock, cors, secrets, faults, sleep, ...options }: ToolsOptions) {
+export function createTools({ origin, clock, cors, secrets, faults, sleep, ...options }: ToolsOptions) {
   const { keys, limiter } = options.backend;
   const waiters = createWaiters(sleep);
   const recorder = createRecorder({ clock, cors, onEnd: waiters.notify });
@@ -29,7 +32,10 @@ export function createTools({ clock, cors, secrets, faults, sleep, ...options }:
   const { showKeys, liftBan } = createKeyTools(keys, limiter);
 
   const routes: Record<string, ToolMethods> = {
-    '/requests': requestsRoute(recorder, { clock, waiters, secrets }),
+    '/requests': {
+      GET: showRequests(recorder, { clock, waiters, secrets }),
+      POST: createSendAgain(recorder, { origin, keys, limiter, secrets, sleep }),
+    },
     '/keys': { GET: withoutReset(showKeys) },
     '/bans': { DELETE: withoutReset(liftBan) },
     '/faults': createFaultTool(faults),

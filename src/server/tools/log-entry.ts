@@ -1,10 +1,9 @@
+import { errorCodes } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import { decodeIdempotencyKey } from '../../contract/idempotency-key.ts';
-import { operations } from '../../contract/operations.ts';
+import { API_PREFIX, operations } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
 import type { RecordedBody, RecordedRequest, RunningRequest } from './recorder.ts';
-
-const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
 /** What the service did with a request (docs/service.md 13.1). */
 export type RequestOutcome =
@@ -39,10 +38,17 @@ export type RequestSummary = {
   outcome: RequestOutcome;
   because: string;
   until?: string;
+  /** The number of the request that this one repeats. */
+  again?: number;
 };
 
 /** A request as `GET /requests` shows it, without secrets. */
-export type DescribedRequest = RequestSummary & { request: Message; response?: Message };
+export type DescribedRequest = RequestSummary & {
+  request: Message;
+  response?: Message;
+  /** Why the request cannot be sent again; missing if it can. */
+  notAgain?: string;
+};
 
 /**
  * Returns functions that describe recorded requests without `secrets` and without the credentials of each request.
@@ -85,16 +91,19 @@ export function createRequestDescriber(
       outcome,
       because: redact(because(recorded, originals.get(number))),
       ...(isRefused && { until: new Date(recorded.resetAt).toISOString() }),
+      ...(recorded.again > 0 && { again: recorded.again }),
     };
   }
 
   function describe(recorded: RecordedRequest): DescribedRequest {
     const { headers, body, responseHeaders, responseBody } = recorded;
     const redactor = redactorFor(headers);
+    const reason = notAgain(recorded, redactor.redact);
     return {
       ...summarize(recorded),
       request: messageOf(headers, body, redactor),
       ...(responseHeaders.length > 0 && { response: messageOf(responseHeaders, responseBody, redactor) }),
+      ...(reason !== undefined && { notAgain: reason }),
     };
   }
 
@@ -144,15 +153,42 @@ export function outcomeOf(recorded: RecordedRequest): RequestOutcome {
   return isCounted ? 'counted' : 'not_counted';
 }
 
+const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
+
+/** The value of the only request header with this name; undefined if there are none or several. */
+export function headerOf(headers: readonly string[], name: string): string | undefined {
+  const values = headers.filter(
+    (_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === name.toLowerCase(),
+  );
+  return values.length === 1 ? values[0] : undefined;
+}
+
+/** Why a request cannot be sent again (docs/service.md 13.1); undefined if it can. */
+function notAgain(
+  { method, url, status, headers, body }: RecordedRequest,
+  redact: Redactor['redact'],
+): string | undefined {
+  const { text = '', bytes, isCutOff } = body;
+  const length = headerOf(headers, 'content-length');
+  if (method === '-') return 'it is not valid HTTP';
+  if (!UNDER_API.test(url)) return `only requests under ${API_PREFIX} can be sent again`;
+  if (status === errorCodes.unauthorized) return 'it has no valid API key';
+  if (body.text === undefined) return 'its body is not recorded any more';
+  if (isCutOff) return 'only the beginning of its body is recorded';
+  if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
+  if (Buffer.byteLength(text) !== bytes) return 'its body is not text';
+  return redact(text) !== text || redact(url) !== url ? 'a secret in it is not shown' : undefined;
+}
+
 /** Finds the earlier requests to whose responses others got the same response. `all` are the newest first. */
 export function findOriginals(all: readonly RecordedRequest[]): Map<number, number> {
   const originals = new Map<number, number>();
   const creations = new Map<string, number>();
   for (const recorded of all.toReversed()) {
     const { number, keyName, headers, status } = recorded;
-    const i = headers.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === IDEMPOTENCY_KEY);
-    if (i === -1 || status !== operations.createPet.success.status) continue;
-    const creation = JSON.stringify([keyName, decodeIdempotencyKey(headers[i + 1] ?? '')]);
+    const key = headerOf(headers, header.idempotencyKey);
+    if (key === undefined || status !== operations.createPet.success.status) continue;
+    const creation = JSON.stringify([keyName, decodeIdempotencyKey(key)]);
     const original = creations.get(creation);
     if (outcomeOf(recorded) === 'counted') creations.set(creation, number);
     else if (original !== undefined) originals.set(number, original);

@@ -49,6 +49,8 @@ const createColumns = () => ({
   milliseconds: column(),
   status: column(),
   latency: column(),
+  /** The number of the request that this one repeats; 0 for other requests. */
+  again: column(),
   limit: column(),
   remaining: column(),
   resetAt: column(),
@@ -119,6 +121,8 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
   const running = new Set<RunningRequest>();
   const watched = new WeakSet<Socket>();
   let others: OtherOrigins | undefined;
+  /** Requests that are sent again, by the ids that they will have. */
+  const repeats = new Map<string, { number: number; onEnd(number: number): void }>();
   const columns = createColumns();
   const heads = new ByteRing(MAX_ALL_HEADS, MAX_REQUESTS);
   // The body of each request, and that of its response.
@@ -206,6 +210,8 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
     columns.milliseconds[slot] = milliseconds;
     columns.status[slot] = status;
     columns.latency[slot] = context.latency;
+    const repeated = repeats.size === 0 ? undefined : repeats.get(context.id);
+    columns.again[slot] = repeated?.number ?? 0;
     columns.limit[slot] = window?.limit ?? 0;
     columns.remaining[slot] = window?.remaining ?? 0;
     columns.resetAt[slot] = window?.resetAt ?? 0;
@@ -222,6 +228,9 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
     if (bodyBytes > 0) bodies.write(2 * slot, body, 'latin1');
     if (hasResponseBody && sent.bytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
     onEnd(() => read(ended.number));
+    if (!repeated) return;
+    repeats.delete(context.id);
+    repeated.onEnd(ended.number);
   }
 
   return {
@@ -255,6 +264,16 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
     end,
 
     otherOrigins: () => others,
+
+    /**
+     * Marks the request that will have this id as a repetition of another one. `onEnd` gets its number in the log.
+     *
+     * @returns a function to call if there will be no such request
+     */
+    expectAgain(id: string, number: number, onEnd: (number: number) => void): () => void {
+      repeats.set(id, { number, onEnd });
+      return () => void repeats.delete(id);
+    },
 
     /** The requests that have no response yet, the newest first. */
     running: (): RunningRequest[] => [...running].reverse(),

@@ -5,7 +5,7 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import { describeIssues } from '../../contract/issues.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import { parseQuery, pathOf, splitTarget } from '../request/input.ts';
-import type { ToolMethods } from '../routes.ts';
+import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
   type DescribedRequest,
@@ -56,46 +56,44 @@ export type RequestsOptions = {
   secrets: readonly string[];
 };
 
-/** `/requests` (docs/service.md 13.1). */
-export function requestsRoute(recorder: Recorder, { clock, waiters, secrets }: RequestsOptions): ToolMethods {
-  return {
-    async GET({ url = '', socket }) {
-      const query = readQuery(Query, url);
-      const { since, limit = MAX_REQUESTS, wait = 0, summary, text } = query;
-      const from = since === undefined ? 0 : recorder.numberAt(since);
-      if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
-      const matches = matcherOf(query);
-      const findAll = () => recorder.find(matches, from, text === undefined ? limit : MAX_REQUESTS);
-      let found = findAll();
-      if (found.length === 0 && wait > 0) {
-        await waiters.wait(matches, wait * 1_000, socket);
-        found = findAll();
-      }
-      // Requests that are recorded during the pauses below belong to the next response.
-      const cursor = recorder.cursor();
-      const isRepeated = found.some((each) => outcomeOf(each) === 'replayed');
-      const originals = findOriginals(isRepeated ? recorder.find(() => true, 0, MAX_REQUESTS) : []);
-      const { summarize, describe, describeRunning, redact } = createRequestDescriber(secrets, originals);
-      const requests: (RequestSummary | DescribedRequest)[] = [];
-      for (const [i, each] of found.entries()) {
-        // Removing secrets from long bodies takes long, so let the server handle other requests in between.
-        if (i % SLICE === 0) await setImmediate();
-        // The text is searched without secrets, so that a search cannot guess them.
-        if (text !== undefined && !contains(describe(each), text)) continue;
-        requests.push(summary === 'true' ? summarize(each) : describe(each));
-        if (requests.length === limit) break;
-      }
-      const [now, elapsed] = [clock.now(), clock.elapsed()];
-      const running = recorder.running().map((each) => describeRunning(each, now, elapsed));
-      const others = recorder.otherOrigins();
-      const otherOrigins = others && {
-        ...others,
-        origin: redact(others.origin),
-        time: new Date(others.time).toISOString(),
-      };
-      const body = JSON.stringify({ requests, running, otherOrigins, cursor });
-      return { status: 200, body };
-    },
+/** `GET /requests` (docs/service.md 13.1). */
+export function showRequests(recorder: Recorder, { clock, waiters, secrets }: RequestsOptions): Handler {
+  return async ({ url = '', socket }) => {
+    const query = readQuery(Query, url);
+    const { since, limit = MAX_REQUESTS, wait = 0, summary, text } = query;
+    const from = since === undefined ? 0 : recorder.numberAt(since);
+    if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
+    const matches = matcherOf(query);
+    const findAll = () => recorder.find(matches, from, text === undefined ? limit : MAX_REQUESTS);
+    let found = findAll();
+    if (found.length === 0 && wait > 0) {
+      await waiters.wait(matches, wait * 1_000, socket);
+      found = findAll();
+    }
+    // Requests that are recorded during the pauses below belong to the next response.
+    const cursor = recorder.cursor();
+    const isRepeated = found.some((each) => outcomeOf(each) === 'replayed');
+    const originals = findOriginals(isRepeated ? recorder.find(() => true, 0, MAX_REQUESTS) : []);
+    const { summarize, describe, describeRunning, redact } = createRequestDescriber(secrets, originals);
+    const requests: (RequestSummary | DescribedRequest)[] = [];
+    for (const [i, each] of found.entries()) {
+      // Removing secrets from long bodies takes long, so let the server handle other requests in between.
+      if (i % SLICE === 0) await setImmediate();
+      // The text is searched without secrets, so that a search cannot guess them.
+      if (text !== undefined && !contains(describe(each), text)) continue;
+      requests.push(summary === 'true' ? summarize(each) : describe(each));
+      if (requests.length === limit) break;
+    }
+    const [now, elapsed] = [clock.now(), clock.elapsed()];
+    const running = recorder.running().map((each) => describeRunning(each, now, elapsed));
+    const others = recorder.otherOrigins();
+    const otherOrigins = others && {
+      ...others,
+      origin: redact(others.origin),
+      time: new Date(others.time).toISOString(),
+    };
+    const body = JSON.stringify({ requests, running, otherOrigins, cursor });
+    return { status: 200, body };
   };
 }
 

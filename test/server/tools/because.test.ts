@@ -18,6 +18,7 @@ const recorded = (changes: Partial<RecordedRequest>): RecordedRequest => ({
   milliseconds: 1,
   status: 200,
   latency: 0,
+  again: 0,
   limit: 300,
   remaining: 241,
   resetAt: 0,

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
 import type { RequestContext } from '../../../src/server/request/context.ts';
 import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
-import { MAX_WAITERS, requestsRoute } from '../../../src/server/tools/requests.ts';
+import { MAX_WAITERS, showRequests } from '../../../src/server/tools/requests.ts';
 import { manualClock } from '../../helpers/clock.ts';
 import { gate } from '../../helpers/gate.ts';
 import { closed, connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
@@ -149,7 +149,7 @@ test('`id` shows one request, and `summary=true` leaves out headers and bodies',
   const { requests: summaries } = await requests('?summary=true');
   const fullAgain = await requests('?summary=false');
   expect(fullAgain.requests).toEqual(all);
-  expect(summaries).toEqual(all.map(({ request, response, ...summary }) => summary));
+  expect(summaries).toEqual(all.map(({ request, response, notAgain, ...summary }) => summary));
   for (const each of all) expect((await requests(`?id=${each.id}`)).requests).toEqual([each]);
   expect((await requests('?id=mine&summary=true')).requests).toEqual(summaries.slice(0, 1));
   expect((await requests('?id=')).requests).toEqual([]);
@@ -229,9 +229,9 @@ test('requests that are recorded while a response is made come after its cursor'
     const running = recorder.begin(context);
     if (running) recorder.end(running, { time: 0, milliseconds: 0, status: 200 });
   };
-  const { GET } = requestsRoute(recorder, { clock, waiters: { wait: async () => {} }, secrets: [] });
+  const show = showRequests(recorder, { clock, waiters: { wait: async () => {} }, secrets: [] });
   const read = async (query: string) => {
-    const response = await GET?.({ url: `/requests${query}` } as IncomingMessage, {} as RequestContext);
+    const response = await show({ url: `/requests${query}` } as IncomingMessage, {} as RequestContext);
     const { requests, cursor } = JSON.parse(String(response?.body)) as Requests;
     return { ids: requests.map(({ id }) => id), cursor };
   };

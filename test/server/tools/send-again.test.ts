@@ -1,0 +1,213 @@
+import { expect, test } from 'vitest';
+import { KeyFiles } from '../../../src/store/journal/key-files.ts';
+import { connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
+import { scriptedServer } from '../../helpers/scripted-server.ts';
+import { create } from '../../helpers/service.ts';
+import { startWithTools } from '../../helpers/tools.ts';
+
+const REX = '{"name":"Rex","categoryId":1}';
+
+async function start(options: Parameters<typeof startWithTools>[0] = {}) {
+  const service = await startWithTools({ time: '2026-11-20T12:00:10Z', ...options });
+  /** Sends a recorded request again. Returns the status of that call, and its body: an entry of the log or an error. */
+  const sendAgain = async (number: unknown, body?: unknown, headers: Record<string, string> = {}) => {
+    const response = await service.use('/requests', {
+      method: 'POST',
+      body: JSON.stringify({ number, body }),
+      headers: { 'Content-Type': 'application/json', ...headers },
+    });
+    return { http: response.status, shown: await response.json() };
+  };
+  /** Sends a request with the key, and with these header lines. */
+  const raw = (method: string, target: string, headers = '', body = '', host = 'localhost') =>
+    sendRaw(
+      service.port(),
+      `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${service.key}\r\nConnection: close\r\nContent-Type: application/json\r\n${headers}\r\n${body}`,
+    );
+  const names = async () =>
+    ((await (await service.call('/pets?limit=100')).json()) as { name: string }[]).map(({ name }) => name);
+  return { ...service, sendAgain, raw, names };
+}
+
+test('sends a request again as its key, counted, with its headers and body, and marks it in the log', async () => {
+  const { call, sendAgain, requests } = await start();
+  await call('/pets?a=%20b', create(REX, { 'X-Mark': 'one', 'X-Request-Id': 'mine' }));
+  const { http, shown } = await sendAgain(1);
+  expect(http).toBe(200);
+  expect(shown).toMatchObject({
+    number: 2,
+    again: 1,
+    keyName: 'till',
+    status: 201,
+    outcome: 'counted',
+    because: 'counted: 58 of 60 requests are left in this minute',
+    url: '/v1/pets?a=%20b',
+    request: { body: REX, headers: { authorization: '[redacted]', 'x-mark': 'one' } },
+    response: { body: '{"id":2,"name":"Rex","categoryId":1,"status":"available"}' },
+  });
+  const { requests: all } = await requests();
+  expect(all.map(({ number, again }) => [number, again])).toEqual([
+    [2, 1],
+    [1, undefined],
+  ]);
+  expect(all[0]).toEqual(shown);
+  expect(all.map(({ id }) => id)).toEqual([expect.stringMatching(/^again-[0-9a-f-]{36}$/), 'mine']);
+  // A request that was sent again can be sent again, too.
+  expect((await sendAgain(2)).shown).toMatchObject({ number: 3, again: 2, status: 201 });
+});
+
+test('a creation that is sent again adds another animal, with a new Idempotency-Key, and with another body', async () => {
+  const { call, sendAgain, names } = await start();
+  await call('/pets', create(REX, { 'Idempotency-Key': '"k"' }));
+  const { shown } = await sendAgain(1, '{"name":"Mia ü","categoryId":2}');
+  expect(shown).toMatchObject({
+    status: 201,
+    outcome: 'counted',
+    request: { headers: { 'idempotency-key': expect.stringMatching(/^"[0-9a-f-]{36}"$/) } },
+  });
+  expect((await sendAgain(1)).shown).toMatchObject({ status: 201, outcome: 'counted' });
+  expect(await names()).toEqual(['Rex', 'Mia ü', 'Rex']);
+  const { http, shown: invalid } = await sendAgain(1, '{"name":');
+  expect([http, invalid]).toMatchObject([200, { status: 400, code: 'invalid_request', again: 1 }]);
+});
+
+test.each([
+  ['GET', '/v1/pets?limit=1', 200],
+  ['HEAD', '/v1/pets', 200],
+  ['OPTIONS', '/v1/pets', 204],
+  ['DELETE', '/v1/pets', 405],
+  ['GET', '/v1/nothing', 404],
+])('%s %s is sent again with the same result', async (method, path, status) => {
+  const { call, sendAgain } = await start();
+  await call(path.slice(3), { method });
+  expect((await sendAgain(1)).shown).toMatchObject({ number: 2, method, url: path, status });
+});
+
+test('a request that was refused or failed on purpose can be sent again', async () => {
+  const { call, sendAgain, clock } = await start({
+    faults: { seed: 1, rules: [{ answer: 503, times: 1 }] },
+  });
+  await call('/pets');
+  expect((await sendAgain(1)).shown).toMatchObject({ status: 200, outcome: 'counted' });
+  for (let i = 0; i < 60; i++) await call('/pets');
+  expect((await sendAgain(62)).shown).toMatchObject({ status: 429, outcome: 'rate_limited' });
+  clock.advance(60_000);
+  expect((await sendAgain(62)).shown).toMatchObject({ status: 200 });
+});
+
+test('a revoked key cannot be used', async () => {
+  const { call, sendAgain, clock, directory, requests } = await start();
+  await call('/pets');
+  await new KeyFiles(directory).revoke('till');
+  clock.advance(1_000);
+  expect(await sendAgain(1)).toMatchObject({
+    http: 403,
+    shown: { code: 'forbidden', message: 'The API key of request 1 is not valid any more' },
+  });
+  expect((await requests()).requests.length).toBe(1);
+});
+
+test('a banned key cannot be used, and its ban does not change', async () => {
+  const { call, sendAgain, clock, requests } = await start({ bans: { after: 1, milliseconds: 300_000 } });
+  for (let i = 0; i < 61; i++) await call('/pets');
+  clock.advance(1_000);
+  await call('/pets');
+  for (let i = 0; i < 3; i++) {
+    const message = 'The API key of request 1 is banned until 2026-11-20T12:05:11.000Z';
+    expect(await sendAgain(1)).toMatchObject({ http: 403, shown: { message } });
+    clock.advance(1_000);
+  }
+  expect((await requests()).requests.length).toBe(62);
+});
+
+test('requests that cannot be sent again say why, and are refused', async () => {
+  const { call, key, raw, sendAgain, requests, use, port } = await start();
+  await use('/healthz');
+  await call('/pets', { headers: { Authorization: 'Bearer wrong' } });
+  await call('/pets', create(`{"name":"${'x'.repeat(20_000)}","categoryId":1}`));
+  await call('/pets', { method: 'POST', body: new Uint8Array([0xff, 0xff]) });
+  await call('/pets', create(`{"name":"${key}","categoryId":1}`));
+  await call('/pets?token=hunter2');
+  await raw('GET', 'http://localhost/v1/pets');
+  await sendRaw(port(), 'nonsense\r\n\r\n');
+  const { requests: shown } = await requests();
+  const reasons = [
+    'only requests under /v1 can be sent again',
+    'it has no valid API key',
+    'only the beginning of its body is recorded',
+    'its body is not text',
+    'a secret in it is not shown',
+    'a secret in it is not shown',
+    'only requests under /v1 can be sent again',
+    'it is not valid HTTP',
+  ];
+  expect(shown.map(({ notAgain }) => notAgain).reverse()).toEqual(reasons);
+  for (const [i, reason] of reasons.entries()) {
+    const message = `Request ${i + 1} cannot be sent again: ${reason}`;
+    expect(await sendAgain(i + 1)).toMatchObject({ http: 403, shown: { code: 'forbidden', message } });
+  }
+  expect((await requests()).requests.length).toBe(reasons.length);
+});
+
+test('a request whose body did not arrive cannot be sent again', async () => {
+  const { port, key, requests } = await start();
+  const socket = connectTo(port());
+  socket.write(
+    `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Length: 99\r\n\r\n{`,
+  );
+  expect(String(await nextData(socket))).toContain('HTTP/1.1 415');
+  expect((await requests()).requests[0]?.notAgain).toBe('its body did not arrive completely');
+});
+
+test('no other host gets the request, and a Host that is not allowed is refused again', async () => {
+  const other = await scriptedServer((_, response) => void response.end('[]'));
+  const { raw, sendAgain } = await start();
+  const { host } = new URL(other.url);
+  await raw('GET', '/v1/pets', '', '', host);
+  // The port in Host does not matter, but the request goes to this server.
+  expect((await sendAgain(1)).shown).toMatchObject({ status: 200, request: { headers: { host } } });
+  await raw('GET', '/v1/pets', '', '', 'evil.test');
+  expect((await sendAgain(3)).shown).toMatchObject({ number: 4, status: 421, code: 'misdirected_request' });
+  await raw('GET', `//${host}/v1/pets`);
+  await raw('GET', `http://${host}/v1/pets`);
+  for (const number of [5, 6]) expect((await sendAgain(number)).http).toBe(403);
+  expect(other.requests).toEqual([]);
+});
+
+test('headers of the connection are not repeated', async () => {
+  const { raw, sendAgain } = await start();
+  await raw(
+    'POST',
+    '/v1/pets',
+    'Transfer-Encoding: chunked\r\nTE: trailers\r\n',
+    `${REX.length.toString(16)}\r\n${REX}\r\n0\r\n\r\n`,
+  );
+  const { shown } = await sendAgain(1);
+  expect(shown).toMatchObject({ status: 201, request: { bodyBytes: REX.length } });
+  const { headers } = (shown as { request: { headers: Record<string, string> } }).request;
+  expect(headers).toMatchObject({ connection: 'close', 'content-length': String(REX.length) });
+  for (const name of ['transfer-encoding', 'te']) expect(headers).not.toHaveProperty(name);
+});
+
+test('a request whose headers would be too large with a new request id is refused', async () => {
+  const { raw, sendAgain, requests } = await start();
+  const isAccepted = async (length: number) =>
+    (await raw('GET', '/v1/pets', `X: ${'x'.repeat(length)}\r\n`))[0]?.status === 200;
+  let length = 8_192;
+  while (!(await isAccepted(length))) length -= 30;
+  const number = (await requests('?limit=1')).requests[0]?.number;
+  expect(await sendAgain(number)).toMatchObject({
+    http: 503,
+    shown: { message: 'The request was sent again, and refused with 431' },
+  });
+});
+
+test('needs the token, and a number of the log', async () => {
+  const { call, key, sendAgain } = await start();
+  await call('/pets');
+  expect((await sendAgain(1, undefined, { Authorization: `Bearer ${key}` })).http).toBe(401);
+  expect((await sendAgain(1, undefined, { 'Sec-Fetch-Site': 'cross-site' })).http).toBe(403);
+  for (const number of [0, 2, -1, 1_001, 2 ** 40]) expect((await sendAgain(number)).http).toBe(404);
+  for (const number of ['1', 1.5, null, undefined]) expect((await sendAgain(number)).http).toBe(400);
+  expect((await sendAgain(1, 5)).http).toBe(400);
+});
