@@ -31,6 +31,15 @@ export async function callFunction(client: Client, name: string, ...values: unkn
   return (await client.query(text, all)).rows;
 }
 
+/** The functions that servers call, as the database describes them. `count` is the number of parameters after the first two. */
+export async function storeFunctions(client: Client) {
+  const { rows } = await client.query(
+    `select proname as name, pronargs - 2 as count, provolatile as volatility, proconfig as settings from pg_proc
+    where pronamespace = 'pets'::regnamespace and proname <> 'refuse'`,
+  );
+  return rows;
+}
+
 /** The ids of the stores by their connections. In a transaction, a query for them could change what a test observes. */
 const storeIds = new WeakMap<Client, Promise<string>>();
 

@@ -15,7 +15,14 @@ import {
 import { databaseLocation } from '../../helpers/postgres/backends.ts';
 import { SUPERUSER } from '../../helpers/postgres/databases.ts';
 import { findPostgres } from '../../helpers/postgres/programs.ts';
-import { callFunction, create, createSchema, take } from '../../helpers/postgres/store-schema.ts';
+import {
+  callerHash,
+  callFunction,
+  create,
+  createSchema,
+  storeFunctions,
+  take,
+} from '../../helpers/postgres/store-schema.ts';
 import { connectTo, freshDatabase, sharedCluster } from '../../helpers/postgres.ts';
 
 const databaseOf = (url: string) => new URL(url).pathname.slice(1);
@@ -100,15 +107,17 @@ test('a server works with a newer schema until it needs a newer server', async (
   expect(await readIdentity(client)).toEqual(identity);
   expect(await pendingSql(client)).toBe('');
   expect(await create(client, [{}])).toMatchObject([{ kind: 'added' }]);
-  await update(client, SCHEMA_VERSION + 1).catch(() => client.query('update pets.meta set oldest = 4'));
+  await client.query(`update pets.meta set oldest = ${SCHEMA_VERSION + 1}`);
   for (const refused of [migrate, pendingSql, readIdentity]) {
     const error = await refused(client).catch((reason) => reason);
     expect(error).toBeInstanceOf(StoreVersionError);
-    expect(error.message).toContain('needs a server that knows version 4; this version of pets knows 3');
+    expect(error.message).toContain(
+      `needs a server that knows version ${SCHEMA_VERSION + 1}; this version of pets knows ${SCHEMA_VERSION}`,
+    );
   }
   await expect(create(client, [{}])).rejects.toMatchObject({
     code: 'PETS1',
-    message: 'the schema pets has changed, and does not support its version 3 any more',
+    message: `the schema pets has changed, and does not support its version ${SCHEMA_VERSION} any more`,
   });
 });
 
@@ -184,16 +193,28 @@ test('a server with the documented privileges can do everything that a server do
   await asSuperuser(url, 'grant pets_with_password to pets');
   await server.query('set role pets_with_password');
   expect(await migrateAndIdentify(server)).toEqual(identity);
-  await callFunction(server, 'seed', [1], [0], ['x'], ['x']);
-  await callFunction(server, 'reset', [1], [0], ['x'], ['x']);
-  await create(server, [{ key: 'a' }]);
-  await take(server, [{ caller: 'a', count: 1 }]);
-  for (const name of ['count_bans', 'count_animals', 'is_empty', 'list_orders', 'list_keys']) {
-    await callFunction(server, name);
-  }
-  await callFunction(server, 'read_pages', [null], [1], [20]);
-  await callFunction(server, 'add_key', hash('sha256', 'a'), 'a', 'free', null, null);
-  expect(await callFunction(server, 'revoke_key', 'a')).toEqual([{ result: true }]);
+  const call = (name: string, ...values: unknown[]) => callFunction(server, name, ...values);
+  /** Calls of all functions, in this order. */
+  const calls: Record<string, (name: string) => Promise<unknown>> = {
+    check_store: call,
+    check_writable: (name) => call(name, false),
+    seed: (name) => call(name, [1], [0], ['x'], ['x']),
+    reset: (name) => call(name, [1], [0], ['x'], ['x']),
+    create_animals: () => create(server, [{ key: 'a' }]),
+    read_pages: (name) => call(name, [null], [1], [20]),
+    is_empty: call,
+    count_animals: call,
+    list_orders: call,
+    take: () => take(server, [{ caller: 'a', count: 1 }]),
+    lift_ban: (name) => call(name, callerHash('a')),
+    count_bans: call,
+    add_key: (name) => call(name, hash('sha256', 'a'), 'a', 'free', null, null),
+    list_keys: call,
+    revoke_key: async (name) => expect(await call(name, 'a')).toEqual([{ result: true }]),
+  };
+  for (const [name, callIt] of Object.entries(calls)) await callIt(name);
+  const names = (await storeFunctions(owner)).map(({ name }) => name);
+  expect(new Set(Object.keys(calls))).toEqual(new Set(names));
 });
 
 test('a start with an existing store writes nothing', async () => {
