@@ -14,14 +14,14 @@ const server = spawn(process.execPath, [join(ROOT, 'dist', 'pets.js'), ...args],
 });
 try {
   const [line] = await once(createInterface(server.stdout), 'line');
-  const { url, key, page } = JSON.parse(line) as Record<'url' | 'key' | 'page', string>;
-  await sendRequests(url, key);
+  const { url, key, token, page } = JSON.parse(line) as Record<'url' | 'key' | 'token' | 'page', string>;
+  await sendRequests(url, key, token);
   await takePicture(page);
 } finally {
   server.kill();
 }
 
-async function sendRequests(url: string, key: string): Promise<void> {
+async function sendRequests(url: string, key: string, token: string): Promise<void> {
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
   const get = (path: string, more: Record<string, string> = {}) =>
     fetch(url + path, { headers: { ...headers, ...more } });
@@ -31,17 +31,21 @@ async function sendRequests(url: string, key: string): Promise<void> {
       headers: { ...headers, ...more },
       body: JSON.stringify({ name, categoryId: 1 }),
     });
-  for (let i = 0; i < 48; i++) await get(i % 5 === 0 ? '/pets?status=available&limit=20' : `/pets/${i + 1}`);
+  for (let i = 0; i < 54; i++) await get(i % 5 === 0 ? '/pets?status=available&limit=20' : `/pets/${i + 1}`);
   await get('/store/orders');
   await get('/pets/99');
   const faults = JSON.stringify([{ match: { method: 'POST' }, answer: 503, times: 1, retryAfter: 1 }]);
-  await fetch(new URL('/faults', url), { method: 'PUT', headers, body: faults });
+  await fetch(new URL('/faults', url), {
+    method: 'PUT',
+    headers: { ...headers, Authorization: `Bearer ${token}` },
+    body: faults,
+  });
   const idempotencyKey = { 'Idempotency-Key': '"7f0c"' };
   for (let i = 0; i < 3; i++) await add('Rex the Second', idempotencyKey);
   await add('Minka', { Authorization: 'Bearer pets_wrong' });
   await get('/pets', { Prefer: 'code=500' });
   await get('/pets?limit=0');
-  for (let i = 0; i < 8; i++) await get(`/pets/${i + 1}`);
+  for (let i = 0; i < 2; i++) await get(`/pets/${i + 1}`);
 }
 
 async function takePicture(address: string): Promise<void> {
@@ -49,8 +53,8 @@ async function takePicture(address: string): Promise<void> {
   try {
     const page = await browser.newPage({ viewport: { width: 1_280, height: 660 } });
     await page.goto(address);
-    await page.getByRole('row').filter({ hasText: 'replayed' }).getByRole('button').click();
-    await page.getByText('Send it again').waitFor();
+    await page.getByRole('row').filter({ hasText: '503: ' }).first().getByRole('button').click();
+    await page.getByRole('button', { name: 'Send again' }).waitFor();
     await page.mouse.move(0, 0);
     await page.screenshot({ path: PICTURE });
     console.log(`written: ${PICTURE}`);
