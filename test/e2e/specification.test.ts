@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { operations } from '../../src/contract/operations.ts';
 import { type Machine, makeMachine, serve } from '../helpers/pets.ts';
 import { createSpecificationCheck, specificationCases } from '../helpers/specification.ts';
 
@@ -15,5 +16,15 @@ beforeAll(async () => {
   check = await createSpecificationCheck(service);
 });
 afterAll(() => dispose());
+
+test('every operation has a case in which it succeeds', () => {
+  const succeeding = specificationCases
+    .filter(({ status }) => status < 300)
+    .map(({ request, path }) => `${request.method} ${path.replace(/\?.*/, '')}`);
+  for (const { method, path } of Object.values(operations)) {
+    const example = `${method} ${path.replace(/\{\w+\}/, '1')}`;
+    expect(succeeding).toContain(example);
+  }
+});
 
 test.each(specificationCases.map((each) => [each.name, each] as const))('%s', (_, each) => check(each));

@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import { API_PREFIX, operations } from '../../src/contract/operations.ts';
 import { plans, type Quota } from '../../src/contract/plans.ts';
 import { type AccessLogEntry, type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ListenOptions, listen } from '../../src/server/connection/listen.ts';
@@ -21,6 +22,11 @@ export type ServiceOptions = Partial<
   time?: string;
   limits?: ListenOptions['limits'];
 };
+
+/** The path of each operation, with 1 as its parameter. Operations with the same path have one here. */
+export const operationPaths = [
+  ...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path.replace(/\{\w+\}/, '1'))),
+];
 
 /** Starts the service on a free loopback port, with two keys and a manual clock. Stops the service after the test. */
 export async function start({ quota = plans.free, time, limits, faults, ...options }: ServiceOptions = {}) {

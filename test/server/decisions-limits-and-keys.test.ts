@@ -3,7 +3,7 @@ import { MAX_QUOTA, plans } from '../../src/contract/plans.ts';
 import { connectTo, nextData, sendRaw } from '../helpers/raw-client.ts';
 import { AUTH, atLoopback, CLOSE, HOST, JSON_TYPE, REX } from '../helpers/raw-requests.ts';
 import { startReal } from '../helpers/real-service.ts';
-import { create, KEY, start } from '../helpers/service.ts';
+import { create, KEY, operationPaths, start } from '../helpers/service.ts';
 
 // `D7` and so on are the numbers of the decisions in docs/service.md.
 
@@ -14,7 +14,7 @@ describe('D7 a 429', () => {
       time: '2026-11-20T12:00:17.300Z',
     });
     await call('/v1/pets');
-    const paths = ['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/nothing'];
+    const paths = [...operationPaths, '/v1/nothing'];
     const calls = [call('/v1/pets', create(REX)), ...paths.map((path) => call(path))];
     for (const refused of await Promise.all(calls)) {
       expect(refused.status).toBe(429);
@@ -99,10 +99,13 @@ describe('D17 both windows', () => {
   });
 
   test('are not reported by other responses', async () => {
-    const { call } = await start({ quota: { perMinute: 5, perDay: 5 } });
+    const others = operationPaths.filter((path) => path !== '/v1/pets');
+    // A creation, an invalid request, the other operations, and a page.
+    const requests = 2 + others.length + 1;
+    const { call } = await start({ quota: { perMinute: requests, perDay: requests } });
     const created = await call('/v1/pets', create(REX));
     expect([created.status, ofWindows(created)]).toEqual([201, none]);
-    for (const path of ['/v1/pets?limit=0', '/v1/pets/1', '/v1/store/orders', '/healthz'])
+    for (const path of ['/v1/pets?limit=0', ...others, '/healthz'])
       expect(ofWindows(await call(path)), path).toEqual(none);
     expect((await call('/v1/pets')).status).toBe(200);
     const refused = await call('/v1/pets');
@@ -113,7 +116,7 @@ describe('D17 both windows', () => {
 describe('D13 a missing or invalid key', () => {
   const wrong = { headers: { Authorization: 'Bearer wrong' } };
 
-  test.each(['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/nothing'])(
+  test.each([...operationPaths, '/v1/nothing'])(
     'is the same 401 at %s, whatever is wrong with the key, except for its message',
     async (path) => {
       const responses = await Promise.all(

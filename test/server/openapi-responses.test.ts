@@ -11,7 +11,7 @@ import { conformance, type Observed } from '../helpers/conformance.ts';
 import { described, describedAs, document, table } from '../helpers/description.ts';
 import { sendRaw } from '../helpers/raw-client.ts';
 import { KEY, type ServiceOptions, start } from '../helpers/service.ts';
-import { memoryStore } from '../helpers/store-fixtures.ts';
+import { callsOf, memoryStore } from '../helpers/store-fixtures.ts';
 
 const { violations } = conformance(document);
 
@@ -58,12 +58,15 @@ async function observeRaw(port: number, bytes: string): Promise<Observed> {
   return { status: response.status, headers: new Headers(response.headers), text: response.body };
 }
 
-/** A store that cannot read or add anything. */
+/** A store whose calls all fail. */
 const failingWith = (error: () => Error) => async () => {
   const fail = async () => {
     throw error();
   };
-  return { store: Object.assign(await memoryStore(), { add: fail, list: fail, get: fail, orders: fail }) };
+  const store = await memoryStore();
+  return {
+    store: Object.assign(store, Object.fromEntries(Object.keys(callsOf(store)).map((name) => [name, fail]))),
+  };
 };
 const failing = failingWith(() => new Error('the disk is gone'));
 const refusing = (code: ErrorCode) => failingWith(() => new ServiceError(code, 'no'));

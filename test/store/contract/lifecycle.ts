@@ -42,14 +42,14 @@ export function describeLifecycle({ newPlace, openStore }: Places): void {
       expect(added).toBe(50);
       await close();
       expect(await (await open()).store.size()).toBe(50);
-      for (const call of callsOf(store)) await expect(call()).rejects.toThrow(StoreError);
+      for (const call of Object.values(callsOf(store))) await expect(call()).rejects.toThrow(StoreError);
     });
 
     it('can also be done with the store alone', async () => {
       const store = await openStore();
       await store.close();
       await store.close();
-      for (const call of callsOf(store)) await expect(call()).rejects.toThrow(StoreError);
+      for (const call of Object.values(callsOf(store))) await expect(call()).rejects.toThrow(StoreError);
     });
   });
 
