@@ -12,9 +12,18 @@ export function readBundledText(directory: string, name: string): string {
   return process.getBuiltinModule('node:fs').readFileSync(`${directory}/${name}`, 'utf8');
 }
 
-/** The names of the files in a folder of dist/, relative to that folder. */
+/**
+ * The names of the files in a folder of dist/, relative to that folder.
+ *
+ * @throws an error that says what to do if the program runs from source and was never built, or an error of the file system
+ */
 export function listBundledFiles(directory: string, folder: string): string[] {
-  if (!isExecutable()) return process.getBuiltinModule('node:fs').readdirSync(`${directory}/${folder}`);
+  if (!isExecutable()) {
+    const { existsSync, readdirSync } = process.getBuiltinModule('node:fs');
+    const path = `${directory}/${folder}`;
+    if (!existsSync(path)) throw new Error(`${path} is missing; run npm run build first`);
+    return readdirSync(path);
+  }
   const keys = (process.getBuiltinModule('node:sea') as SeaWithKeys).getAssetKeys();
   return keys.filter((key) => key.startsWith(`${folder}/`)).map((key) => key.slice(folder.length + 1));
 }

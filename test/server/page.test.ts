@@ -1,7 +1,7 @@
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { listBundledFiles } from '../../src/system/bundled-files.ts';
+import { DIST } from '../helpers/pets.ts';
 import { connectTo } from '../helpers/raw-client.ts';
 import { start } from '../helpers/service.ts';
 import { startWithTools } from '../helpers/tools.ts';
@@ -9,9 +9,7 @@ import { startWithTools } from '../helpers/tools.ts';
 /** The size of everything that a browser loads to show the page, compressed. */
 const MAX_BYTES = 20 * 1024;
 
-const files = (await readdir(join(import.meta.dirname, '..', '..', 'dist', 'page'))).map((name) =>
-  name === 'index.html' ? '/' : `/page/${name}`,
-);
+const files = listBundledFiles(DIST, 'page').map((name) => (name === 'index.html' ? '/' : `/page/${name}`));
 
 describe('the page', () => {
   test('consists of few small files, which need no token', async () => {
