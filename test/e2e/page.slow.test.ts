@@ -78,6 +78,10 @@ describe('the page', () => {
     await check('keys');
     await show(page, 'Requests');
     await row(page, 'the same response as request').getByRole('button').click();
+    await page.getByText('Cannot be sent again: only the beginning of its body is recorded').waitFor();
+    await check('a long body');
+    await button(page, 'Close').click();
+    await row(page, 'counted: 56 of 60').getByRole('button').click();
     await button(page, 'Send again').click();
     await page.getByText('This adds an animal').waitFor();
     await check('details');
