@@ -276,8 +276,11 @@ export class JournalStore implements Store {
     return this.#closed;
   }
 
-  /** @throws StoreFailedError if the journal was changed by another program, StoreError if the store is closed */
-  /** The journal. Returns a promise only if the file must be checked first. */
+  /**
+   * The journal. Returns a promise only if the file must be checked first.
+   *
+   * @throws StoreFailedError if another program has changed the journal, StoreError if the store is closed
+   */
   #read(): Journal | Promise<Journal> {
     this.#status.throwIfStopped();
     if (this.#closed) throw new StoreError('the store is closed', 'open it again');

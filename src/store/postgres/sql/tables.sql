@@ -6,7 +6,9 @@
 create table pets.meta (
   one boolean primary key default true check (one),
   id uuid not null,
-  -- The version of this schema, and the lowest version that a server must know to use it.
+  -- A server knows one version of the schema, and refuses a database with a lower `version`, because something that it calls
+  -- could be missing. A later schema can support servers of earlier versions: `oldest` is the lowest version that it supports.
+  -- So servers of both versions can run while they are replaced one by one.
   version int not null,
   oldest int not null,
   -- Salts the fingerprints of idempotency keys.
@@ -25,7 +27,9 @@ values (
   encode(sha256(concat(gen_random_uuid(), gen_random_uuid(), gen_random_uuid())::bytea), 'hex')
 );
 
--- `status`: 0 available, 1 pending, 2 sold. `body` is the JSON text of the animal, as responses contain it.
+-- `status`: 0 available, 1 pending, 2 sold. `body` is the JSON text of the animal, as responses contain it, byte for byte. Its
+-- type is text, because a name can have \u0000 or half of a surrogate pair (docs/service.md, D14). The type jsonb refuses such
+-- a text, and from the type json not even another field of it can be read.
 create table pets.animals (
   id bigint primary key,
   status smallint not null check (status in (0, 1, 2)),
