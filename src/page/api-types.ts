@@ -1,13 +1,11 @@
 // What the developer tools send (docs/service.md 13).
-import type { FaultSettings } from '../server/faults/fault-settings.ts';
-import type { DescribedRequest, DescribedRunning, RequestSummary } from '../server/tools/log-entry.ts';
+export type { FaultSettings } from '../server/faults/fault-settings.ts';
+export type {
+  DescribedRequest as WholeRequest,
+  DescribedRunning as RunningRequest,
+  RequestSummary as LoggedRequest,
+} from '../server/tools/log-entry.ts';
 
-export type { DescribedRunning as RunningRequest, FaultSettings };
-
-/** A request as `GET /requests` shows it (docs/service.md 13.1). */
-export type LoggedRequest = RequestSummary & { again?: number; notAgain?: string };
-/** A request with its headers and bodies. */
-export type WholeRequest = LoggedRequest & Pick<DescribedRequest, 'request' | 'response'>;
 /** Requests of pages that may not use the service. */
 export type OtherOrigins = { requests: number; origin: string; time: string };
 

@@ -84,7 +84,7 @@ describe('the page', () => {
     await row(page, 'counted: 56 of 60').getByRole('button').click();
     await button(page, 'Send again').click();
     await page.getByText('This adds an animal').waitFor();
-    await check('details');
+    await check('form');
     await button(page, 'Cancel').click();
     await button(page, 'Reset…').click();
     await page.getByRole('dialog').waitFor();
@@ -206,6 +206,28 @@ describe('the page', () => {
     const other = await page.context().newPage();
     await other.goto(link);
     await details(other).getByText('GET /v1/pets?limit=1').waitFor();
+  });
+
+  test('sends a request again: with an edited body, only after a question if it adds an animal, and never after a 401', async () => {
+    const service = await startPage();
+    await service.call('/pets', create('{"name":"Rex","categoryId":"one"}'));
+    await service.call('/pets?limit=1');
+    await service.call('/pets', { headers: { Authorization: 'Bearer pets_wrong' } });
+    const { page } = await open(service.url());
+    await row(page, 'limit=1').getByRole('button').click();
+    await button(page, 'Send again').click();
+    await details(page).getByText('This is request 2 again').waitFor();
+    await row(page, 'request 2 again').waitFor();
+    await row(page, '401: ').getByRole('button').click();
+    await details(page).getByText('Cannot be sent again: ').waitFor();
+    expect(await button(page, 'Send again').isDisabled()).toBe(true);
+    await row(page, '400: categoryId').getByRole('button').click();
+    await button(page, 'Send again').click();
+    await details(page).getByLabel('Body', { exact: true }).fill(REX);
+    expect((await service.requests()).requests).toHaveLength(4);
+    await button(page, 'Send, and add an animal').click();
+    await row(page, '201: ').filter({ hasText: 'request 1 again' }).waitFor();
+    await details(page).getByText('201: ').waitFor();
   });
 
   test('lets the next request fail, once', async () => {
