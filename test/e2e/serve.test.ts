@@ -195,12 +195,13 @@ test('--log contains no API key that a client sends as a request id or in a URL'
     const program = machine.startProgram(['serve', '--ephemeral', '--log', '--json', '--port', '0'], { env });
     const { url, key = fixed } = JSON.parse(await program.firstLine());
     const headers = { Authorization: `Bearer ${key}`, 'X-Request-Id': key };
-    const { status } = await fetch(`${url}/pets?key=${key}`, { headers });
+    const { status } = await fetch(`${url}/pets?key=${key}&password=hunter2`, { headers });
     expect(status).toBe(200);
     program.raise('SIGTERM');
     await program.ended;
     expect(program.stderr()).toContain('/v1/pets?key=');
     expect(program.stderr()).not.toContain(key);
+    expect(program.stderr()).not.toContain('hunter2');
   }
 });
 

@@ -2,6 +2,7 @@ import { type PlanName, plans } from '../../contract/plans.ts';
 import type { AccessLogEntry } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/faults.ts';
 import type { Service } from '../../server/service.ts';
+import { createTextRedactor } from '../../server/tools/log-entry.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { isClosedPipe } from '../output/console.ts';
@@ -240,8 +241,8 @@ function createRequestPrinter(
 /** If nothing reads the log, requests are not logged while more than this many bytes are buffered. */
 const MAX_LOG_BYTES = 2 ** 20;
 
-/** The form of generated API keys. A client can send a key as its request id, or by mistake as part of a URL. */
-const GENERATED_KEY = /pets_[\w-]{43}/g;
+/** A client can send an API key as its request id, or by mistake a secret as part of a URL. */
+const { redact: withoutSecrets } = createTextRedactor([]);
 
 /** Returns a function that prints a line for each request to stderr, or an object with `--json` (docs/serve.md). */
 function createAccessLog({ console, stderr }: CommandContext): (entry: AccessLogEntry) => void {
@@ -258,11 +259,11 @@ function createAccessLog({ console, stderr }: CommandContext): (entry: AccessLog
     dropped = 0;
     const request = {
       time: new Date(time).toISOString(),
-      id: withoutKey(id),
+      id: withoutSecrets(id),
       ...(keyName !== undefined && { keyName }),
       client,
       method,
-      url: withoutKey(url),
+      url: withoutSecrets(url),
       status,
       milliseconds: Math.round(milliseconds * 10) / 10,
     };
@@ -279,5 +280,3 @@ function createAccessLog({ console, stderr }: CommandContext): (entry: AccessLog
     console.event({ request }, dim(parts.join(' ')));
   };
 }
-
-const withoutKey = (text: string): string => text.replace(GENERATED_KEY, 'pets_…');
