@@ -5,9 +5,8 @@ import type { ToolMethods } from '../routes.ts';
 import { createFaultTool } from './fault-tool.ts';
 import { createKeyTools } from './keys.ts';
 import { createRecorder } from './recorder.ts';
-import { createWaiters, showRequests } from './requests.ts';
+import { createSendAgain, createWaiters, showRequests } from './requests.ts';
 import { createReset, type ResetOptions } from './reset.ts';
-import { createSendAgain } from './send-again.ts';
 
 export type ToolsOptions = ResetOptions & {
   backend: Backend;

@@ -98,10 +98,13 @@ export function createRequestDescriber(
   function describe(recorded: RecordedRequest): DescribedRequest {
     const { headers, body, responseHeaders, responseBody } = recorded;
     const redactor = redactorFor(headers);
-    const reason = notAgain(recorded, redactor.redact);
+    const summary = summarize(recorded);
+    const request = messageOf(headers, body, redactor);
+    const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
+    const reason = notAgain(recorded, isShown);
     return {
-      ...summarize(recorded),
-      request: messageOf(headers, body, redactor),
+      ...summary,
+      request,
       ...(responseHeaders.length > 0 && { response: messageOf(responseHeaders, responseBody, redactor) }),
       ...(reason !== undefined && { notAgain: reason }),
     };
@@ -163,21 +166,20 @@ export function headerOf(headers: readonly string[], name: string): string | und
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Why a request cannot be sent again (docs/service.md 13.1); undefined if it can. */
+/** Why a request cannot be sent again (docs/service.md 13.1); undefined if it can. `isShown`: without a redacted secret. */
 function notAgain(
-  { method, url, status, headers, body }: RecordedRequest,
-  redact: Redactor['redact'],
+  { method, url, status, headers, body: { text, bytes, isCutOff } }: RecordedRequest,
+  isShown: boolean,
 ): string | undefined {
-  const { text = '', bytes, isCutOff } = body;
   const length = headerOf(headers, 'content-length');
   if (method === '-') return 'it is not valid HTTP';
   if (!UNDER_API.test(url)) return `only requests under ${API_PREFIX} can be sent again`;
   if (status === errorCodes.unauthorized) return 'it has no valid API key';
-  if (body.text === undefined) return 'its body is not recorded any more';
+  if (text === undefined) return 'its body is not recorded any more';
   if (isCutOff) return 'only the beginning of its body is recorded';
   if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
   if (Buffer.byteLength(text) !== bytes) return 'its body is not text';
-  return redact(text) !== text || redact(url) !== url ? 'a secret in it is not shown' : undefined;
+  return isShown ? undefined : 'a secret in it is not shown';
 }
 
 /** Finds the earlier requests to whose responses others got the same response. `all` are the newest first. */
