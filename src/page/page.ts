@@ -17,14 +17,22 @@ import { createServer } from './server.ts';
 const PAUSE_MS = 500;
 const PAUSE_WITHOUT_CONNECTION_MS = 1_000;
 
+/** The shortest time between two announcements of new requests, in milliseconds. */
+const ANNOUNCE_MS = 5_000;
+
 /** How long the page waits for more letters before it searches. */
 const TYPING_MS = 250;
 
 /** Resolves after a time, or as soon as the signal is aborted. */
 const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-    signal.addEventListener('abort', () => resolve());
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal.addEventListener('abort', end);
   });
 
 /** Everything that the page shows. */
@@ -66,6 +74,7 @@ export function createPage(render: (page: Page) => void) {
   };
   /** Aborted when the page must send nothing: while its tab is hidden, and without a session. */
   let following = new AbortController();
+  let lastAnnounced = 0;
   let typing: ReturnType<typeof setTimeout> | undefined;
 
   function update(changes: Partial<State>): void {
@@ -106,9 +115,12 @@ export function createPage(render: (page: Page) => void) {
       signal,
       (response) => {
         const log = mergePoll(before, text, response as PollResponse);
-        const isFirst = before.cursor === undefined || before.text !== text;
-        const news = isFirst ? undefined : announcement((response as PollResponse).requests);
-        return { log, connectionProblem: '', ...(news !== undefined && { announcement: news }) };
+        const isQuiet = before.cursor === undefined || before.text !== text || place.view !== 'requests';
+        const news = announcement((response as PollResponse).requests);
+        if (isQuiet || news === undefined || Date.now() - lastAnnounced < ANNOUNCE_MS)
+          return { log, connectionProblem: '' };
+        lastAnnounced = Date.now();
+        return { log, connectionProblem: '', announcement: news };
       },
       (connectionProblem) => ({ connectionProblem }),
     );
@@ -139,7 +151,8 @@ export function createPage(render: (page: Page) => void) {
       return;
     }
     history.replaceState(null, '', location.pathname + location.search);
-    if (!server.hasSession()) update({ session: 'starting' });
+    if (server.hasSession()) restart();
+    else update({ session: 'starting' });
     try {
       await server.signIn(hash.slice('#c='.length));
       beginSession();
@@ -181,6 +194,5 @@ export function createPage(render: (page: Page) => void) {
   });
   document.addEventListener('visibilitychange', restart);
   readAddress();
-  restart();
   return page;
 }

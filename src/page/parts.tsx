@@ -27,15 +27,9 @@ export const Problem = ({ text }: { text: string }) =>
     </p>
   );
 
-export const Field = ({
-  label,
-  isWide,
-  children,
-}: {
-  label: string;
-  isWide?: boolean;
-  children: JSX.Element;
-}) => (
+type FieldProps = { label: string; isWide?: boolean; children: JSX.Element };
+
+export const Field = ({ label, isWide, children }: FieldProps) => (
   // biome-ignore lint/a11y/noLabelWithoutControl: the control is the child.
   <label class={isWide ? 'field wide' : 'field'}>
     <span>{label}</span>
@@ -43,16 +37,10 @@ export const Field = ({
   </label>
 );
 
+type TableProps = { caption: string; columns: readonly string[]; children: JSX.Element };
+
 /** A table whose rows have their ARIA roles even if the style sheet shows them as lists on narrow screens. */
-export const Table = ({
-  caption,
-  columns,
-  children,
-}: {
-  caption: string;
-  columns: readonly string[];
-  children: JSX.Element;
-}) => (
+export const Table = ({ caption, columns, children }: TableProps) => (
   <table role="table">
     <caption class="hidden-text">{caption}</caption>
     <thead role="rowgroup">
@@ -68,14 +56,10 @@ export const Table = ({
   </table>
 );
 
+type RowProps = { cells: Readonly<Record<string, ComponentChildren>>; class?: string };
+
 /** A row of a table: the names of its columns, each with the content of the cell. */
-export const Row = ({
-  cells,
-  ...rest
-}: {
-  cells: Readonly<Record<string, ComponentChildren>>;
-  class?: string;
-}) => (
+export const Row = ({ cells, ...rest }: RowProps) => (
   <tr role="row" {...rest}>
     {Object.entries(cells).map(([name, content]) => (
       <td key={name} role="cell" class={columnClass(name)}>

@@ -74,6 +74,7 @@ export const start: Place = { view: 'requests', filter: noFilter, request: undef
 
 /** Reads the end of an address. Views without a filter keep that of `previous`, so that one can return to it. */
 export function parsePlace(hash: string, previous: Place): Place {
+  if (hash === '') return start;
   const [name, query] = hash.slice(1).split('?', 2);
   const view = views.find((each) => each === name);
   if (view === undefined) return previous;

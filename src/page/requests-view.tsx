@@ -67,7 +67,7 @@ export function RequestsView({ page }: { page: Page }) {
                   open={open}
                 />
               ) : (
-                <RunningRow key={`running ${i}`} request={each} />
+                <RunningRow key={`running ${i}`} {...each} />
               ),
             )}
           </tbody>
@@ -104,20 +104,23 @@ function useStillList(
     still.current = { chosen, rows: current, others, newest };
   }
   const held = still.current;
-  held.rows = held.rows.map((row) => (isLogged(row) ? row : (finished(row, current) ?? row)));
+  held.rows = held.rows.map((row) => (isLogged(row) ? row : (finished(row, current, held.newest) ?? row)));
   const waiting = current.filter(
     (each) => isLogged(each) && each.number > held.newest && !held.rows.includes(each),
   ).length;
   return { shown: held.rows, others: held.others, waiting, hold };
 }
 
-const finished = (running: RunningRequest, requests: readonly ListedRequest[]): LoggedRequest | undefined =>
+/** The request that was running and is complete, among those after `newest`. Clients may repeat ids. */
+const finished = (
+  { id, method, url, client }: RunningRequest,
+  requests: readonly ListedRequest[],
+  newest: number,
+): LoggedRequest | undefined =>
   requests
     .filter(isLogged)
-    .find(
-      ({ id, method, url, client }) =>
-        id === running.id && method === running.method && url === running.url && client === running.client,
-    );
+    .filter((each) => each.number > newest && each.id === id && each.method === method)
+    .find((each) => each.url === url && each.client === client);
 
 /** Lets the arrow keys move through the rows, with the details if they are open, and Escape close the details. */
 function useArrowKeys(page: Page, body: { current: HTMLElement | null }): void {
@@ -204,11 +207,7 @@ const RequestRow = ({ request, isOpened, isInTabOrder, open }: RequestRowProps) 
     );
   }, [request, isOpened, isInTabOrder]);
 
-const RunningRow = ({
-  request: { time, method, url, keyName, milliseconds },
-}: {
-  request: RunningRequest;
-}) => (
+const RunningRow = ({ time, method, url, keyName, milliseconds }: RunningRequest) => (
   <Row
     class="running"
     cells={{
@@ -226,7 +225,7 @@ const RunningRow = ({
 );
 
 const OtherOriginsNote = ({ requests, origin, time }: OtherOrigins) => (
-  <p class="note other-origins">
+  <p class="note">
     {count(requests, 'request')} of web pages that may not use this service {requests === 1 ? 'was' : 'were'}{' '}
     not recorded, the last one at {formatUntil(time, new Date())} from <code>{visibleLine(origin)}</code>. To
     let its pages call the service, start it with <code>--cors {visibleLine(origin)}</code>.
@@ -286,12 +285,10 @@ function FilterForm({ page }: { page: Page }) {
     </select>
   );
   /** The values that occur in the list, and the one that is chosen. */
-  const found = (chosen: string, read: (request: LoggedRequest) => string | undefined) => {
-    const values = new Set([chosen, ...log.requests.map(read)].filter(Boolean) as string[]);
-    return {
-      '': 'All',
-      ...Object.fromEntries([...values].slice(0, MAX_CHOICES).map((value) => [value, value])),
-    };
+  const found = (chosen: string, name: 'method' | 'keyName') => {
+    const values = new Set([chosen, ...log.requests.map((each) => each[name] ?? '')]);
+    const choices = [...values].filter(Boolean).slice(0, MAX_CHOICES);
+    return { '': 'All', ...Object.fromEntries(choices.map((value) => [value, value])) };
   };
   return (
     <search aria-label="Filter the requests" class="toolbar">
@@ -307,18 +304,8 @@ function FilterForm({ page }: { page: Page }) {
         />
       </Field>
       <Field label="Status">{select('status', statuses)}</Field>
-      <Field label="Method">
-        {select(
-          'method',
-          found(filter.method, ({ method }) => method),
-        )}
-      </Field>
-      <Field label="Key">
-        {select(
-          'key',
-          found(filter.key, ({ keyName }) => keyName),
-        )}
-      </Field>
+      <Field label="Method">{select('method', found(filter.method, 'method'))}</Field>
+      <Field label="Key">{select('key', found(filter.key, 'keyName'))}</Field>
       <div class="buttons">
         <button type="button" onClick={() => page.go({ filter: noFilter })}>
           Show all

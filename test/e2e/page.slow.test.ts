@@ -193,6 +193,10 @@ describe('the page', () => {
     await details(page).getByText('--path-as-is').waitFor();
     expect(new URL(page.url()).hash).toBe('#requests?request=1');
     const link = page.url();
+    await page.goBack();
+    await details(page).waitFor({ state: 'detached' });
+    await page.goForward();
+    await details(page).waitFor();
     await page.getByLabel('Method').selectOption('POST');
     expect(new URL(page.url()).hash).toBe('#requests?method=POST&request=1');
     await page.reload();

@@ -127,8 +127,12 @@ describe('the address of the page', () => {
     expect(formatPlace({ ...start, ...place })).toBe(hash);
   });
 
-  test.each(['', '#', '#nothing', '#constructor'])('%j leads to the place before', (hash) => {
+  test.each(['#', '#nothing', '#constructor'])('%j leads to the place before', (hash) => {
     expect(parsePlace(hash, { ...start, view: 'keys' })).toEqual({ ...start, view: 'keys' });
+  });
+
+  test('an address without an end leads to all requests, for example with the back button', () => {
+    expect(parsePlace('', parsePlace('#requests?request=14', start))).toEqual(start);
   });
 
   test.each(['x', '-1', '1.5', '1e400', ''])('a request with the number "%s" is ignored', (number) => {
