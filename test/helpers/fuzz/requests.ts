@@ -93,8 +93,9 @@ function possibleStatuses(parts: Parts): number[] {
   const problems = [hostRefused(parts), placeRefused, query.refused];
   if (placeRefused === undefined && name === undefined && !isOptions) problems.push(405);
   if (place.isApi && !isOptions) problems.push(authorization.refused);
+  if (name !== undefined && !prefers) problems.push(parts.expectation.refused);
   if (operation && !prefers) {
-    problems.push(place.refusedByOperation, parts.expectation.refused);
+    problems.push(place.refusedByOperation);
     if (operation === 'listPets') problems.push(query.refusedByList);
     if (operation === 'createPet')
       problems.push(parts.type.refused, parts.idempotency.refused, parts.body.refused);
