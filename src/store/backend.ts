@@ -152,7 +152,12 @@ export interface KeyDirectory {
   find(sha256: string): KnownKey | undefined | Promise<KnownKey | undefined>;
   /** All accepted keys, sorted by name. @throws StoreUnavailableError */
   list(): Promise<KnownKey[]>;
-  /** Adds a key that exists only in this process. By default, generates the key. Returns the key. */
+  /**
+   * Adds a key that exists only in this process. By default, generates the key. Its name, such as `(fixed)`, should be one
+   * that a stored key cannot have.
+   *
+   * @returns the key
+   */
   addTemporary(name: string, plan: PlanName, key?: string): string;
 }
 

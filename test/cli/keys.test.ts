@@ -136,6 +136,21 @@ describe('pets keys list', () => {
     );
   });
 
+  test('does not confuse a key of the store with the fixed key of the server', async () => {
+    const { machine, one } = await machineWithStores();
+    const env = { PETS_SERVE_KEY: 'my-own-key-0123456789', PETS_SERVE_TOKEN: 'my-own-token-0123456789' };
+    const clock = manualClock();
+    const service = await serve(machine, ['--data', one, '--plan', 'business'], { env, clock });
+    await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${env.PETS_SERVE_KEY}` } });
+    const { keys } = await listed(machine, one);
+    expect(keys).toMatchObject([{ name: 'dev', minuteLeft: 300, dayLeft: 10_000 }]);
+    const shown = await fetch(new URL('/keys', service.url), {
+      headers: { Authorization: `Bearer ${env.PETS_SERVE_TOKEN}` },
+    });
+    const { keys: all } = (await shown.json()) as { keys: { name: string }[] };
+    expect(all.map(({ name }) => name)).toEqual(['(fixed)', 'dev']);
+  });
+
   test('asks the server of profile local, or at --base-url, with the token in PETS_SERVE_TOKEN', async () => {
     const { machine, one, service, left } = await serverWithRequests();
     await forgetServer(machine, one);

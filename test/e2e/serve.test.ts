@@ -176,7 +176,7 @@ test('--log prints each request to stderr; without it none is printed', async ()
         request: {
           time: expect.stringMatching(/^\d{4}-.*Z$/),
           id: expect.stringMatching(/^[0-9a-f]{12}-\d+$/),
-          keyName: 'dev',
+          keyName: '(ephemeral)',
           client: '127.0.0.1',
           method: 'GET',
           url: '/v1/pets',

@@ -130,12 +130,13 @@ async function serveLocation(run: Run): Promise<number> {
     if (service === undefined) return interruptedCode(run);
     if (service.pageUrl && !options.ephemeral) removeAnnouncement = await announceServer(context, service);
     if (options.command.length > 0) {
-      const key = service.keys.addTemporary('command', plan, fixedKey?.key);
+      const key = service.keys.addTemporary('(command)', plan, fixedKey?.key);
       return await serveCommand(service, key, run);
     }
     const isTemporary = options.ephemeral || fixedKey !== undefined;
+    const temporaryName = fixedKey ? '(fixed)' : '(ephemeral)';
     const devKey = isTemporary
-      ? { plan, key: service.keys.addTemporary('dev', plan, fixedKey?.key), source: fixedKey?.source }
+      ? { plan, key: service.keys.addTemporary(temporaryName, plan, fixedKey?.key), source: fixedKey?.source }
       : await ensureDevKey(context, service, location, { plan, profile: options.profile }).catch(
           warnIfUnwritable,
         );
