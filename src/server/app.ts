@@ -147,14 +147,13 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     context.host = targetHost;
     connectionOf(socket).context = context;
     const path = isUnderApi(target) ? undefined : find(findOther, target);
-    const isPrivate =
-      path !== undefined && !(path instanceof ServiceError) && firstOf(path).kind !== 'status';
+    const isTool = path !== undefined && !(path instanceof ServiceError) && firstOf(path).kind !== 'public';
     // Pages of other origins must not learn how this service is used.
-    if (cors.length > 0 && !isPrivate) context.headers.push(...corsHeaders(request.headers.origin, cors));
+    if (cors.length > 0 && !isTool) context.headers.push(...corsHeaders(request.headers.origin, cors));
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault = faults && path === undefined && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
-    const running = isPrivate ? undefined : recorder?.begin(context, request);
+    const running = isTool ? undefined : recorder?.begin(context, request);
     try {
       const result = await run(request, context, path, fault).catch(toErrorResponse);
       if (context.latency > 0) await delay(socket, context.latency);
@@ -168,6 +167,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     } catch (error) {
       options.onError(error);
       response.destroy();
+      report(context, 500, new ServiceError('internal_error', 'Internal error'), running, undefined);
     }
   }
 
@@ -249,7 +249,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
 
 /** Carries out requests step by step (docs/service.md 4, 5, 8, 10 to 13). */
 function createRun(options: AppOptions, routes: readonly Route[]): Run {
-  const { authenticate, count, peek, checkDeveloper } = createAuthentication(options);
+  const { authenticate, count, showWindow, checkDeveloper } = createAuthentication(options);
   const { keys, cors = [], allowPrefer = true, faults, resetGate } = options;
   const findOperation = createPathTable(routes.filter((route) => route.access === 'key'));
   const checkHost = createHostCheck(options.hosts);
@@ -269,15 +269,16 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     fault: RandomFault,
   ): Promise<ServiceResponse> {
     const found = routeOf(find(findOperation, request.url ?? ''), request);
-    if (!(found instanceof ServiceError)) show(found.route, context);
+    if (!(found instanceof ServiceError)) applyRoute(found.route, context);
     const authenticated = authenticate(request, context);
     const principal = authenticated instanceof Promise ? await authenticated : authenticated;
 
     const asked = askedResponse(request, context, found);
-    if (asked) return mock(asked, request, context, principal, found);
+    const mocked = asked && (await mock(asked, request, context, principal, found));
+    if (mocked) return mocked;
     if (fault.fails) {
+      await showWindow(principal, context);
       context.injected = '--fail-rate chose this request';
-      await peek(principal, context);
       throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
     }
 
@@ -305,22 +306,24 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     if (preferred || found instanceof ServiceError) return preferred;
     const rule = faults?.applyRule(method, { operation: found.route.operation, params: found.params });
     if (rule?.latency !== undefined) context.latency = rule.latency;
-    if (rule?.mock) context.injected = `rule ${rule.number} of your faults`;
-    return rule?.mock;
+    return rule?.mock && { ...rule.mock, injected: `rule ${rule.number} of your faults` };
   }
 
-  /** Sends a response that was asked for. The request is not counted. */
+  /**
+   * Makes a response that was asked for. The request is not counted. Undefined if a client asks for it whose limit is used up:
+   * such a request gets its real 429, so that a client cannot make a ban invisible.
+   */
   async function mock(
     asked: MockRequest,
     request: IncomingMessage,
     context: RequestContext,
     principal: Principal,
     found: FoundRoute<OperationRoute> | ServiceError,
-  ): Promise<ServiceResponse> {
+  ): Promise<ServiceResponse | undefined> {
     const { status, retryAfter, applied } = asked;
-    const { window, windows, now, retryAt } = await peek(principal, context);
-    // A client cannot make a ban or a used-up limit invisible: the request gets its real 429.
-    if (applied !== undefined && retryAt !== undefined) await count(principal, context);
+    const { window, windows, now, retryAt } = await showWindow(principal, context);
+    if (applied !== undefined && retryAt !== undefined) return undefined;
+    context.injected = asked.injected;
     if (found instanceof ServiceError) throw found;
     // A rule applies to every request of an operation, even if the query is malformed.
     if (applied !== undefined) validateTarget(request.url ?? '');
@@ -342,7 +345,7 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
   async function listMethods(request: IncomingMessage, context: RequestContext): Promise<ServiceResponse> {
     context.operation = 'options';
     // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
-    if (request.headers.authorization) await peek(await authenticate(request, context), context);
+    if (request.headers.authorization) await showWindow(await authenticate(request, context), context);
     const path = findOperation(validateTarget(request.url ?? ''));
     if (path === undefined) throw notFound();
     return optionsResponse(path.allow, preflightHeaders(cors, path.allow));
@@ -363,7 +366,7 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     validateTarget(url);
     if (path instanceof ServiceError) throw path;
     const first = firstOf(path);
-    show(first, context);
+    applyRoute(first, context);
     if (first.kind === 'tool') checkSite(request);
     if (method === 'OPTIONS') return optionsResponse(path.allow);
     if (first.access === 'token') await checkDeveloper(request, context);
@@ -382,7 +385,7 @@ const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
 const isUnderApi = (target: string): boolean => UNDER_API.test(target);
 
 /** Names the route in metrics, and adds the headers that all of its responses have. */
-function show({ label, headers }: Route, context: RequestContext): void {
+function applyRoute({ label, headers }: Route, context: RequestContext): void {
   context.operation = label;
   context.headers.push(...headers);
 }

@@ -52,7 +52,7 @@ export function createAuthentication(options: AuthenticationOptions) {
   ): Promise<Principal> {
     try {
       const key = await found;
-      if (id === undefined || key === undefined) throw refusalOf(request, 'The API key is unknown');
+      if (id === undefined || key === undefined) throw refusalOf(request, API_KEY);
       context.keyName = key.name;
       return { id, quota: key.quota };
     } catch (error) {
@@ -111,7 +111,7 @@ export function createAuthentication(options: AuthenticationOptions) {
     },
 
     /** Puts the caller's rate-limit window into `context`, without counting the request. */
-    async peek({ id, quota }: Principal, context: RequestContext): Promise<RateLimitDecision> {
+    async showWindow({ id, quota }: Principal, context: RequestContext): Promise<RateLimitDecision> {
       const decision = await limiter.peek(id, quota);
       context.window = decision.window;
       context.isCaller = true;
@@ -123,8 +123,7 @@ export function createAuthentication(options: AuthenticationOptions) {
       const id = hashOfCredentials(request);
       if (id !== undefined && (await isDeveloper?.(id))) return;
       await countAnonymous(context);
-      const unknown = 'The developer token is unknown, or from an earlier start';
-      throw refusalOf(request, unknown, 'Open the page with the address that pets serve has printed last');
+      throw refusalOf(request, DEVELOPER_TOKEN);
     },
   };
 }
@@ -150,28 +149,37 @@ export function hashOfCredential(authorization = ''): string | undefined {
   return credential !== undefined && API_KEY_PATTERN.test(credential) ? hashKey(credential) : undefined;
 }
 
+/** What the messages of a 401 call a credential, and how to send it. */
+const API_KEY = { name: 'API key', advice: 'Send `Authorization: Bearer <API_KEY>`' };
+const DEVELOPER_TOKEN = {
+  name: 'developer token',
+  advice:
+    'For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer <PETS_SERVE_TOKEN>`',
+};
+
 /** Schemes that clients use by mistake. Other words of the header can be secrets, so they are never shown. */
 const OTHER_SCHEME = /^(Basic|Digest|Token)\b/i;
 
-/**
- * The error of a request without a valid credential, with its reason. `unknown` is the reason if it has a well-formed one, and
- * `advice` says what to do.
- */
-function refusalOf(request: IncomingMessage, unknown: string, advice?: string): ServiceError {
+/** The error of a request without a valid credential, with the reason (docs/service.md 5.2, D13). */
+function refusalOf(request: IncomingMessage, { name, advice }: typeof API_KEY): ServiceError {
   const { authorization = '' } = request.headers;
   if (countHeader(request, 'authorization') > 1) {
     return invalidRequest('The Authorization header is given more than once');
   }
+  const scheme = OTHER_SCHEME.exec(authorization)?.[1]?.toLowerCase();
   if (authorization === '') return unauthorized('There is no Authorization header', advice);
-  const other = OTHER_SCHEME.exec(authorization)?.[1]?.toLowerCase();
-  if (other)
+  if (scheme) {
     return unauthorized(
-      `The scheme is ${other[0]?.toUpperCase()}${other.slice(1)} instead of Bearer`,
+      `The scheme is ${scheme[0]?.toUpperCase()}${scheme.slice(1)} instead of Bearer`,
       advice,
     );
+  }
   if (!/^Bearer\b/i.test(authorization))
     return unauthorized('The Authorization header has no Bearer scheme', advice);
   if (/^Bearer +["'].*["'] *$/i.test(authorization))
-    return unauthorized('The API key is in quotation marks', advice);
-  return unauthorized(BEARER.test(authorization) ? unknown : 'The API key is empty or has spaces', advice);
+    return unauthorized(`The ${name} is in quotation marks`, advice);
+  if (!BEARER.test(authorization)) return unauthorized(`The ${name} is empty or has spaces`, advice);
+  return name === API_KEY.name
+    ? unauthorized('The API key is unknown')
+    : unauthorized('The developer token is unknown, or from an earlier start', advice);
 }

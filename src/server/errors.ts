@@ -2,7 +2,7 @@ import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
 import { API_PREFIX } from '../contract/operations.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
-import { type HeaderLines, retryAfterSeconds } from './response.ts';
+import type { HeaderLines } from './response.ts';
 
 /** An error response: `code` decides the status, and `headers` are sent in addition to the usual ones (docs/service.md 7). */
 export class ServiceError extends Error {
@@ -26,11 +26,12 @@ export class ServiceError extends Error {
 
 export const invalidRequest = (message: string): ServiceError => new ServiceError('invalid_request', message);
 
-const SEND_KEY = `Send \`${header.authorization}: Bearer <API_KEY>\``;
-
-/** There is no valid API key or developer token. `reason` and `advice` are sentences (docs/service.md 5.2, D13). */
-export const unauthorized = (reason: string, advice = SEND_KEY): ServiceError =>
-  new ServiceError('unauthorized', `${reason}. ${advice}`, [header.wwwAuthenticate, 'Bearer']);
+/** There is no valid API key or developer token. `advice` says what to do (docs/service.md 5.2, D13). */
+export const unauthorized = (reason: string, advice?: string): ServiceError =>
+  new ServiceError('unauthorized', advice === undefined ? reason : `${reason}. ${advice}`, [
+    header.wwwAuthenticate,
+    'Bearer',
+  ]);
 
 /** No resource has the requested path. */
 export const notFound = (): ServiceError =>
@@ -42,6 +43,9 @@ export const notFound = (): ServiceError =>
 /** `allow` is the value of the Allow header. */
 export const methodNotAllowed = (path: string, allow: string): ServiceError =>
   new ServiceError('method_not_allowed', `${path} supports only ${allow}`, [header.allow, allow]);
+
+/** The value of Retry-After: whole seconds, rounded up, at least 1 (D7). */
+const retryAfterSeconds = (milliseconds: number): number => Math.max(1, Math.ceil(milliseconds / 1_000));
 
 /** The error of a request over the limit or with a banned key (D7, D9). */
 export function tooManyRequests({

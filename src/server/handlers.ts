@@ -14,7 +14,7 @@ import { type Maybe, type ServiceResponse, windowHeaders } from './response.ts';
 export type OperationCall = { request: IncomingMessage; principal: Principal; rateLimit: RateLimitDecision };
 
 /** Carries out an operation. The input has already been validated with the schemas of the contract. */
-type Handler<Input> = (input: Input, call: OperationCall) => Maybe<ServiceResponse>;
+type OperationHandler<Input> = (input: Input, call: OperationCall) => Maybe<ServiceResponse>;
 
 const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
@@ -32,8 +32,8 @@ export function createHandlers({
   store: Store;
   clock: Clock;
   basePath: string;
-}): Record<OperationName, Handler<OperationInput<OperationName>>> {
-  const handlers: { [Name in OperationName]: Handler<OperationInput<Name>> } = {
+}): Record<OperationName, OperationHandler<OperationInput<OperationName>>> {
+  const handlers: { [Name in OperationName]: OperationHandler<OperationInput<Name>> } = {
     listPets({ query: { limit = pageSize.default, status, cursor } }, { rateLimit }) {
       const after = cursor === undefined ? undefined : decodeCursor(cursor);
       if (cursor !== undefined && after === undefined) {
@@ -85,7 +85,7 @@ export function createHandlers({
     },
   };
   // TypeScript cannot infer the type of the input from the name of the operation.
-  return handlers as Record<OperationName, Handler<OperationInput<OperationName>>>;
+  return handlers as Record<OperationName, OperationHandler<OperationInput<OperationName>>>;
 }
 
 /** The Idempotency-Key of a creation with a hash of the new animal (D10). @throws ServiceError `invalid_request` */

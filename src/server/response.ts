@@ -8,7 +8,7 @@ const SECOND = 1_000;
 /** A value, or a promise of it. Ordinary requests need no promises, which would make them slower (bench/README.md). */
 export type Maybe<Value> = Value | Promise<Value>;
 
-/** Names and values of headers by turns. */
+/** Headers as a list: name, value, name, value, … */
 export type HeaderLines = readonly string[];
 
 /**
@@ -82,10 +82,6 @@ const stateOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: number) =>
   remaining: Math.min(remaining, MAX_INTEGER),
   seconds: Math.ceil((resetAt - now) / SECOND),
 });
-
-/** The value of Retry-After: whole seconds, rounded up, at least 1 (D7). */
-export const retryAfterSeconds = (milliseconds: number): number =>
-  Math.max(1, Math.ceil(milliseconds / SECOND));
 
 const EXPOSED_HEADERS = [
   header.deprecation,

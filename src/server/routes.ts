@@ -40,7 +40,7 @@ export type OtherRoute = RouteBase & {
    * Requests for tools and for their page are not recorded, and get no CORS headers. Pages of other origins cannot use
    * tools, but can link to the page.
    */
-  kind: 'status' | 'tool' | 'page';
+  kind: 'public' | 'tool' | 'page';
   run: Handler;
 };
 
@@ -80,7 +80,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
   const page = createPage();
 
   const open = (path: string, run: Handler): OtherRoute => ({
-    ...{ method: 'GET', path, label: path, headers: [], access: 'open', kind: 'status', run },
+    ...{ method: 'GET', path, label: path, headers: [], access: 'open', kind: 'public', run },
   });
   const tool = (path: string, access: OtherRoute['access'], methods: ToolMethods): OtherRoute[] =>
     Object.entries(methods).map(([method, run]) => ({

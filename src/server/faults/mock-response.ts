@@ -16,6 +16,8 @@ export type MockRequest = {
   retryAfter?: number | undefined;
   /** Who asks for the response, for its message, such as `Prefer: code=503`. */
   source: string;
+  /** What the log says about a response that a fault rule asks for, such as `rule 2 of your faults`. */
+  injected?: string;
   /** The value of Preference-Applied; undefined if a fault rule asks for the response. */
   applied?: string;
 };

@@ -5,7 +5,7 @@ import { invalidRequest, ServiceError } from '../errors.ts';
 
 /** The limit for the line and the headers of a request, in bytes (docs/service.md 8.5). */
 export const MAX_HEADER_BYTES = 8 * 1024;
-/** The bytes of `GET`, ` /target` and ` HTTP/1.1\r\n` besides the target, and of the empty line after the headers. */
+/** The bytes of the request line besides the method and the target, and of the empty line after the headers. */
 const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
 const BYTES_PER_HEADER = ': \r\n'.length;
 

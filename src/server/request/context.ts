@@ -22,7 +22,7 @@ export type RequestContext = {
   operation: string | undefined;
   /** The name of the API key, if it is valid. */
   keyName: string | undefined;
-  /** Headers of the response, besides those that the handler adds. Names and values by turns. */
+  /** Headers of the response, besides those that the handler adds. Alternately names and values. */
   headers: string[];
   /** The decision about the request, if it was counted or refused. */
   limits: RateLimitDecision | undefined;
@@ -63,7 +63,7 @@ export function createRequestIds(): (request?: IncomingMessage) => string {
 export type IsTrustedProxy = (address: string) => boolean;
 
 /**
- * Returns the address of the client of a request (docs/service.md 10). If the peer is a trusted proxy, this is the
+ * Returns the address of the client of a request (docs/service.md 5.2). If the peer is a trusted proxy, this is the
  * rightmost address in X-Forwarded-For that does not belong to a trusted proxy, or the leftmost address if all do. In any
  * other case, and if the header contains anything but addresses, this is the address of the peer.
  */

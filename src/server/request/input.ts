@@ -92,7 +92,7 @@ function decode(text: string, isQuery = false): string {
 type Input = OperationInput<OperationName>;
 
 /** A query of `listPets` as clients usually send it. */
-const ORDINARY_PAGE = /^\/v1\/pets\?limit=([1-9]\d?)(?:&cursor=(v1[0-9a-f]{16}))?$/;
+const ORDINARY_PAGE = /^\/v1\/pets\?limit=([1-9]\d?|100)(?:&cursor=(v1[0-9a-f]{16}))?$/;
 
 /**
  * Reads and validates the path parameters, query and body of a request with the schemas of its operation.

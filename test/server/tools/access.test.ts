@@ -201,7 +201,7 @@ describe('the page', () => {
     const response = await send('/requests', { headers: bearer(token) });
     expect(await response.json()).toMatchObject({
       message:
-        'The developer token is unknown, or from an earlier start. Open the page with the address that pets serve has printed last',
+        'The developer token is unknown, or from an earlier start. For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer <PETS_SERVE_TOKEN>`',
     });
     for (const old of [first, unused])
       expect(await signIn(old)).toMatchObject({ status: 401, message: WRONG });
