@@ -11,7 +11,7 @@ import { createAddressMatcher } from '../system/address-blocks.ts';
 import { type AccessLogEntry, type App, createApp, createStartingApp } from './app.ts';
 import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults/faults.ts';
-import { createMetrics, type Metrics } from './metrics/metrics.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
 import { createTools } from './tools/create-tools.ts';
 import { createCredentials } from './tools/credentials.ts';

@@ -1,15 +1,65 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Backend } from '../../store/backend.ts';
-import type { ServiceResponse } from '../response.ts';
+import type { ErrorCode } from '../contract/error-codes.ts';
+import type { Backend } from '../store/backend.ts';
+import type { ServiceResponse } from './response.ts';
 
 /** What the service has counted since it started. */
-export type Counts = {
+type Counts = {
   /** The number of responses by operation and HTTP status. */
-  responses: ReadonlyMap<string, ReadonlyMap<number, number>>;
+  responses: Map<string, Map<number, number>>;
   /** The number of requests that got 429, by error code. */
-  tooManyRequests: ReadonlyMap<string, number>;
-  refusedConnections: number;
+  tooManyRequests: Map<string, number>;
+  /** The number of refused connections. */
+  refusals: { count: number };
 };
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/**
+ * Counts what `GET /metrics` reports (docs/service.md 12). The library that writes the text is loaded by the first fsync,
+ * the first call of a database or the first request for metrics, so that the service starts fast.
+ */
+export function createMetrics(
+  backend: Pick<Backend, 'banCounts' | 'databaseMetrics'>,
+  onError: (error: unknown) => void,
+) {
+  const counts: Counts = { responses: new Map(), tooManyRequests: new Map(), refusals: { count: 0 } };
+  const { responses, tooManyRequests, refusals } = counts;
+  let prometheus: ReturnType<typeof createPrometheus> | undefined;
+  const load = () => {
+    prometheus ??= createPrometheus(counts, backend);
+    return prometheus;
+  };
+
+  return {
+    /** Counts a response. The operation of unknown paths is `other`, because a label must have few values. */
+    countResponse(operation = 'other', status: number, code: ErrorCode | undefined): void {
+      let byStatus = responses.get(operation);
+      if (byStatus === undefined) {
+        byStatus = new Map();
+        responses.set(operation, byStatus);
+      }
+      increment(byStatus, status);
+      if (code === 'rate_limited' || code === 'key_banned') increment(tooManyRequests, code);
+    },
+    countRefusedConnection(): void {
+      refusals.count++;
+    },
+    recordSync(milliseconds: number): void {
+      load().then(({ observeSync }) => observeSync(milliseconds / 1_000), onError);
+    },
+    recordCall(name: string, milliseconds: number): void {
+      load().then(({ observeCall }) => observeCall(name, milliseconds / 1_000), onError);
+    },
+    /** The response to `GET /metrics`. */
+    async response(): Promise<ServiceResponse> {
+      return (await load()).response();
+    },
+  };
+}
+
+function increment<Key>(counts: Map<Key, number>, key: Key): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
 
 /** Upper limits of durations, in seconds: from a fast SSD or a database on this machine to a busy disk or a held lock. */
 const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -18,10 +68,11 @@ const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.0
 type LabelledValue = [labels: Record<string, string | number>, value: number];
 
 /** Writes counts in the text format of Prometheus (docs/service.md 12). */
-export function createPrometheus(
-  counts: () => Counts,
+async function createPrometheus(
+  { responses, tooManyRequests, refusals }: Counts,
   { banCounts, databaseMetrics }: Pick<Backend, 'banCounts' | 'databaseMetrics'>,
 ) {
+  const { Counter, Gauge, Histogram, Registry } = await import('prom-client');
   const registry = new Registry();
   const registers = [registry];
   /** Adds a counter whose current values `read` returns. */
@@ -47,12 +98,12 @@ export function createPrometheus(
     'Requests by operation and HTTP status.',
     ['operation', 'status'],
     () =>
-      [...counts().responses].flatMap(([operation, byStatus]) =>
+      [...responses].flatMap(([operation, byStatus]) =>
         [...byStatus].map(([status, count]): LabelledValue => [{ operation, status }, count]),
       ),
   );
   addCounter('pets_too_many_requests_total', 'Requests that got 429, by error code.', ['code'], () =>
-    [...counts().tooManyRequests].map(([code, count]) => [{ code }, count]),
+    [...tooManyRequests].map(([code, count]) => [{ code }, count]),
   );
   addCounter('pets_key_bans_total', 'Bans of API keys since the start.', [], async () => [
     [{}, (await banCounts()).begun],
@@ -69,7 +120,7 @@ export function createPrometheus(
     'pets_refused_connections_total',
     'Connections that were refused because too many were open.',
     [],
-    () => [[{}, counts().refusedConnections]],
+    () => [[{}, refusals.count]],
   );
   const syncs = new Histogram({
     name: 'pets_fsync_duration_seconds',
