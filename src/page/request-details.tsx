@@ -155,7 +155,8 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
     attempt(async () => {
       const body = request.bodyBytes > 0 ? draft : undefined;
       const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
-      page.go({ request: (sent as LoggedRequest).number });
+      // There is no entry yet if the request still runs.
+      page.go({ request: (sent as Partial<LoggedRequest>).number ?? number });
       page.announce('The request was sent again');
       focusDetails();
     });

@@ -5,7 +5,7 @@ import type { ToolMethods } from '../routes.ts';
 import { createFaultTool } from './fault-tool.ts';
 import { createKeyTools } from './keys.ts';
 import { createRecorder } from './recorder.ts';
-import { createSendAgain, createWaiters, showRequests } from './requests.ts';
+import { createSendAgain, showRequests } from './requests.ts';
 import { createReset, type ResetOptions } from './reset.ts';
 
 export type ToolsOptions = ResetOptions & {
@@ -25,14 +25,14 @@ export type ToolsOptions = ResetOptions & {
 /** Creates the developer tools (docs/service.md 13). */
 export function createTools({ origin, clock, cors, secrets, faults, sleep, ...options }: ToolsOptions) {
   const { keys, limiter } = options.backend;
-  const waiters = createWaiters(sleep);
-  const recorder = createRecorder({ clock, cors, onEnd: waiters.notify });
+  const stopping = new AbortController();
+  const recorder = createRecorder({ clock, cors });
   const { gate, withoutReset, show, reset } = createReset(options, recorder.cursor);
   const { showKeys, liftBan } = createKeyTools(keys, limiter);
 
   const routes: Record<string, ToolMethods> = {
     '/requests': {
-      GET: showRequests(recorder, { clock, waiters, secrets }),
+      GET: showRequests(recorder, { clock, secrets, sleep, stopping: stopping.signal }),
       POST: createSendAgain(recorder, { origin, keys, limiter, secrets, sleep }),
     },
     '/keys': { GET: withoutReset(showKeys) },
@@ -40,5 +40,5 @@ export function createTools({ origin, clock, cors, secrets, faults, sleep, ...op
     '/faults': createFaultTool(faults),
     '/reset': { GET: withoutReset(show), POST: reset },
   };
-  return { recorder, resetGate: gate, routes: new Map(Object.entries(routes)), stop: waiters.stop };
+  return { recorder, resetGate: gate, routes: new Map(Object.entries(routes)), stop: () => stopping.abort() };
 }

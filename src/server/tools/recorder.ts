@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { SteadyClock } from '../../contract/clock.ts';
@@ -110,19 +111,20 @@ export type RecorderOptions = {
   clock: SteadyClock;
   /** The origins whose requests are recorded; `*` allows every origin. */
   cors: readonly string[];
-  /** Called after each request with a function that reads it. */
-  onEnd(read: () => RecordedRequest | undefined): void;
 };
 
 /** Keeps the latest requests in memory for `GET /requests` (docs/service.md 13.1). */
-export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
+export function createRecorder({ clock, cors }: RecorderOptions) {
   // Distinguishes cursors of this start from those of earlier starts, whose numbers mean other requests.
   const startId = randomBytes(4).toString('hex');
   const running = new Set<RunningRequest>();
   const watched = new WeakSet<Socket>();
   let others: OtherOrigins | undefined;
-  /** Requests that are sent again, by the ids that they will have. */
-  const repeats = new Map<string, { number: number; onEnd(number: number): void }>();
+  /** The numbers of requests that are sent again, by the ids that they will have. */
+  const repeats = new Map<string, number>();
+  const ended = new EventEmitter<{ request: [RunningRequest] }>();
+  // Each request that waits for others adds a listener, so many listeners are not a leak.
+  ended.setMaxListeners(0);
   const columns = createColumns();
   const heads = new ByteRing(MAX_ALL_HEADS, MAX_REQUESTS);
   // The body of each request, and that of its response.
@@ -188,9 +190,12 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
   }
 
   /** Adds a request to the log, unless its client has given up. */
-  function end(ended: RunningRequest, { time, milliseconds, status, code, message, sent }: RequestEnd): void {
-    if (!running.delete(ended)) return;
-    const { context, headers, body, bodyBytes } = ended;
+  function end(
+    request: RunningRequest,
+    { time, milliseconds, status, code, message, sent }: RequestEnd,
+  ): void {
+    if (!running.delete(request)) return;
+    const { context, headers, body, bodyBytes } = request;
     const { window, limits } = context;
     const texts: Texts = {
       id: context.id,
@@ -203,15 +208,14 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
       message: message === undefined ? '' : Buffer.from(message).toString('latin1').replaceAll('\n', ' '),
       injected: context.injected ?? '',
     };
-    ended.number = ++count;
+    request.number = ++count;
     const slot = slotOf(count);
     const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
     columns.time[slot] = time;
     columns.milliseconds[slot] = milliseconds;
     columns.status[slot] = status;
     columns.latency[slot] = context.latency;
-    const repeated = repeats.size === 0 ? undefined : repeats.get(context.id);
-    columns.again[slot] = repeated?.number ?? 0;
+    columns.again[slot] = repeats.size === 0 ? 0 : (repeats.get(context.id) ?? 0);
     columns.limit[slot] = window?.limit ?? 0;
     columns.remaining[slot] = window?.remaining ?? 0;
     columns.resetAt[slot] = window?.resetAt ?? 0;
@@ -227,10 +231,7 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
     heads.write(slot, head, 'latin1', head.length);
     if (bodyBytes > 0) bodies.write(2 * slot, body, 'latin1');
     if (hasResponseBody && sent.bytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
-    onEnd(() => read(ended.number));
-    if (!repeated) return;
-    repeats.delete(context.id);
-    repeated.onEnd(ended.number);
+    ended.emit('request', request);
   }
 
   return {
@@ -263,17 +264,12 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
 
     end,
 
+    /** Emits each request when it is in the log. */
+    ended,
+
     otherOrigins: () => others,
 
-    /**
-     * Marks the request that will have this id as a repetition of another one. `onEnd` gets its number in the log.
-     *
-     * @returns a function to call if there will be no such request
-     */
-    expectAgain(id: string, number: number, onEnd: (number: number) => void): () => void {
-      repeats.set(id, { number, onEnd });
-      return () => void repeats.delete(id);
-    },
+    repeats,
 
     /** The requests that have no response yet, the newest first. */
     running: (): RunningRequest[] => [...running].reverse(),
@@ -289,6 +285,9 @@ export function createRecorder({ clock, cors, onEnd }: RecorderOptions) {
       }
       return found;
     },
+
+    /** The number of the latest request. */
+    count: () => count,
 
     /** The position after the latest request. */
     cursor: (): string => `${startId}-${count}`,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import http from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
@@ -21,7 +22,7 @@ import {
   outcomeOf,
   type RequestSummary,
 } from './log-entry.ts';
-import { MAX_REQUESTS, type RecordedRequest, type Recorder } from './recorder.ts';
+import { MAX_REQUESTS, type RecordedRequest, type Recorder, type RunningRequest } from './recorder.ts';
 
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
@@ -59,39 +60,29 @@ const Query = z.object({
 
 export type RequestsOptions = {
   clock: SteadyClock;
-  waiters: Pick<Waiters, 'wait'>;
   /** The log does not show these secrets, wherever they occur. */
   secrets: readonly string[];
+  /** Rejects when the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** Ends all waits if it is aborted. */
+  stopping: AbortSignal;
 };
 
 /** `GET /requests` (docs/service.md 13.1). */
-export function showRequests(recorder: Recorder, { clock, waiters, secrets }: RequestsOptions): Handler {
+export function showRequests(
+  recorder: Recorder,
+  { clock, secrets, sleep, stopping }: RequestsOptions,
+): Handler {
+  let waiting = 0;
+
   return async ({ url = '', socket }) => {
     const query = readQuery(Query, url);
-    const { since, limit = MAX_REQUESTS, wait = 0, summary, text } = query;
-    const from = since === undefined ? 0 : recorder.numberAt(since);
+    const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
-    const matches = matcherOf(query);
-    const findAll = () => recorder.find(matches, from, text === undefined ? limit : MAX_REQUESTS);
-    let found = findAll();
-    if (found.length === 0 && wait > 0) {
-      await waiters.wait(matches, wait * 1_000, socket);
-      found = findAll();
-    }
-    // Requests that are recorded during the pauses below belong to the next response.
-    const cursor = recorder.cursor();
-    const isRepeated = found.some((each) => outcomeOf(each) === 'replayed');
-    const originals = findOriginals(isRepeated ? recorder.find(() => true, 0, MAX_REQUESTS) : []);
-    const { summarize, describe, describeRunning, redact } = createRequestDescriber(secrets, originals);
-    const requests: (RequestSummary | DescribedRequest)[] = [];
-    for (const [i, each] of found.entries()) {
-      // Removing secrets from long bodies takes long, so let the server handle other requests in between.
-      if (i % SLICE === 0) await setImmediate();
-      // The text is searched without secrets, so that a search cannot guess them.
-      if (text !== undefined && !contains(describe(each), text)) continue;
-      requests.push(summary === 'true' ? summarize(each) : describe(each));
-      if (requests.length === limit) break;
-    }
+    let found = await find(query, from);
+    if (found.requests.length === 0 && query.wait) found = await waitFor(query, found, socket);
+    const { requests, cursor } = found;
+    const { describeRunning, redact } = createRequestDescriber(secrets);
     const [now, elapsed] = [clock.now(), clock.elapsed()];
     const running = recorder.running().map((each) => describeRunning(each, now, elapsed));
     const others = recorder.otherOrigins();
@@ -100,10 +91,67 @@ export function showRequests(recorder: Recorder, { clock, waiters, secrets }: Re
       origin: redact(others.origin),
       time: new Date(others.time).toISOString(),
     };
-    const body = JSON.stringify({ requests, running, otherOrigins, cursor });
-    return { status: 200, body };
+    return { status: 200, body: JSON.stringify({ requests, running, otherOrigins, cursor }) };
   };
+
+  /** Finds the matching requests after the one with number `from`. `last` is the number of the last one that was searched. */
+  async function find(query: z.infer<typeof Query>, from: number): Promise<Found> {
+    const { limit = MAX_REQUESTS, summary, text } = query;
+    const all = recorder.find(matcherOf(query), from, text === undefined ? limit : MAX_REQUESTS);
+    // Requests that are recorded during the pauses below belong to the next response.
+    const [last, cursor] = [recorder.count(), recorder.cursor()];
+    const isRepeated = all.some((each) => outcomeOf(each) === 'replayed');
+    const originals = findOriginals(isRepeated ? recorder.find(() => true, 0, MAX_REQUESTS) : []);
+    const { summarize, describe } = createRequestDescriber(secrets, originals);
+    const requests: (RequestSummary | DescribedRequest)[] = [];
+    for (const [i, each] of all.entries()) {
+      // Removing secrets from long bodies takes long, so let the server handle other requests in between.
+      if (i % SLICE === 0) await setImmediate();
+      // The text is searched without secrets, so that a search cannot guess them.
+      if (text !== undefined && !contains(describe(each), text.toLowerCase())) continue;
+      requests.push(summary === 'true' ? summarize(each) : describe(each));
+      if (requests.length === limit) break;
+    }
+    return { requests, last, cursor };
+  }
+
+  /**
+   * Waits until a request matches. Also ends in time, when the client closes its side of the connection, and when the server
+   * stops.
+   *
+   * @throws ServiceError 503 if too many requests wait
+   */
+  async function waitFor(query: z.infer<typeof Query>, before: Found, socket: Socket): Promise<Found> {
+    if (stopping.aborted || socket.destroyed || socket.readableEnded) return before;
+    if (waiting >= MAX_WAITERS)
+      throw new ServiceError(
+        'too_many_connections',
+        `${MAX_WAITERS} requests are waiting, which is the limit`,
+      );
+    const enough = new AbortController();
+    const end = () => enough.abort();
+    const signal = AbortSignal.any([enough.signal, stopping]);
+    // A client that gives up may only have closed its sending side, as far as the server can see.
+    for (const event of ['end', 'close']) socket.once(event, end);
+    sleep((query.wait ?? 0) * 1_000, signal).then(end, () => {});
+    waiting++;
+    try {
+      let found = before;
+      while (found.requests.length === 0 && !signal.aborted) {
+        if (recorder.count() === found.last)
+          await once(recorder.ended, 'request', { signal }).catch(() => {});
+        found = await find(query, found.last);
+      }
+      return found;
+    } finally {
+      waiting--;
+      end();
+      for (const event of ['end', 'close']) socket.off(event, end);
+    }
+  }
 }
+
+type Found = { requests: (RequestSummary | DescribedRequest)[]; last: number; cursor: string };
 
 function matcherOf({
   number,
@@ -122,11 +170,15 @@ function matcherOf({
     (key === undefined || recorded.keyName === key);
 }
 
-/** Whether a text occurs in a request or its response, ignoring case. */
-function contains(value: unknown, text: string): boolean {
-  if (typeof value === 'string') return value.toLowerCase().includes(text.toLowerCase());
-  if (typeof value !== 'object' || value === null) return String(value) === text;
-  return Object.values(value).some((each) => contains(each, text));
+/** Whether a text in lower case occurs in a request or its response, ignoring case. */
+function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
+  const texts = [request, response].flatMap((message) => [
+    message?.body ?? '',
+    ...Object.entries(message?.headers ?? {}).map(([name, value]) => `${name}: ${value}`),
+  ]);
+  return [...Object.values(summary), ...texts].some((each) =>
+    typeof each === 'string' ? each.toLowerCase().includes(text) : String(each) === text,
+  );
 }
 
 /** The path that a client requested, as it was sent; empty if the target was not a path. */
@@ -136,55 +188,6 @@ function pathOfRequest({ method, url }: RecordedRequest): string {
   } catch {
     return '';
   }
-}
-
-export type Matches = (recorded: RecordedRequest) => boolean;
-
-export type Waiters = ReturnType<typeof createWaiters>;
-
-/** Lets `GET /requests` wait until a matching request is recorded. `sleep` rejects when the signal is aborted. */
-export function createWaiters(sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>) {
-  const waiters = new Map<AbortController, Matches>();
-  let isStopping = false;
-
-  return {
-    /**
-     * Waits until a request matches. Also ends after `milliseconds`, when the client closes its side of the connection, and
-     * when the server stops.
-     *
-     * @throws ServiceError 503 if too many requests wait
-     */
-    async wait(matches: Matches, milliseconds: number, socket: Socket): Promise<void> {
-      if (isStopping || socket.destroyed || socket.readableEnded) return;
-      if (waiters.size >= MAX_WAITERS) {
-        throw new ServiceError(
-          'too_many_connections',
-          `${MAX_WAITERS} requests are waiting, which is the limit`,
-        );
-      }
-      const waiter = new AbortController();
-      const end = () => waiter.abort();
-      waiters.set(waiter, matches);
-      // A client that gives up may only have closed its sending side, as far as the server can see.
-      for (const event of ['end', 'close']) socket.once(event, end);
-      await sleep(milliseconds, waiter.signal).catch(() => {});
-      for (const event of ['end', 'close']) socket.off(event, end);
-      waiters.delete(waiter);
-    },
-
-    /** Ends the waits that match a new request. `read` returns the request, and is called only if there are waits. */
-    notify(read: () => RecordedRequest | undefined): void {
-      if (waiters.size === 0) return;
-      const added = read();
-      for (const [waiter, matches] of waiters) if (added && matches(added)) waiter.abort();
-    },
-
-    /** Ends all waits. Later waits end at once. */
-    stop(): void {
-      isStopping = true;
-      for (const waiter of waiters.keys()) waiter.abort();
-    },
-  };
 }
 
 /** How long the response to `POST /requests` waits for that of the request, in milliseconds. */
@@ -228,11 +231,13 @@ export function createSendAgain(
     if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log any more`);
     const { describe } = createRequestDescriber(secrets);
     const { notAgain } = describe(recorded);
-    if (notAgain !== undefined) throw forbidden(`Request ${number} cannot be sent again: ${notAgain}`);
+    if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     await checkKey(recorded);
-    const sent = recorder.read(await send(recorded, body ?? recorded.body.text ?? ''));
-    if (!sent) throw new ServiceError('unavailable', 'The request was sent again, but is not in the log');
-    return { status: 200, body: JSON.stringify(describe(sent)) };
+    const newNumber = await send(recorded, body ?? recorded.body.text ?? '');
+    const sent = newNumber === undefined ? undefined : recorder.read(newNumber);
+    return sent
+      ? { status: 200, body: JSON.stringify(describe(sent)) }
+      : { status: 202, body: JSON.stringify({ again: number }) };
   };
 
   /** The key can have been revoked or banned since. @throws ServiceError 403 */
@@ -247,8 +252,11 @@ export function createSendAgain(
     throw forbidden(`The API key of request ${recorded.number} is banned until ${until}`);
   }
 
-  /** Sends a request again. Returns its number in the log when it has ended. @throws ServiceError 503 */
-  async function send({ number, method, url, headers }: RecordedRequest, body: string): Promise<number> {
+  /** Sends a request again. Returns its number in the log; undefined if it still runs. @throws ServiceError 403 */
+  async function send(
+    { number, method, url, headers }: RecordedRequest,
+    body: string,
+  ): Promise<number | undefined> {
     const id = `again-${randomUUID()}`;
     const lines = [header.requestId, id, 'Connection', 'close'];
     for (let i = 0; i < headers.length; i += 2) {
@@ -258,34 +266,36 @@ export function createSendAgain(
     if (headerOf(headers, header.idempotencyKey) !== undefined)
       lines.push(header.idempotencyKey, encodeIdempotencyKey(randomUUID()));
     if (body !== '') lines.push('Content-Length', String(Buffer.byteLength(body)));
-    const waiting = new AbortController();
+    const enough = new AbortController();
+    const again = http.request(origin, { method, path: url, headers: lines, agent: false });
+    recorder.repeats.set(id, number);
+    again.on('close', () => recorder.repeats.delete(id));
+    let onEnd = (_ended: RunningRequest) => {};
     try {
-      return await new Promise<number>((resolve, reject) => {
-        const forget = recorder.expectAgain(id, number, resolve);
-        const fail = (reason: string) => reject(new ServiceError('unavailable', reason));
-        const again = http.request(origin, { method, path: url, headers: lines, agent: false });
-        again.on('error', ({ message }) => {
-          forget();
-          fail(`The request could not be sent again: ${message}`);
-        });
+      return await new Promise<number | undefined>((resolve, reject) => {
+        onEnd = (ended) => ended.context.id === id && resolve(ended.number);
+        recorder.ended.on('request', onEnd);
+        again.on('error', ({ message }) => reject(cannotBeSent(number, message)));
+        // The request is recorded before its response can arrive, unless its headers have become too large.
         again.on('response', (response) => {
-          // The request is recorded before its response can arrive, unless its headers have become too large.
-          response.resume().on('close', () => {
-            forget();
-            fail(`The request was sent again, and refused with ${response.statusCode}`);
-          });
+          response.resume();
+          reject(cannotBeSent(number, `it gets ${response.statusCode} now`));
         });
         again.end(body);
-        sleep(MAX_AGAIN_WAIT, waiting.signal).then(
-          () => fail('The request was sent again, and still runs. It will be in the log'),
+        sleep(MAX_AGAIN_WAIT, enough.signal).then(
+          () => resolve(undefined),
           () => {},
         );
       });
     } finally {
-      waiting.abort();
+      recorder.ended.off('request', onEnd);
+      enough.abort();
     }
   }
 }
+
+const cannotBeSent = (number: number, reason: string): ServiceError =>
+  forbidden(`Request ${number} cannot be sent again: ${reason}`);
 
 const forbidden = (message: string): ServiceError => new ServiceError('forbidden', message);
 

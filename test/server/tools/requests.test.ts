@@ -167,6 +167,26 @@ test('`text` searches everything that is shown, but no secret', async () => {
   expect(await find('mine')).toEqual(['/v1/pets/7']);
   expect(await find('400')).toEqual(['/v1/pets?limit=0']);
   expect(await find(key)).toEqual([]);
+  await call('/pets', { headers: { 'X-Mark': 'one' } });
+  expect(await find('x-mark')).toEqual(['/v1/pets']);
+  expect(await find('X-Mark: one')).toEqual(['/v1/pets']);
+  expect(await find('keyName')).toEqual([]);
+});
+
+test('`wait` waits for a request with a text', async () => {
+  const { call, requests } = await startWithTools();
+  await call('/pets?a=otter');
+  const { cursor } = await requests();
+  let isDone = false;
+  const waiting = requests(`?since=${cursor}&text=otter&wait=20`).then((result) => {
+    isDone = true;
+    return result;
+  });
+  await call('/pets?a=cat');
+  await requests();
+  expect(isDone).toBe(false);
+  await call('/pets?a=otter&b');
+  expect((await waiting).requests).toMatchObject([{ url: '/v1/pets?a=otter&b' }]);
 });
 
 test.each([
@@ -206,7 +226,7 @@ test('`since` shows only the requests after a cursor; after a restart, it shows 
 
 test('requests that are recorded while a response is made come after its cursor', async () => {
   const clock = manualClock();
-  const recorder = createRecorder({ clock, cors: [], onEnd: () => {} });
+  const recorder = createRecorder({ clock, cors: [] });
   const add = (id: string) => {
     const context = {
       id,
@@ -229,7 +249,8 @@ test('requests that are recorded while a response is made come after its cursor'
     const running = recorder.begin(context);
     if (running) recorder.end(running, { time: 0, milliseconds: 0, status: 200 });
   };
-  const show = showRequests(recorder, { clock, waiters: { wait: async () => {} }, secrets: [] });
+  const { signal: stopping } = new AbortController();
+  const show = showRequests(recorder, { clock, sleep: async () => {}, secrets: [], stopping });
   const read = async (query: string) => {
     const response = await show({ url: `/requests${query}` } as IncomingMessage, {} as RequestContext);
     const { requests, cursor } = JSON.parse(String(response?.body)) as Requests;

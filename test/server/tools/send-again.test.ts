@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { KeyFiles } from '../../../src/store/journal/key-files.ts';
+import { gate } from '../../helpers/gate.ts';
 import { connectTo, nextData, sendRaw } from '../../helpers/raw-client.ts';
 import { scriptedServer } from '../../helpers/scripted-server.ts';
 import { create } from '../../helpers/service.ts';
@@ -197,9 +198,29 @@ test('a request whose headers would be too large with a new request id is refuse
   while (!(await isAccepted(length))) length -= 30;
   const number = (await requests('?limit=1')).requests[0]?.number;
   expect(await sendAgain(number)).toMatchObject({
-    http: 503,
-    shown: { message: 'The request was sent again, and refused with 431' },
+    http: 403,
+    shown: { message: `Request ${number} cannot be sent again: it gets 431 now` },
   });
+});
+
+test('if the response takes longer than 20 s, it is 202, and the request is in the log later', async () => {
+  const latency = gate();
+  onTestFinished(() => latency.open());
+  let waits = 0;
+  const { call, sendAgain, requests } = await start({
+    faults: { seed: 1, rules: [{ answer: 404, times: 1 }, { latency: { min: 500, max: 500 } }] },
+    sleep: (milliseconds) => {
+      if (milliseconds === 500) return latency.opened;
+      if (milliseconds === 20_000) waits++;
+      return Promise.resolve();
+    },
+  });
+  await call('/pets');
+  expect(await sendAgain(1)).toEqual({ http: 202, shown: { again: 1 } });
+  expect(waits).toBe(1);
+  expect((await requests()).running).toMatchObject([{ url: '/v1/pets' }]);
+  latency.open();
+  await expect.poll(async () => (await requests()).requests[0]).toMatchObject({ number: 2, again: 1 });
 });
 
 test('needs the token, and a number of the log', async () => {
