@@ -1,6 +1,6 @@
 import { REDACTED } from '../contract/recorded-text.ts';
 import type { WholeRequest } from './api-types.ts';
-import { isBodyCutOff } from './text.ts';
+import { INVISIBLE, isBodyCutOff } from './text.ts';
 
 /** A command that sends a request again, with what it cannot repeat. `command` is undefined if there is none. */
 export type Curl = { command: string | undefined; notes: readonly string[] };
@@ -16,13 +16,12 @@ const OMITTED = new Set([
   'transfer-encoding',
 ]);
 
-/** Characters that a terminal could interpret when they are pasted, or that would show another command than is pasted. */
-const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
-const UNSAFE_IN_BODY = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+/** Whether a terminal could interpret a text that is pasted, or show another text than is pasted. */
+const isUnsafe = (text: string): boolean => text.search(INVISIBLE) !== -1;
 
 /** Formats a recorded request as a command for curl in a POSIX shell. The key is in the variable PETS_API_KEY. */
 export function curlCommand(
-  { method, url, request }: Pick<WholeRequest, 'method' | 'url' | 'request'>,
+  { method, url, request, status }: Pick<WholeRequest, 'method' | 'url' | 'request' | 'status'>,
   origin: string,
 ): Curl {
   const target = targetOf(url);
@@ -33,8 +32,10 @@ export function curlCommand(
   const options = [...methodOptions(method, request.bodyBytes > 0)];
   for (const [name, value] of Object.entries(request.headers)) {
     if (OMITTED.has(name)) continue;
-    if (name === 'authorization') options.push('-H "Authorization: Bearer $PETS_API_KEY"');
-    else if (value === REDACTED || UNSAFE.test(name + value)) notes.push(`The header ${name} is left out.`);
+    if (name === 'authorization') {
+      options.push('-H "Authorization: Bearer $PETS_API_KEY"');
+      if (status === 401) notes.push('The refused header authorization is not repeated.');
+    } else if (value === REDACTED || isUnsafe(name + value)) notes.push(`The header ${name} is left out.`);
     else options.push(`-H ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`);
   }
   const { body, bodyBytes } = request;
@@ -42,7 +43,7 @@ export function curlCommand(
   let input = '';
   if (body === undefined) {
     if (bodyBytes > 0) notes.push('The body is missing: it is no longer recorded.');
-  } else if (UNSAFE_IN_BODY.test(body)) {
+  } else if (isUnsafe(body.replaceAll('\n', ''))) {
     input = `printf '%b' ${quote(escapeForPrintf(body))} | `;
     options.push('--data-binary @-');
   } else options.push(`--data-raw ${quote(body)}`);
@@ -70,10 +71,11 @@ const encodeTarget = (target: string): string =>
   );
 
 /** Escapes a text for `printf '%b'`: unsafe characters become octal numbers of their bytes. */
-function escapeForPrintf(text: string): string {
-  return text
+const escapeForPrintf = (text: string): string =>
+  text
     .replaceAll('\\', '\\\\')
-    .replace(new RegExp(UNSAFE_IN_BODY, 'gu'), (char) =>
-      [...new TextEncoder().encode(char)].map((byte) => `\\0${byte.toString(8).padStart(3, '0')}`).join(''),
+    .replace(INVISIBLE, (char) =>
+      char === '\n' ? char : [...new TextEncoder().encode(char)].map(octal).join(''),
     );
-}
+
+const octal = (byte: number): string => `\\0${byte.toString(8).padStart(3, '0')}`;

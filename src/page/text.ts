@@ -62,15 +62,20 @@ export const formatNumber = (value: number): string => value.toLocaleString('en-
 export const count = (value: number, noun: string): string =>
   `${formatNumber(value)} ${noun}${value === 1 ? '' : 's'}`;
 
-/** Characters that would be invisible, or would change the direction of the text after them. Tabs are shown as they are. */
-const HIDDEN =
-  /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u3164\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+/** Characters that are invisible, that change the direction of the text after them, or that a terminal could interpret. */
+export const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu;
+
+/** Lines and tabs are shown as they are. Some scripts and emoji need joiners and the selectors of their form. */
+const HARMLESS = '\n\t\u200c\u200d\ufe0e\ufe0f';
 
 const MAX_SHOWN = 400;
 
 /** Text of several lines in which invisible characters are shown as escapes such as `\u202e`. */
 export const visibleText = (text: string): string =>
-  text.replace(HIDDEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  text.replace(INVISIBLE, (char) => {
+    const code = char.codePointAt(0)?.toString(16).padStart(4, '0') ?? '';
+    return HARMLESS.includes(char) ? char : `\\u${code.length > 4 ? `{${code}}` : code}`;
+  });
 
 /** The beginning of a text on one line, as `visibleText` shows it. */
 export function visibleLine(text: string): string {

@@ -77,7 +77,7 @@ describe.skipIf(process.platform === 'win32')('the command for curl', () => {
             request('POST', '/v1/pets', { 'content-type': 'a/b' }, body),
             ORIGIN,
           );
-          expect(command).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\u2028\u2029]/u);
+          expect(command).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{DI}\u2028\u2029]/u);
           const { words, input } = run(command);
           expect(input || words[words.indexOf('--data-raw') + 1]).toBe(body);
         },
@@ -99,6 +99,11 @@ test.each([
     'The body is missing: it is no longer recorded.',
   ],
   ['a secret', request('GET', '/v1/pets?key=[redacted]'), 'A secret is replaced by [redacted].'],
+  [
+    'the key of a request that was refused',
+    { ...request('GET', '/', { authorization: '[redacted]' }), status: 401 },
+    'The refused header authorization is not repeated.',
+  ],
   ['a cookie', request('GET', '/', { cookie: '[redacted]' }), 'The header cookie is left out.'],
   ['a header with control characters', request('GET', '/', { a: '\u009b2J' }), 'The header a is left out.'],
   ['bytes that are not HTTP', request('-', '-'), 'curl cannot repeat this request.'],
