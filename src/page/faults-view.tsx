@@ -99,7 +99,8 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
 
   const change = (method: 'PUT' | 'DELETE', text: string) =>
     attempt(async () => {
-      const body = method === 'PUT' ? readFaultForm(form) : undefined;
+      const { rules = [] } = method === 'PUT' ? ((await page.server.get('faults')) as FaultSettings) : faults;
+      const body = method === 'PUT' ? readFaultForm(form, draft?.from ?? current, rules) : undefined;
       const changed = await page.server.send(method, 'faults', body);
       setDraft(undefined);
       page.update({ faults: changed as FaultSettings, announcement: text });

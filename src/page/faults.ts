@@ -18,11 +18,13 @@ export const formOf = ({ latency, failRate = 0, rules = [] }: FaultSettings): Fa
   min: String(latency?.min ?? ''),
   max: String(latency?.max ?? ''),
   failRate: failRate > 0 ? String(Number((failRate * 100).toPrecision(6))) : '',
-  rules: rules.length === 0 ? '' : formatRules(rules.map(({ applied: _applied, ...rule }) => rule)),
+  rules: formatRules(rules.filter((rule) => !isUsedUp(rule)).map(withoutCount)),
 });
 
+const withoutCount = ({ applied: _applied, ...rule }: Rule) => rule;
+
 const formatRules = (rules: readonly unknown[]): string =>
-  `[\n  ${rules.map((rule) => JSON.stringify(rule)).join(',\n  ')}\n]`;
+  rules.length === 0 ? '' : `[\n  ${rules.map((rule) => JSON.stringify(rule)).join(',\n  ')}\n]`;
 
 /** Puts a rule before those in a text. @throws Error if the text is not a JSON array */
 export const addRule = (text: string, rule: NewRule): string => formatRules([rule, ...readRules(text)]);
@@ -36,16 +38,27 @@ function readRules(text: string): unknown[] {
 }
 
 /**
- * Formats the fields as a body of `PUT /faults`. Empty fields are left out; the service checks all values.
+ * Formats the fields as a body of `PUT /faults`. Empty fields are left out; the service checks all values. Rules that are the
+ * same as in the earlier form `from` keep the counts that they have in force.
  *
  * @throws Error if the rules are not a JSON array
  */
-export function readFaultForm({ min, max, failRate, rules }: FaultForm): string {
-  const shortest = min || max;
+export function readFaultForm(form: FaultForm, from: FaultForm, inForce: readonly Rule[]): string {
+  const { min, max, failRate } = form;
+  const unedited = readRules(from.rules).map((rule) => JSON.stringify(rule));
+  // Among equal rules, those with the lowest counts were not used up when the form was filled.
+  const counted = inForce.toSorted((a, b) => (a.applied ?? 0) - (b.applied ?? 0));
+  const rules = readRules(form.rules).map((rule) => {
+    const text = JSON.stringify(rule);
+    const i = counted.findIndex((each) => JSON.stringify(withoutCount(each)) === text);
+    if (i === -1 || !unedited.includes(text)) return rule;
+    unedited.splice(unedited.indexOf(text), 1);
+    return counted.splice(i, 1)[0];
+  });
   const members = [
-    shortest !== '' && `"latency":{"min":${shortest},"max":${max || min}}`,
+    (min || max) !== '' && `"latency":{"min":${min || max},"max":${max || min}}`,
     failRate !== '' && `"failRate":${Number(failRate) / 100}`,
-    readRules(rules).length > 0 && `"rules":${rules}`,
+    rules.length > 0 && `"rules":${JSON.stringify(rules)}`,
   ];
   return `{${members.filter((member) => member !== false).join(',')}}`;
 }
@@ -74,8 +87,8 @@ export function ruleForNext(
 ): NewRule | undefined {
   // Names of operations have no slash; unversioned routes are their paths.
   if (operation === undefined || operation.includes('/') || method === 'OPTIONS') return undefined;
-  const [path = ''] = targetOf(url).split('?');
+  const path = targetOf(url).replace(/\?.*/s, '');
   // Any id matches, so that the rule affects the whole operation.
-  const match = { method: method as 'GET', path: path.replace(/\/\d+$/, '/{id}') };
-  return { match, ...failures[failure], times: 1 };
+  const anyId = operation === 'getPet' ? path.replace(/[^/]+$/, '{id}') : path;
+  return { match: { method: method as 'GET', path: anyId }, ...failures[failure], times: 1 };
 }

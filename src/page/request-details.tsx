@@ -144,7 +144,7 @@ function bodyNote(content: WholeRequest['request']): string {
   return isBodyCutOff(content) ? `${length}, of which only the beginning is recorded` : length;
 }
 
-/** Sends a request again. A request that can change something is asked for first, with its body for editing. */
+/** Sends a request again. Asks before it sends a request that can change something. */
 function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
   const { number, method, operation, notAgain, request } = whole;
   const { problem, isBusy, attempt } = useAttempt();

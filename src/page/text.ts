@@ -21,24 +21,16 @@ export function reasonText(
 
 export const statusText = ({ status }: Pick<LoggedRequest, 'status'>): string => `${status ?? 'no response'}`;
 
-const two = (value: number): string => String(value).padStart(2, '0');
+/** Formats local times such as `2026-11-20 12:01:05`, as they are written in Sweden. */
+const { format } = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' });
 
 /** The local time of day, with milliseconds. */
-export function localTime(iso: string): string {
-  const time = new Date(iso);
-  return `${timeOfDay(time)}.${String(time.getMilliseconds()).padStart(3, '0')}`;
-}
-
-const timeOfDay = (time: Date): string =>
-  [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':');
-
-const dateOf = (time: Date): string =>
-  `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+export const localTime = (iso: string): string => format(new Date(iso)).slice(11) + iso.slice(19, 23);
 
 /** A local time, with its date if that is not today. */
 export function formatUntil(iso: string, now: Date): string {
-  const time = new Date(iso);
-  return dateOf(time) === dateOf(now) ? timeOfDay(time) : `${dateOf(time)} ${timeOfDay(time)}`;
+  const [date = '', time = ''] = format(new Date(iso)).split(' ');
+  return format(now).startsWith(date) ? time : `${date} ${time}`;
 }
 
 export function durationText(milliseconds: number): string {

@@ -335,6 +335,13 @@ describe('the page', () => {
     await page.locator('.badge').waitFor();
     expect((await service.call('/pets', create('{"name":"Rex","categoryId":1}'))).status).toBe(503);
     await page.getByText('1 of 2 times').waitFor();
+    await page.getByLabel('Longest latency').fill('1');
+    await set.click();
+    await page.getByText('Responses are delayed by 1 ms.').waitFor();
+    await page.getByText('1 of 2 times').waitFor();
+    expect((await service.call('/pets', create('{"name":"Rex","categoryId":1}'))).status).toBe(503);
+    await page.getByText('2 of 2 times, used up').waitFor();
+    await expect.poll(() => rules.inputValue()).not.toContain('503');
     await rules.fill('[]');
     await setFaults(service.use, '{"failRate":0.5}');
     await page.getByText('changed since you began to edit').waitFor();

@@ -23,23 +23,33 @@ describe('the form for faults', () => {
       '{"latency":{"min":5,"max":20},"failRate":0.2,"rules":[{"answer":503}]}',
     ],
   ])('%j is sent as %s', (form, body) => {
-    expect(readFaultForm(form)).toBe(body);
+    expect(readFaultForm(form, empty, [])).toBe(body);
   });
 
-  test('shows the faults in force, so that sending it changes nothing but the counts', () => {
-    const rule = { match: { method: 'GET', path: '/v1/pets' }, answer: 503, times: 2 } as const;
-    const form = formOf({
-      latency: { min: 1, max: 2 },
-      failRate: 0.07,
-      seed: 1,
-      rules: [{ ...rule, applied: 2 }],
+  const rule = { match: { method: 'GET', path: '/v1/pets' }, answer: 503, times: 2 } as const;
+
+  test('shows the faults in force, except rules that are used up, and sending it changes nothing', () => {
+    const kept = { latency: { min: 1, max: 2 }, failRate: 0.07 };
+    const rules = [
+      { ...rule, applied: 2 },
+      { ...rule, applied: 1 },
+    ];
+    const form = formOf({ ...kept, seed: 1, rules });
+    expect(form.rules).toBe(`[\n  ${JSON.stringify(rule)}\n]`);
+    expect(JSON.parse(readFaultForm(form, form, rules))).toEqual({
+      ...kept,
+      rules: [{ ...rule, applied: 1 }],
     });
-    expect(JSON.parse(readFaultForm(form))).toEqual({
-      latency: { min: 1, max: 2 },
-      failRate: 0.07,
-      rules: [rule],
-    });
+    expect(formOf({ rules: [{ ...rule, applied: 2 }] })).toEqual(empty);
     expect(formOf({})).toEqual(empty);
+  });
+
+  test('keeps the counts of rules that were not edited, also of one that has been used up meanwhile', () => {
+    const other = { answer: 500 } as const;
+    const from = formOf({ rules: [{ ...rule, applied: 1 }, other] });
+    const form = { ...from, rules: JSON.stringify([{ ...other, times: 1 }, rule, rule]) };
+    const sent = JSON.parse(readFaultForm(form, from, [{ ...rule, applied: 2 }, other]));
+    expect(sent).toEqual({ rules: [{ ...other, times: 1 }, { ...rule, applied: 2 }, rule] });
   });
 
   test.each(ruleExamples.map((example) => [example.title, example.rule] as const))(
@@ -53,7 +63,7 @@ describe('the form for faults', () => {
 
   test.each(['[', '{}', '7', 'null'])('does not accept %j as rules', (rules) => {
     expect(() => addRule(rules, ruleExamples[0]?.rule ?? {})).toThrow('not a JSON array');
-    expect(() => readFaultForm({ ...empty, rules })).toThrow('not a JSON array');
+    expect(() => readFaultForm({ ...empty, rules }, empty, [])).toThrow('not a JSON array');
   });
 });
 
@@ -73,6 +83,7 @@ describe('the rule for the next request', () => {
   test.each([
     ['GET', '/v1/pets?limit=5', 'listPets', '/v1/pets'],
     ['HEAD', '/v1/pets/7', 'getPet', '/v1/pets/{id}'],
+    ['GET', '/v1/pets/abc?x=/7', 'getPet', '/v1/pets/{id}'],
     ['POST', 'http://shop.example/v1/pets', 'createPet', '/v1/pets'],
     ['GET', '/v1/store/orders', 'listOrders', '/v1/store/orders'],
   ])('like %s %s is valid', (method, url, operation, path) => {
