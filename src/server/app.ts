@@ -3,7 +3,6 @@ import type { Socket } from 'node:net';
 import type { SteadyClock } from '../contract/clock.ts';
 import type { ErrorCode } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
-import { API_PREFIX } from '../contract/operations.ts';
 import { StoreFailedError, StoreUnavailableError, StoreUnwritableError } from '../store/errors.ts';
 import type { MemoryLimiter } from '../store/limits/memory-limiter.ts';
 import {
@@ -33,7 +32,7 @@ import {
   peerAddress,
   type RequestContext,
 } from './request/context.ts';
-import { hasBody, pathOf, readInput, splitTarget, validateTarget } from './request/input.ts';
+import { hasBody, isUnderApi, pathOf, readInput, splitTarget, validateTarget } from './request/input.ts';
 import {
   completeResponse,
   corsHeaders,
@@ -60,8 +59,8 @@ import type { ResetGate } from './tools/reset.ts';
 export type AccessLogEntry = Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'keyName'> & {
   /** When the response was sent, in milliseconds since the epoch. */
   time: number;
-  /** Undefined if the client gave up before the response. */
-  status: number | undefined;
+  /** What the service decided, also if the client gave up before the response. */
+  status: number;
   /** The code of an error response. */
   code: ErrorCode | undefined;
   milliseconds: number;
@@ -306,7 +305,7 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     if (preferred || found instanceof ServiceError) return preferred;
     const rule = faults?.applyRule(method, { operation: found.route.operation, params: found.params });
     if (rule?.latency !== undefined) context.latency = rule.latency;
-    return rule?.mock && { ...rule.mock, injected: `rule ${rule.number} of your faults` };
+    return rule?.mock;
   }
 
   /**
@@ -320,10 +319,10 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     principal: Principal,
     found: FoundRoute<OperationRoute> | ServiceError,
   ): Promise<ServiceResponse | undefined> {
-    const { status, retryAfter, applied } = asked;
+    const { status, retryAfter, source, applied } = asked;
     const { window, windows, now, retryAt } = await showWindow(principal, context);
     if (applied !== undefined && retryAt !== undefined) return undefined;
-    context.injected = asked.injected;
+    if (applied === undefined) context.injected = source;
     if (found instanceof ServiceError) throw found;
     // A rule applies to every request of an operation, even if the query is malformed.
     if (applied !== undefined) validateTarget(request.url ?? '');
@@ -378,11 +377,6 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
 
   return run;
 }
-
-const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
-
-/** Whether a target, such as `/v1/pets?limit=5`, is for the API, whether or not it exists. */
-const isUnderApi = (target: string): boolean => UNDER_API.test(target);
 
 /** Names the route in metrics, and adds the headers that all of its responses have. */
 function applyRoute({ label, headers }: Route, context: RequestContext): void {

@@ -44,7 +44,7 @@ export type ServiceOptions = {
   cors: readonly string[];
   /** The faults at the start. */
   faults?: FaultOptions | undefined;
-  /** Whether `POST /reset` may replace the contents of the store by the seed. */
+  /** Whether `POST /reset` may replace the contents of the store with the seed. */
   resettable?: boolean | undefined;
   /** Called at the start with `signal`, and for each reset. */
   seed?: ((signal?: AbortSignal) => Promise<Seed>) | undefined;

@@ -243,7 +243,7 @@ describe('the page', () => {
     await details(page).getByText('The next GET /v1/pets/{id} gets 503, once.').waitFor();
     await page.locator('.badge').waitFor();
     expect((await service.call('/pets/8')).status).toBe(503);
-    await row(page, '503: rule 1 of your faults').waitFor();
+    await row(page, '503: your rule for GET /v1/pets/{petId}').waitFor();
     await page.locator('.badge').waitFor({ state: 'detached' });
     expect((await service.call('/pets/8')).status).toBe(200);
     await button(page, 'slow').click();

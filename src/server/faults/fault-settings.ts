@@ -73,7 +73,7 @@ export const FaultRule = strictObject({
     error: 'is not the success status of any matched operation',
   }),
 );
-/** `times`: how many requests the rule applies to; `applied`: to how many it has; `retryAfter` is in seconds. */
+/** `times`: how many requests the rule applies to; `applied`: how many it has applied to; `retryAfter` is in seconds. */
 export type FaultRule = z.output<typeof FaultRule>;
 
 const isPossibleAnywhere = (match: z.output<typeof Match>, answer: number | undefined) =>

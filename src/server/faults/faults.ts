@@ -8,8 +8,6 @@ export type FaultOptions = FaultSettings & { seed: number };
 
 /** What a rule does to a request. */
 export type RuleFault = {
-  /** The position of the rule, from 1. */
-  number: number;
   /** Replaces the random latency; in milliseconds. */
   latency: number | undefined;
   /** If undefined, the rule only changes the latency. */
@@ -32,19 +30,13 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
 
     /** Finds the first rule that applies to a request, and counts that it has applied. */
     applyRule(method: string, request: FaultRequest): RuleFault | undefined {
-      const rule = rules.find(
-        ({ setting: { times }, applied, matches }) =>
-          (times === undefined || applied < times) && matches(method, request),
-      );
+      const rule = rules.find((each) => isLeft(each) && each.matches(method, request));
       if (rule === undefined) return undefined;
-      const { answer, retryAfter, latency } = rule.setting;
+      const { match, answer, retryAfter, latency } = rule.setting;
       const n = rule.applied++;
-      const number = rules.indexOf(rule) + 1;
       return {
-        number,
         latency: latency && drawLatency(latency, options.seed, n),
-        mock:
-          answer === undefined ? undefined : { status: answer, retryAfter, source: `fault rule ${number}` },
+        mock: answer === undefined ? undefined : { status: answer, retryAfter, source: nameRule(match) },
       };
     },
 
@@ -54,9 +46,17 @@ export function createFaults(initial: FaultOptions = { seed: 0 }) {
       ({ options, rules } = prepare({ ...settings, seed: settings.seed ?? options.seed }));
     },
 
-    /** Adds a rule before the others, so that it decides about the next request that it matches. */
-    add(rule: FaultRule): void {
-      rules.unshift(prepareRule(rule));
+    /**
+     * Adds a rule before the others, so that it decides about the next request that it matches, and drops the rules that have
+     * no effect any more.
+     *
+     * @returns false if there are `limit` rules already
+     */
+    add(rule: FaultRule, limit: number): boolean {
+      const left = rules.filter(isLeft);
+      if (left.length >= limit) return false;
+      rules = [prepareRule(rule), ...left];
+      return true;
     },
 
     /** The current settings, with the number of times that each rule has applied. */
@@ -75,23 +75,26 @@ const prepareRule = (setting: FaultRule) => ({
   matches: createRuleMatcher(setting),
 });
 
-/** Milliseconds, uniformly distributed. */
-export type Latency = { min: number; max: number };
+type Rule = ReturnType<typeof prepareRule>;
 
-/** The random faults of the service (docs/service.md 11). */
-export type RandomFaultOptions = {
-  /** The delay of each response. */
-  latency?: Latency | undefined;
-  /** The fraction of requests that fail, from 0 to 1. */
-  failRate?: number | undefined;
-  seed: number;
-};
+/** Whether a rule still applies to requests. */
+const isLeft = ({ setting: { times }, applied }: Rule): boolean => times === undefined || applied < times;
+
+/** How the log and the message name a rule. Not by its position, which changes. */
+const nameRule = ({ method, path }: FaultRule['match'] = {}): string =>
+  `your rule for ${[path ? '' : 'all', method, path?.slice(0, MAX_PATH) ?? 'requests'].filter(Boolean).join(' ')}`;
+
+/** How many characters of a path are shown. The paths of all operations are shorter, except for their ids. */
+const MAX_PATH = 100;
+
+/** Milliseconds, uniformly distributed. */
+export type Latency = NonNullable<FaultSettings['latency']>;
 
 /** The random fault of one request. `latency` is in milliseconds. */
 export type RandomFault = { latency: number; fails: boolean };
 
 /** The fault of the nth request. The same seed and `n` give the same fault on every machine. */
-export const drawFault = ({ latency, failRate = 0, seed }: RandomFaultOptions, n: number): RandomFault => ({
+export const drawFault = ({ latency, failRate = 0, seed }: FaultOptions, n: number): RandomFault => ({
   latency: latency ? drawLatency(latency, seed, n) : 0,
   fails: failRate > 0 && draw(seed, n, 'failure') < failRate,
 });

@@ -14,10 +14,8 @@ export type MockRequest = {
   status: number;
   /** The value of Retry-After, in seconds; NaN if the text of a `Prefer` header is not valid. */
   retryAfter?: number | undefined;
-  /** Who asks for the response, for its message, such as `Prefer: code=503`. */
+  /** What requested it; quoted in the message and in the log, such as `Prefer: code=503` or `your rule for POST /v1/pets`. */
   source: string;
-  /** What the log says about a response that a fault rule asks for, such as `rule 2 of your faults`. */
-  injected?: string;
   /** The value of Preference-Applied; undefined if a fault rule asks for the response. */
   applied?: string;
 };

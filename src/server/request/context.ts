@@ -32,7 +32,7 @@ export type RequestContext = {
   isCaller: boolean;
   /** Whether the request was counted against the rate limit of its API key. */
   isCounted: boolean;
-  /** What injected a fault as the response, such as `rule 2 of your faults`. */
+  /** What injected a fault as the response, such as `your rule for POST /v1/pets`. */
   injected: string | undefined;
   /** The injected latency of the response, in milliseconds. */
   latency: number;

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
 import { parseJson } from '../../contract/json.ts';
 import {
+  API_PREFIX,
   type Operation,
   type OperationInput,
   type OperationName,
@@ -25,6 +26,11 @@ export function splitTarget(method: string, target: string): { targetHost?: stri
   if (rest === '') return { targetHost, target: method === 'OPTIONS' ? '*' : '/' };
   return { targetHost, target: rest.startsWith('/') ? rest : `/${rest}` };
 }
+
+const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
+
+/** Whether a target, such as `/v1/pets?limit=5`, is for the API, whether or not it exists. */
+export const isUnderApi = (target: string): boolean => UNDER_API.test(target);
 
 /**
  * The path of a request target, still encoded: `/v1/pets` of `/v1/pets?limit=5`. This function does not use the URL

@@ -15,9 +15,8 @@ export function createFaultTool(faults: Faults): ToolMethods {
     async POST(request) {
       const { FaultRule, MAX_RULES } = await loadSchemas();
       const rule = await readAs(FaultRule, request);
-      const isFull = faults.current().rules.length >= MAX_RULES;
-      if (isFull) throw invalidRequest(`There are ${MAX_RULES} rules already, which is the limit`);
-      faults.add(rule);
+      const isAdded = faults.add(rule, MAX_RULES);
+      if (!isAdded) throw invalidRequest(`There are ${MAX_RULES} rules already, which is the limit`);
       return show();
     },
     async PUT(request) {

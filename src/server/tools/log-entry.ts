@@ -1,8 +1,8 @@
-import { errorCodes } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import { decodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { API_PREFIX, operations } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
+import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { RecordedBody, RecordedRequest, RunningRequest } from './recorder.ts';
 
 /** What the service did with a request (docs/service.md 13.1). */
@@ -19,6 +19,8 @@ type Message = {
   headers: Record<string, string>;
   body?: string;
   bodyBytes: number;
+  /** Whether `body` is only the beginning. */
+  cutOff?: true;
 };
 
 /** A request without its headers and bodies. */
@@ -52,7 +54,7 @@ export type DescribedRequest = RequestSummary & {
 
 /**
  * Returns functions that describe recorded requests without `secrets` and without the credentials of each request.
- * `originals` maps requests that got the response to an earlier request to that request, both by their numbers.
+ * `originals` has, by the number of each replayed request, the number of the request whose response it got.
  */
 export function createRequestDescriber(
   secrets: readonly string[],
@@ -156,8 +158,6 @@ export function outcomeOf(recorded: RecordedRequest): RequestOutcome {
   return isCounted ? 'counted' : 'not_counted';
 }
 
-const UNDER_API = new RegExp(`^${API_PREFIX}(?:[/?]|$)`);
-
 /** The value of the only request header with this name; undefined if there are none or several. */
 export function headerOf(headers: readonly string[], name: string): string | undefined {
   const values = headers.filter(
@@ -168,21 +168,23 @@ export function headerOf(headers: readonly string[], name: string): string | und
 
 /** Why a request cannot be sent again (docs/service.md 13.1); undefined if it can. `isShown`: without a redacted secret. */
 function notAgain(
-  { method, url, status, headers, body: { text, bytes, isCutOff } }: RecordedRequest,
+  { method, url, keyName, headers, body: { text, bytes, isCutOff, isText } }: RecordedRequest,
   isShown: boolean,
 ): string | undefined {
   const length = headerOf(headers, 'content-length');
   if (method === '-') return 'it is not valid HTTP';
-  if (!UNDER_API.test(url)) return `only requests under ${API_PREFIX} can be sent again`;
-  if (status === errorCodes.unauthorized) return 'it has no valid API key';
+  if (!isUnderApi(splitTarget(method, url).target))
+    return `only requests under ${API_PREFIX} can be sent again`;
+  const needsKey = method !== 'OPTIONS' || headerOf(headers, header.authorization) !== undefined;
+  if (keyName === '' && needsKey) return 'no API key was accepted for it';
   if (text === undefined) return 'its body is not recorded any more';
   if (isCutOff) return 'only the beginning of its body is recorded';
   if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
-  if (Buffer.byteLength(text) !== bytes) return 'its body is not text';
+  if (!isText) return 'its body is not text';
   return isShown ? undefined : 'a secret in it is not shown';
 }
 
-/** Finds the earlier requests to whose responses others got the same response. `all` are the newest first. */
+/** Finds the original of each replayed request. `all` are the newest first. */
 export function findOriginals(all: readonly RecordedRequest[]): Map<number, number> {
   const originals = new Map<number, number>();
   const creations = new Map<string, number>();
@@ -246,6 +248,7 @@ function messageOf(
     // The end of a text that was cut off can be the beginning of a secret.
     ...(hasText && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
     bodyBytes: bytes,
+    ...(isCutOff && { cutOff: true }),
   };
 }
 
@@ -344,7 +347,7 @@ function escapable(text: string): string {
   }).join('');
 }
 
-/** The headers by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has names and values by turns. */
+/** The headers by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has alternately: name, value, name, value. */
 function redactHeaders(lines: readonly string[], { redact }: Redactor): Record<string, string> {
   // Any name may occur, such as __proto__.
   const headers: Record<string, string> = Object.create(null);

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -66,8 +67,8 @@ const column = () => new Float64Array(MAX_REQUESTS);
 type Texts = Record<(typeof TEXTS)[number], string>;
 type Numbers = Record<keyof ReturnType<typeof createColumns>, number>;
 
-/** The beginning of a body. `text` is undefined if it was overwritten. */
-export type RecordedBody = { text: string | undefined; bytes: number; isCutOff: boolean };
+/** The beginning of a body. `text` is undefined if it was overwritten. `isText`: whether it is valid UTF-8. */
+export type RecordedBody = { text: string | undefined; bytes: number; isCutOff: boolean; isText: boolean };
 
 /** A request that was recorded. It contains secrets, which `createRequestDescriber` removes. */
 export type RecordedRequest = Texts &
@@ -96,7 +97,7 @@ const MAX_ORIGIN = 200;
 export type RunningRequest = {
   context: RequestContext;
   socket: Socket | undefined;
-  /** The names and values of the headers, by turns. */
+  /** The headers, alternately: name, value, name, value. */
   headers: readonly string[];
   /** The beginning of the body, as far as it has arrived. Each character is one byte. `bodyBytes` is its full size. */
   body: string;
@@ -165,7 +166,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   /** Reads a recorded request; undefined if it is no longer kept. */
   function read(number: number): RecordedRequest | undefined {
     const slot = slotOf(number);
-    const head = isKept(number) ? heads.read(slot, 'latin1')?.text.split('\n') : undefined;
+    const head = isKept(number) ? heads.read(slot)?.toString('latin1').split('\n') : undefined;
     if (head === undefined) return undefined;
     const entries = Object.entries(columns).map(([name, values]) => [name, values[slot]]);
     const values = Object.fromEntries(entries) as Numbers;
@@ -174,7 +175,8 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     return {
       ...values,
       ...texts,
-      message: Buffer.from(texts.message, 'latin1').toString(),
+      message: fromLine(texts.message),
+      injected: fromLine(texts.injected),
       number,
       headers: lines.slice(0, values.headerTexts),
       body: readBody(2 * slot, values.bodyBytes),
@@ -184,9 +186,10 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   }
 
   function readBody(slot: number, bytes: number): RecordedBody {
-    if (bytes === 0) return { text: '', bytes, isCutOff: false };
-    const part = bodies.read(slot, 'utf8');
-    return { text: part?.text, bytes, isCutOff: part !== undefined && part.bytes < bytes };
+    if (bytes === 0) return { text: '', bytes, isCutOff: false, isText: true };
+    const part = bodies.read(slot);
+    const isCutOff = part !== undefined && part.length < bytes;
+    return { text: part?.toString(), bytes, isCutOff, isText: part !== undefined && isUtf8(part) };
   }
 
   /** Adds a request to the log, unless its client has given up. */
@@ -205,8 +208,8 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
       operation: context.operation ?? '',
       keyName: context.keyName ?? '',
       code: code ?? '',
-      message: message === undefined ? '' : Buffer.from(message).toString('latin1').replaceAll('\n', ' '),
-      injected: context.injected ?? '',
+      message: toLine(message),
+      injected: toLine(context.injected),
     };
     request.number = ++count;
     const slot = slotOf(count);
@@ -316,6 +319,10 @@ function otherOrigin({ headers }: IncomingMessage, cors: readonly string[]): str
   return origin ?? (URL.canParse(referer) ? new URL(referer).origin : 'unknown');
 }
 
+/** A text on one line, in which each character is one byte. */
+const toLine = (text = ''): string => Buffer.from(text).toString('latin1').replaceAll('\n', ' ');
+const fromLine = (line: string): string => Buffer.from(line, 'latin1').toString();
+
 /**
  * Keeps the latest texts, up to `size` bytes, outside the heap of V8. As objects, the texts would live long enough to be
  * copied by the garbage collector, which takes longer than to write them here.
@@ -348,11 +355,11 @@ class ByteRing {
     this.#ends[slot] = this.#written;
   }
 
-  /** The text of a slot, and its size; undefined if it was overwritten. */
-  read(slot: number, encoding: 'latin1' | 'utf8'): { text: string; bytes: number } | undefined {
+  /** The text of a slot, until the next write; undefined if it was overwritten. */
+  read(slot: number): Buffer | undefined {
     const [start = 0, end = 0] = [this.#starts[slot], this.#ends[slot]];
     if (this.#bytes === undefined || start < this.#written - this.#size) return undefined;
     const first = start % this.#size;
-    return { text: this.#bytes.toString(encoding, first, first + end - start), bytes: end - start };
+    return this.#bytes.subarray(first, first + end - start);
   }
 }

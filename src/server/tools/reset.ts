@@ -7,7 +7,7 @@ export type ResetOptions = {
   backend: Pick<Backend, 'store' | 'reset'>;
   /** The directory or the database of the store, as people know it. */
   place: string;
-  /** Whether the contents of the store may be replaced by those of the seed. */
+  /** Whether the contents of the store may be replaced with those of the seed. */
   resettable: boolean;
   /** Reads the seed, once for each reset; without it, a reset empties the store. */
   seed: (() => Promise<Seed>) | undefined;
@@ -52,7 +52,7 @@ export function createReset(
   return {
     /** Undefined if the store cannot be reset. */
     gate: resettable ? gate : undefined,
-    /** Lets a tool that uses the store not run during a reset, like a request of the API. */
+    /** Makes a tool wait for a running reset, as requests of the API do. */
     withoutReset: (handler: Handler): Handler =>
       resettable ? (request, context) => gate.run(async () => handler(request, context)) : handler,
     show,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { because, findOriginals } from '../../../src/server/tools/log-entry.ts';
 import type { RecordedRequest } from '../../../src/server/tools/recorder.ts';
 
-const body = { text: '', bytes: 0, isCutOff: false };
+const body = { text: '', bytes: 0, isCutOff: false, isText: true };
 const recorded = (changes: Partial<RecordedRequest>): RecordedRequest => ({
   number: 1,
   id: 'id',
@@ -60,12 +60,12 @@ test.each<[changes: Partial<RecordedRequest>, sentence: string, original?: numbe
     { status: 429, code: 'key_banned', message: 'The API key is banned …' },
     'the key is banned, because requests continued after a 429',
   ],
-  [{ status: 503, injected: 'rule 2 of your faults', message: 'Mocked response' }, 'rule 2 of your faults'],
+  [{ status: 503, injected: 'your rule for POST', message: 'Mocked response' }, 'your rule for POST'],
   [
     { status: 503, code: 'injected_fault', injected: '--fail-rate chose this request', message: 'Injected' },
     '--fail-rate chose this request',
   ],
-  [{ latency: 3_040, injected: 'rule 1 of your faults' }, 'rule 1 of your faults, delayed by 3 s'],
+  [{ latency: 3_040, injected: 'your rule for POST' }, 'your rule for POST, delayed by 3 s'],
   [
     {
       status: 429,

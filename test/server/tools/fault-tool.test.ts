@@ -102,6 +102,18 @@ describe('/faults', () => {
     expect(((await send('GET')).body as { rules: unknown[] }).rules).toHaveLength(MAX_RULES);
   });
 
+  test('POST drops the rules that have no effect any more, which therefore do not count as rules', async () => {
+    const { call, send, put } = await startWithTools();
+    const used = { answer: 503, times: 1 };
+    await put(Array(MAX_RULES).fill({ ...used, applied: 1 }));
+    expect(await send('POST', JSON.stringify(used))).toMatchObject({ status: 200, body: { rules: [used] } });
+    expect((await call('/pets')).status).toBe(503);
+    expect(await send('POST', '{"answer":404}')).toMatchObject({
+      status: 200,
+      body: { rules: [{ answer: 404, applied: 0 }] },
+    });
+  });
+
   test('other methods are 405', async () => {
     const { send } = await startWithTools();
     expect((await send('PATCH', '[]')).status).toBe(405);

@@ -341,11 +341,19 @@ test(`bodies are shown up to about ${MAX_RECORDED_BODY} bytes, and their sizes i
   const { requests: shown } = await requests();
   for (const message of [shown[1]?.request, shown[1]?.response, shown[0]?.response]) {
     expect(message?.bodyBytes).toBeGreaterThan(40_000);
+    expect(message?.cutOff).toBe(true);
     expect(message?.body).toMatch(/^[{[].*éééé$/);
     const bytes = Buffer.byteLength(message?.body ?? '');
     expect(bytes).toBeGreaterThan(MAX_RECORDED_BODY - 1_000);
     expect(bytes).toBeLessThanOrEqual(MAX_RECORDED_BODY);
   }
+});
+
+test('a body that is whole is not cut off, also with another length than it has on the wire', async () => {
+  const { call, key, requests } = await startWithTools();
+  await call('/pets', create(`{"name":"${key}","categoryId":1}`));
+  await call('/pets', { method: 'POST', body: new Uint8Array([0xff]) });
+  for (const { request } of (await requests()).requests) expect(request).not.toHaveProperty('cutOff');
 });
 
 test('bodies of older requests are dropped if all bodies need more than 8 MB', async () => {
@@ -392,7 +400,7 @@ test('each request begins with why it got its response', async () => {
   });
   const because = async () => (await requests('?limit=1')).requests[0]?.because;
   await call('/pets');
-  expect(await because()).toBe('rule 1 of your faults');
+  expect(await because()).toBe('your rule for all requests');
   await call('/pets');
   expect(await because()).toBe('counted: 59 of 60 requests are left in this minute, delayed by 90 ms');
   await use('/healthz');
@@ -414,6 +422,36 @@ test('each request begins with why it got its response', async () => {
   clock.advance(1_000);
   await call('/pets');
   expect(await because()).toBe('the key is banned, because requests continued after a 429');
+});
+
+test.each<[match: { method?: string; path?: string }, named: string]>([
+  [{}, 'all requests'],
+  [{ method: 'POST' }, 'all POST requests'],
+  [{ path: '/v1/pets' }, '/v1/pets'],
+  [{ method: 'POST', path: '/v1/pets' }, 'POST /v1/pets'],
+])('the rule for %j is named by what it matches, wherever it is in the list', async (match, named) => {
+  const { call, requests, use } = await startWithTools();
+  const add = (rule: unknown) =>
+    use('/faults', {
+      method: 'POST',
+      body: JSON.stringify(rule),
+      headers: { 'Content-Type': 'application/json' },
+    });
+  await add({ match, answer: 503 });
+  await add({ match: { path: '/v1/pets/{petId}' }, answer: 404 });
+  const response = await call('/pets', create(REX));
+  expect(await response.json()).toMatchObject({ message: `Mocked response (your rule for ${named})` });
+  expect((await requests()).requests[0]?.because).toBe(`your rule for ${named}`);
+});
+
+test('a rule is named with the beginning of its path, on one line', async () => {
+  const id = `ü\n${'x'.repeat(200)}`;
+  const { call, requests } = await startWithTools({
+    faults: { seed: 1, rules: [{ match: { path: `/v1/pets/${id}` }, answer: 503 }] },
+  });
+  await call(`/pets/${encodeURIComponent(id)}`);
+  const because = (await requests()).requests[0]?.because;
+  expect(because).toMatch(/^your rule for \/v1\/pets\/ü x{50,100}$/);
 });
 
 /** A service whose latency ends when the test opens a gate. */
