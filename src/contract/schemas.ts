@@ -23,7 +23,7 @@ export type NewPet = z.infer<typeof NewPet>;
 
 /**
  * An animal in the inventory (docs/service.md 2.1). Parsing keeps unknown fields. The name may have lone surrogates,
- * because earlier versions accepted them.
+ * which a store can contain although no request can add them.
  */
 export const Pet = z.looseObject(
   { id: int64, ...NewPet.shape, name: text },

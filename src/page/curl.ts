@@ -1,6 +1,6 @@
 import { REDACTED } from '../contract/recorded-text.ts';
 import type { WholeRequest } from './api-types.ts';
-import { INVISIBLE, isBodyCutOff } from './text.ts';
+import { INVISIBLE } from './text.ts';
 
 /** A command that sends a request again, with what it cannot repeat. `command` is undefined if there is none. */
 export type Curl = { command: string | undefined; notes: readonly string[] };
@@ -47,7 +47,7 @@ export function curlCommand(
     input = `printf '%b' ${quote(escapeForPrintf(body))} | `;
     options.push('--data-binary @-');
   } else options.push(`--data-raw ${quote(body)}`);
-  if (isBodyCutOff(request)) notes.push('The body is cut off: only its beginning is recorded.');
+  if (request.cutOff) notes.push('The body is cut off: only its beginning is recorded.');
   if (`${target}${body}`.includes(REDACTED)) notes.push('A secret is replaced by [redacted].');
   const address = quote(origin + encodeTarget(target));
   return { command: `${input}curl -g --path-as-is ${[...options, address].join(' \\\n  ')}`, notes };

@@ -8,7 +8,6 @@ import {
   durationText,
   formatBytes,
   formatUntil,
-  isBodyCutOff,
   layOutJson,
   reasonText,
   requestKind,
@@ -128,7 +127,7 @@ function Message({ title, content }: { title: string; content: WholeRequest['req
       {body !== undefined && (
         <Code
           label={`Body of the ${title.toLowerCase()}`}
-          text={(isBodyCutOff(content) ? undefined : layOutJson(body)) ?? body}
+          text={(content.cutOff ? undefined : layOutJson(body)) ?? body}
         />
       )}
       <Definitions values={headers} />
@@ -141,7 +140,7 @@ function bodyNote(content: WholeRequest['request']): string {
   if (bodyBytes === 0) return 'No body';
   const length = `Body of ${formatBytes(bodyBytes)}`;
   if (body === undefined) return `${length}, which is no longer recorded`;
-  return isBodyCutOff(content) ? `${length}, of which only the beginning is recorded` : length;
+  return content.cutOff ? `${length}, of which only the beginning is recorded` : length;
 }
 
 /** Sends a request again. Asks before it sends a request that can change something. */

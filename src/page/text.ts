@@ -1,5 +1,4 @@
-import { MAX_RECORDED_BODY, REDACTED } from '../contract/recorded-text.ts';
-import type { LoggedRequest, WholeRequest } from './api-types.ts';
+import type { LoggedRequest } from './api-types.ts';
 
 /** How the page marks a request: `refused` is the status 429, `rejected` another 4xx, and `failed` 5xx or no response. */
 export type RequestKind = 'ok' | 'refused' | 'rejected' | 'failed';
@@ -73,14 +72,6 @@ export const visibleText = (text: string): string =>
 export function visibleLine(text: string): string {
   const start = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
   return visibleText(start.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
-}
-
-/** Whether only the beginning of a body was recorded. */
-export function isBodyCutOff({ body, bodyBytes }: WholeRequest['request']): boolean {
-  if (body === undefined) return false;
-  if (bodyBytes > MAX_RECORDED_BODY) return true;
-  // Redaction changes the length.
-  return !body.includes(REDACTED) && new TextEncoder().encode(body).length < bodyBytes;
 }
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g;

@@ -13,7 +13,10 @@ const request = (
   headers: Record<string, string> = {},
   body?: string,
   bodyBytes = Buffer.byteLength(body ?? ''),
-) => ({ method, url, request: { headers, ...(body !== undefined && { body }), bodyBytes } });
+) => {
+  const cutOff = body !== undefined && bodyBytes > Buffer.byteLength(body) && { cutOff: true as const };
+  return { method, url, request: { headers, ...(body !== undefined && { body }), bodyBytes, ...cutOff } };
+};
 
 /** Runs a command in a shell in which `curl` prints its arguments, and its input if an option reads it. */
 function run(command: string): { words: string[]; input: string } {

@@ -6,7 +6,6 @@ import {
   formatBytes,
   formatUntil,
   formatWait,
-  isBodyCutOff,
   layOutJson,
   localTime,
   reasonText,
@@ -112,15 +111,4 @@ test('JSON that is laid out is the same JSON', () => {
       expect(JSON.parse(layOutJson(text) ?? '')).toEqual(JSON.parse(text));
     }),
   );
-});
-
-test.each([
-  ['no body', {}, 0, false],
-  ['a whole body', { body: 'ü' }, 2, false],
-  ['a long body', { body: 'x'.repeat(16_000) }, 16_385, true],
-  ['a body with a redacted key', { body: '[redacted]' }, 48, false],
-  ['the first part of a body', { body: 'ab' }, 3, true],
-  ['a dropped body', {}, 100, false],
-])('%s is cut off: see the table', (_name, message, bodyBytes, expected) => {
-  expect(isBodyCutOff({ headers: {}, ...message, bodyBytes })).toBe(expected);
 });

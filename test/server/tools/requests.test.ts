@@ -375,6 +375,7 @@ test('bodies of older requests are dropped if all bodies need more than 8 MB', a
   expect(withBody.length).toBeGreaterThan(450);
   expect(withBody.length).toBeLessThanOrEqual((8 * 2 ** 20) / MAX_RECORDED_BODY);
   expect(shown.slice(0, withBody.length)).toEqual(withBody);
+  expect(shown.filter((each) => each.request.cutOff)).toEqual(withBody);
 }, 60_000);
 
 test('requests are numbered from 1 in the order of their ends, and can be found by number, although ids repeat', async () => {
