@@ -61,7 +61,8 @@ function methodOptions(method: string, hasBody: boolean): string[] {
   return method === (hasBody ? 'POST' : 'GET') ? [] : [`-X ${method}`];
 }
 
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+/** Quotes a text for a POSIX shell. */
+export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Each other character of a recorded target is one byte. */
 const encodeTarget = (target: string): string =>

@@ -89,6 +89,6 @@ export function ruleForNext(
   if (operation === undefined || operation.includes('/') || method === 'OPTIONS') return undefined;
   const path = targetOf(url).replace(/\?.*/s, '');
   // Any id matches, so that the rule affects the whole operation.
-  const anyId = operation === 'getPet' ? path.replace(/[^/]+$/, '{id}') : path;
+  const anyId = operation === 'getPet' ? path.replace(/[^/]+$/, '{petId}') : path;
   return { match: { method: method as 'GET', path: anyId }, ...failures[failure], times: 1 };
 }

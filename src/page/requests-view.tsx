@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { LoggedRequest, OtherOrigins, RunningRequest } from './api-types.ts';
+import { quote } from './curl.ts';
 import type { Page } from './page.ts';
 import { Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails } from './request-details.tsx';
@@ -224,16 +225,23 @@ const RunningRow = ({ time, method, url, keyName, milliseconds }: RunningRequest
   />
 );
 
-const OtherOriginsNote = ({ requests, origin, time }: OtherOrigins) => (
-  <p class="note">
-    {count(requests, 'request')} of web pages that may not use this service {requests === 1 ? 'was' : 'were'}{' '}
-    not recorded, the last one at {formatUntil(time, new Date())} from <code>{visibleLine(origin)}</code>. To
-    let its pages call the service, start it with <code>--cors {visibleLine(origin)}</code>.
-  </p>
-);
+function OtherOriginsNote({ requests, origin, time }: OtherOrigins) {
+  // Clients choose the text. A page that was opened from a file has the origin `null`, which `--cors` does not accept.
+  const isUsable = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
+  return (
+    <p class="note">
+      {count(requests, 'request')} of web pages that may not use this service{' '}
+      {requests === 1 ? 'was' : 'were'} not recorded, the last one at {formatUntil(time, new Date())} from{' '}
+      <code>{visibleLine(origin)}</code>. To let its pages call the service,{' '}
+      {isUsable ? 'start it with ' : 'open the page over http://localhost, or use '}
+      <code>--cors {quote(isUsable ? origin : '*')}</code>.
+    </p>
+  );
+}
 
 function EmptyList({ hasRequests }: { hasRequests: boolean }) {
   if (hasRequests) return <p class="empty">No request matches the filters.</p>;
+  const url = quote(new URL('v1/pets', location.href).href);
   return (
     <div class="empty">
       <p>No requests yet. They appear here as soon as a client sends one. Try:</p>
@@ -241,7 +249,7 @@ function EmptyList({ hasRequests }: { hasRequests: boolean }) {
         <code>pets --profile local list</code>
       </p>
       <p>
-        <code>curl {new URL('v1/pets', location.href).href}</code>
+        <code>curl -H "Authorization: Bearer $PETS_API_KEY" {url}</code>
       </p>
     </div>
   );

@@ -128,7 +128,8 @@ describe('the page', () => {
     const service = await startPage();
     const { page } = await open(service.url(), { timezoneId: 'Asia/Kathmandu' });
     await page.getByText('pets --profile local list').first().waitFor();
-    await page.getByText(`curl http://127.0.0.1:${service.port()}/v1/pets`).waitFor();
+    const tried = `curl -H "Authorization: Bearer $PETS_API_KEY" 'http://127.0.0.1:${service.port()}/v1/pets'`;
+    await page.getByText(tried, { exact: true }).waitFor();
     expect(await page.locator('header').innerText()).toMatch(/Times in Asia\/Kat(h)?mandu/);
     await page.getByLabel('Method').waitFor();
     await page.getByLabel('Search').fill('nothing');
@@ -162,16 +163,21 @@ describe('the page', () => {
       sleep: (milliseconds, signal) =>
         milliseconds === 5_000 ? latency.opened : setTimeout(milliseconds, undefined, { signal }),
     });
+    // An earlier request can have the same id.
+    const sameId = { headers: { 'X-Request-Id': 'same' } };
+    await service.call('/pets?limit=4', sameId);
     await setFaults(service.use, '[{"latency":5000,"times":1}]');
     const { page } = await open(service.url());
-    const response = service.call('/pets?limit=4');
+    const response = service.call('/pets?limit=4', sameId);
     await row(page, 'running: there is no response yet').hover();
     await service.call('/pets?limit=5');
     await page.getByText('1 new request ↑').waitFor();
+    await row(page, 'running: there is no response yet').waitFor();
     latency.open();
     await response;
-    await row(page, '200: ').waitFor();
-    expect(await rows(page).allInnerTexts()).toEqual([expect.stringContaining('limit=4')]);
+    await row(page, '58 of 60').waitFor();
+    const shown = [expect.stringMatching(/limit=4.*58 of 60/s), expect.stringMatching(/limit=4.*59 of 60/s)];
+    expect(await rows(page).allInnerTexts()).toEqual(shown);
   });
 
   test('names the origin of web pages that may not use the service, and the option for it', async () => {
@@ -180,8 +186,21 @@ describe('the page', () => {
     const headers = { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://shop.example' };
     for (let i = 0; i < 2; i++) await service.call('/pets', { headers });
     await page.getByText('2 requests of web pages').waitFor();
-    await page.getByText('--cors http://shop.example').waitFor();
+    await page.getByText("--cors 'http://shop.example'").waitFor();
     expect(await rows(page).count()).toBe(0);
+    // The origin of a page from a file, one that runs a command in a shell, and texts that are no origins.
+    for (const [origin, command] of [
+      ["http://a';$(reboot);'", "--cors 'http://a'\\'';$(reboot);'\\'''"],
+      ['null', 'open the page over http://localhost'],
+      ['ftp://shop.example', 'open the page over http://localhost'],
+      ['http://shop.example/pets', 'open the page over http://localhost'],
+    ] as const) {
+      await service.call('/pets', { headers: { ...headers, Origin: origin } });
+      await page.locator('.note', { hasText: origin }).getByText(command).waitFor();
+    }
+    await page.getByText("--cors '*'").waitFor();
+    await service.call('/pets', { headers: { 'Sec-Fetch-Site': 'cross-site' } });
+    await page.locator('.note', { hasText: 'unknown' }).getByText('open the page').waitFor();
   });
 
   test('has the selection and the filters in its address: for a reload, for back, and for a link', async () => {
@@ -240,14 +259,14 @@ describe('the page', () => {
     const { page } = await open(service.url());
     await row(page, '/v1/pets/7').getByRole('button').click();
     await button(page, '503').click();
-    await details(page).getByText('The next GET /v1/pets/{id} gets 503, once.').waitFor();
+    await details(page).getByText('The next GET /v1/pets/{petId} gets 503, once.').waitFor();
     await page.locator('.badge').waitFor();
     expect((await service.call('/pets/8')).status).toBe(503);
     await row(page, '503: your rule for GET /v1/pets/{petId}').waitFor();
     await page.locator('.badge').waitFor({ state: 'detached' });
     expect((await service.call('/pets/8')).status).toBe(200);
     await button(page, 'slow').click();
-    await details(page).getByText('The next GET /v1/pets/{id} takes 3 seconds, once.').waitFor();
+    await details(page).getByText('The next GET /v1/pets/{petId} takes 3 seconds, once.').waitFor();
     // Faults that change elsewhere are shown, too.
     await service.use('/faults', { method: 'DELETE' });
     await page.locator('.badge').waitFor({ state: 'detached' });
@@ -447,6 +466,28 @@ describe('the connection of the page', () => {
     expect(requests.length).toBe(sent);
     await setHidden(false);
     await expect.poll(() => rows(page).count()).toBe(5);
+  });
+
+  test('polling leaves no listeners behind', async () => {
+    const service = await startPage();
+    const { page } = await open(service.url());
+    await textOf(page, '#connection').toBe('Live');
+    await page.addInitScript(`globalThis.listening = 0;
+      const { addEventListener, removeEventListener } = AbortSignal.prototype;
+      AbortSignal.prototype.addEventListener = function (...rest) {
+        listening++;
+        addEventListener.apply(this, rest);
+      };
+      AbortSignal.prototype.removeEventListener = function (...rest) {
+        listening--;
+        removeEventListener.apply(this, rest);
+      };`);
+    await page.reload();
+    for (let limit = 1; limit <= 4; limit++) {
+      await service.call(`/pets?limit=${limit}`);
+      await row(page, `limit=${limit}`).waitFor();
+    }
+    expect(await page.evaluate('listening')).toBeLessThanOrEqual(1);
   });
 
   test('every view reports a lost connection, and continues without a reload', async () => {

@@ -82,8 +82,8 @@ test.each([
 describe('the rule for the next request', () => {
   test.each([
     ['GET', '/v1/pets?limit=5', 'listPets', '/v1/pets'],
-    ['HEAD', '/v1/pets/7', 'getPet', '/v1/pets/{id}'],
-    ['GET', '/v1/pets/abc?x=/7', 'getPet', '/v1/pets/{id}'],
+    ['HEAD', '/v1/pets/7', 'getPet', '/v1/pets/{petId}'],
+    ['GET', '/v1/pets/abc?x=/7', 'getPet', '/v1/pets/{petId}'],
     ['POST', 'http://shop.example/v1/pets', 'createPet', '/v1/pets'],
     ['GET', '/v1/store/orders', 'listOrders', '/v1/store/orders'],
   ])('like %s %s is valid', (method, url, operation, path) => {
