@@ -13,8 +13,8 @@ import { listen } from './connection/listen.ts';
 import { createFaults, type FaultOptions } from './faults/faults.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { allowedHosts, isLoopbackAddress } from './request/checks.ts';
-import { createTools } from './tools/create-tools.ts';
 import { createCredentials } from './tools/credentials.ts';
+import { createTools } from './tools/tools.ts';
 
 export type ServiceOptions = {
   location: Pick<StoreLocation, 'claim' | 'place'>;

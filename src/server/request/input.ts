@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
-import { describeIssues } from '../../contract/issues.ts';
+import { describeFirstIssue, describeIssues } from '../../contract/issues.ts';
 import { parseJson } from '../../contract/json.ts';
 import {
   API_PREFIX,
@@ -159,6 +159,23 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   checkContentType(request);
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw payloadTooLarge();
   return parseBody(await readBytes(request));
+}
+
+/** Reads a JSON body, and validates it. @throws ServiceError 400, 413 or 415 */
+export async function readBodyAs<Schema extends z.ZodMiniType>(
+  schema: Schema,
+  request: IncomingMessage,
+): Promise<z.output<Schema>> {
+  const { success, data, error } = z.safeParse(schema, await readJsonBody(request));
+  if (!success) throw invalidRequest(describeFirstIssue(error, 'The body'));
+  return data;
+}
+
+/** Reads and validates the query of a request target. @throws ServiceError 400 */
+export function readQueryAs<Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> {
+  const { success, data, error } = z.safeParse(schema, { ...parseQuery(target) });
+  if (!success) throw invalidRequest(describeIssues(error, 'The query'));
+  return data;
 }
 
 function checkContentType(request: IncomingMessage): void {

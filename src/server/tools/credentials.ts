@@ -1,9 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import * as z from 'zod/mini';
-import { describeFirstIssue } from '../../contract/issues.ts';
 import { generateKey, hashKey } from '../../store/keys/keys.ts';
-import { invalidRequest, unauthorized } from '../errors.ts';
-import { readJsonBody } from '../request/input.ts';
+import { unauthorized } from '../errors.ts';
+import { readBodyAs } from '../request/input.ts';
 import type { Handler } from '../response.ts';
 
 const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'must be an object with a code');
@@ -32,11 +31,10 @@ export function createCredentials(token = generateKey(), onNewCode: () => void =
       developers.filter((each) => timingSafeEqual(each, Buffer.from(sha256))).length > 0,
     /** `POST /session` exchanges a code for a session, and makes a new code. @throws ServiceError 400, 401, 413 or 415 */
     openSession: (async (request) => {
-      const { success, data, error } = z.safeParse(Session, await readJsonBody(request));
-      if (!success) throw invalidRequest(describeFirstIssue(error, 'The body'));
-      if (usedCodes.has(data.code))
+      const sent = await readBodyAs(Session, request);
+      if (usedCodes.has(sent.code))
         throw unauthorized('This address was already used', 'Open the one that pets serve has printed since');
-      if (!timingSafeEqual(digest(data.code), digest(code)))
+      if (!timingSafeEqual(digest(sent.code), digest(code)))
         throw unauthorized(
           'This address is wrong, or from an earlier start',
           'Open the one that pets serve has printed last',

@@ -60,14 +60,14 @@ export function createRequestDescriber(
   secrets: readonly string[],
   originals: ReadonlyMap<number, number> = new Map(),
 ) {
-  const known = createTextRedactor(secrets);
+  const serviceSecrets = createTextRedactor(secrets);
   // Most requests have the same credentials.
   const redactors = new Map<string, Redactor>();
   const redactorFor = (headers: readonly string[]): Redactor => {
     const own = headers.filter((_, i) => i % 2 === 1 && isCredential(headers[i - 1])).join('\n');
     let redactor = redactors.get(own);
     if (redactor === undefined) {
-      redactor = withCredentials(known, own.split('\n'));
+      redactor = alsoRemoving(serviceSecrets, own.split('\n'));
       redactors.set(own, redactor);
     }
     return redactor;
@@ -133,7 +133,7 @@ export function createRequestDescriber(
     };
   }
 
-  return { summarize, describe, describeRunning, redact: known.redact };
+  return { summarize, describe, describeRunning, redact: serviceSecrets.redact };
 }
 
 /** A request without a response, as `GET /requests` shows it. */
@@ -142,23 +142,17 @@ export type DescribedRunning = Pick<
   'id' | 'time' | 'client' | 'method' | 'url' | 'operation' | 'keyName' | 'milliseconds'
 >;
 
-/** The value of a response header. Compares names as the service writes them, because clients choose some values. */
-const responseHeader = ({ responseHeaders }: RecordedRequest, name: string): string | undefined => {
-  const i = responseHeaders.findIndex((text, at) => at % 2 === 0 && text === name);
-  return i === -1 ? undefined : responseHeaders[i + 1];
-};
-
 export function outcomeOf(recorded: RecordedRequest): RequestOutcome {
-  const { isCounted, injected, code } = recorded;
+  const { isCounted, injected, code, responseHeaders } = recorded;
   if (injected !== '') return 'injected_fault';
-  if (responseHeader(recorded, header.preferenceApplied)) return 'mocked';
+  if (headerOf(responseHeaders, header.preferenceApplied)) return 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
-  if (responseHeader(recorded, header.idempotencyReplayed)) return 'replayed';
+  if (headerOf(responseHeaders, header.idempotencyReplayed)) return 'replayed';
   return isCounted ? 'counted' : 'not_counted';
 }
 
-/** The value of the only request header with this name; undefined if there are none or several. */
+/** The value of the only header with this name; undefined if there are none or several. */
 export function headerOf(headers: readonly string[], name: string): string | undefined {
   const values = headers.filter(
     (_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === name.toLowerCase(),
@@ -219,7 +213,7 @@ function reasonOf(recorded: RecordedRequest, original: number | undefined): stri
     case 'injected_fault':
       return injected;
     case 'mocked':
-      return `the client asked for it with ${header.prefer}: ${responseHeader(recorded, header.preferenceApplied)}`;
+      return `the client asked for it with ${header.prefer}: ${headerOf(recorded.responseHeaders, header.preferenceApplied)}`;
     case 'banned':
       return 'the key is banned, because requests continued after a 429';
     case 'rate_limited':
@@ -315,11 +309,11 @@ export function createTextRedactor(secrets: readonly string[]): Redactor {
 const isCredential = (name = ''): boolean => SECRET_HEADER.test(name) && !/cookie/i.test(name);
 
 /**
- * Makes a redactor also remove the credentials in headers with these values, as clients encode them. They are not searched
+ * A redactor that also removes the credentials in headers with these values, as clients encode them. They are not searched
  * for with a regular expression, because a client could send credentials for which that takes very long, or which are too
  * long for an expression.
  */
-function withCredentials({ redact, longest }: Redactor, values: readonly string[]): Redactor {
+function alsoRemoving({ redact, longest }: Redactor, values: readonly string[]): Redactor {
   const encoded = values
     .flatMap(credentialsIn)
     .slice(0, MAX_CREDENTIALS)

@@ -7,12 +7,11 @@ import * as z from 'zod/mini';
 import type { SteadyClock } from '../../contract/clock.ts';
 import { header } from '../../contract/headers.ts';
 import { encodeIdempotencyKey } from '../../contract/idempotency-key.ts';
-import { describeFirstIssue, describeIssues } from '../../contract/issues.ts';
 import type { KeyDirectory } from '../../store/backend.ts';
 import type { Limiter } from '../../store/limits/limiter.ts';
 import { hashOfCredential } from '../authentication.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
-import { parseQuery, pathOf, readJsonBody, splitTarget } from '../request/input.ts';
+import { pathOf, readBodyAs, readQueryAs, splitTarget } from '../request/input.ts';
 import type { Handler } from '../response.ts';
 import {
   createRequestDescriber,
@@ -76,7 +75,7 @@ export function showRequests(
   let waiting = 0;
 
   return async ({ url = '', socket }) => {
-    const query = readQuery(Query, url);
+    const query = readQueryAs(Query, url);
     const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
     if (from === undefined) throw invalidRequest('since is not valid. Start again without it');
     let found = await find(query, from);
@@ -224,9 +223,7 @@ export function createSendAgain(
   { origin, keys, limiter, secrets, sleep }: AgainOptions,
 ): Handler {
   return async (request) => {
-    const { success, data, error } = z.safeParse(Again, await readJsonBody(request));
-    if (!success) throw invalidRequest(describeFirstIssue(error, 'The body'));
-    const { number, body } = data;
+    const { number, body } = await readBodyAs(Again, request);
     const recorded = recorder.read(number);
     if (!recorded) throw new ServiceError('not_found', `Request ${number} is not in the log any more`);
     const { describe } = createRequestDescriber(secrets);
@@ -298,10 +295,3 @@ const cannotBeSent = (number: number, reason: string): ServiceError =>
   forbidden(`Request ${number} cannot be sent again: ${reason}`);
 
 const forbidden = (message: string): ServiceError => new ServiceError('forbidden', message);
-
-/** Reads and validates the query of a request target. @throws ServiceError 400 */
-export function readQuery<Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> {
-  const { success, data, error } = z.safeParse(schema, { ...parseQuery(target) });
-  if (!success) throw invalidRequest(describeIssues(error, 'The query'));
-  return data;
-}

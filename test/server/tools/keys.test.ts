@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_QUOTA, plans } from '../../../src/contract/plans.ts';
-import { MAX_KEYS } from '../../../src/server/tools/keys.ts';
+import { MAX_KEYS } from '../../../src/server/tools/tools.ts';
 import { KeyFiles } from '../../../src/store/journal/key-files.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { startWithTools } from '../../helpers/tools.ts';
