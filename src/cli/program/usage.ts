@@ -13,7 +13,8 @@ export function toUsageError(error: CommanderError, program: Commander): CliErro
   // The suggestion of commander is on the last line. Arguments that commander quotes may contain line breaks too.
   const [, text = '', suggestion] =
     /^(?:error: )?(.*?)(?:\n\((Did you mean .*)\))?$/s.exec(error.message) ?? [];
-  const similar = suggestion?.replace(/^D/, 'd');
+  const [, mistyped = ''] = /'([^'=]*)/.exec(text) ?? [];
+  const similar = closeSuggestion(suggestion, mistyped);
   const firstOption = given.findIndex((word) => word.startsWith('-'));
   const words = firstOption === -1 ? given : given.slice(0, firstOption);
   const { name, command } = commandOf(words);
@@ -67,6 +68,27 @@ function excessText(name: string, word: string, command: Command | undefined): s
   if (taken > 0) return `${name} accepts at most ${taken === 1 ? 'one argument' : `${taken} arguments`}`;
   if (name === 'login') return 'login does not accept arguments';
   return `${name} does not accept the argument ${word === '' ? '""' : word}`;
+}
+
+/**
+ * The suggestion of commander without the words that are too different from `mistyped`: commander accepts up to three
+ * changed letters, wherever they are. A typing error is in one place, so at least half of the word is right before and
+ * after it together.
+ */
+function closeSuggestion(suggestion: string | undefined, mistyped: string): string | undefined {
+  const typed = mistyped.replace(/^--/, '');
+  const words = suggestion?.replace(/^Did you mean (one of )?|\?$/g, '').split(', ') ?? [];
+  const close = words.filter((word) => {
+    const meant = word.replace(/^--/, '');
+    const shorter = Math.min(typed.length, meant.length);
+    let start = 0;
+    while (start < shorter && typed[start] === meant[start]) start++;
+    let end = 0;
+    while (end < shorter - start && typed.at(-1 - end) === meant.at(-1 - end)) end++;
+    return start + end >= Math.max(typed.length, meant.length) / 2;
+  });
+  if (close.length === 0) return undefined;
+  return `did you mean ${close.length > 1 ? 'one of ' : ''}${close.join(', ')}?`;
 }
 
 const withSee = (similar: string | undefined, see: string): string =>

@@ -85,8 +85,9 @@ export function readToken({ env }: Pick<Context, 'env'>): string | undefined {
   const token = env[TOKEN_VARIABLE];
   if (token === undefined || (API_KEY_PATTERN.test(token) && token.length >= MIN_KEY_LENGTH.reachable))
     return token;
+  const problem = API_KEY_PATTERN.test(token) ? 'too short' : 'not valid';
   throw usageError(
-    `the token in ${TOKEN_VARIABLE} is ${API_KEY_PATTERN.test(token) ? 'too short' : 'not valid'}`,
+    `the token in ${TOKEN_VARIABLE} is ${token === '' ? 'empty' : problem}`,
     `use at least ${MIN_KEY_LENGTH.reachable} visible ASCII characters without spaces, or unset the variable`,
   );
 }
