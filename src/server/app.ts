@@ -275,7 +275,8 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     const asked = askedResponse(request, context, found);
     const mocked = asked && (await mock(asked, request, context, principal, found));
     if (mocked) return mocked;
-    if (fault.fails) {
+    // A request for a response whose limit is used up gets its real 429, not a random fault.
+    if (fault.fails && asked === undefined) {
       await showWindow(principal, context);
       context.injected = '--fail-rate chose this request';
       throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');

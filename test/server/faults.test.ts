@@ -220,6 +220,15 @@ describe('Prefer: code=NNN', () => {
     expect(await (await call(prefer('code=200'))).json()).toMatchObject({ code: 'key_banned' });
   });
 
+  test('gets the real 429 also if --fail-rate chose the request', async () => {
+    const fails = (seed: number, n: number) => drawFault({ seed, failRate: 0.5 }, n).fails;
+    const seed = [...Array(100).keys()].find((each) => !fails(each, 0) && fails(each, 1));
+    const faults = { seed: seed ?? 0, failRate: 0.5 };
+    const { call } = await start({ quota: { perMinute: 1, perDay: 9 }, faults });
+    expect((await call('/v1/pets')).status).toBe(200);
+    expect((await call('/v1/pets', prefer('code=200'))).status).toBe(429);
+  });
+
   test('returns sample animals, whatever is in the store', async () => {
     const { store, call } = await start();
     await store.seed(sampleData());
