@@ -146,13 +146,15 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     context.host = targetHost;
     connectionOf(socket).context = context;
     const path = isUnderApi(target) ? undefined : find(findOther, target);
-    const isTool = path !== undefined && !(path instanceof ServiceError) && firstOf(path).kind !== 'public';
+    const kind = path === undefined || path instanceof ServiceError ? 'public' : firstOf(path).kind;
+    context.isTool = kind === 'tool' || kind === 'page';
     // Pages of other origins must not learn how this service is used.
-    if (cors.length > 0 && !isTool) context.headers.push(...corsHeaders(request.headers.origin, cors));
+    if (cors.length > 0 && !context.isTool)
+      context.headers.push(...corsHeaders(request.headers.origin, cors));
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
     const fault = faults && path === undefined && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
-    const running = isTool ? undefined : recorder?.begin(context, request);
+    const running = kind === 'public' ? recorder?.begin(context, request) : undefined;
     try {
       const result = await run(request, context, path, fault).catch(toErrorResponse);
       if (context.latency > 0) await delay(socket, context.latency);
@@ -186,6 +188,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     isCounted: false,
     injected: undefined,
     latency: 0,
+    isTool: false,
     isFinished: false,
   });
 
@@ -212,7 +215,10 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     return completeResponse(response, window, context.headers);
   }
 
-  /** Counts a response, logs it if there is a log, and records it if the request is recorded. */
+  /**
+   * Counts a response, logs it if there is a log, and records it if the request is recorded. The page asks its tools all the
+   * time, so requests for them are logged only if they fail.
+   */
   function report(
     context: RequestContext,
     status: number,
@@ -226,7 +232,8 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     const { id, client, keyName, method, url } = context;
     const milliseconds = clock.elapsed() - context.started;
     const time = clock.now();
-    onAccess?.({ time, id, client, keyName, method, url, status, code, milliseconds });
+    if (!context.isTool || status >= 400)
+      onAccess?.({ time, id, client, keyName, method, url, status, code, milliseconds });
     if (running) recorder?.end(running, { time, milliseconds, status, code, message, sent });
   }
 
@@ -240,7 +247,9 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
       if (isInterrupted) latest.isFinished = true;
       const context = isInterrupted ? latest : createContext(requestId(), peerAddress(socket), '-', '-');
       const sent = complete(error, context);
-      if (!isInterrupted) report(context, error.status, error, recorder?.begin(context), sent);
+      // Browsers open connections in advance. If nothing arrives on one, there is no request to report.
+      if (!isInterrupted && socket.bytesRead > 0)
+        report(context, error.status, error, recorder?.begin(context), sent);
       return sent;
     },
   };

@@ -37,10 +37,10 @@ export type OtherRoute = RouteBase & {
   /** `token`: callers need the developer token (docs/service.md 13). */
   access: 'token' | 'open';
   /**
-   * Requests for tools and for their page are not recorded, and get no CORS headers. Pages of other origins cannot use
-   * tools, but can link to the page.
+   * Only `public` routes are recorded, so that health checks do not fill the log. Tools and their page get no CORS headers.
+   * Pages of other origins cannot use tools, but can link to the page.
    */
-  kind: 'public' | 'tool' | 'page';
+  kind: 'public' | 'health' | 'tool' | 'page';
   run: Handler;
 };
 
@@ -79,8 +79,8 @@ export function createRoutes(options: RoutesOptions): Route[] {
   const handlers = createHandlers({ store, clock, basePath });
   const page = createPage();
 
-  const open = (path: string, run: Handler): OtherRoute => ({
-    ...{ method: 'GET', path, label: path, headers: [], access: 'open', kind: 'public', run },
+  const open = (path: string, kind: OtherRoute['kind'], run: Handler): OtherRoute => ({
+    ...{ method: 'GET', path, label: path, headers: [], access: 'open', kind, run },
   });
   const tool = (path: string, access: OtherRoute['access'], methods: ToolMethods): OtherRoute[] =>
     Object.entries(methods).map(([method, run]) => ({
@@ -92,21 +92,19 @@ export function createRoutes(options: RoutesOptions): Route[] {
       const headers = deprecationHeaders(name, basePath);
       return { method, path, label: name, headers, access: 'key', operation: name, run: handlers[name] };
     }),
-    open('/healthz', () => json({ status: 'ok', store: store.id })),
-    open('/readyz', async () => {
+    open('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
+    open('/readyz', 'health', async () => {
       await store.checkWritable();
       return json({ status: 'ready', store: store.id });
     }),
-    open('/openapi.json', async (_, { host }) => {
+    open('/openapi.json', 'public', async (_, { host }) => {
       // Load the description only when it is requested, for a faster start.
       const { describe } = await import('./openapi.ts');
       const baseUrl = publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX;
       return { status: 200, body: describe(baseUrl) };
     }),
     ...(metrics ? tool('/metrics', hasOpenMetrics ? 'open' : 'token', { GET: metrics }) : []),
-    ...(hasPage
-      ? ['/', '/page/{file}'].map((path) => ({ ...open(path, page), label: '/', kind: 'page' as const }))
-      : []),
+    ...(hasPage ? ['/', '/page/{file}'].map((path) => ({ ...open(path, 'page', page), label: '/' })) : []),
     ...(openSession ? tool('/session', 'open', { POST: openSession }) : []),
     ...[...(tools?.routes ?? [])].flatMap(([path, methods]) => tool(path, 'token', methods)),
   ];

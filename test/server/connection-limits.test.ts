@@ -46,6 +46,13 @@ describe('slow clients', () => {
     expect((await sendToService(bytes, { limits: shortLimits })).statuses).toEqual([408]);
   });
 
+  test('a connection on which nothing arrives gets 408, and is not logged as a request', async () => {
+    const { listening, accessLog } = await start({ limits: shortLimits });
+    const socket = connectTo(Number(new URL(listening.origin).port));
+    expect(String(await nextData(socket))).toContain('HTTP/1.1 408');
+    expect(accessLog).toEqual([]);
+  });
+
   test('the 408 of an unfinished body has the rate limit of its key', async () => {
     const quota = { perMinute: 777, perDay: 10_000 };
     const { responses } = await sendToService(halfBody, { limits: shortLimits, quota });

@@ -36,6 +36,8 @@ export type RequestContext = {
   injected: string | undefined;
   /** The injected latency of the response, in milliseconds. */
   latency: number;
+  /** Whether the request is for a developer tool or the page. */
+  isTool: boolean;
   /** Set just before the response is sent. */
   isFinished: boolean;
 };

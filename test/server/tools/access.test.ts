@@ -41,6 +41,13 @@ describe('a tool', () => {
     if (status === 401) expect(response.headers.get('www-authenticate')).toBe('Bearer');
   });
 
+  test('is logged only if it fails, because the page asks all the time', async () => {
+    const { credentials, request, accessLog } = await startWithTool();
+    await request(bearer(credentials.token));
+    await request({});
+    expect(accessLog).toMatchObject([{ url: '/reset', status: 401 }]);
+  });
+
   test('does not accept the token in the URL', async () => {
     const { credentials, request } = await startWithTool();
     expect((await request({}, 'POST', `/reset?t=${credentials.token}`)).status).toBe(401);

@@ -105,9 +105,11 @@ test('a request that fails because of --fail-rate is an injected fault', async (
   expect((await requests()).requests).toMatchObject([{ code: 'injected_fault', outcome: 'injected_fault' }]);
 });
 
-test('requests for the tools are not shown; all others are, also those that are not valid HTTP', async () => {
+test('requests for the tools and health checks are not shown; all others are, also those that are not valid HTTP', async () => {
   const { port, requests, use } = await startWithTools();
+  await use('/openapi.json');
   await use('/healthz');
+  await use('/readyz');
   await use('/reset', { method: 'DELETE' });
   await requests();
   await sendRaw(port(), 'nonsense\r\n\r\n');
@@ -119,7 +121,7 @@ test('requests for the tools are not shown; all others are, also those that are 
       code: 'invalid_request',
       response: { bodyBytes: expect.any(Number) },
     },
-    { method: 'GET', url: '/healthz', status: 200, operation: '/healthz' },
+    { method: 'GET', url: '/openapi.json', status: 200, operation: '/openapi.json' },
   ]);
 });
 
@@ -244,6 +246,7 @@ test('requests that are recorded while a response is made come after its cursor'
       isCounted: false,
       injected: undefined,
       latency: 0,
+      isTool: false,
       isFinished: true,
     };
     const running = recorder.begin(context);
@@ -321,16 +324,13 @@ test(`the last ${MAX_REQUESTS} requests are kept`, async () => {
   const total = MAX_REQUESTS + 500;
   const socket = connectTo(port());
   socket.resume();
-  const lines = Array.from(
-    { length: total },
-    (_, i) => `GET /healthz?${i} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
-  );
-  socket.write(`${lines.join('')}GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+  const lines = Array.from({ length: total }, (_, i) => `GET /x?${i} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  socket.write(`${lines.join('')}GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
   await closed(socket);
   const { requests: shown } = await requests();
   expect(shown.length).toBe(MAX_REQUESTS);
-  expect(shown[1]?.url).toBe(`/healthz?${total - 1}`);
-  expect(shown.at(-1)?.url).toBe(`/healthz?${total - MAX_REQUESTS + 1}`);
+  expect(shown[1]?.url).toBe(`/x?${total - 1}`);
+  expect(shown.at(-1)?.url).toBe(`/x?${total - MAX_REQUESTS + 1}`);
 }, 60_000);
 
 test(`bodies are shown up to about ${MAX_RECORDED_BODY} bytes, and their sizes in full`, async () => {
@@ -404,7 +404,7 @@ test('each request begins with why it got its response', async () => {
   expect(await because()).toBe('your rule for all requests');
   await call('/pets');
   expect(await because()).toBe('counted: 59 of 60 requests are left in this minute, delayed by 90 ms');
-  await use('/healthz');
+  await use('/openapi.json');
   expect(await because()).toBe('needs no key, and is not counted');
   await call('/pets', create('{"name":"Rex","categoryId":true}'));
   expect(await because()).toMatch(/^categoryId must be an integer/);
@@ -519,9 +519,9 @@ test.each([
   expect(shown).not.toHaveProperty('status');
   expect(shown).not.toHaveProperty('response');
   latency.open();
-  await use('/healthz');
+  await use('/openapi.json');
   expect((await requests()).requests.map(({ number, url }) => [number, url])).toEqual([
-    [2, '/healthz'],
+    [2, '/openapi.json'],
     [1, '/v1/pets'],
   ]);
 });
