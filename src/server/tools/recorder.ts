@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { SteadyClock } from '../../contract/clock.ts';
-import type { ErrorCode } from '../../contract/error-codes.ts';
+import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
 import type { RequestContext } from '../request/context.ts';
 import { hasBody } from '../request/input.ts';
@@ -93,6 +93,12 @@ const HALF_CLOSE = 20;
 
 const MAX_ORIGIN = 200;
 
+/**
+ * How many requests are recorded per minute that do not show who sent them, and that any website can therefore send as often as
+ * it likes: those that are not valid HTTP, and those with a Host that is not allowed. The others are only counted.
+ */
+const MAX_STRAY = 20;
+
 /** A request that has arrived, and has no response yet. */
 export type RunningRequest = {
   context: RequestContext;
@@ -121,11 +127,12 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   const running = new Set<RunningRequest>();
   const watched = new WeakSet<Socket>();
   let others: OtherOrigins | undefined;
+  let stray = { minute: 0, requests: 0 };
   /** The numbers of requests that are sent again, by the ids that they will have. */
   const repeats = new Map<string, number>();
-  const ended = new EventEmitter<{ request: [RunningRequest] }>();
+  const emitter = new EventEmitter<{ request: [RunningRequest] }>();
   // Each request that waits for others adds a listener, so many listeners are not a leak.
-  ended.setMaxListeners(0);
+  emitter.setMaxListeners(0);
   const columns = createColumns();
   const heads = new ByteRing(MAX_ALL_HEADS, MAX_REQUESTS);
   // The body of each request, and that of its response.
@@ -134,6 +141,19 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
 
   const isKept = (number: number): boolean => number > 0 && number > count - MAX_REQUESTS && number <= count;
   const slotOf = (number: number): number => number % MAX_REQUESTS;
+
+  function countOther(origin: string): void {
+    const requests = (others?.requests ?? 0) + 1;
+    others = { requests, origin: origin.slice(0, MAX_ORIGIN), time: clock.now() };
+  }
+
+  /** Whether a request is one too many of those that any website can send (`MAX_STRAY`). */
+  function isStray({ method }: RequestContext, { status, time }: RequestEnd): boolean {
+    if (method !== '-' && status !== errorCodes.misdirected_request) return false;
+    const minute = Math.floor(time / 60_000);
+    stray = { minute, requests: stray.minute === minute ? stray.requests + 1 : 1 };
+    return stray.requests > MAX_STRAY;
+  }
 
   function recordBody(request: IncomingMessage, recorded: RunningRequest): void {
     // Listening to `data` would start the body, so wait until the service or Node starts it.
@@ -193,12 +213,14 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   }
 
   /** Adds a request to the log, unless its client has given up. */
-  function end(
-    request: RunningRequest,
-    { time, milliseconds, status, code, message, sent }: RequestEnd,
-  ): void {
+  function end(request: RunningRequest, ended: RequestEnd): void {
     if (!running.delete(request)) return;
     const { context, headers, body, bodyBytes } = request;
+    if (isStray(context, ended)) {
+      countOther('unknown');
+      return;
+    }
+    const { time, milliseconds, status, code, message, sent } = ended;
     const { window, limits } = context;
     const texts: Texts = {
       id: context.id,
@@ -234,7 +256,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     heads.write(slot, head, 'latin1', head.length);
     if (bodyBytes > 0) bodies.write(2 * slot, body, 'latin1');
     if (hasResponseBody && sent.bytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
-    ended.emit('request', request);
+    emitter.emit('request', request);
   }
 
   return {
@@ -246,11 +268,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     begin(context: RequestContext, request?: IncomingMessage): RunningRequest | undefined {
       const origin = request && otherOrigin(request, cors);
       if (origin !== undefined) {
-        others = {
-          requests: (others?.requests ?? 0) + 1,
-          origin: origin.slice(0, MAX_ORIGIN),
-          time: clock.now(),
-        };
+        countOther(origin);
         return undefined;
       }
       const socket = request?.socket;
@@ -268,7 +286,7 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     end,
 
     /** Emits each request when it is in the log. */
-    ended,
+    ended: emitter,
 
     otherOrigins: () => others,
 

@@ -126,6 +126,25 @@ test('requests for the tools and health checks are not shown; all others are, al
 });
 
 test.each([
+  [
+    'with a Host that is not allowed',
+    'GET /v1/pets HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n',
+  ],
+  ['that are not valid HTTP', 'nonsense\r\n\r\n'],
+])('requests %s cannot fill the log: 20 per minute are shown, the others are counted', async (_, bytes) => {
+  const { port, requests, clock } = await startWithTools();
+  const seen = async () => {
+    const { requests: shown, otherOrigins } = await requests();
+    return [shown.length, otherOrigins?.requests, otherOrigins?.origin];
+  };
+  for (let i = 0; i < 23; i++) await sendRaw(port(), bytes);
+  expect(await seen()).toEqual([20, 3, 'unknown']);
+  clock.advance(60_000);
+  await sendRaw(port(), bytes);
+  expect(await seen()).toEqual([21, 3, 'unknown']);
+});
+
+test.each([
   ['', ['GET /v1/pets?limit=1', 'GET /v1/store/orders', 'POST /v1/pets', 'GET /v1/pets?limit=0']],
   ['?status=400', ['GET /v1/pets?limit=0']],
   ['?method=POST', ['POST /v1/pets']],
