@@ -81,7 +81,7 @@ describe('a hint of pets keys', () => {
 });
 
 describe('pets keys list', () => {
-  const NOTE = 'the requests left are not known, because no running server of this store shows them';
+  const UNKNOWN = 'the requests left are not known, because';
 
   const listed = async (machine: Machine, data: string, options?: ProgramOptions) => {
     const { stdout, stderr } = await machine.pets(['keys', 'list', '--json', '--data', data], options);
@@ -159,7 +159,7 @@ describe('pets keys list', () => {
     await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1' });
     expect(await listed(machine, one, { env })).toMatchObject({
       keys: [unknown],
-      stderr: expect.stringContaining(NOTE),
+      stderr: `{"notice":"${UNKNOWN} no pets serve responds at http://127.0.0.1:9/v1. Start it: pets serve --data ${one}"}\n`,
     });
     const { stdout } = await machine.pets(
       ['keys', 'list', '--json', '--data', one, '--base-url', service.url],
@@ -168,19 +168,29 @@ describe('pets keys list', () => {
     expect(JSON.parse(stdout)).toMatchObject([left]);
   });
 
-  test('shows no requests left, and a note, without a token, with a wrong one and if the server has stopped', async () => {
+  test('shows no requests left, and why, without a token, with a wrong one and if the server has stopped', async () => {
     const { machine, one, service } = await serverWithRequests();
     await forgetServer(machine, one);
-    const none = { keys: [{ ...unknown, bannedUntil: null }], stderr: expect.stringContaining(NOTE) };
-    expect(await listed(machine, one)).toMatchObject(none);
-    expect(await listed(machine, one, { env: { PETS_SERVE_TOKEN: 'pets_wrong' } })).toMatchObject(none);
+    const none = (reason: string) => ({
+      keys: [{ ...unknown, bannedUntil: null }],
+      stderr: expect.stringContaining(`${UNKNOWN} ${reason}`),
+    });
+    const noServer = none(
+      'no running server of this store shows them; to ask one on another machine, set PETS_',
+    );
+    expect(await listed(machine, one)).toMatchObject(noServer);
+    expect(await listed(machine, one, { env: { PETS_SERVE_TOKEN: 'pets_wrong' } })).toMatchObject(
+      none(`the server at ${service.url} has another developer token"`),
+    );
     await machine.file(await serverFile(one), 'torn');
-    expect(await listed(machine, one)).toMatchObject(none);
+    expect(await listed(machine, one)).toMatchObject(noServer);
     await service.end('SIGTERM');
-    expect(await listed(machine, one)).toMatchObject(none);
+    expect(await listed(machine, one)).toMatchObject(noServer);
     // As after kill -9.
     await writeServer(machine, one, { url: service.url, token: service.token });
-    expect(await listed(machine, one)).toMatchObject(none);
+    expect(await listed(machine, one)).toMatchObject(
+      none(`no pets serve responds at ${service.url}. Start it: pets serve --data`),
+    );
     const table = await machine.pets(['keys', 'list', '--data', one]);
     expect(table.stdout).toMatch(/^dev\tpro\t-\t-\t-\t2\S+Z\n$/);
   });
@@ -213,7 +223,7 @@ describe('pets keys list', () => {
     const env = { PETS_SERVE_TOKEN: 'pets_secret' };
     const { keys, stderr } = await listed(machine, one, { env });
     expect(keys).toMatchObject([unknown]);
-    expect(stderr).toContain(NOTE);
+    expect(stderr).toContain(`${UNKNOWN} the server at ${foreign.url} has another store"`);
     expect(foreign.requests.map(({ method, url, headers }) => [method, url, headers.authorization])).toEqual([
       ['GET', expect.stringContaining('/healthz'), undefined],
       ['GET', expect.stringContaining('/healthz'), undefined],
@@ -221,6 +231,39 @@ describe('pets keys list', () => {
     // The server of the other store has keys with the same names.
     await writeServer(machine, two, { url: service.url, token: service.token });
     expect((await listed(machine, two)).keys).toMatchObject([unknown]);
+  });
+
+  test('says that the server has no developer tools', async () => {
+    const { machine, one } = await machineWithStores();
+    const env = { PETS_SERVE_TOKEN: 'my-own-token-0123456789' };
+    const { url } = await serve(machine, ['--data', one, '--no-page'], { env });
+    expect((await listed(machine, one, { env })).stderr).toContain(
+      `${UNKNOWN} the server at ${url} has no developer tools; it has them with --page"`,
+    );
+  });
+
+  test('fits 80 columns, and cuts nothing but names and the day of creation', async () => {
+    const { machine, one, service } = await serverWithRequests();
+    const add = (...args: string[]) => machine.pets(['keys', 'add', ...args, '--data', one]);
+    await add('import', '--plan', 'enterprise');
+    await add('the-till-next-to-the-window-of-the-shop', '--plan', 'free');
+    await service.end('SIGTERM');
+    const { sha256 } = JSON.parse(await readFile(join(one, 'keys', 'dev.json'), 'utf8'));
+    const until = '2999-11-20T12:00:00.000Z';
+    await machine.file('one/bans.json', JSON.stringify({ [sha256]: until }));
+    const env = { NO_COLOR: '1', TZ: 'Europe/Berlin' };
+    const table = async () =>
+      (await machine.pets(['keys', 'list', '--data', one], { columns: 80, env })).stdout;
+    const stopped = await table();
+    expect(stopped).toMatch(/^NAME {2,}PLAN {8}LEFT\/MIN {2}LEFT\/DAY {2}BANNED UNTIL {13}CREATED\n/);
+    expect(stopped).toMatch(/^dev .* 2999-11-20 13:00:00 CET {2}\d{4}-\d\d-\d\d$/m);
+    expect(stopped).toMatch(/^the-till.*… {2}free /m);
+    // The numbers of plan enterprise leave no room for the day.
+    await serve(machine, ['--data', one]);
+    const running = await table();
+    expect(running).toMatch(/^NAME {2,}PLAN {8}LEFT\/MIN {4}LEFT\/DAY {7}BANNED UNTIL\n/);
+    expect(running).toMatch(/^import +enterprise {2}1000000000 {2}1000000000000 {2}-$/m);
+    for (const line of (stopped + running).split('\n')) expect(line.length).toBeLessThanOrEqual(80);
   });
 
   test('sends no token unencrypted to another machine', async () => {

@@ -5,6 +5,7 @@ import { StoreMissingError } from '../../store/errors.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
 import { CliError, usageError } from '../errors/errors.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
+import type { Column } from '../output/table.ts';
 import { writeProfile } from '../profiles/files.ts';
 import { dataOption, openLocation, withData } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
@@ -168,7 +169,7 @@ const list: Command<Data> = {
     );
     const { readKeyUsage } = await import('../serve/key-usage.ts');
     const { quotaOf } = await import('../../store/keys/keys.ts');
-    const usage = stored.length > 0 ? await readKeyUsage(context, id) : [];
+    const { usage, problem } = stored.length > 0 ? await readKeyUsage(context, id) : { usage: [] };
     const keys = stored.map((key): ListedKey => {
       const { name, plan, created } = key;
       const asked = usage?.find((each) => each.name === name);
@@ -184,13 +185,22 @@ const list: Command<Data> = {
     await printKeys(console, keys);
     if (stored.length === 0)
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name> --plan <plan>')}`);
-    if (usage === undefined) {
-      console.notice(
-        'the requests left are not known, because no running server of this store shows them; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
-      );
+    if (problem !== undefined) {
+      const start = problem.isStopped ? `. Start it: ${command('pets serve')}` : '';
+      console.notice(`the requests left are not known, because ${problem.message}${start}`);
     }
   },
 };
+
+/** The columns of a table; the rows have the same fields. If the terminal is narrow, the name is cut before anything else. */
+const COLUMNS: readonly Column[] = [
+  { head: 'NAME', flexible: true, minWidth: 8 },
+  ...['PLAN', 'LEFT/MIN', 'LEFT/DAY', 'BANNED UNTIL', 'CREATED'].map((head) => ({
+    head,
+    minWidth: Number.POSITIVE_INFINITY,
+    keepHead: true,
+  })),
+];
 
 async function printKeys(console: Console, keys: readonly ListedKey[]): Promise<void> {
   if (console.format === 'json') return console.writeJson(keys);
@@ -210,13 +220,18 @@ async function printKeys(console: Console, keys: readonly ListedKey[]): Promise<
   }
   if (keys.length === 0) return;
   const { renderRows } = await import('../output/table.ts');
-  const columns = ['NAME', 'PLAN', 'LEFT/MIN', 'LEFT/DAY', 'BANNED UNTIL', 'CREATED'].map((head) => ({
-    head,
-  }));
+  const { createTimeFormatter } = await import('../output/time.ts');
+  const format = createTimeFormatter(console.localTimeZone);
+  // Programs read rows that are not a table, so these have whole times in UTC.
+  const timeOf = (text: string | null) =>
+    console.isTable && text !== null ? format(Date.parse(text)) : text;
+  const dateOf = (text: string) => (console.isTable ? timeOf(text)?.slice(0, 'YYYY-MM-DD'.length) : text);
   const cells = keys.map(({ name, plan, minuteLeft, dayLeft, bannedUntil, created }) =>
-    [name, plan, minuteLeft, dayLeft, bannedUntil, created].map((value) => String(value ?? '-')),
+    [name, plan, minuteLeft, dayLeft, timeOf(bannedUntil), dateOf(created)].map((value) =>
+      String(value ?? '-'),
+    ),
   );
-  await console.write(renderRows(console, columns, cells));
+  await console.write(renderRows(console, COLUMNS, cells));
 }
 
 const revoke: Command<Data & { name: string }> = {

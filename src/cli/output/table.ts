@@ -11,6 +11,8 @@ export type Column = {
   flexible?: boolean;
   /** The minimum width in terminal columns. The table drops its last columns rather than make this column narrower. */
   minWidth?: number;
+  /** Counts the head as a cell, so that it is whole if the cells are. */
+  keepHead?: boolean;
   /** Colours a cell. `shown` is the text that remains after cutting, and `cell` is the whole text. */
   format?: (shown: string, cell: string) => string;
 };
@@ -34,12 +36,12 @@ export function renderTable(
   const heads = candidates.map(({ head }) => measure(head));
   const cells = rows.map((row) => candidates.map((_, i) => measure(row[i] ?? '')));
   const { widths, gap } = fitColumns(
-    candidates.map(({ flexible = false, minWidth = 1 }, i) => ({
-      content: cells.reduce((widest, row) => Math.max(widest, row[i]?.width ?? 0), 0),
-      head: heads[i]?.width ?? 0,
-      flexible,
-      minWidth,
-    })),
+    candidates.map(({ flexible = false, minWidth = 1, keepHead = false }, i) => {
+      const head = heads[i]?.width ?? 0;
+      const first = keepHead ? head : 0;
+      const content = cells.reduce((widest, row) => Math.max(widest, row[i]?.width ?? 0), first);
+      return { content, head, flexible, minWidth };
+    }),
     terminal,
   );
   const drawers = widths.map((limit, i) => createCellDrawer(limit, gap, candidates[i]?.align));

@@ -19,29 +19,56 @@ const KeyUsage = z.object({
   bannedUntil: z.optional(Instant),
 });
 const Keys = z.object({ keys: z.array(KeyUsage) });
+const ErrorCode = z.object({ code: z.string() });
 
 /** A running server with its developer token. */
 type Server = { url: string; token: string };
 const Server = z.object({ url: z.string(), token: z.string() });
 
+/** Why no server shows the requests left. `isStopped` is true if starting the server helps. */
+type Problem = { message: string; isStopped?: boolean };
+
+/** What the server responds about the keys, or why it does not. */
+type Asked = { usage: readonly KeyUsage[]; problem?: undefined } | { usage?: undefined; problem: Problem };
+
+const NO_SERVER: Problem = {
+  message:
+    'no running server of this store shows them; to ask one on another machine, set PETS_SERVE_TOKEN and use --base-url',
+};
+
 /**
- * Asks a running server of a store about its keys (docs/service.md 13). The developer token is sent only to a server that
- * says that it has this store.
+ * Asks a running server of a store about its keys (docs/service.md 13).
  *
- * @returns undefined if no such server responds
+ * @returns `problem` if no server shows the keys: the one of the server that the user has chosen, if there is one
  * @throws CliError if the token in PETS_SERVE_TOKEN would be sent unencrypted to another machine
  */
-export async function readKeyUsage(
-  context: CommandContext,
-  storeId: string,
-): Promise<readonly KeyUsage[] | undefined> {
-  for (const { url, token } of await knownServers(context, storeId)) {
-    if ((await identifyServer(url)).storeId !== storeId) continue;
-    const response = await getJson(url, 'keys', { Authorization: `Bearer ${token}` }).catch(() => undefined);
-    const { data } = Keys.safeParse(response);
-    if (data) return data.keys;
+export async function readKeyUsage(context: CommandContext, storeId: string): Promise<Asked> {
+  let problem: Problem | undefined;
+  for (const server of await knownServers(context, storeId)) {
+    const asked = await askServer(server, storeId);
+    if (asked.usage) return asked;
+    problem ??= asked.problem;
   }
-  return undefined;
+  return { problem: problem ?? NO_SERVER };
+}
+
+/** Asks one server. The developer token is sent only to a server that says that it has this store. */
+async function askServer({ url, token }: Server, storeId: string): Promise<Asked> {
+  const failed = (message: string, isStopped = false): Asked => ({ problem: { message, isStopped } });
+  const { storeId: found } = await identifyServer(url);
+  if (found === undefined) return failed(`no pets serve responds at ${url}`, true);
+  if (found !== storeId) return failed(`the server at ${url} has another store`);
+  const response = await getJson(url, 'keys', { Authorization: `Bearer ${token}` }).catch(() => undefined);
+  const { data } = Keys.safeParse(response);
+  if (data) return { usage: data.keys };
+  switch (ErrorCode.safeParse(response).data?.code) {
+    case 'unauthorized':
+      return failed(`the server at ${url} has another developer token`);
+    case 'not_found':
+      return failed(`the server at ${url} has no developer tools; it has them with --page`);
+    default:
+      return failed(`the server at ${url} does not respond with its keys`);
+  }
 }
 
 /** The server that the user has chosen with PETS_SERVE_TOKEN, and the one that has written its address on this machine. */
