@@ -13,5 +13,11 @@ type Window = { limit: number; used: number; left: number; endsAt: string };
 export type Key = { name: string; plan: string; minute?: Window; day?: Window; bannedUntil?: string };
 export type Keys = { keys: readonly Key[]; total: number };
 
-/** What a reset would do; `seed` is what takes the place of the animals. */
-export type ResetPlan = { allowed: boolean; reason?: string; animals: number; place: string; seed?: string };
+/** What a reset would do; `seed` is what replaces the animals. */
+export type ResetPlan = {
+  allowed: boolean;
+  reason?: string;
+  animals: number;
+  location: string;
+  seed?: string;
+};

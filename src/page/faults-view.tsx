@@ -1,14 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { FaultSettings } from './api-types.ts';
-import {
-  addRule,
-  type FaultForm,
-  formOf,
-  isUsedUp,
-  type Rule,
-  readFaultForm,
-  ruleExamples,
-} from './faults.ts';
+import { addRule, type FaultForm, formOf, isUsedUp, type Rule, readForm, ruleExamples } from './faults.ts';
 import type { Page } from './page.ts';
 import { Field, Problem, Row, Table, useAttempt } from './parts.tsx';
 import { count, formatNumber, visibleLine } from './text.ts';
@@ -100,7 +92,7 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
   const change = (method: 'PUT' | 'DELETE', text: string) =>
     attempt(async () => {
       const { rules = [] } = method === 'PUT' ? ((await page.server.get('faults')) as FaultSettings) : faults;
-      const body = method === 'PUT' ? readFaultForm(form, draft?.from ?? current, rules) : undefined;
+      const body = method === 'PUT' ? readForm(form, draft?.from ?? current, rules) : undefined;
       const changed = await page.server.send(method, 'faults', body);
       setDraft(undefined);
       page.update({ faults: changed as FaultSettings, announcement: text });

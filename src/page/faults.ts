@@ -43,7 +43,7 @@ function readRules(text: string): unknown[] {
  *
  * @throws Error if the rules are not a JSON array
  */
-export function readFaultForm(form: FaultForm, from: FaultForm, inForce: readonly Rule[]): string {
+export function readForm(form: FaultForm, from: FaultForm, inForce: readonly Rule[]): string {
   const { min, max, failRate } = form;
   const unedited = readRules(from.rules).map((rule) => JSON.stringify(rule));
   // Among equal rules, those with the lowest counts were not used up when the form was filled.

@@ -1,7 +1,7 @@
 import type { Key, Keys } from './api-types.ts';
 import type { Page } from './page.ts';
 import { Problem, Row, Table, useAttempt } from './parts.tsx';
-import { formatPlace, noFilter } from './request-log.ts';
+import { formatRoute, noFilter } from './request-log.ts';
 import { count, formatNumber, formatUntil, formatWait, visibleLine } from './text.ts';
 
 /** The API keys, with the requests that are left in both windows of their limits, and their bans. */
@@ -48,7 +48,7 @@ function KeyRow({ name, plan, minute, day, bannedUntil, isBusy, liftBan }: KeyRo
         {formatNumber(counts.limit)} left in this {unit}, which ends in {left(counts.endsAt)}
       </>
     );
-  const requests = formatPlace({ view: 'requests', filter: { ...noFilter, key: name }, request: undefined });
+  const requests = formatRoute({ view: 'requests', filter: { ...noFilter, key: name }, request: undefined });
   return (
     <Row
       cells={{

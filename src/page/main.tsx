@@ -4,9 +4,9 @@ import type { ResetPlan } from './api-types.ts';
 import { areFaultsActive } from './faults.ts';
 import { FaultsView } from './faults-view.tsx';
 import { KeysView } from './keys-view.tsx';
-import { createPage, type Page } from './page.ts';
+import { type Page, runPage } from './page.ts';
 import { Problem, useAttempt } from './parts.tsx';
-import { formatPlace, views } from './request-log.ts';
+import { formatRoute, views } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
 import { count, visibleText } from './text.ts';
 
@@ -15,7 +15,7 @@ const titles = { requests: 'Requests', faults: 'Faults', keys: 'Keys' };
 const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 function App({ page }: { page: Page }) {
-  const { session, place, faults, announcement, connectionProblem, reset } = page.state;
+  const { session, route, faults, announcement, connectionProblem, reset } = page.state;
   const isSignedIn = session === 'begun';
   const isLost = connectionProblem !== '';
   return (
@@ -41,8 +41,8 @@ function App({ page }: { page: Page }) {
             {views.map((view) => (
               <a
                 key={view}
-                href={formatPlace({ ...place, view })}
-                aria-current={view === place.view ? 'page' : undefined}
+                href={formatRoute({ ...route, view })}
+                aria-current={view === route.view ? 'page' : undefined}
               >
                 {titles[view]}
                 {view === 'faults' && faults && areFaultsActive(faults) && <span class="badge">on</span>}
@@ -58,9 +58,9 @@ function App({ page }: { page: Page }) {
       </header>
       <main>
         {session === 'none' && <SignIn page={page} />}
-        {isSignedIn && place.view === 'requests' && <RequestsView page={page} />}
-        {isSignedIn && place.view === 'faults' && <FaultsView page={page} />}
-        {isSignedIn && place.view === 'keys' && <KeysView page={page} />}
+        {isSignedIn && route.view === 'requests' && <RequestsView page={page} />}
+        {isSignedIn && route.view === 'faults' && <FaultsView page={page} />}
+        {isSignedIn && route.view === 'keys' && <KeysView page={page} />}
       </main>
       <footer class="note">
         The API is described in <a href="openapi.json">openapi.json</a>.{' '}
@@ -128,7 +128,7 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
           <h2 id="reset-title">Reset this store?</h2>
           <p>
             This deletes {count(asked.animals, 'animal')} and all orders in{' '}
-            <code>{visibleText(asked.place)}</code>, and all idempotency keys, rate-limit windows and bans.
+            <code>{visibleText(asked.location)}</code>, and all idempotency keys, rate-limit windows and bans.
             API keys stay.{' '}
             {asked.seed !== undefined && `Then the store is filled with ${visibleText(asked.seed)}.`}
           </p>
@@ -152,4 +152,4 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
 const root = document.getElementById('page');
 /** The build gives the icon another name. */
 const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href ?? '';
-if (root) createPage((page) => render(<App page={page} />, root));
+if (root) runPage((page) => render(<App page={page} />, root));

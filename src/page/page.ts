@@ -2,13 +2,13 @@ import type { FaultSettings, Keys, ResetPlan } from './api-types.ts';
 import {
   announcement,
   emptyLog,
-  formatPlace,
+  formatRoute,
   mergePoll,
-  type Place,
   type PollResponse,
-  parsePlace,
+  parseRoute,
   pollQuery,
   type RequestLog,
+  type Route,
   start,
 } from './request-log.ts';
 import { createServer } from './server.ts';
@@ -37,7 +37,7 @@ const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
 
 /** Everything that the page shows. */
 export type State = {
-  place: Place;
+  route: Route;
   session: 'none' | 'starting' | 'begun';
   /** Why there is no session. */
   signInProblem: string;
@@ -52,16 +52,16 @@ export type State = {
   announcement: string;
 };
 
-export type Page = ReturnType<typeof createPage>;
+export type Page = ReturnType<typeof runPage>;
 
 /** Creates the state of the page, and the actions that change it. Calls `render` after each change. */
-export function createPage(render: (page: Page) => void) {
+export function runPage(render: (page: Page) => void) {
   const server = createServer((message) => {
     update({ session: 'none', signInProblem: message });
     restart();
   });
   let state: State = {
-    place: parsePlace(location.hash, start),
+    route: parseRoute(location.hash, start),
     session: server.hasSession() ? 'begun' : 'none',
     signInProblem: '',
     connectionProblem: '',
@@ -95,7 +95,7 @@ export function createPage(render: (page: Page) => void) {
         readRequests(signal),
         read('faults', signal, (faults) => ({ faults: faults as FaultSettings })),
         state.reset === undefined && read('reset', signal, (reset) => ({ reset: reset as ResetPlan })),
-        state.place.view === 'keys' &&
+        state.route.view === 'keys' &&
           read(
             'keys',
             signal,
@@ -108,14 +108,14 @@ export function createPage(render: (page: Page) => void) {
   }
 
   async function readRequests(signal: AbortSignal): Promise<void> {
-    const { log: before, place } = state;
-    const { text } = place.filter;
+    const { log: before, route } = state;
+    const { text } = route.filter;
     await read(
       `requests?${pollQuery(before, text)}`,
       signal,
       (response) => {
         const log = mergePoll(before, text, response as PollResponse);
-        const isQuiet = before.cursor === undefined || before.text !== text || place.view !== 'requests';
+        const isQuiet = before.cursor === undefined || before.text !== text || route.view !== 'requests';
         const news = announcement((response as PollResponse).requests);
         if (isQuiet || news === undefined || Date.now() - lastAnnounced < ANNOUNCE_MS)
           return { log, connectionProblem: '' };
@@ -145,7 +145,7 @@ export function createPage(render: (page: Page) => void) {
   async function readAddress(): Promise<void> {
     const { hash } = location;
     if (!hash.startsWith('#c=')) {
-      update({ place: parsePlace(hash, state.place) });
+      update({ route: parseRoute(hash, state.route) });
       // Another view needs other data, and another search other requests.
       restart();
       return;
@@ -164,8 +164,8 @@ export function createPage(render: (page: Page) => void) {
 
   function beginSession(): void {
     // The numbers of requests begin again if the server has been restarted.
-    const place = { ...start, view: state.place.view };
-    update({ session: 'begun', signInProblem: '', log: emptyLog, reset: undefined, place });
+    const route = { ...start, view: state.route.view };
+    update({ session: 'begun', signInProblem: '', log: emptyLog, reset: undefined, route });
     restart();
   }
 
@@ -175,13 +175,13 @@ export function createPage(render: (page: Page) => void) {
     },
     server,
     update,
-    /** Shows another place, and puts it into the address. `replaces` the latest place in the history if it is a small step. */
-    go(changes: Partial<Place>, replaces = false): void {
-      const place = { ...state.place, ...changes };
-      const isSearch = place.filter.text !== state.place.filter.text;
-      if (replaces) history.replaceState(null, '', formatPlace(place));
-      else history.pushState(null, '', formatPlace(place));
-      update({ place });
+    /** Shows another route, and puts it into the address. `replaces` the latest route in the history if it is a small step. */
+    go(changes: Partial<Route>, replaces = false): void {
+      const route = { ...state.route, ...changes };
+      const isSearch = route.filter.text !== state.route.filter.text;
+      if (replaces) history.replaceState(null, '', formatRoute(route));
+      else history.pushState(null, '', formatRoute(route));
+      update({ route });
       clearTimeout(typing);
       if (isSearch) typing = setTimeout(restart, TYPING_MS);
     },

@@ -31,7 +31,7 @@ export const focusDetails = (): void => document.getElementById('details-title')
 
 /** Closes the details, and returns to the row of the request, which may have left the list. */
 export function closeDetails(page: Page): void {
-  const row = `button[data-number="${page.state.place.request}"]`;
+  const row = `button[data-number="${page.state.route.request}"]`;
   page.go({ request: undefined });
   (document.querySelector<HTMLElement>(row) ?? document.querySelector<HTMLElement>('[name="text"]'))?.focus();
 }

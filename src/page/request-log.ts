@@ -68,12 +68,12 @@ export function announcement(requests: readonly LoggedRequest[]): string | undef
 export const views = ['requests', 'faults', 'keys'] as const;
 
 /** What the address of the page says, such as `#requests?method=POST&request=14`. */
-export type Place = { view: (typeof views)[number]; filter: RequestFilter; request: number | undefined };
+export type Route = { view: (typeof views)[number]; filter: RequestFilter; request: number | undefined };
 
-export const start: Place = { view: 'requests', filter: noFilter, request: undefined };
+export const start: Route = { view: 'requests', filter: noFilter, request: undefined };
 
 /** Reads the end of an address. Views without a filter keep that of `previous`, so that one can return to it. */
-export function parsePlace(hash: string, previous: Place): Place {
+export function parseRoute(hash: string, previous: Route): Route {
   if (hash === '') return start;
   const [name, query] = hash.slice(1).split('?', 2);
   const view = views.find((each) => each === name);
@@ -88,7 +88,7 @@ export function parsePlace(hash: string, previous: Place): Place {
   return { view, filter, request: Number.isSafeInteger(request) && request > 0 ? request : undefined };
 }
 
-export function formatPlace({ view, filter, request }: Place): string {
+export function formatRoute({ view, filter, request }: Route): string {
   if (view !== 'requests') return `#${view}`;
   const chosen = Object.entries({ ...filter, request: request?.toString() ?? '' });
   const query = new URLSearchParams(chosen.filter(([, value]) => value !== '')).toString();

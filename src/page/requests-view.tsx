@@ -4,7 +4,7 @@ import { quote } from './curl.ts';
 import type { Page } from './page.ts';
 import { Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails } from './request-details.tsx';
-import { matchesFilter, noFilter, type RequestFilter } from './request-log.ts';
+import { matchesFilter, noFilter, type RequestFilter, type RequestLog } from './request-log.ts';
 import { count, durationText, formatUntil, localTime, requestKind, visibleLine } from './text.ts';
 
 /** How many methods and keys the filters offer. A client can send any method. */
@@ -16,10 +16,10 @@ const isLogged = (request: ListedRequest): request is LoggedRequest => 'number' 
 
 /** The list of requests, its filters, and the details of one request. */
 export function RequestsView({ page }: { page: Page }) {
-  const { log, place } = page.state;
-  const { filter, request: opened } = place;
+  const { log, route } = page.state;
+  const { filter, request: opened } = route;
   const matching = [...log.running, ...log.requests].filter((each) => matchesFilter(each, filter));
-  const { shown, others, waiting, hold } = useStillList(matching, log.otherOrigins, filter);
+  const { shown, others, waiting, hold } = useStillList(matching, log, filter);
   const body = useRef<HTMLTableSectionElement>(null);
   useArrowKeys(page, body);
   useLastingFocus(body);
@@ -86,11 +86,8 @@ export function RequestsView({ page }: { page: Page }) {
  * Keeps the rows still while the mouse points at them, or while the page is scrolled: new requests wait, and requests that
  * were running are completed in place.
  */
-function useStillList(
-  current: readonly ListedRequest[],
-  others: OtherOrigins | undefined,
-  filter: RequestFilter,
-) {
+function useStillList(current: readonly ListedRequest[], log: RequestLog, filter: RequestFilter) {
+  const { otherOrigins: others, text } = log;
   const [isPointedAt, hold] = useState(false);
   const [isScrolled, setScrolled] = useState(false);
   useEffect(() => {
@@ -98,7 +95,8 @@ function useStillList(
     addEventListener('scroll', listen, { passive: true });
     return () => removeEventListener('scroll', listen);
   }, []);
-  const chosen = JSON.stringify(filter);
+  // The results of a search arrive later than its text is chosen.
+  const chosen = JSON.stringify({ ...filter, text });
   const newest = current.find(isLogged)?.number ?? 0;
   const still = useRef({ chosen, rows: current, others, newest });
   if (still.current.chosen !== chosen || !(isPointedAt || isScrolled)) {
@@ -128,7 +126,7 @@ function useArrowKeys(page: Page, body: { current: HTMLElement | null }): void {
   useEffect(() => {
     function move(event: KeyboardEvent): void {
       const { activeElement: focused } = document;
-      const { request } = page.state.place;
+      const { request } = page.state.route;
       if (event.key === 'Escape' && request !== undefined && !focused?.closest('dialog, form, input')) {
         closeDetails(page);
         return;
@@ -275,8 +273,8 @@ const statuses = {
 };
 
 function FilterForm({ page }: { page: Page }) {
-  const { log, place } = page.state;
-  const { filter } = place;
+  const { log, route } = page.state;
+  const { filter } = route;
   const set = (field: keyof RequestFilter, value: string, replaces = false) =>
     page.go({ filter: { ...filter, [field]: value } }, replaces);
   const select = (field: keyof RequestFilter, choices: Readonly<Record<string, string>>) => (

@@ -154,7 +154,7 @@ export async function startService(options: ServiceOptions) {
           secrets: [credentials.token, ...(options.secrets ?? [])],
           backend,
           faults,
-          place: location.place,
+          location: location.place,
           resettable: options.resettable ?? false,
           seedName: options.seedName,
           seed,

@@ -154,6 +154,11 @@ describe('the page', () => {
     await button(page, '1 new request ↑').click();
     await row(page, 'limit=3').waitFor();
     expect(await page.evaluate('scrollY')).toBe(0);
+    // The results of a search never wait.
+    await row(page, 'limit=1').first().hover();
+    await page.getByLabel('Search').focus();
+    await page.keyboard.type('limit=2');
+    await expect.poll(() => rows(page).count()).toBe(2);
   });
 
   test('shows a request while it runs, and completes its row in place', async () => {

@@ -4,7 +4,7 @@ import {
   areFaultsActive,
   failures,
   formOf,
-  readFaultForm,
+  readForm,
   ruleExamples,
   ruleForNext,
 } from '../../src/page/faults.ts';
@@ -23,7 +23,7 @@ describe('the form for faults', () => {
       '{"latency":{"min":5,"max":20},"failRate":0.2,"rules":[{"answer":503}]}',
     ],
   ])('%j is sent as %s', (form, body) => {
-    expect(readFaultForm(form, empty, [])).toBe(body);
+    expect(readForm(form, empty, [])).toBe(body);
   });
 
   const rule = { match: { method: 'GET', path: '/v1/pets' }, answer: 503, times: 2 } as const;
@@ -36,7 +36,7 @@ describe('the form for faults', () => {
     ];
     const form = formOf({ ...kept, seed: 1, rules });
     expect(form.rules).toBe(`[\n  ${JSON.stringify(rule)}\n]`);
-    expect(JSON.parse(readFaultForm(form, form, rules))).toEqual({
+    expect(JSON.parse(readForm(form, form, rules))).toEqual({
       ...kept,
       rules: [{ ...rule, applied: 1 }],
     });
@@ -48,7 +48,7 @@ describe('the form for faults', () => {
     const other = { answer: 500 } as const;
     const from = formOf({ rules: [{ ...rule, applied: 1 }, other] });
     const form = { ...from, rules: JSON.stringify([{ ...other, times: 1 }, rule, rule]) };
-    const sent = JSON.parse(readFaultForm(form, from, [{ ...rule, applied: 2 }, other]));
+    const sent = JSON.parse(readForm(form, from, [{ ...rule, applied: 2 }, other]));
     expect(sent).toEqual({ rules: [{ ...other, times: 1 }, { ...rule, applied: 2 }, rule] });
   });
 
@@ -63,7 +63,7 @@ describe('the form for faults', () => {
 
   test.each(['[', '{}', '7', 'null'])('does not accept %j as rules', (rules) => {
     expect(() => addRule(rules, ruleExamples[0]?.rule ?? {})).toThrow('not a JSON array');
-    expect(() => readFaultForm({ ...empty, rules }, empty, [])).toThrow('not a JSON array');
+    expect(() => readForm({ ...empty, rules }, empty, [])).toThrow('not a JSON array');
   });
 });
 

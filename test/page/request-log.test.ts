@@ -3,12 +3,12 @@ import type { LoggedRequest } from '../../src/page/api-types.ts';
 import {
   announcement,
   emptyLog,
-  formatPlace,
+  formatRoute,
   MAX_REQUESTS,
   matchesFilter,
   mergePoll,
   noFilter,
-  parsePlace,
+  parseRoute,
   pollQuery,
   start,
 } from '../../src/page/request-log.ts';
@@ -122,27 +122,27 @@ describe('the address of the page', () => {
       '#requests?method=POST&key=till&after=7&request=9',
       { filter: { ...noFilter, method: 'POST', key: 'till', after: '7' }, request: 9 },
     ],
-  ])('%s has the view, the filters and the request', (hash, place) => {
-    expect(parsePlace(hash, start)).toEqual({ ...start, ...place });
-    expect(formatPlace({ ...start, ...place })).toBe(hash);
+  ])('%s has the view, the filters and the request', (hash, route) => {
+    expect(parseRoute(hash, start)).toEqual({ ...start, ...route });
+    expect(formatRoute({ ...start, ...route })).toBe(hash);
   });
 
-  test.each(['#', '#nothing', '#constructor'])('%j leads to the place before', (hash) => {
-    expect(parsePlace(hash, { ...start, view: 'keys' })).toEqual({ ...start, view: 'keys' });
+  test.each(['#', '#nothing', '#constructor'])('%j leads to the route before', (hash) => {
+    expect(parseRoute(hash, { ...start, view: 'keys' })).toEqual({ ...start, view: 'keys' });
   });
 
   test('an address without an end leads to all requests, for example with the back button', () => {
-    expect(parsePlace('', parsePlace('#requests?request=14', start))).toEqual(start);
+    expect(parseRoute('', parseRoute('#requests?request=14', start))).toEqual(start);
   });
 
   test.each(['x', '-1', '1.5', '1e400', ''])('a request with the number "%s" is ignored', (number) => {
-    expect(parsePlace(`#requests?request=${number}`, start).request).toBeUndefined();
+    expect(parseRoute(`#requests?request=${number}`, start).request).toBeUndefined();
   });
 
   test('another view keeps the filters', () => {
-    const filtered = parsePlace('#requests?method=POST', start);
-    const keys = parsePlace('#keys', filtered);
-    expect(formatPlace(keys)).toBe('#keys');
-    expect(formatPlace({ ...keys, view: 'requests' })).toBe('#requests?method=POST');
+    const filtered = parseRoute('#requests?method=POST', start);
+    const keys = parseRoute('#keys', filtered);
+    expect(formatRoute(keys)).toBe('#keys');
+    expect(formatRoute({ ...keys, view: 'requests' })).toBe('#requests?method=POST');
   });
 });

@@ -6,7 +6,7 @@ import type { Handler } from '../response.ts';
 export type ResetOptions = {
   backend: Pick<Backend, 'store' | 'reset'>;
   /** The directory or the database of the store, as people know it. */
-  place: string;
+  location: string;
   /** Whether the contents of the store may be replaced with those of the seed. */
   resettable: boolean;
   /** Reads the seed, once for each reset; without it, a reset empties the store. */
@@ -21,7 +21,7 @@ const FORBIDDEN = 'This store cannot be reset. Start the server with --resettabl
 
 /** `GET /reset` and `POST /reset` (docs/service.md 13.2). `cursor` returns the position after the latest request in the log. */
 export function createReset(
-  { backend, place, resettable, seed, seedName, onReset }: ResetOptions,
+  { backend, location, resettable, seed, seedName, onReset }: ResetOptions,
   cursor: () => string,
 ) {
   const gate = createResetGate();
@@ -32,7 +32,7 @@ export function createReset(
       allowed: resettable,
       ...(!resettable && { reason: FORBIDDEN }),
       animals: await backend.store.size(),
-      place,
+      location,
       ...(seed && { seed: seedName ?? 'the seed' }),
     }),
   });

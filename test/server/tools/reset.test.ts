@@ -85,17 +85,17 @@ test('GET /reset says what a reset would delete and by what it is replaced, or w
   expect(sample.body).toEqual({
     allowed: true,
     animals: 67,
-    place: sample.directory,
+    location: sample.directory,
     seed: 'the sample data',
   });
   const empty = await shown({ resettable: true });
-  expect(empty.body).toEqual({ allowed: true, animals: 1, place: empty.directory });
+  expect(empty.body).toEqual({ allowed: true, animals: 1, location: empty.directory });
   const forbidden = await shown({ seed, seedName: 'animals.csv' });
   expect(forbidden.body).toEqual({
     allowed: false,
     reason: 'This store cannot be reset. Start the server with --resettable or --ephemeral',
     animals: 67,
-    place: forbidden.directory,
+    location: forbidden.directory,
     seed: 'animals.csv',
   });
 });
