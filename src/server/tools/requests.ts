@@ -128,8 +128,10 @@ export function showRequests(
         `${MAX_WAITERS} requests are waiting, which is the limit`,
       );
     const enough = new AbortController();
+    const { signal } = enough;
     const end = () => enough.abort();
-    const signal = AbortSignal.any([enough.signal, stopping]);
+    // AbortSignal.any would keep memory for each wait until the server stops (Node 20).
+    stopping.addEventListener('abort', end);
     // A client that gives up may only have closed its sending side, as far as the server can see.
     for (const event of ['end', 'close']) socket.once(event, end);
     sleep((query.wait ?? 0) * 1_000, signal).then(end, () => {});
@@ -145,6 +147,7 @@ export function showRequests(
     } finally {
       waiting--;
       end();
+      stopping.removeEventListener('abort', end);
       for (const event of ['end', 'close']) socket.off(event, end);
     }
   }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import * as z from 'zod/mini';
 import type { SteadyClock } from '../../contract/clock.ts';
 import type { Backend } from '../../store/backend.ts';
@@ -32,6 +33,8 @@ const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }
 export function createTools({ origin, clock, cors, secrets, faults, sleep, ...options }: ToolsOptions) {
   const { keys, limiter } = options.backend;
   const stopping = new AbortController();
+  // Each request that waits adds a listener, so many listeners are not a leak.
+  setMaxListeners(0, stopping.signal);
   const recorder = createRecorder({ clock, cors });
   const { gate, withoutReset, show, reset } = createReset(options, recorder.cursor);
 
