@@ -163,7 +163,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
       const sent = response.headersSent ? undefined : complete(result, context);
       if (sent) send(response, result.status, sent);
       const { statusCode: status } = response;
-      const error = sent && result instanceof ServiceError ? result : undefined;
+      const error = result instanceof ServiceError && sent ? result : context.interruption;
       report(context, status, error, running, sent);
     } catch (error) {
       options.onError(error);
@@ -189,6 +189,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     injected: undefined,
     latency: 0,
     isTool: false,
+    interruption: undefined,
     isFinished: false,
   });
 
@@ -222,7 +223,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
   function report(
     context: RequestContext,
     status: number,
-    error: ServiceError | undefined,
+    error: Pick<ServiceError, 'code' | 'message'> | undefined,
     running: RunningRequest | undefined,
     sent: SentResponse | undefined,
   ): void {
@@ -244,7 +245,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
       const { context: latest } = connectionOf(socket);
       // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
-      if (isInterrupted) latest.isFinished = true;
+      if (isInterrupted) Object.assign(latest, { isFinished: true, interruption: error });
       const context = isInterrupted ? latest : createContext(requestId(), peerAddress(socket), '-', '-');
       const sent = complete(error, context);
       // Browsers open connections in advance. If nothing arrives on one, there is no request to report.

@@ -59,6 +59,12 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   if (fixedKey) context.console.redact(fixedKey.key);
   const token = readToken(context);
   if (token) context.console.redact(token);
+  if (token !== undefined && token === fixedKey?.key) {
+    throw usageError(
+      'PETS_SERVE_TOKEN and the API key are the same',
+      'use different ones, because an API key does not open the developer tools',
+    );
+  }
   const faults = await initialFaults(options, context);
   const directory = options.ephemeral ? await makeTemporaryDirectory(context) : undefined;
   let code: number;

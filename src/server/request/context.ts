@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket, SocketAddress } from 'node:net';
+import type { ErrorCode } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
 import type { RateLimitDecision, RateLimitWindow } from '../../store/limits/limiter.ts';
 import { ipVersionOf } from '../../system/address-blocks.ts';
@@ -38,6 +39,8 @@ export type RequestContext = {
   latency: number;
   /** Whether the request is for a developer tool or the page. */
   isTool: boolean;
+  /** The error of the connection that interrupted the request. */
+  interruption: { code: ErrorCode; message: string } | undefined;
   /** Set just before the response is sent. */
   isFinished: boolean;
 };

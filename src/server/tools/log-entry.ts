@@ -264,14 +264,14 @@ const USER_INFO =
 
 /** The words that name a secret, such as those in X-Api-Key, X-Auth-Token and `?access_token=`. */
 const SECRET_WORDS =
-  '(?:api|access|auth|private|secret)[-_.]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|signature';
+  '(?:api|access|auth|private|secret|subscription|functions)[-_.]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|signature|authori[sz]ation|authentication|(?<![a-z])(?:auth|jwt|sig|session|sid|dpop)(?![a-z])';
 
 /** Headers whose values are never shown. */
 const SECRET_HEADER = new RegExp(`^(?:proxy-)?authorization$|^(?:set-)?cookie2?$|${SECRET_WORDS}`, 'i');
 
 /** A parameter in a URL whose name has one of these words. The URL can be percent-encoded, or escaped as in JSON. */
 const SECRET_PARAMETER = new RegExp(
-  String.raw`((?:[?&;]|%3f|%26|\\u003f|\\u0026)[\w.-]{0,40}(?:${SECRET_WORDS})[\w.-]{0,40}(?:=|%3d|\\u003d))(?:(?!%26|%23|\\u0026)[^&;#\s"])+`,
+  String.raw`((?:[?&;]|%3f|%26|\\u003f|\\u0026)(?:[\w.[\]-]|%5b|%5d){0,40}(?:${SECRET_WORDS})(?:[\w.[\]-]|%5b|%5d){0,40}(?:=|%3d|\\u003d))(?:(?!%26|%23|\\u0026)[^&;#\s"])+`,
   'gi',
 );
 

@@ -266,6 +266,7 @@ test('requests that are recorded while a response is made come after its cursor'
       injected: undefined,
       latency: 0,
       isTool: false,
+      interruption: undefined,
       isFinished: true,
     };
     const running = recorder.begin(context);
