@@ -170,6 +170,13 @@ describe('a fixed key', () => {
 
   test.each([
     ['a key of 7 characters', { PETS_SERVE_KEY: 'seven77' }, [], 2, 'PETS_SERVE_KEY is too short'],
+    [
+      'a token that is the key',
+      { PETS_SERVE_KEY: 'x'.repeat(20), PETS_SERVE_TOKEN: 'x'.repeat(20) },
+      [],
+      2,
+      'PETS_SERVE_TOKEN and the API key are the same',
+    ],
     ['a key of 19 characters with --allow-host', NINETEEN, ['--allow-host', 'a.test'], 2, REACHABLE],
     ['a key of 19 characters on another address', NINETEEN, ['--host', '0.0.0.0'], 2, REACHABLE],
     ['an address that cannot be found', NINETEEN, ['--host', 'a..b'], 1, 'cannot listen on a..b'],

@@ -6,6 +6,7 @@ import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
 import { CliError, usageError } from '../errors/errors.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import type { Column } from '../output/table.ts';
+import { createTimeFormatter } from '../output/time.ts';
 import { writeProfile } from '../profiles/files.ts';
 import { dataOption, openLocation, withData } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
@@ -220,7 +221,6 @@ async function printKeys(console: Console, keys: readonly ListedKey[]): Promise<
   }
   if (keys.length === 0) return;
   const { renderRows } = await import('../output/table.ts');
-  const { createTimeFormatter } = await import('../output/time.ts');
   const format = createTimeFormatter(console.localTimeZone);
   // Programs read rows that are not a table, so these have whole times in UTC.
   const timeOf = (text: string | null) =>

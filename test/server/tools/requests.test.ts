@@ -125,6 +125,17 @@ test('requests for the tools and health checks are not shown; all others are, al
   ]);
 });
 
+test('a request that an error of the connection interrupts begins with that error', async () => {
+  const { port, requests, key } = await startWithTools();
+  await sendRaw(
+    port(),
+    `POST /v1/pets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n`,
+  );
+  expect((await requests()).requests).toMatchObject([
+    { method: 'POST', status: 400, code: 'invalid_request', because: 'The request is not valid HTTP' },
+  ]);
+});
+
 test.each([
   [
     'with a Host that is not allowed',
