@@ -283,10 +283,8 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     const principal = authenticated instanceof Promise ? await authenticated : authenticated;
 
     const asked = askedResponse(request, context, found);
-    const mocked = asked && (await mock(asked, request, context, principal, found));
-    if (mocked) return mocked;
-    // A request for a response whose limit is used up gets its real 429, not a random fault.
-    if (fault.fails && asked === undefined) {
+    if (asked) return mock(asked, request, context, principal, found);
+    if (fault.fails) {
       await showWindow(principal, context);
       context.injected = '--fail-rate chose this request';
       throw new ServiceError('injected_fault', 'Injected fault (--fail-rate)');
@@ -320,8 +318,8 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
   }
 
   /**
-   * Makes a response that was asked for. The request is not counted. Undefined if a client asks for it whose limit is used up:
-   * such a request gets its real 429, so that a client cannot make a ban invisible.
+   * Makes a response that was asked for. The request is not counted. If a client asks for it whose limit is used up, the
+   * request gets its real 429, so that a client cannot make a ban invisible.
    */
   async function mock(
     asked: MockRequest,
@@ -329,10 +327,11 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     context: RequestContext,
     principal: Principal,
     found: FoundRoute<OperationRoute> | ServiceError,
-  ): Promise<ServiceResponse | undefined> {
+  ): Promise<ServiceResponse> {
     const { status, retryAfter, source, applied } = asked;
     const { window, windows, now, retryAt } = await showWindow(principal, context);
-    if (applied !== undefined && retryAt !== undefined) return undefined;
+    // It is allowed only if a new window has begun in the meantime. Even then, it is not carried out.
+    if (applied !== undefined && retryAt !== undefined) await count(principal, context);
     if (applied === undefined) context.injected = source;
     if (found instanceof ServiceError) throw found;
     // A rule applies to every request of an operation, even if the query is malformed.
