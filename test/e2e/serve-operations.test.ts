@@ -250,11 +250,49 @@ describe('a notice', () => {
   test('warns about plain http on an address that other machines can reach', async () => {
     const machine = await freshMachine();
     expect(await noticesOf(machine, ['--ephemeral', '--host', '127.0.0.1'])).toEqual([]);
-    expect(await noticesOf(machine, ['--ephemeral', '--host', '0.0.0.0'])).toEqual([
-      expect.stringContaining('unencrypted'),
-    ]);
+    const reachable = ['--ephemeral', '--no-page', '--host', '0.0.0.0'];
+    expect(await noticesOf(machine, reachable)).toEqual([expect.stringContaining('unencrypted')]);
     const behindProxy = ['--public-url', 'https://shop.test/v1'];
-    expect(await noticesOf(machine, ['--ephemeral', '--host', '0.0.0.0', ...behindProxy])).toEqual([]);
+    expect(await noticesOf(machine, [...reachable, ...behindProxy])).toEqual([]);
+  });
+
+  test.each([
+    [['--host', '0.0.0.0', '--public-url', 'https://shop.test/v1']],
+    [['--allow-host', 'shop.test']],
+    [['--public-url', 'https://shop.test/v1']],
+    [['--trust-proxy', '127.0.0.1']],
+  ])('with %j says that there is no page, unless --page or --no-page is given', async (args) => {
+    const machine = await freshMachine();
+    const given = ['--ephemeral', ...args];
+    expect(await noticesOf(machine, given)).toEqual([
+      'other machines may reach this server, so it has no page and no other developer tools; to have them: --page',
+    ]);
+    expect(await noticesOf(machine, [...given, '--page'])).toEqual([]);
+    expect(await noticesOf(machine, [...given, '--no-page'])).toEqual([]);
+  });
+
+  test('about the options and the profile is not shown with --quiet, but one about a problem is', async () => {
+    const machine = await freshMachine();
+    const running = await serve(machine, ['--data', join(machine.home, 'other')]);
+    const store = join(machine.home, 'store');
+    const args = ['--data', store, '--allow-host', 'shop.test', '--seed'];
+    const noticesWith = async (...options: string[]) => {
+      const service = await serve(machine, [...args, ...options]);
+      await service.end('SIGTERM');
+      return notices(service.stderr());
+    };
+    await noticesWith();
+    expect(await noticesWith('--plan', 'free')).toEqual([
+      expect.stringContaining('--seed ignored'),
+      expect.stringContaining('no page'),
+      expect.stringContaining('--plan free ignored'),
+      expect.stringContaining(
+        `profile local was not changed, because it points to a running service at ${running.url}`,
+      ),
+    ]);
+    expect(await noticesWith('--plan', 'free', '--quiet')).toEqual([]);
+    await writeFile(join(store, 'keys', 'shop.json'), '{"half":');
+    expect(await noticesWith('--quiet')).toEqual([expect.stringContaining('shop.json is damaged')]);
   });
 });
 
@@ -270,11 +308,12 @@ describe.skipIf(process.platform === 'win32')('the first 429 of a run with a com
     })();`;
 
   test.each([
-    ['prints one hint', 'free', 1],
-    ['cannot happen with --plan enterprise', 'enterprise', 0],
-  ])('%s', async (_what, plan, count) => {
+    ['prints one hint', ['--plan', 'free'], 1],
+    ['prints no hint with --quiet', ['--plan', 'free', '--quiet'], 0],
+    ['cannot happen with --plan enterprise', ['--plan', 'enterprise'], 0],
+  ])('%s', async (_what, options, count) => {
     const machine = await freshMachine();
-    const args = ['serve', '--ephemeral', '--allow-host', 'shop.test', '--page', '--json', '--plan', plan];
+    const args = ['serve', '--ephemeral', '--allow-host', 'shop.test', '--page', '--json', ...options];
     const { code, stderr } = await machine.pets([...args, '--', process.execPath, '-e', script]);
     expect(code).toBe(0);
     expect(notices(stderr)).toHaveLength(count);

@@ -25,6 +25,7 @@ export const serve: Command<ServeOptions> = {
   summary: 'run a local copy of the service',
   examples: [
     'pets serve --seed                     then: pets --profile local list',
+    'pets serve    has a page that shows each request and why it got its response',
     'pets serve    describes its API at http://127.0.0.1:7387/openapi.json',
     'pets serve --ephemeral -- npm test    run tests against a throwaway service',
     'pets serve --seed animals.csv --data ./store --port 0',
@@ -125,13 +126,16 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--page',
         description:
-          'have the developer tools, and obey Prefer, even if other machines can reach the service',
+          'have the page, whose address is printed, and the other developer tools, and obey Prefer, even if other machines can reach the service',
       },
-      { flags: '--no-page', description: 'have no developer tools, and ignore Prefer' },
+      { flags: '--no-page', description: 'have no page and no other developer tools, and ignore Prefer' },
     ]),
     ...inGroup('Output', [
-      { flags: '--log', description: 'log each request to stderr' },
-      { flags: '--quiet', description: 'show errors only' },
+      {
+        flags: '--log',
+        description: 'log each request to stderr; the default on a terminal, unless a command follows `--`',
+      },
+      { flags: '--quiet', description: 'show only errors and problems' },
     ]),
   ],
   check({ data, ephemeral, latency, failRate, faultSeed, faults }) {

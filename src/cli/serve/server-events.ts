@@ -28,6 +28,10 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
   const { quiet, command } = options;
   const { console } = context;
   const isLogging = options.log ?? (context.stderr.isTTY === true && command.length === 0 && !quiet);
+  /** Prints a note that `--quiet` hides. Problems, such as a full disk, are always shown. */
+  const notice = (text: string) => {
+    if (!quiet) console.notice(text);
+  };
   let hasStarted = false;
 
   /** Prints to stdout. If there is a command, prints to stderr, because the output of the command goes to stdout. */
@@ -51,8 +55,8 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         listeningEvent(service, started, animals, context),
         listeningText(service, started, animals, options, context),
       );
-      warnAboutOptions(service, options, context);
-      warnAboutKeyAndProfile(started, options, context);
+      warnAboutOptions(service, options, notice);
+      warnAboutKeyAndProfile(started, options, context, notice);
     },
     async runningCommand(service: Service, key: string) {
       const { url, faults } = service;
@@ -72,7 +76,7 @@ export function createServerEvents(options: ServeOptions, context: CommandContex
         },
         lines.join('\n'),
       );
-      warnAboutOptions(service, options, context);
+      warnAboutOptions(service, options, notice);
     },
     /** Prints the address of the page again, after the one before was used. Ignores output errors. */
     pageUrl(url: string) {
@@ -184,13 +188,18 @@ const addKeyCommand = (
   sanitizeForTerminal(withData(`pets keys add <name> --plan ${plan} --save`, data, location, platform));
 
 function warnAboutOptions(
-  { seeded, isLoopback }: Service,
+  { seeded, isLoopback, pageUrl }: Service,
   options: ServeOptions,
-  { console }: CommandContext,
+  notice: (text: string) => void,
 ): void {
-  if (options.seed !== undefined && !seeded) console.notice('store is not empty; --seed ignored');
+  if (options.seed !== undefined && !seeded) notice('store is not empty; --seed ignored');
+  if (pageUrl === undefined && options.page === undefined) {
+    notice(
+      'other machines may reach this server, so it has no page and no other developer tools; to have them: --page',
+    );
+  }
   if (!isLoopback && !options.publicUrl?.startsWith('https:')) {
-    console.notice(
+    notice(
       'other machines can reach this server, and API keys are sent to it unencrypted; use a reverse proxy with TLS',
     );
   }
@@ -200,21 +209,19 @@ function warnAboutKeyAndProfile(
   { location, devKey, otherService }: Started,
   options: ServeOptions,
   context: CommandContext,
+  notice: (text: string) => void,
 ): void {
-  const { console } = context;
   const { plan } = options;
   // A shared store gets no key. The first lines show a command with this plan.
   const hasNoKey = location.isShared && devKey === undefined;
   if (plan !== undefined && devKey?.plan !== plan && !hasNoKey) {
     const has = devKey ? `its key has plan ${devKey.plan}` : 'it has keys';
-    console.notice(
+    notice(
       `--plan ${plan} ignored, because the store is not new and ${has}; to add a key: ${addKeyCommand(location, plan, options, context)}`,
     );
   }
   if (otherService)
-    console.notice(
-      `profile local was not changed, because it points to a running service at ${otherService}`,
-    );
+    notice(`profile local was not changed, because it points to a running service at ${otherService}`);
 }
 
 /** Prints the log, and one hint about the rate limit, because tests often run into the limit without noticing it. */
@@ -224,8 +231,8 @@ function createRequestPrinter(
   context: CommandContext,
 ): ((entry: AccessLogEntry) => void) | undefined {
   const log = isLogging ? createAccessLog(context) : undefined;
-  const { plan = DEFAULT_PLAN, command } = options;
-  let isLimitReported = plan === 'enterprise' || command.length === 0;
+  const { plan = DEFAULT_PLAN, command, quiet = false } = options;
+  let isLimitReported = plan === 'enterprise' || command.length === 0 || quiet;
   if (log === undefined && isLimitReported) return undefined;
   return (entry) => {
     log?.(entry);
