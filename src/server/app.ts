@@ -27,6 +27,7 @@ import { type MockRequest, mockResponse, parsePrefer } from './faults/mock-respo
 import { checkExpectation, checkHttp, checkSite, createHostCheck } from './request/checks.ts';
 import {
   clientAddress,
+  createContext,
   createRequestIds,
   type IsTrustedProxy,
   peerAddress,
@@ -142,7 +143,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
     const client = clientAddress(request, options.isTrustedProxy);
-    const context = createContext(requestId(request), client, method, url);
+    const context = begin(requestId(request), client, method, url);
     context.host = targetHost;
     connectionOf(socket).context = context;
     const path = isUnderApi(target) ? undefined : find(findOther, target);
@@ -172,26 +173,8 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     }
   }
 
-  const createContext = (id: string, client: string, method: string, url: string): RequestContext => ({
-    id,
-    client,
-    method,
-    url,
-    started: isTimed ? clock.elapsed() : 0,
-    host: undefined,
-    operation: undefined,
-    headers: [header.requestId, id],
-    keyName: undefined,
-    limits: undefined,
-    window: undefined,
-    isCaller: false,
-    isCounted: false,
-    injected: undefined,
-    latency: 0,
-    isTool: false,
-    interruption: undefined,
-    isFinished: false,
-  });
+  const begin = (id: string, client: string, method: string, url: string): RequestContext =>
+    createContext({ id, client, method, url, started: isTimed ? clock.elapsed() : 0 });
 
   function toErrorResponse(error: unknown): ServiceResponse {
     if (error instanceof ServiceError) return error;
@@ -246,7 +229,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
       // If the error interrupts a request, the handler of that request counts and logs the response.
       const isInterrupted = latest !== undefined && !latest.isFinished;
       if (isInterrupted) Object.assign(latest, { isFinished: true, interruption: error });
-      const context = isInterrupted ? latest : createContext(requestId(), peerAddress(socket), '-', '-');
+      const context = isInterrupted ? latest : begin(requestId(), peerAddress(socket), '-', '-');
       const sent = complete(error, context);
       // Browsers open connections in advance. If nothing arrives on one, there is no request to report.
       if (!isInterrupted && socket.bytesRead > 0)

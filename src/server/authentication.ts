@@ -31,7 +31,7 @@ export type AuthenticationOptions = {
   /** Whether requests without a valid key get 429 above the anonymous limit. */
   limitFailedKeys?: boolean | undefined;
   /** Whether a SHA-256 in hexadecimal is that of a credential for the developer tools. */
-  isDeveloper?: ((sha256: string) => Maybe<boolean>) | undefined;
+  isDeveloper?: ((sha256: string) => boolean) | undefined;
 };
 
 const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
@@ -121,7 +121,7 @@ export function createAuthentication(options: AuthenticationOptions) {
     /** Lets only developers pass (docs/service.md 13). @throws ServiceError 400, 401, or 429 if `limitFailedKeys` */
     async checkDeveloper(request: IncomingMessage, context: RequestContext): Promise<void> {
       const id = hashOfCredentials(request);
-      if (id !== undefined && (await isDeveloper?.(id))) return;
+      if (id !== undefined && isDeveloper?.(id)) return;
       await countAnonymous(context);
       throw refusalOf(request, DEVELOPER_TOKEN);
     },

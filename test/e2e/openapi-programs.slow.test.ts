@@ -71,7 +71,7 @@ test('@apidevtools/swagger-parser, Redocly and Spectral find no problem', async 
     output: expect.stringContaining('Your API description is valid'),
   });
   expect(redocly.output).not.toMatch(/\d+ warnings?/);
-  // The project has nobody whom users of the API could contact.
+  // There is no address for questions about the API.
   await write('.spectral.yaml', 'extends: ["spectral:oas"]\nrules: { info-contact: off }\n');
   const spectral = await run('spectral', 'lint', '--fail-severity', 'hint', 'openapi.json');
   expect(spectral).toMatchObject({ code: 0, output: expect.stringContaining('No results') });

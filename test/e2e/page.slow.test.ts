@@ -473,7 +473,7 @@ describe('the connection of the page', () => {
     await expect.poll(() => rows(page).count()).toBe(5);
   });
 
-  test('polling leaves no listeners behind', async () => {
+  test('polling removes its listeners', async () => {
     const service = await startPage();
     const { page } = await open(service.url());
     await textOf(page, '#connection').toBe('Live');

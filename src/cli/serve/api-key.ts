@@ -30,7 +30,7 @@ export type DevKey = {
 };
 
 const VARIABLE = 'PETS_SERVE_KEY';
-const MAX_KEY_FILE_BYTES = 2 ** 16;
+export const MAX_KEY_FILE_BYTES = 2 ** 16;
 
 /** The shortest API key that a user may choose, and the shortest one if others could try to guess it. */
 const MIN_KEY_LENGTH = { local: 8, reachable: 20 };
@@ -72,7 +72,7 @@ export async function readFixedKey(
   if (key.length < MIN_KEY_LENGTH.reachable && !(await isLocal())) {
     throw usageError(
       `the key in ${source} is too short for a server that other machines can reach`,
-      `use at least ${MIN_KEY_LENGTH.reachable} characters, so that nobody can guess the key`,
+      `use at least ${MIN_KEY_LENGTH.reachable} characters, so that the key cannot be guessed`,
     );
   }
   return { key, source };
@@ -114,7 +114,7 @@ export async function ensureDevKey(
   location: StoreLocation,
   { plan, profile }: { plan: PlanName; profile: boolean },
 ): Promise<DevKey | undefined> {
-  const path = join(configDirectory(context), 'stores', `${store.id}.key`);
+  const path = storeFile(context, store.id, 'key');
   const saved = (await readKeyFile(path))?.trim();
   // The key in the profile comes first, because the user may have saved it there with `pets keys add --save`.
   for (const key of [profile ? readProfile(context, 'local')?.key : undefined, saved]) {
@@ -144,6 +144,10 @@ async function saveKey(context: Context, path: string, key: string): Promise<voi
   }
 }
 
+/** A private file about a store of `pets serve`: its API key, or the address and the developer token of its running server. */
+export const storeFile = (context: Context, storeId: string, kind: 'key' | 'server'): string =>
+  join(configDirectory(context), 'stores', `${storeId}.${kind}`);
+
 async function writePrivateFile(context: Context, path: string, text: string): Promise<void> {
   await makePrivateDirectory(realFileSystem, configDirectory(context));
   await makePrivateDirectory(realFileSystem, dirname(path));
@@ -160,7 +164,7 @@ export async function announceServer(
   context: Context,
   { store, url, token }: Pick<Service, 'store' | 'url' | 'token'>,
 ): Promise<() => Promise<void>> {
-  const path = join(configDirectory(context), 'stores', `${store.id}.server`);
+  const path = storeFile(context, store.id, 'server');
   const text = `${JSON.stringify({ url, token })}\n`;
   await writePrivateFile(context, path, text).catch(() => {});
   return async () => {

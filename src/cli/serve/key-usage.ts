@@ -1,12 +1,10 @@
-import { join } from 'node:path';
 import * as z from 'zod/mini';
 import { Instant, readStored } from '../../store/stored-json.ts';
 import { realFileSystem } from '../../system/file-system.ts';
 import { readTextFile } from '../../system/files.ts';
-import { configDirectory } from '../profiles/paths.ts';
 import { checkProtocol } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
-import { getJson, identifyServer, readLocalBaseUrl } from './api-key.ts';
+import { getJson, identifyServer, MAX_KEY_FILE_BYTES, readLocalBaseUrl, storeFile } from './api-key.ts';
 
 const Window = z.object({ left: z.number() });
 
@@ -83,11 +81,9 @@ async function knownServers(context: CommandContext, storeId: string): Promise<S
   }
   // `pets serve` writes this file, and removes it when it stops. After a crash, nothing listens at the address, or another
   // program.
-  const path = join(configDirectory(context), 'stores', `${storeId}.server`);
-  const text = await readTextFile(realFileSystem, path, MAX_FILE_BYTES).catch(() => undefined);
+  const path = storeFile(context, storeId, 'server');
+  const text = await readTextFile(realFileSystem, path, MAX_KEY_FILE_BYTES).catch(() => undefined);
   const written = text === undefined ? undefined : readStored(Server, text);
   if (written && 'data' in written) servers.push(written.data);
   return servers;
 }
-
-const MAX_FILE_BYTES = 2 ** 16;

@@ -45,6 +45,30 @@ export type RequestContext = {
   isFinished: boolean;
 };
 
+/** What is known about a request when it arrives. */
+type Arrival = Pick<RequestContext, 'id' | 'client' | 'method' | 'url' | 'started'>;
+
+export const createContext = ({ id, client, method, url, started }: Arrival): RequestContext => ({
+  id,
+  client,
+  method,
+  url,
+  started,
+  host: undefined,
+  operation: undefined,
+  headers: [header.requestId, id],
+  keyName: undefined,
+  limits: undefined,
+  window: undefined,
+  isCaller: false,
+  isCounted: false,
+  injected: undefined,
+  latency: 0,
+  isTool: false,
+  interruption: undefined,
+  isFinished: false,
+});
+
 const REQUEST_ID = header.requestId.toLowerCase();
 
 /** The accepted form of an id. Other text could be mistaken for further fields of a log line. */

@@ -113,10 +113,7 @@ export function readInput(
   const { url = '' } = request;
   // Validating such a query with its schema would take longer than reading the page (bench/README.md).
   const [, limit, cursor] = (name === 'listPets' && ORDINARY_PAGE.exec(url)) || [];
-  if (limit !== undefined)
-    return {
-      query: cursor === undefined ? { limit: Number(limit) } : { limit: Number(limit), cursor },
-    } as Input;
+  if (limit !== undefined) return { query: { limit: Number(limit), cursor } } as Input;
 
   const operation: Operation = operations[name];
   const input: { params?: unknown; query?: unknown; body?: unknown } = {};
@@ -135,7 +132,11 @@ export function readInput(
 }
 
 /** `whole` is the name of the value in error messages. @throws ServiceError 400 */
-function validate(schema: z.ZodMiniType, value: unknown, whole: string): unknown {
+function validate<Schema extends z.ZodMiniType>(
+  schema: Schema,
+  value: unknown,
+  whole: string,
+): z.output<Schema> {
   const { success, data, error } = z.safeParse(schema, value);
   if (!success) throw invalidRequest(describeIssues(error, whole));
   return data;
@@ -172,11 +173,8 @@ export async function readBodyAs<Schema extends z.ZodMiniType>(
 }
 
 /** Reads and validates the query of a request target. @throws ServiceError 400 */
-export function readQueryAs<Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> {
-  const { success, data, error } = z.safeParse(schema, { ...parseQuery(target) });
-  if (!success) throw invalidRequest(describeIssues(error, 'The query'));
-  return data;
-}
+export const readQueryAs = <Schema extends z.ZodMiniObject>(schema: Schema, target = ''): z.output<Schema> =>
+  validate(schema, { ...parseQuery(target) }, 'The query');
 
 function checkContentType(request: IncomingMessage): void {
   if (countHeader(request, 'content-type') > 1) {

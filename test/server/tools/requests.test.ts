@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { MAX_RECORDED_BODY } from '../../../src/contract/recorded-text.ts';
-import type { RequestContext } from '../../../src/server/request/context.ts';
+import { createContext, type RequestContext } from '../../../src/server/request/context.ts';
 import { createRecorder, MAX_REQUESTS } from '../../../src/server/tools/recorder.ts';
 import { MAX_WAITERS, showRequests } from '../../../src/server/tools/requests.ts';
 import { manualClock } from '../../helpers/clock.ts';
@@ -260,26 +260,7 @@ test('requests that are recorded while a response is made come after its cursor'
   const clock = manualClock();
   const recorder = createRecorder({ clock, cors: [] });
   const add = (id: string) => {
-    const context = {
-      id,
-      client: '',
-      method: 'GET',
-      url: '/',
-      started: 0,
-      host: undefined,
-      operation: undefined,
-      keyName: undefined,
-      headers: [],
-      limits: undefined,
-      window: undefined,
-      isCaller: false,
-      isCounted: false,
-      injected: undefined,
-      latency: 0,
-      isTool: false,
-      interruption: undefined,
-      isFinished: true,
-    };
+    const context = createContext({ id, client: '', method: 'GET', url: '/', started: 0 });
     const running = recorder.begin(context);
     if (running) recorder.end(running, { time: 0, milliseconds: 0, status: 200 });
   };
