@@ -8,6 +8,24 @@ const layers = {
   cli: ['system', 'contract', 'client', 'store', 'server'],
   page: ['contract'],
 };
+// The folders of src/cli from bottom to top. Each may import itself and the folders before it.
+const cliFloors = [
+  'core',
+  'fields',
+  'output',
+  'profiles',
+  'program',
+  'prompts',
+  'errors',
+  'connection',
+  'animals',
+  'orders',
+  'rows',
+  'bulk',
+  'serve',
+  'completion',
+  'commands',
+];
 // The libraries that each folder may import.
 const libraries = {
   system: [],
@@ -31,6 +49,12 @@ module.exports = {
         // The page uses types of the server, but none of its code.
         ...(floor === 'page' && { dependencyTypesNot: ['type-only'] }),
       },
+    })),
+    ...cliFloors.map((floor, i) => ({
+      name: `cli-${floor}-imports-only-downward`,
+      severity: 'error',
+      from: { path: `^src/cli/${floor}/` },
+      to: { path: '^src/cli/', pathNot: `^src/cli/(${cliFloors.slice(0, i + 1).join('|')})/` },
     })),
     ...Object.entries(libraries).map(([floor, names]) => ({
       name: `${floor}-libraries`,

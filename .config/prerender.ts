@@ -1,10 +1,10 @@
-// Collects the output that the built command prints without loading the program (src/cli/program/fast-path.ts).
+// Collects the output that the built command prints without loading the program (src/cli/fast-path.ts).
 import { Readable, Writable } from 'node:stream';
 import { completionSpec } from '../src/cli/commands/completion.ts';
 import { commands } from '../src/cli/commands/index.ts';
 import type { CompletionSpec } from '../src/cli/completion/complete.ts';
+import { argvKey, type Prerendered } from '../src/cli/fast-path.ts';
 import { main } from '../src/cli/main.ts';
-import { argvKey, type Prerendered } from '../src/cli/program/fast-path.ts';
 import { createProcessContext } from '../src/cli/run.ts';
 
 export async function prerender(): Promise<Prerendered> {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { terminatedCode } from '../src/cli/errors/codes.ts';
-import { tryFastPath } from '../src/cli/program/fast-path.ts';
+import { terminatedCode } from '../src/cli/core/exit-codes.ts';
+import { tryFastPath } from '../src/cli/fast-path.ts';
 
 const argv = process.argv.slice(2);
 if (!tryFastPath(argv, import.meta.dirname)) {

@@ -1,6 +1,6 @@
 // Generates the man page from the same declarations as the help of the program.
 import { commands } from '../../src/cli/commands/index.ts';
-import { exitCodeMeanings } from '../../src/cli/errors/codes.ts';
+import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { wrapText } from '../../src/cli/output/width.ts';
 import type { Argument, Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
 import { describeDeclared } from '../../src/cli/program/declare.ts';

@@ -1,19 +1,20 @@
 import { Command as Commander, CommanderError } from 'commander';
 import { commands } from './commands/index.ts';
-import type { Context } from './context.ts';
-import { exitCodes } from './errors/codes.ts';
+import { printError, printStack } from './connection/reporting.ts';
+import type { Context } from './core/context.ts';
+import { usageError } from './core/errors.ts';
+import { exitCodes } from './core/exit-codes.ts';
+import { seconds } from './core/parsers.ts';
+import { version } from './core/version-details.ts';
+import { CallError } from './errors/call-error.ts';
 import { describeError } from './errors/describe-error.ts';
-import { CallError, usageError } from './errors/errors.ts';
 import { colourModes } from './output/colour.ts';
 import { type Console, createConsole, isClosedPipe } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/format.ts';
-import { printError, printStack } from './output/reporting.ts';
 import type { Command, CommandContext, GlobalOptions } from './program/command.ts';
-import { version } from './program/compile-cache.ts';
 import { declare, helpFor, namedArguments, parseNamed } from './program/declare.ts';
 import { globalOptions, helpOption, versionOption } from './program/global-options.ts';
 import * as helpPages from './program/help.ts';
-import { seconds } from './program/parsers.ts';
 import { toUsageError } from './program/usage.ts';
 
 /** Runs the program and returns its exit code. Errors are printed, not thrown. A closed output pipe is not an error. */
@@ -112,7 +113,7 @@ async function runProgram(context: Context, helpConsole: Console): Promise<numbe
     if (!(error instanceof CommanderError)) throw error;
     // `pets keys` without a subcommand prints the help of the group. With `--json`, this is an error.
     const isGroupHelp = error.code === 'commander.help' && !context.argv.includes('--json');
-    if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program);
+    if (error.exitCode !== 0 && !isGroupHelp) throw toUsageError(error, program, commands);
     isVersion = error.code === 'commander.version';
   }
   if (isVersion && helpConsole.json) await helpConsole.writeJson(context.versionDetails());

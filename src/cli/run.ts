@@ -4,10 +4,10 @@ import { parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ReadStream } from 'node:tty';
 import { systemClock } from '../contract/clock.ts';
-import type { Context } from './context.ts';
-import { exitCodes } from './errors/codes.ts';
-import { enableCompileCache, version } from './program/compile-cache.ts';
-import { versionDetails } from './program/version-details.ts';
+import { enableCompileCache } from './compile-cache.ts';
+import type { Context } from './core/context.ts';
+import { exitCodes } from './core/exit-codes.ts';
+import { version, versionDetails } from './core/version-details.ts';
 
 /** Runs the program with the real process, and exits the process. */
 export async function run(): Promise<void> {

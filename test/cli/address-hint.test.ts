@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { CallError } from '../../src/cli/errors/call-error.ts';
 import { describeError } from '../../src/cli/errors/describe-error.ts';
-import { CallError } from '../../src/cli/errors/errors.ts';
 import type { KeySource } from '../../src/cli/profiles/profile.ts';
 import { type ClientError, NetworkError } from '../../src/client/errors.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { preParseFlags } from '../../src/cli/main.ts';
 import {
   ArgumentError,
   integer,
   parseInt64Argument,
   parseWith,
   seconds,
-} from '../../src/cli/program/parsers.ts';
+} from '../../src/cli/core/parsers.ts';
+import { preParseFlags } from '../../src/cli/main.ts';
 import { PetStatus } from '../../src/contract/schemas.ts';
 import { freshMachine } from '../helpers/pets.ts';
 

@@ -2,7 +2,7 @@ import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { cliErrorCodes } from '../../src/cli/errors/codes.ts';
+import { cliErrorCodes } from '../../src/cli/core/exit-codes.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { readPetFile } from '../../src/cli/rows/read-pet-file.ts';
 import { bulkAdd, CSV, errorIn, type Step, scenario } from '../helpers/bulk-commands.ts';

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { exitCodeMeanings, exitCodes } from '../../src/cli/errors/codes.ts';
+import { CliError, fileError, systemReason, usageError } from '../../src/cli/core/errors.ts';
+import { exitCodeMeanings, exitCodes } from '../../src/cli/core/exit-codes.ts';
+import { CallError } from '../../src/cli/errors/call-error.ts';
 import { describeError } from '../../src/cli/errors/describe-error.ts';
-import { CallError, CliError, fileError, systemReason, usageError } from '../../src/cli/errors/errors.ts';
 import { OutputError } from '../../src/cli/output/console.ts';
 import type { Connection } from '../../src/cli/profiles/profile.ts';
 import {

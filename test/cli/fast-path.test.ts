@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { writeAllSync } from '../../src/cli/program/fast-path.ts';
+import { writeAllSync } from '../../src/cli/fast-path.ts';
 
 const failure = (code: string) => Object.assign(new Error(code), { code });
 

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { commands as allCommands } from '../../src/cli/commands/index.ts';
-import type { Context } from '../../src/cli/context.ts';
+import type { Context } from '../../src/cli/core/context.ts';
 import { openOutput } from '../../src/cli/output/open-output.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { createProcessContext } from '../../src/cli/run.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { createPasswordRemover, hasPassword } from '../../src/cli/output/url-passwords.ts';
+import { createPasswordRemover, hasPassword } from '../../src/cli/output/redact.ts';
 import { runInTerminal, startInTerminal } from '../helpers/context.ts';
 import { expectNoLeaks, PASSWORD_CANARY, snapshot } from '../helpers/failure.ts';
 

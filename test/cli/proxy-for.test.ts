@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { proxyFor } from '../../src/cli/connection/proxy.ts';
-import { CliError } from '../../src/cli/errors/errors.ts';
+import { CliError } from '../../src/cli/core/errors.ts';
 
 const SHOP = 'http://shop.invalid/v1';
 

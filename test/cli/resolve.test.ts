@@ -1,13 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { CliErrorCode } from '../../src/cli/errors/codes.ts';
-import type { CliError } from '../../src/cli/errors/errors.ts';
-import {
-  isLoopbackUrl,
-  maskKey,
-  type Profile,
-  parseBaseUrl,
-  redactKey,
-} from '../../src/cli/profiles/profile.ts';
+import type { CliError } from '../../src/cli/core/errors.ts';
+import type { CliErrorCode } from '../../src/cli/core/exit-codes.ts';
+import { maskKey, redactKey } from '../../src/cli/output/redact.ts';
+import { isLoopbackUrl, type Profile, parseBaseUrl } from '../../src/cli/profiles/profile.ts';
 import { chooseProfile, resolveConnection, type Sources } from '../../src/cli/profiles/resolve.ts';
 
 // Flags, environment variables and files decide which key is sent to which service.

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import type { Context, Signal } from '../../src/cli/context.ts';
+import type { Context, Signal } from '../../src/cli/core/context.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
 import { runCommand } from '../../src/cli/serve/run-server.ts';
 import { gate } from '../helpers/gate.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CliError } from '../../src/cli/errors/errors.ts';
+import { CliError } from '../../src/cli/core/errors.ts';
 import { readSeedFile } from '../../src/cli/rows/seed-file.ts';
 
 let directory: string;

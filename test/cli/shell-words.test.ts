@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shellQuote, withEnvironment } from '../../src/cli/output/shell-words.ts';
+import { shellQuote, withEnvironment } from '../../src/cli/core/shell-words.ts';
 
 test.each([
   ['linux', ['pets', 'add', '--from', './a-b.csv'], 'pets add --from ./a-b.csv'],

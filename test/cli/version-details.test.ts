@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { version } from '../../src/cli/program/compile-cache.ts';
-import { findInstallation, type Installation } from '../../src/cli/program/version-details.ts';
+import { findInstallation, type Installation, version } from '../../src/cli/core/version-details.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
 const DETAILS = { version: '1.2.3', commit: null, node: '26.1.0', installedAs: 'deb' } as const;

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { copyFile, cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Prerendered } from '../../src/cli/program/fast-path.ts';
+import type { Prerendered } from '../../src/cli/fast-path.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { DIST, freshMachine, petsInShell } from '../helpers/pets.ts';
 import { hasTerminal } from '../helpers/pseudo-terminal.ts';

@@ -2,7 +2,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Signal } from '../../src/cli/context.ts';
+import type { Signal } from '../../src/cli/core/context.ts';
 import type { Quota } from '../../src/contract/plans.ts';
 import { manualClock } from './clock.ts';
 import { startInTerminal, type TerminalOptions } from './context.ts';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough, Readable, Writable } from 'node:stream';
-import type { Context, OutputStream, Signal } from '../../src/cli/context.ts';
+import type { Context, OutputStream, Signal } from '../../src/cli/core/context.ts';
 import { main } from '../../src/cli/main.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
 import { type ManualClock, manualClock } from './clock.ts';

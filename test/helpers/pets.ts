@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import type { Context, Signal } from '../../src/cli/context.ts';
+import type { Context, Signal } from '../../src/cli/core/context.ts';
 import type { SteadyClock } from '../../src/contract/clock.ts';
 import { type Program, startProgram } from './context.ts';
 import { withDeadline } from './deadline.ts';

@@ -1,6 +1,6 @@
 import { createContext, runInContext } from 'node:vm';
-import { usageError } from '../errors/errors.ts';
-import { ArgumentError } from '../program/parsers.ts';
+import { usageError } from '../core/errors.ts';
+import { ArgumentError } from '../core/parsers.ts';
 
 /** A condition on the name of an animal. */
 export type NameFilter = {

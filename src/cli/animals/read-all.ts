@@ -2,7 +2,7 @@ import type { Client } from '../../client/client.ts';
 import { listPages, type PetPage } from '../../client/pages.ts';
 import { type OpenRateLimit, readRateLimits } from '../../client/rate-limit.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
 import type { StatusLine } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { formatTime } from '../output/time.ts';

@@ -1,10 +1,10 @@
 import { pageSize } from '../../contract/operations.ts';
 import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
+import { ArgumentError, oneOf, parseInt64Argument } from '../core/parsers.ts';
 import { parseFields } from '../fields/parse-fields.ts';
 import { petFields } from '../output/pets.ts';
 import type { Option } from '../program/command.ts';
-import { ArgumentError, oneOf, parseInt64Argument } from '../program/parsers.ts';
 import { type NameFilter, parseNameFilter } from './name-filter.ts';
 
 /** The conditions that animals must meet. The service checks only the status. */

@@ -1,5 +1,5 @@
 import { targetLabel } from '../connection/connect.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
 import { formatCount } from '../output/format-count.ts';
 import { readProfile } from '../profiles/files.ts';
 import type { Connection } from '../profiles/profile.ts';

@@ -1,5 +1,5 @@
-import { exitCodes } from '../errors/codes.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
+import { exitCodes } from '../core/exit-codes.ts';
 import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';

@@ -12,7 +12,7 @@ import {
   DirectoryInUseError,
   type DirectoryLock,
 } from '../../system/lock/directory-lock.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
 import { dropOldEntries, type EntryOf, isForgotten, type Ledger } from './ledger.ts';
 import { damagedError, readLedger } from './ledger-file.ts';
 

@@ -5,7 +5,7 @@ import { AppendFile } from '../../system/append-file.ts';
 import { fsyncAncestors } from '../../system/directories.ts';
 import type { FileSystem } from '../../system/file-system.ts';
 import { isTemporaryName, readBytes, removeFile, replaceFile } from '../../system/files.ts';
-import { CliError, fileError } from '../errors/errors.ts';
+import { CliError, fileError } from '../core/errors.ts';
 import {
   applyRecord,
   isNewerVersion,

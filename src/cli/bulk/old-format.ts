@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { parseJson } from '../../contract/json.ts';
 import type { NewPet } from '../../contract/schemas.ts';
 import { readBytes } from '../../system/files.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
 import { animalHash, type LedgerEntry, LedgerHeader, LedgerRecord } from './ledger.ts';
 import type { LedgerPlace } from './ledger-directory.ts';
 import { completeLines } from './ledger-file.ts';

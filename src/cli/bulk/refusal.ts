@@ -1,4 +1,4 @@
-import { CliError, usageError } from '../errors/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import { formatCount } from '../output/format-count.ts';
 import { formatMinute } from '../output/time.ts';
 import type { Ledger } from './ledger.ts';

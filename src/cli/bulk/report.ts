@@ -1,6 +1,6 @@
 import { stringifyJson } from '../../contract/json.ts';
-import { exitCodes } from '../errors/codes.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
+import { exitCodes } from '../core/exit-codes.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from '../output/sanitize.ts';

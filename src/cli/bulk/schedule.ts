@@ -1,5 +1,5 @@
 import type { RateLimit } from '../../client/rate-limit.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
 
 /**
  * What the result of a row means for the rows after it. `lost` means that no response shows the outcome. `text` is the

@@ -4,7 +4,7 @@ import { readRateLimit } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { hashKey } from '../../store/keys/keys.ts';
-import { redactKey } from '../profiles/profile.ts';
+import { redactKey } from '../output/redact.ts';
 import type { HighestId } from './highest-id.ts';
 import { idempotencyKeyOf, type LedgerEntry } from './ledger.ts';
 import type { LedgerFile } from './ledger-file.ts';

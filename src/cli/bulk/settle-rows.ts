@@ -1,7 +1,7 @@
 import { pageSize } from '../../contract/operations.ts';
 import { withClient } from '../connection/connect.ts';
+import { createWaitReporter } from '../connection/reporting.ts';
 import { formatCount } from '../output/format-count.ts';
-import { createWaitReporter } from '../output/reporting.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { HighestId } from './highest-id.ts';

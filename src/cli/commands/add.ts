@@ -7,12 +7,12 @@ import {
   targetLabel,
   withClient,
 } from '../connection/connect.ts';
-import { exitCodes } from '../errors/codes.ts';
-import { CliError, usageError } from '../errors/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { parseInt64Argument, parseWith } from '../core/parsers.ts';
 import { OutputError } from '../output/console.ts';
 import { renderPets } from '../output/pets.ts';
 import type { Command, CommandContext } from '../program/command.ts';
-import { parseInt64Argument, parseWith } from '../program/parsers.ts';
 import { EMPTY_NAME, type RowFormat, rowFormats } from '../rows/row.ts';
 
 type Options = One & Partial<Many> & { dryRun?: boolean };

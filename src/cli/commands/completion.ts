@@ -1,5 +1,5 @@
 import type { CompletionSpec } from '../completion/complete.ts';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { globalOptions, helpOption, versionOption } from '../program/global-options.ts';
 import { topics } from '../program/help.ts';

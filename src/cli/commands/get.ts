@@ -4,10 +4,10 @@ import { listPages } from '../../client/pages.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
+import { parseInt64Argument } from '../core/parsers.ts';
 import { renderPets } from '../output/pets.ts';
 import type { Command, CommandContext } from '../program/command.ts';
-import { parseInt64Argument } from '../program/parsers.ts';
 
 type Options = { id: bigint[] };
 

@@ -3,14 +3,14 @@ import { MAX_QUOTA, type PlanName, planNames, type Quota } from '../../contract/
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreMissingError } from '../../store/errors.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
-import { CliError, usageError } from '../errors/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
+import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import type { Column } from '../output/table.ts';
 import { createTimeFormatter } from '../output/time.ts';
 import { writeProfile } from '../profiles/files.ts';
-import { dataOption, openLocation, withData } from '../profiles/location.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { integer } from '../program/parsers.ts';
+import { dataOption, openLocation, withData } from '../serve/store-location.ts';
 
 type Data = { data?: string };
 type AddOptions = Data & {

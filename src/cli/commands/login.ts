@@ -1,12 +1,14 @@
 import type { Client } from '../../client/client.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
 import { followUpCommand, withClient } from '../connection/connect.ts';
+import { CliError, usageError } from '../core/errors.ts';
+import { exitCodes } from '../core/exit-codes.ts';
 import { isAddressError } from '../errors/address-hint.ts';
-import { exitCodes } from '../errors/codes.ts';
+import { CallError } from '../errors/call-error.ts';
 import { describeError } from '../errors/describe-error.ts';
-import { CallError, CliError, usageError } from '../errors/errors.ts';
+import { maskKey } from '../output/redact.ts';
 import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
-import { addScheme, type Connection, maskKey, parseBaseUrl } from '../profiles/profile.ts';
+import { addScheme, type Connection, parseBaseUrl } from '../profiles/profile.ts';
 import { checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { canPrompt, promptSecret, promptText, readStdin } from '../prompts/prompt.ts';

@@ -1,5 +1,5 @@
 import { connectionFor, withClient } from '../connection/connect.ts';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
 import { parseField, parseFields } from '../fields/parse-fields.ts';
 import { type OrderOptions, parseCondition, parseFieldOrder, parseTimeArgument } from '../orders/options.ts';
 import { listFormats } from '../output/format.ts';

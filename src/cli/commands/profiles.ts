@@ -4,20 +4,15 @@ import type { HttpHeaders } from '../../client/response.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { proxyFor } from '../connection/proxy.ts';
 import { writableStateDirectory } from '../connection/state.ts';
-import type { UserError } from '../errors/codes.ts';
+import type { UserError } from '../core/exit-codes.ts';
+import { CallError } from '../errors/call-error.ts';
 import { describeError } from '../errors/describe-error.ts';
-import { CallError } from '../errors/errors.ts';
-import { type Check, type ProfileRow, showProfiles } from '../output/profiles.ts';
+import { maskKey } from '../output/redact.ts';
 import { formatDeadline } from '../output/time.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
-import {
-  type Connection,
-  maskKey,
-  type Profile,
-  type ProfileName,
-  profileNames,
-} from '../profiles/profile.ts';
+import { type Connection, type Profile, type ProfileName, profileNames } from '../profiles/profile.ts';
 import { checkProtocol, chooseProfile } from '../profiles/resolve.ts';
+import { type Check, type ProfileRow, showProfiles } from '../profiles/show-profiles.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
 export const profiles: Command<{ check?: boolean }> = {

@@ -1,10 +1,9 @@
 import * as z from 'zod/mini';
 import { planNames } from '../../contract/plans.ts';
-import { usageError } from '../errors/errors.ts';
-import { dataOption } from '../profiles/location.ts';
+import { usageError } from '../core/errors.ts';
+import { integer, parseFraction, parseWith } from '../core/parsers.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import { type Command, inGroup } from '../program/command.ts';
-import { integer, parseFraction, parseWith } from '../program/parsers.ts';
 import {
   DEFAULT_PLAN,
   parseAddressBlock,
@@ -14,6 +13,7 @@ import {
   parsePublicUrl,
   type ServeOptions,
 } from '../serve/options.ts';
+import { dataOption } from '../serve/store-location.ts';
 
 const MAX_BAN_SECONDS = 366 * 24 * 60 * 60;
 

@@ -2,13 +2,13 @@ import { InterruptedError } from '../../client/errors.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreMissingError } from '../../store/errors.ts';
 import { formatTornEnd, type StoreReport } from '../../store/store.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
+import { parsePlace } from '../core/parsers.ts';
 import { drawBar } from '../output/bar.ts';
 import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { openLocation } from '../profiles/location.ts';
 import type { Argument, Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { parsePlace } from '../program/parsers.ts';
+import { openLocation } from '../serve/store-location.ts';
 
 const placeArgument: Argument = {
   name: '[dir|url]',

@@ -1,21 +1,16 @@
 import type { Client } from '../../client/client.ts';
 import { InterruptedError } from '../../client/errors.ts';
-import { CallError } from '../errors/errors.ts';
+import { shellQuote } from '../core/shell-words.ts';
+import { version } from '../core/version-details.ts';
+import { CallError } from '../errors/call-error.ts';
 import type { StatusLine } from '../output/console.ts';
-import { createWaitReporter, reportAttempt, reportDeprecation } from '../output/reporting.ts';
-import { shellQuote } from '../output/shell-words.ts';
+import { createRedactor } from '../output/redact.ts';
 import { readProfile, readSettings } from '../profiles/files.ts';
-import {
-  type Connection,
-  createRedactor,
-  isLoopbackUrl,
-  type ProfileName,
-  profileNames,
-} from '../profiles/profile.ts';
+import { type Connection, isLoopbackUrl, type ProfileName, profileNames } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
-import { version } from '../program/compile-cache.ts';
 import { proxyFor } from './proxy.ts';
+import { createWaitReporter, reportAttempt, reportDeprecation } from './reporting.ts';
 import { openSharedFlags } from './state.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { createAddressMatcher, isAddressBlock } from '../../system/address-blocks.ts';
-import type { Context } from '../context.ts';
-import { usageError } from '../errors/errors.ts';
+import type { Context } from '../core/context.ts';
+import { usageError } from '../core/errors.ts';
 import { isLoopbackUrl, type ProxySetting, portOf } from '../profiles/profile.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { createSharedFlags, type SharedFlags } from '../../client/shared-flags.ts';
 import { prepareStateDirectory, type StateDirectory } from '../../system/state-directory.ts';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
 import { stateDirectories } from '../profiles/paths.ts';
 import type { CommandContext } from '../program/command.ts';
 

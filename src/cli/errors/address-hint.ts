@@ -5,16 +5,10 @@ import {
   NoResponseError,
   RedirectError,
 } from '../../client/errors.ts';
+import { NOT_HTTPS, OTHER_TLS_VERSION, systemReason, TLS_REFUSED, UNKNOWN_ISSUER } from '../core/errors.ts';
 import { formatIso } from '../output/time.ts';
 import { DEFAULT_PORT, isLoopbackUrl, portOf, proxyLabel } from '../profiles/profile.ts';
-import {
-  type CallError,
-  NOT_HTTPS,
-  OTHER_TLS_VERSION,
-  systemReason,
-  TLS_REFUSED,
-  UNKNOWN_ISSUER,
-} from './errors.ts';
+import type { CallError } from './call-error.ts';
 
 /** What nginx, Go and Apache respond to a request without https at a port for https. */
 const PLAIN_HTTP =

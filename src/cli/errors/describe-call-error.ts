@@ -10,14 +10,15 @@ import {
 } from '../../client/errors.ts';
 import type { Clock } from '../../contract/clock.ts';
 import { isNotCarriedOut } from '../../contract/error-codes.ts';
+import { systemReason } from '../core/errors.ts';
+import { exitCodes, type UserError, userError } from '../core/exit-codes.ts';
+import { shellQuote } from '../core/shell-words.ts';
 import type { Console } from '../output/console.ts';
-import { shellQuote } from '../output/shell-words.ts';
+import { maskKey } from '../output/redact.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
-import { type Connection, listAllCommand, maskKey, proxyLabel } from '../profiles/profile.ts';
+import { type Connection, listAllCommand, type ProxySetting, proxyLabel } from '../profiles/profile.ts';
 import { addressHint, networkHint } from './address-hint.ts';
-import { exitCodes, type UserError, userError } from './codes.ts';
-import { describeProxyError } from './describe-proxy-error.ts';
-import { type CallError, systemReason } from './errors.ts';
+import type { CallError } from './call-error.ts';
 
 /** The time and the time zone for deadlines, and the platform whose shell must understand the commands in hints. */
 export type ErrorContext = {
@@ -180,3 +181,28 @@ function keyHint({ keySource, profile }: Connection): string {
 
 const baseUrlHint = ({ baseUrl }: Connection): string =>
   `check the base URL ${baseUrl}${baseUrl.endsWith('/v1') ? '' : '; it usually ends in /v1'}`;
+
+/** Describes an error of a proxy. Names the host and port of the proxy, but never its user or password. */
+function describeProxyError(error: ProxyError, proxy: ProxySetting, server: string): UserError {
+  const { status } = error;
+  const { variable, address } = proxy;
+  const { protocol, username } = new URL(address);
+  const label = `the proxy ${proxyLabel(proxy)}`;
+  // Some proxies respond with 401 to a wrong password.
+  if (status === 407 || status === 401) {
+    const example = `${protocol}//USER:PASSWORD@${proxyLabel(proxy)}`;
+    const message = username
+      ? `${label} rejected the user and password in ${variable} (${status})`
+      : `${label} requires a user and password (${status})`;
+    return userError('network_error', message, {
+      hint: `set ${variable} to ${example}; in USER and PASSWORD, write @ as %40, : as %3A, / as %2F and % as %25`,
+    });
+  }
+  const message =
+    status === undefined
+      ? `cannot reach ${label}: ${systemReason(error)}`
+      : `${label} refused to connect to ${server} (${status})`;
+  return userError('network_error', message, {
+    hint: `check ${variable}; to connect to ${server} without a proxy, add it to NO_PROXY`,
+  });
+}

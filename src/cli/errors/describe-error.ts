@@ -1,10 +1,11 @@
 import { InterruptedError } from '../../client/errors.ts';
 import { StoreError, StoreNotFoundError, StoreRequestError } from '../../store/errors.ts';
+import { CliError } from '../core/errors.ts';
+import { type CliErrorCode, type UserError, userError } from '../core/exit-codes.ts';
 import { OutputError } from '../output/console.ts';
-import { redactKey } from '../profiles/profile.ts';
-import { type CliErrorCode, type UserError, userError } from './codes.ts';
+import { redactKey } from '../output/redact.ts';
+import { CallError } from './call-error.ts';
 import { describeCallError, type ErrorContext } from './describe-call-error.ts';
-import { CallError, CliError } from './errors.ts';
 
 /** Converts any error into a message, a hint and an exit code. Nothing else in the program does this. */
 export function describeError(error: unknown, context: ErrorContext): UserError {

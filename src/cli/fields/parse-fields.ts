@@ -1,4 +1,4 @@
-import { ArgumentError } from '../program/parsers.ts';
+import { ArgumentError } from '../core/parsers.ts';
 
 /** Parses the name of a field. An empty argument is usually an unset shell variable. */
 export function parseField(text: string): string {

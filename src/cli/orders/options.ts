@@ -1,5 +1,5 @@
+import { ArgumentError } from '../core/parsers.ts';
 import { parseField } from '../fields/parse-fields.ts';
-import { ArgumentError } from '../program/parsers.ts';
 import { parseTime, type TimeArgument } from './time.ts';
 
 /** The values of the options of `pets orders`. */

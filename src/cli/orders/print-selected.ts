@@ -2,7 +2,6 @@ import { footerLabel, targetLabel } from '../connection/connect.ts';
 import type { Fields } from '../fields/field.ts';
 import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
-import { writeOrderList, writeOtherOrders, writeSum } from '../output/orders.ts';
 import { createTimeFormatter } from '../output/time.ts';
 import type { Zone } from '../output/zone.ts';
 import type { Connection } from '../profiles/profile.ts';
@@ -12,6 +11,7 @@ import { knownField, requireField, requireFields, type Selected, selectOrders } 
 import { sumField } from './sum.ts';
 import { zonedInstantIn } from './time.ts';
 import type { TimeWindow } from './time-window.ts';
+import { writeOrderList, writeOtherOrders, writeSum } from './write-orders.ts';
 
 /** The options of `pets orders`, and the window that they mean in this time zone. */
 type Query = { options: OrderOptions; window: TimeWindow; zone: Zone };

@@ -1,4 +1,4 @@
-import { CliError, usageError } from '../errors/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import { wholePart } from '../fields/decimal.ts';
 import { cellText, type Fields, fieldPaths, findField, isObject, valuesOf } from '../fields/field.ts';
 import type { Format, OutputOptions } from '../output/format.ts';

@@ -1,5 +1,5 @@
 import { stringifyJson } from '../../contract/json.ts';
-import { CliError } from '../errors/errors.ts';
+import { CliError } from '../core/errors.ts';
 import { addDecimals, type Decimal, decimalOf, ZERO } from '../fields/decimal.ts';
 import { type Fields, fieldAt, findField, isNumber, valuesOf } from '../fields/field.ts';
 

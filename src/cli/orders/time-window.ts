@@ -1,4 +1,4 @@
-import { CliError, usageError } from '../errors/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import { compareDecimals, type Decimal } from '../fields/decimal.ts';
 import { type Fields, isObject, valuesOf } from '../fields/field.ts';
 import { listNames } from '../output/list-names.ts';

@@ -1,5 +1,5 @@
 import { Chalk, type ChalkInstance } from 'chalk';
-import type { Context, OutputStream } from '../context.ts';
+import type { Context, OutputStream } from '../core/context.ts';
 
 export const colourModes = ['auto', 'always', 'never'] as const;
 export type ColourMode = (typeof colourModes)[number];

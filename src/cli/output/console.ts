@@ -1,15 +1,14 @@
 import { InterruptedError } from '../../client/errors.ts';
 import { stringifyJson } from '../../contract/json.ts';
 import { isMissing } from '../../system/file-system.ts';
-import type { Context } from '../context.ts';
-import { systemReason } from '../errors/errors.ts';
-import { createRedactor } from '../profiles/profile.ts';
+import type { Context } from '../core/context.ts';
+import { systemReason } from '../core/errors.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import type { Format } from './format.ts';
 import { mapStrings } from './map-strings.ts';
 import type { Output } from './open-output.ts';
+import { createPasswordRemover, createRedactor } from './redact.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
-import { createPasswordRemover } from './url-passwords.ts';
 import { findTimeZone, type UserTimeZone } from './user-time-zone.ts';
 import { cutToWidth, displayWidth, wrapText } from './width.ts';
 

@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
 
 /**
  * The forms in which commands print data. `rows` is a table or tab-separated lines. `text` is neither, such as a script

@@ -4,8 +4,8 @@ import { Writable } from 'node:stream';
 import { InterruptedError } from '../../client/errors.ts';
 import { errnoOf, isMissing } from '../../system/file-system.ts';
 import { type OutputFile, openOutputFile, type Wait } from '../../system/output-file.ts';
-import type { Context, OutputStream } from '../context.ts';
-import { CliError, fileError } from '../errors/errors.ts';
+import type { Context, OutputStream } from '../core/context.ts';
+import { CliError, fileError } from '../core/errors.ts';
 
 /** The file of `--output`, as a stream that replaces stdout. */
 export type Output = Pick<OutputFile, 'isReplaced' | 'commit' | 'discard'> & {

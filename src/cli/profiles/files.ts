@@ -5,7 +5,7 @@ import * as z from 'zod/mini';
 import { describeIssues } from '../../contract/issues.ts';
 import { makePrivateDirectory } from '../../system/directories.ts';
 import { isMissing, realFileSystem } from '../../system/file-system.ts';
-import { CliError, fileError } from '../errors/errors.ts';
+import { CliError, fileError } from '../core/errors.ts';
 import { configDirectory, configHint, type HomeContext } from './paths.ts';
 import { Profile, type ProfileName, Settings } from './profile.ts';
 

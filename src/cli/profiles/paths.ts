@@ -1,7 +1,7 @@
 import { isAbsolute, join } from 'node:path';
 import { errnoOf } from '../../system/file-system.ts';
 import type { StateDirectory } from '../../system/state-directory.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../core/context.ts';
 
 /** The parts of the context that determine where a user's files are. */
 export type HomeContext = Pick<Context, 'env' | 'platform' | 'homeDirectory'>;

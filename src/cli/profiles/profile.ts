@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { fieldError } from '../../contract/issues.ts';
-import { shellQuote } from '../output/shell-words.ts';
+import { shellQuote } from '../core/shell-words.ts';
 
 export const profileNames = ['prod', 'staging', 'local'] as const;
 export const ProfileName = z.enum(profileNames, { error: `must be one of ${profileNames.join(', ')}` });
@@ -89,32 +89,3 @@ export function addScheme(text: string): string | undefined {
 
 /** Whether a URL refers to this machine. Plain http to another machine needs the permission of the user. */
 export const isLoopbackUrl = (url: URL): boolean => LOOPBACK_NAME_PATTERN.test(url.hostname);
-
-/** Masks an API key. The last 4 characters are shown if the key has more than 8. */
-export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice(-4) : ''}`;
-
-/**
- * Masks an API key in a text from a service, which may have echoed the key in plain, URL-encoded, JSON-escaped, base64
- * or hex form. The case of letters is ignored, because a key in a header name is printed in lower case.
- */
-export const redactKey = (text: string, key: string): string => createRedactor(key)(text);
-
-/** A key with fewer characters could be part of an ordinary word, so it is masked only if it is a word of its own. */
-const MIN_KEY_LENGTH = 6;
-
-/** Returns a function that does the same as `redactKey` for one key, and is faster if there are many texts. */
-export function createRedactor(key: string): (text: string) => string {
-  if (key === '') return (text) => text;
-  const forms: string[] = [];
-  // Longer forms come first, because a shorter form may be a prefix of a longer one.
-  for (const form of [`Bearer ${key}`, key]) {
-    for (const encoding of ['base64', 'base64url', 'hex'] as const) {
-      // Remove the padding, so that the pattern matches padded and unpadded forms.
-      forms.push(Buffer.from(form).toString(encoding).replace(/=+$/, ''));
-    }
-  }
-  forms.push(JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key);
-  const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
-  const anyForm = new RegExp(key.length < MIN_KEY_LENGTH ? `(?<!\\w)(?:${pattern})(?!\\w)` : pattern, 'gi');
-  return (text) => text.replace(anyForm, () => maskKey(key));
-}

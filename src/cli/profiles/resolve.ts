@@ -1,5 +1,5 @@
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
-import { CliError, usageError } from '../errors/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import {
   addScheme,
   type Connection,

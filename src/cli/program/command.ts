@@ -1,4 +1,4 @@
-import type { Context } from '../context.ts';
+import type { Context } from '../core/context.ts';
 import type { ColourMode } from '../output/colour.ts';
 import type { Console } from '../output/console.ts';
 import type { Format } from '../output/format.ts';

@@ -1,8 +1,8 @@
 import type { Command as Commander, Option as CommanderOption } from 'commander';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
+import { ArgumentError, oneOf } from '../core/parsers.ts';
 import type { Argument, Command, Option } from './command.ts';
 import { optionsOf } from './output-options.ts';
-import { ArgumentError, oneOf } from './parsers.ts';
 
 /** Adds declared arguments and options to a commander command. */
 export function declare(

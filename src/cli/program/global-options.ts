@@ -1,7 +1,7 @@
+import { seconds } from '../core/parsers.ts';
 import { colourModes } from '../output/colour.ts';
 import { profileNames } from '../profiles/profile.ts';
 import type { Option } from './command.ts';
-import { seconds } from './parsers.ts';
 
 /** Commander itself implements --help and --version. */
 export const helpOption = { flags: '-h, --help', description: 'show this help' } as const satisfies Option;

@@ -1,6 +1,6 @@
 import type { Command as Commander, HelpConfiguration } from 'commander';
-import { exitCodeMeanings } from '../errors/codes.ts';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
+import { exitCodeMeanings } from '../core/exit-codes.ts';
 import { wrapText } from '../output/width.ts';
 import type { Command } from './command.ts';
 

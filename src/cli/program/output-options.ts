@@ -1,6 +1,6 @@
+import { ArgumentError, integer } from '../core/parsers.ts';
 import { extensionsOf, type Format } from '../output/format.ts';
 import type { Command, Option } from './command.ts';
-import { ArgumentError, integer } from './parsers.ts';
 
 /** The options for each format. JSON has the global option `--json`. */
 const formatOptions: readonly (readonly [Format, Option])[] = [

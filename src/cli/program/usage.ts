@@ -1,14 +1,17 @@
 import type { Command as Commander, CommanderError } from 'commander';
-import { commands } from '../commands/index.ts';
-import { type CliError, usageError } from '../errors/errors.ts';
-import type { Command } from './command.ts';
+import { type CliError, usageError } from '../core/errors.ts';
+import type { Command, CommandContext } from './command.ts';
 import { suggestCommand, suggestForExtraArguments, suggestForOption } from './suggestions.ts';
 
 /**
  * Converts an error of commander into a usage error with a hint. The arguments of `program` are the command line without
  * global options that precede the command.
  */
-export function toUsageError(error: CommanderError, program: Commander): CliError {
+export function toUsageError(
+  error: CommanderError,
+  program: Commander,
+  commands: CommandContext['commands'],
+): CliError {
   const given = program.args;
   // The suggestion of commander is on the last line. Arguments that commander quotes may contain line breaks too.
   const [, text = '', suggestion] =
@@ -17,7 +20,7 @@ export function toUsageError(error: CommanderError, program: Commander): CliErro
   const similar = closeSuggestion(suggestion, mistyped);
   const firstOption = given.findIndex((word) => word.startsWith('-'));
   const words = firstOption === -1 ? given : given.slice(0, firstOption);
-  const { name, command } = commandOf(words);
+  const { name, command } = commandOf(words, commands);
   const see = `see: pets help${name && ` ${name}`}`;
   switch (error.code) {
     case 'commander.unknownCommand':
@@ -97,7 +100,10 @@ const withSee = (similar: string | undefined, see: string): string =>
 const capital = (text: string): string => `${text[0]?.toUpperCase()}${text.slice(1)}`;
 
 /** The command at the start of the words, and its full name, such as `keys add`; an empty name if there is none. */
-function commandOf([first, second]: readonly string[]): { name: string; command?: Command } {
+function commandOf(
+  [first, second]: readonly string[],
+  commands: CommandContext['commands'],
+): { name: string; command?: Command } {
   const entry = commands.find(({ name }) => name === first);
   if (entry && 'run' in entry) return { name: entry.name, command: entry };
   const command = entry?.commands.find(({ name }) => name === second);

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { InterruptedError } from '../../client/errors.ts';
-import type { Context } from '../context.ts';
-import { usageError } from '../errors/errors.ts';
+import type { Context } from '../core/context.ts';
+import { usageError } from '../core/errors.ts';
 import { DEFAULT_COLUMNS } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
 import { wrapText } from '../output/width.ts';

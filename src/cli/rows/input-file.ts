@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import { type CliError, fileError, usageError } from '../errors/errors.ts';
+import { type CliError, fileError, usageError } from '../core/errors.ts';
 import { type RowFormat, rowFormats } from './row.ts';
 
 const SAVE_AS_CSV = 'in Excel: Save As → CSV UTF-8 (comma delimited)';

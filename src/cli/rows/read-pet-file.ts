@@ -3,7 +3,7 @@ import { createReadStream, fstatSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { InterruptedError } from '../../client/errors.ts';
 import { NewPet } from '../../contract/schemas.ts';
-import { fileError, usageError } from '../errors/errors.ts';
+import { fileError, usageError } from '../core/errors.ts';
 import type { CommandContext } from '../program/command.ts';
 import { readInput, requireFormat, unreadableFile, utf8Text } from './input-file.ts';
 import { readRows } from './read-rows.ts';

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { INT64_MAX, INT64_MIN } from '../../contract/int64.ts';
 import { stringifyJson } from '../../contract/json.ts';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
 import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';

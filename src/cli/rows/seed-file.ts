@@ -5,7 +5,7 @@ import { INT64_MAX, int64 } from '../../contract/int64.ts';
 import { parseJson } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
-import { usageError } from '../errors/errors.ts';
+import { usageError } from '../core/errors.ts';
 import { readInput, requireFormat, utf8Text } from './input-file.ts';
 import { detectFormat, readRows } from './read-rows.ts';
 import type { RowError, RowFormat, RowValue } from './row.ts';

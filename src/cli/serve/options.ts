@@ -3,8 +3,8 @@ import { HOST_NAME_PATTERN } from '../../contract/headers.ts';
 import { API_PREFIX } from '../../contract/operations.ts';
 import type { PlanName } from '../../contract/plans.ts';
 import { isAddressBlock } from '../../system/address-blocks.ts';
+import { ArgumentError, parseWith } from '../core/parsers.ts';
 import { parseBaseUrl } from '../profiles/profile.ts';
-import { ArgumentError, parseWith } from '../program/parsers.ts';
 
 export type ServeOptions = {
   port?: number;

@@ -15,10 +15,9 @@ import { isLocal, type Service, startService } from '../../server/service.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { fileSystemHint } from '../../store/errors.ts';
 import { errnoOf, isUnwritable } from '../../system/file-system.ts';
-import type { Context, Signal } from '../context.ts';
-import { exitCodes } from '../errors/codes.ts';
-import { CliError, systemReason, usageError } from '../errors/errors.ts';
-import { openLocation } from '../profiles/location.ts';
+import type { Context, Signal } from '../core/context.ts';
+import { CliError, systemReason, usageError } from '../core/errors.ts';
+import { exitCodes } from '../core/exit-codes.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { readInput, utf8Text } from '../rows/input-file.ts';
@@ -32,6 +31,7 @@ import {
 } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
 import { createServerEvents, type ServerEvents } from './server-events.ts';
+import { openLocation } from './store-location.ts';
 
 /** How long running requests may take to finish when the server stops, in milliseconds. */
 export const GRACE_PERIOD = 3_500;

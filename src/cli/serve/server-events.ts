@@ -4,15 +4,15 @@ import type { FaultOptions } from '../../server/faults/faults.ts';
 import type { Service } from '../../server/service.ts';
 import { createTextRedactor } from '../../server/tools/log-entry.ts';
 import type { StoreLocation } from '../../store/backend.ts';
+import { withEnvironment } from '../core/shell-words.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { formatCount } from '../output/format-count.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { withEnvironment } from '../output/shell-words.ts';
-import { withData } from '../profiles/location.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { DevKey } from './api-key.ts';
 import { DEFAULT_PLAN, type ServeOptions } from './options.ts';
+import { withData } from './store-location.ts';
 
 export type ServerEvents = ReturnType<typeof createServerEvents>;
 

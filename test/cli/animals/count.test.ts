@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
+import { writeCounts } from '../../../src/cli/animals/write-counts.ts';
 import { createConsole } from '../../../src/cli/output/console.ts';
-import { writeCounts } from '../../../src/cli/output/counts.ts';
 import { createProcessContext } from '../../../src/cli/run.ts';
 import { respondWith, runAgainst } from '../../helpers/in-terminal.ts';
 import { manyAnimals, shopOf } from '../../helpers/shop.ts';

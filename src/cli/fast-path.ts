@@ -1,6 +1,6 @@
-import { readBundledText } from '../../system/bundled-files.ts';
-import { type CompletionSpec, complete, formatCandidates } from '../completion/complete.ts';
-import { versionDetails } from './version-details.ts';
+import { readBundledText } from '../system/bundled-files.ts';
+import { type CompletionSpec, complete, formatCandidates } from './completion/complete.ts';
+import { versionDetails } from './core/version-details.ts';
 
 /** Output rendered at build time (.config/prerender.ts), stored as prerendered.json next to the built entry. */
 export type Prerendered = {

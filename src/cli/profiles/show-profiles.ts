@@ -1,7 +1,7 @@
-import type { ProfileName } from '../profiles/profile.ts';
-import type { Console } from './console.ts';
-import type { Column } from './table.ts';
-import { formatDuration } from './time.ts';
+import type { Console } from '../output/console.ts';
+import type { Column } from '../output/table.ts';
+import { formatDuration } from '../output/time.ts';
+import type { ProfileName } from './profile.ts';
 
 export type ProfileRow = {
   /** `environment` stands for the key in PETS_API_KEY. */
@@ -37,7 +37,7 @@ export async function showProfiles(
   rows: readonly ProfileRow[],
   { withCheck, now }: { withCheck: boolean; now: number },
 ): Promise<void> {
-  const { renderRows } = await import('./table.ts');
+  const { renderRows } = await import('../output/table.ts');
   const fields = console.isTable ? tableFields(withCheck, console.columns, now) : tsvFields(withCheck);
   const cells = rows.map((row) => fields.map(({ cell }) => cell(row)));
   await console.write(renderRows(console, fields, cells));

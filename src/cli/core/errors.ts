@@ -1,5 +1,4 @@
-import { type Connection, type ProxySetting, redactKey } from '../profiles/profile.ts';
-import type { CliErrorCode } from './codes.ts';
+import type { CliErrorCode } from './exit-codes.ts';
 
 /** An error that the user can fix. `hint` is the next step, usually a command. */
 export class CliError extends Error {
@@ -86,25 +85,4 @@ function opensslReason(code: string): string | undefined {
   if (/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|WRONG_SSL_VERSION/.test(code)) return OTHER_TLS_VERSION;
   // Only a peer that uses TLS can send an alert.
   return code.includes('_ALERT_') ? TLS_REFUSED : NOT_HTTPS;
-}
-
-/** Adds the connection that was used to an error. The API key is redacted from the message, but not from the cause. */
-export class CallError extends Error {
-  readonly connection: Connection;
-
-  readonly proxy: ProxySetting | undefined;
-
-  /** Replaces the hint that `describeError` would choose. */
-  readonly hint: string | undefined;
-
-  constructor(
-    cause: unknown,
-    connection: Connection,
-    { proxy, hint }: { proxy?: ProxySetting | undefined; hint?: string } = {},
-  ) {
-    super(redactKey(cause instanceof Error ? cause.message : String(cause), connection.key), { cause });
-    this.connection = connection;
-    this.proxy = proxy;
-    this.hint = hint;
-  }
 }

@@ -1,10 +1,10 @@
 import { userInfo } from 'node:os';
 import type { StoreLocation } from '../../store/backend.ts';
-import { shellQuote } from '../output/shell-words.ts';
-import { hasPassword } from '../output/url-passwords.ts';
+import { parsePlace } from '../core/parsers.ts';
+import { shellQuote } from '../core/shell-words.ts';
+import { hasPassword } from '../output/redact.ts';
+import { dataDirectory } from '../profiles/paths.ts';
 import type { CommandContext, Option } from '../program/command.ts';
-import { parsePlace } from '../program/parsers.ts';
-import { dataDirectory } from './paths.ts';
 
 export const dataOption: Option = {
   flags: '--data <dir|url>',

@@ -1,13 +1,13 @@
 import type { AttemptEvent, WaitEvent } from '../../client/request-with-retry.ts';
 import type { Deprecation } from '../../client/response.ts';
 import type { OperationName } from '../../contract/operations.ts';
-import type { Context } from '../context.ts';
-import type { UserError } from '../errors/codes.ts';
+import type { Context } from '../core/context.ts';
+import type { UserError } from '../core/exit-codes.ts';
+import type { Console, StatusLine } from '../output/console.ts';
+import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { formatDuration, formatTime } from '../output/time.ts';
+import { cutToWidth } from '../output/width.ts';
 import type { CommandContext } from '../program/command.ts';
-import type { Console, StatusLine } from './console.ts';
-import { sanitizeForTerminal } from './sanitize.ts';
-import { formatDuration, formatTime } from './time.ts';
-import { cutToWidth } from './width.ts';
 
 const SECOND = 1_000;
 const DAY = 86_400_000;

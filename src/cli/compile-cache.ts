@@ -1,12 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import manifest from '../../../package.json' with { type: 'json' };
-import { isExecutable } from '../../system/bundled-files.ts';
-import { makeDirectorySync } from '../../system/directories.ts';
-import { isOwnDirectory } from '../../system/state-directory.ts';
-import { type HomeContext, stateDirectory } from '../profiles/paths.ts';
-
-export const { version } = manifest;
+import { isExecutable } from '../system/bundled-files.ts';
+import { makeDirectorySync } from '../system/directories.ts';
+import { isOwnDirectory } from '../system/state-directory.ts';
+import { version } from './core/version-details.ts';
+import { type HomeContext, stateDirectory } from './profiles/paths.ts';
 
 /** The part of `node:module` that Node 20 does not have. */
 type ModuleOfNode22 = { enableCompileCache?(directory: string): unknown };

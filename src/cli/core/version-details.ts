@@ -1,4 +1,7 @@
+import manifest from '../../../package.json' with { type: 'json' };
 import { isExecutable } from '../../system/bundled-files.ts';
+
+export const { version } = manifest;
 
 /** How pets was installed. `source` is a clone, also one that is linked into a global directory of npm. */
 export type Installation = 'npm-global' | 'npm-local' | 'executable' | 'deb' | 'source';

@@ -1,11 +1,11 @@
 import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { type Decimal, formatDecimal } from '../fields/decimal.ts';
 import { type Fields, isNumber, isObject, pick } from '../fields/field.ts';
-import type { Console } from './console.ts';
-import { listNames } from './list-names.ts';
-import { writeNdjson } from './ndjson.ts';
-import { quoteIfBlank, tsvLine } from './sanitize.ts';
-import type { Column } from './table.ts';
+import type { Console } from '../output/console.ts';
+import { listNames } from '../output/list-names.ts';
+import { writeNdjson } from '../output/ndjson.ts';
+import { quoteIfBlank, tsvLine } from '../output/sanitize.ts';
+import type { Column } from '../output/table.ts';
 
 /** Returns the text that a table shows for the text of a field. */
 type ShowText = (text: string) => string;
@@ -40,7 +40,7 @@ export async function writeOrderList(
     return console.write(lines.join(''));
   }
   if (fields.length === 0) return console.writeJson(records);
-  const { renderTable } = await import('./table.ts');
+  const { renderTable } = await import('../output/table.ts');
   const { text, shown } = renderTable(
     console,
     fields.map((field) => columnOf(field, records)),
@@ -61,7 +61,7 @@ async function writeLines(
   if (console.format === 'ndjson') return writeNdjson(console, records);
   // A list without orders has no known fields, and so no header.
   if (fields.length === 0) return;
-  const { writeCsv } = await import('./csv.ts');
+  const { writeCsv } = await import('../output/csv.ts');
   await writeCsv(console, csvRows(records, fields), 'an order');
 }
 
@@ -84,7 +84,7 @@ function allFields(orders: readonly Fields[]): string[] {
 export async function writeOtherOrders(console: Console, orders: unknown, showText: ShowText): Promise<void> {
   if (console.format === 'ndjson') return writeNdjson(console, Array.isArray(orders) ? orders : [orders]);
   if (!console.isTable || !isObject(orders) || !isFlat(orders)) return console.writeJson(orders);
-  const { renderRows } = await import('./table.ts');
+  const { renderRows } = await import('../output/table.ts');
   const columns: Column[] = [{ head: 'FIELD' }, { head: 'VALUE', flexible: true }];
   const cells = Object.keys(orders).map((field) => [quoteIfBlank(field), shownCell(orders, field, showText)]);
   await console.write(renderRows(console, columns, cells));
@@ -99,7 +99,7 @@ export async function writeSum(
   const record = { field, orders, sum: parseJson(text) };
   if (console.format === 'json') return console.writeJson(record);
   if (console.format !== 'rows') return writeLines(console, [record], Object.keys(record));
-  const { renderRows } = await import('./table.ts');
+  const { renderRows } = await import('../output/table.ts');
   const column: Column = { head: `SUM OF ${field.toUpperCase()}`, align: 'right' };
   await console.write(renderRows(console, [column], [[text]]));
 }

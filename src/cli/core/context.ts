@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
-import type { SteadyClock } from '../contract/clock.ts';
-import type { VersionDetails } from './program/version-details.ts';
+import type { SteadyClock } from '../../contract/clock.ts';
+import type { VersionDetails } from './version-details.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
 export type InputStream = Readable & { isTTY?: boolean; fd?: number; setRawMode?(isRaw: boolean): unknown };

@@ -1,8 +1,8 @@
-import type { CountedAnimals, CountField } from '../animals/counter.ts';
 import { cellText } from '../fields/field.ts';
-import type { Console } from './console.ts';
-import { writeNdjson } from './ndjson.ts';
-import { petColumn } from './pets.ts';
+import type { Console } from '../output/console.ts';
+import { writeNdjson } from '../output/ndjson.ts';
+import { petColumn } from '../output/pets.ts';
+import type { CountedAnimals, CountField } from './counter.ts';
 
 /** The length of the longest bar. On a terminal that is too narrow for it, the table has no bars. */
 const BAR_COLUMNS = 20;
@@ -23,7 +23,7 @@ export async function writeCounts(
     case 'ndjson':
       return writeNdjson(console, counts);
     case 'csv': {
-      const { writeCsv } = await import('./csv.ts');
+      const { writeCsv } = await import('../output/csv.ts');
       return writeCsv(console, [[...fields, 'animals'], ...cells], 'an animal');
     }
     default:
@@ -37,7 +37,7 @@ async function writeRows(
   counts: readonly CountedAnimals[],
   fields: readonly CountField[],
 ): Promise<void> {
-  const { renderRows, renderTable } = await import('./table.ts');
+  const { renderRows, renderTable } = await import('../output/table.ts');
   if (!console.isTable) return console.write(renderRows(console, [], cells));
   const largest = counts.reduce((most, { animals }) => Math.max(most, animals), 0);
   const barOf = ({ animals }: CountedAnimals) => '#'.repeat(Math.ceil((animals / largest) * BAR_COLUMNS));
