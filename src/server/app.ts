@@ -42,6 +42,7 @@ import {
   type SentResponse,
   type ServiceResponse,
   send,
+  sendToHalfClosed,
 } from './response.ts';
 import {
   allMethods,
@@ -162,7 +163,10 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
       const sent = response.headersSent ? undefined : complete(result, context);
-      if (sent) send(response, result.status, sent);
+      if (sent && socket.readableEnded) {
+        const isReceived = await sendToHalfClosed(socket, response, result.status, sent);
+        if (running && !isReceived) recorder?.giveUp(running);
+      } else if (sent) send(response, result.status, sent);
       const { statusCode: status } = response;
       const error = result instanceof ServiceError && sent ? result : context.interruption;
       report(context, status, error, running, sent);

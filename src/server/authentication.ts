@@ -77,8 +77,8 @@ export function createAuthentication(options: AuthenticationOptions) {
   }
 
   function allowOrRefuse(decision: RateLimitDecision, context: RequestContext): RateLimitDecision {
-    context.limits = decision;
     context.window = decision.window;
+    context.isDay = decision.window === decision.windows.day;
     context.isCaller = true;
     if (decision.retryAt !== undefined) throw tooManyRequests(decision);
     context.isCounted = true;

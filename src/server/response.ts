@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { header } from '../contract/headers.ts';
 import type { RateLimitDecision, RateLimitWindow } from '../store/limits/limiter.ts';
 import type { RequestContext } from './request/context.ts';
@@ -54,6 +56,26 @@ export function send(
 ): void {
   response.writeHead(status, headers as string[]);
   response.end(body, encoding);
+}
+
+/**
+ * Sends a response to a client that has closed its sending side. It may still wait for the response, or have left: then its
+ * system rejects the headers, and the body cannot be sent.
+ *
+ * @returns whether the client may have received the response
+ */
+export async function sendToHalfClosed(
+  socket: Socket,
+  response: ServerResponse,
+  status: number,
+  { headers, body, encoding }: SentResponse,
+): Promise<boolean> {
+  response.writeHead(status, headers as string[]);
+  response.flushHeaders();
+  await setImmediate();
+  response.end(body, encoding);
+  await setImmediate();
+  return socket.errored === null;
 }
 
 /** The response to an OPTIONS request. `allow` lists the methods of the target, and `more` has additional headers. */

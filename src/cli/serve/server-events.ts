@@ -1,8 +1,8 @@
 import { type PlanName, plans } from '../../contract/plans.ts';
 import type { AccessLogEntry } from '../../server/app.ts';
 import type { FaultOptions } from '../../server/faults/faults.ts';
+import { createRedactor } from '../../server/redact.ts';
 import type { Service } from '../../server/service.ts';
-import { createTextRedactor } from '../../server/tools/log-entry.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { withEnvironment } from '../core/shell-words.ts';
 import { describeError } from '../errors/describe-error.ts';
@@ -249,7 +249,7 @@ function createRequestPrinter(
 const MAX_LOG_BYTES = 2 ** 20;
 
 /** A client can send an API key as its request id, or by mistake a secret as part of a URL. */
-const { redact: withoutSecrets } = createTextRedactor([]);
+const { redact: withoutSecrets } = createRedactor([]);
 
 /** Returns a function that prints a line for each request to stderr, or an object with `--json` (docs/serve.md). */
 function createAccessLog({ console, stderr }: CommandContext): (entry: AccessLogEntry) => void {

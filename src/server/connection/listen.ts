@@ -79,7 +79,7 @@ export async function listen(app: App, { host, port, limits = {}, onRefused }: L
     failConnection(methodNotAllowed('The service', allMethods), socket);
   });
   server.on('clientError', (error: ParserError, socket: Socket) => {
-    if (error.code === 'ECONNRESET') socket.destroy();
+    if (error.code === 'ECONNRESET' || error.code === 'EPIPE') socket.destroy();
     else failConnection(toServiceError(error), socket);
   });
 

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket, SocketAddress } from 'node:net';
 import type { ErrorCode } from '../../contract/error-codes.ts';
 import { header } from '../../contract/headers.ts';
-import type { RateLimitDecision, RateLimitWindow } from '../../store/limits/limiter.ts';
+import type { RateLimitWindow } from '../../store/limits/limiter.ts';
 import { ipVersionOf } from '../../system/address-blocks.ts';
 
 /** What the service knows about a request. Each step adds its results here, so that error responses have them too. */
@@ -25,10 +25,10 @@ export type RequestContext = {
   keyName: string | undefined;
   /** Headers of the response, besides those that the handler adds. Alternately names and values. */
   headers: string[];
-  /** The decision about the request, if it was counted or refused. */
-  limits: RateLimitDecision | undefined;
   /** The window that the response reports; undefined for that of the client's address. */
   window: RateLimitWindow | undefined;
+  /** Whether that window allowed or refused the request, and is that of the day. */
+  isDay: boolean;
   /** Whether that is the window of an API key. */
   isCaller: boolean;
   /** Whether the request was counted against the rate limit of its API key. */
@@ -58,8 +58,8 @@ export const createContext = ({ id, client, method, url, started }: Arrival): Re
   operation: undefined,
   headers: [header.requestId, id],
   keyName: undefined,
-  limits: undefined,
   window: undefined,
+  isDay: false,
   isCaller: false,
   isCounted: false,
   injected: undefined,

@@ -2,6 +2,7 @@ import { header } from '../../contract/headers.ts';
 import { decodeIdempotencyKey } from '../../contract/idempotency-key.ts';
 import { API_PREFIX, operations } from '../../contract/operations.ts';
 import { REDACTED } from '../../contract/recorded-text.ts';
+import { createRedactor, isSecretHeader, type Redactor } from '../redact.ts';
 import { isUnderApi, splitTarget } from '../request/input.ts';
 import type { RecordedBody, RecordedRequest, RunningRequest } from './recorder.ts';
 
@@ -32,24 +33,24 @@ export type RequestSummary = {
   client: string;
   method: string;
   url: string;
-  operation?: string;
-  keyName?: string;
+  operation?: string | undefined;
+  keyName?: string | undefined;
   /** Missing if the client gave up before a response. */
-  status?: number;
-  code?: string;
+  status?: number | undefined;
+  code?: string | undefined;
   outcome: RequestOutcome;
   because: string;
-  until?: string;
+  until?: string | undefined;
   /** The number of the request that this one repeats. */
-  again?: number;
+  again?: number | undefined;
 };
 
 /** A request as `GET /requests` shows it, without secrets. */
 export type DescribedRequest = RequestSummary & {
   request: Message;
-  response?: Message;
+  response?: Message | undefined;
   /** Why the request cannot be sent again; missing if it can. */
-  notAgain?: string;
+  notAgain?: string | undefined;
 };
 
 /**
@@ -60,21 +61,18 @@ export function createRequestDescriber(
   secrets: readonly string[],
   originals: ReadonlyMap<number, number> = new Map(),
 ) {
-  const serviceSecrets = createTextRedactor(secrets);
   // Most requests have the same credentials.
   const redactors = new Map<string, Redactor>();
   const redactorFor = (headers: readonly string[]): Redactor => {
-    const own = headers.filter((_, i) => i % 2 === 1 && isCredential(headers[i - 1])).join('\n');
-    let redactor = redactors.get(own);
-    if (redactor === undefined) {
-      redactor = alsoRemoving(serviceSecrets, own.split('\n'));
-      redactors.set(own, redactor);
-    }
+    const own = credentialsOf(headers);
+    const name = own.join(' ');
+    const redactor = redactors.get(name) ?? createRedactor([...secrets, ...own]);
+    redactors.set(name, redactor);
     return redactor;
   };
 
   function summarize(recorded: RecordedRequest): RequestSummary {
-    const { number, operation, keyName, client, status, code, headers } = recorded;
+    const { number, operation, keyName, client, code, again, headers, window } = recorded;
     const { redact } = redactorFor(headers);
     const outcome = outcomeOf(recorded);
     const isRefused = outcome === 'rate_limited' || outcome === 'banned';
@@ -86,14 +84,14 @@ export function createRequestDescriber(
       client,
       method: redact(recorded.method),
       url: redact(recorded.url),
-      ...(operation !== '' && { operation }),
-      ...(keyName !== '' && { keyName }),
-      ...(status !== 0 && { status }),
-      ...(code !== '' && { code }),
+      operation,
+      keyName,
+      status: recorded.status || undefined,
+      code,
       outcome,
       because: redact(because(recorded, originals.get(number))),
-      ...(isRefused && { until: new Date(recorded.resetAt).toISOString() }),
-      ...(recorded.again > 0 && { again: recorded.again }),
+      until: isRefused && window ? new Date(window.resetAt).toISOString() : undefined,
+      again,
     };
   }
 
@@ -103,23 +101,22 @@ export function createRequestDescriber(
     const summary = summarize(recorded);
     const request = messageOf(headers, body, redactor);
     const isShown = summary.url === recorded.url && (request.body ?? '') === body.text;
-    const reason = notAgain(recorded, isShown);
     return {
       ...summary,
       request,
-      ...(responseHeaders.length > 0 && { response: messageOf(responseHeaders, responseBody, redactor) }),
-      ...(reason !== undefined && { notAgain: reason }),
+      response: responseHeaders.length > 0 ? messageOf(responseHeaders, responseBody, redactor) : undefined,
+      notAgain: notAgain(recorded, isShown),
     };
   }
 
   /** Describes a request that has no response yet. Times are in milliseconds, `elapsed` by the clock of the request. */
   function describeRunning(
-    { context, headers }: RunningRequest,
+    { context, message }: RunningRequest,
     now: number,
     elapsed: number,
   ): DescribedRunning {
     const { id, client, method, url, operation, keyName } = context;
-    const { redact } = redactorFor(headers);
+    const { redact } = redactorFor(message?.rawHeaders ?? []);
     const milliseconds = elapsed - context.started;
     return {
       id: redact(id),
@@ -128,12 +125,12 @@ export function createRequestDescriber(
       client,
       method: redact(method),
       url: redact(url),
-      ...(operation !== undefined && { operation }),
-      ...(keyName !== undefined && { keyName }),
+      operation,
+      keyName,
     };
   }
 
-  return { summarize, describe, describeRunning, redact: serviceSecrets.redact };
+  return { summarize, describe, describeRunning, redact: redactorFor([]).redact };
 }
 
 /** A request without a response, as `GET /requests` shows it. */
@@ -144,7 +141,7 @@ export type DescribedRunning = Pick<
 
 export function outcomeOf(recorded: RecordedRequest): RequestOutcome {
   const { isCounted, injected, code, responseHeaders } = recorded;
-  if (injected !== '') return 'injected_fault';
+  if (injected !== undefined) return 'injected_fault';
   if (headerOf(responseHeaders, header.preferenceApplied)) return 'mocked';
   if (code === 'rate_limited') return 'rate_limited';
   if (code === 'key_banned') return 'banned';
@@ -162,7 +159,7 @@ export function headerOf(headers: readonly string[], name: string): string | und
 
 /** Why a request cannot be sent again (docs/service.md 13.1); undefined if it can. `isShown`: without a redacted secret. */
 function notAgain(
-  { method, url, keyName, headers, body: { text, bytes, isCutOff, isText } }: RecordedRequest,
+  { method, url, keyName, headers, body: { bytes, isCutOff, isText } }: RecordedRequest,
   isShown: boolean,
 ): string | undefined {
   const length = headerOf(headers, 'content-length');
@@ -170,8 +167,7 @@ function notAgain(
   if (!isUnderApi(splitTarget(method, url).target))
     return `only requests under ${API_PREFIX} can be sent again`;
   const needsKey = method !== 'OPTIONS' || headerOf(headers, header.authorization) !== undefined;
-  if (keyName === '' && needsKey) return 'no API key was accepted for it';
-  if (text === undefined) return 'its body is not recorded any more';
+  if (keyName === undefined && needsKey) return 'no API key was accepted for it';
   if (isCutOff) return 'only the beginning of its body is recorded';
   if (length !== undefined && Number(length) !== bytes) return 'its body did not arrive completely';
   if (!isText) return 'its body is not text';
@@ -206,20 +202,20 @@ export function because(recorded: RecordedRequest, original: number | undefined)
 }
 
 function reasonOf(recorded: RecordedRequest, original: number | undefined): string {
-  const { status, message, injected, keyName, limit, remaining, isDay } = recorded;
+  const { status, message, injected, keyName, window: { limit, remaining } = {}, isDay } = recorded;
   const window = isDay ? 'day' : 'minute';
   const outcome = outcomeOf(recorded);
   switch (outcome) {
     case 'injected_fault':
-      return injected;
+      return injected ?? '';
     case 'mocked':
       return `the client asked for it with ${header.prefer}: ${headerOf(recorded.responseHeaders, header.preferenceApplied)}`;
     case 'banned':
       return 'the key is banned, because requests continued after a 429';
     case 'rate_limited':
-      return `${limit} of ${limit} requests ${keyName === '' ? 'without a valid key ' : ''}of this ${window} are used`;
+      return `${limit} of ${limit} requests ${keyName === undefined ? 'without a valid key ' : ''}of this ${window} are used`;
   }
-  if (message !== '') return message.replace(/\.$/, '');
+  if (message !== undefined) return message.replace(/\.$/, '');
   if (status >= 400) return 'the request did not arrive completely, or is not valid HTTP';
   if (outcome === 'not_counted') return 'needs no key, and is not counted';
   return outcome === 'replayed'
@@ -236,109 +232,31 @@ function messageOf(
   redactor: Redactor,
 ): Message {
   const { redact, longest } = redactor;
-  const hasText = text !== undefined && bytes > 0;
   return {
     headers: redactHeaders(headers, redactor),
     // The end of a text that was cut off can be the beginning of a secret.
-    ...(hasText && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
+    ...(bytes > 0 && { body: isCutOff ? redact(text).slice(0, -longest) : redact(text) }),
     bodyBytes: bytes,
     ...(isCutOff && { cutOff: true }),
   };
 }
 
-/** How many characters a character of a secret can take up: backslashes, and `u` with four digits. */
-const MAX_ESCAPED = 9;
-
-/** Shorter credentials are not searched for, because they occur in ordinary text. */
-const MIN_LENGTH = 6;
-
 /** How many credentials of an Authorization header are searched for. Digest has about ten. */
 const MAX_CREDENTIALS = 16;
 
-/**
- * The user and the password in a URL, which can be percent-encoded, or escaped as in JSON. They contain no slash, so that no
- * text is searched twice.
- */
-const USER_INFO =
-  /((?::|%3a|\\u003a)(?:\\{0,4}\/|%2f|\\u002f){2})(?:(?!%2f|\\u002f)[^/?#\s"])+(@|%40|\\u0040)/gi;
-
-/** The words that name a secret, such as those in X-Api-Key, X-Auth-Token and `?access_token=`. */
-const SECRET_WORDS =
-  '(?:api|access|auth|private|secret|subscription|functions)[-_.]?key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|signature|authori[sz]ation|authentication|(?<![a-z])(?:auth|jwt|sig|session|sid|dpop)(?![a-z])';
-
-/** Headers whose values are never shown. */
-const SECRET_HEADER = new RegExp(`^(?:proxy-)?authorization$|^(?:set-)?cookie2?$|${SECRET_WORDS}`, 'i');
-
-/** A parameter in a URL whose name has one of these words. The URL can be percent-encoded, or escaped as in JSON. */
-const SECRET_PARAMETER = new RegExp(
-  String.raw`((?:[?&;]|%3f|%26|\\u003f|\\u0026)(?:[\w.[\]-]|%5b|%5d){0,40}(?:${SECRET_WORDS})(?:[\w.[\]-]|%5b|%5d){0,40}(?:=|%3d|\\u003d))(?:(?!%26|%23|\\u0026)[^&;#\s"])+`,
-  'gi',
-);
-
-/** A generated API key, also of another service. */
-const GENERATED_KEY = new RegExp(
-  `${escapable('pets_')}(?:[\\w-]|%(?:25)?[0-9a-f]{2}|\\\\{1,4}u00[0-9a-f]{2}){43}`,
-  'gi',
-);
-const GENERATED_LENGTH = 48;
-
-type Redactor = {
-  redact(text: string): string;
-  /** How many characters at the end of a text that was cut off can be a part of a secret. */
-  longest: number;
-};
-
-/**
- * Creates a redactor that removes secrets and all generated API keys, also if they are percent-encoded or escaped as in
- * JSON, and users and passwords in URLs.
- */
-export function createTextRedactor(secrets: readonly string[]): Redactor {
-  const long = secrets.filter(({ length }) => length >= MIN_LENGTH);
-  const patterns = [GENERATED_KEY, ...long.map((secret) => new RegExp(escapable(secret), 'gi'))];
-  return {
-    redact: (text) =>
-      patterns
-        .reduce((rest, pattern) => rest.replace(pattern, REDACTED), text)
-        .replace(USER_INFO, `$1${REDACTED}$2`)
-        .replace(SECRET_PARAMETER, `$1${REDACTED}`),
-    longest: MAX_ESCAPED * Math.max(GENERATED_LENGTH, ...long.map(({ length }) => length)),
-  };
-}
-
-/** Whether a header has credentials, which are removed from everything else in the request and the response. */
-const isCredential = (name = ''): boolean => SECRET_HEADER.test(name) && !/cookie/i.test(name);
-
-/**
- * A redactor that also removes the credentials in headers with these values, as clients encode them. They are not searched
- * for with a regular expression, because a client could send credentials for which that takes very long, or which are too
- * long for an expression.
- */
-function alsoRemoving({ redact, longest }: Redactor, values: readonly string[]): Redactor {
-  const encoded = values
+/** The credentials in the headers of a request, which are removed from everything else in it and in its response. */
+const credentialsOf = (headers: readonly string[]): string[] =>
+  headers
+    .filter(
+      (_, i) => i % 2 === 1 && isSecretHeader(headers[i - 1] ?? '') && !/cookie/i.test(headers[i - 1] ?? ''),
+    )
     .flatMap(credentialsIn)
-    .slice(0, MAX_CREDENTIALS)
-    .flatMap((text) => [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)])
-    .filter(({ length }) => length >= MIN_LENGTH);
-  const forms = [...new Set(encoded)];
-  return {
-    redact: (text) => redact(forms.reduce((rest, form) => rest.replaceAll(form, REDACTED), text)),
-    longest: Math.max(longest, ...forms.map(({ length }) => length)),
-  };
-}
+    .slice(0, MAX_CREDENTIALS);
 
 /** The credentials in the value of a header, such as Authorization: all of its words, except the first one if there are more. */
 function credentialsIn(value: string): string[] {
   const words = value.split(/\s+/).filter(Boolean);
   return words.length > 1 ? words.slice(1) : words;
-}
-
-/** The source of a regular expression that matches the text, and each of its characters also as an escape. */
-function escapable(text: string): string {
-  return Array.from(text, (character) => {
-    const hex = character.charCodeAt(0).toString(16).padStart(2, '0');
-    // The number of backslashes is limited, so that a text of backslashes is not searched in quadratic time.
-    return `(?:\\\\{0,4}\\x${hex}|%(?:25)?${hex}|\\\\{1,4}u00${hex})`;
-  }).join('');
 }
 
 /** The headers by their names in lower case. Repeated headers are joined (RFC 9110, 5.3). `lines` has alternately: name, value, name, value. */
@@ -347,7 +265,7 @@ function redactHeaders(lines: readonly string[], { redact }: Redactor): Record<s
   const headers: Record<string, string> = Object.create(null);
   for (let i = 0; i < lines.length; i += 2) {
     const name = (lines[i] ?? '').toLowerCase();
-    const value = SECRET_HEADER.test(name) ? REDACTED : redact(lines[i + 1] ?? '');
+    const value = isSecretHeader(name) ? REDACTED : redact(lines[i + 1] ?? '');
     const shown = redact(lines[i] ?? '').toLowerCase();
     headers[shown] = shown in headers ? `${headers[shown]}, ${value}` : value;
   }

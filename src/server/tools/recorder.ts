@@ -6,15 +6,14 @@ import type { Socket } from 'node:net';
 import type { SteadyClock } from '../../contract/clock.ts';
 import { type ErrorCode, errorCodes } from '../../contract/error-codes.ts';
 import { MAX_RECORDED_BODY } from '../../contract/recorded-text.ts';
+import type { RateLimitWindow } from '../../store/limits/limiter.ts';
 import type { RequestContext } from '../request/context.ts';
 import { hasBody } from '../request/input.ts';
 import type { SentResponse } from '../response.ts';
 
-/** How many requests are kept, and how many bytes of all bodies and of all headers together. */
+/** How many requests are kept, if `MAX_BYTES` suffice for their headers and the beginnings of their bodies. */
 export const MAX_REQUESTS = 1_000;
-const MAX_ALL_BODIES = 8 * 1024 * 1024;
-/** The headers of one request have at most 8 KiB. */
-const MAX_ALL_HEADS = 16 * 1024 * 1024;
+const MAX_BYTES = 24 * 1024 * 1024;
 
 const CURSOR = /^([0-9a-f]{8})-(\d{1,15})$/;
 
@@ -32,64 +31,45 @@ export type RequestEnd = {
   sent?: SentResponse | undefined;
 };
 
-/** The texts that are recorded of each request, besides its headers and bodies. */
-const TEXTS = [
-  'id',
-  'client',
-  'method',
-  'url',
-  'operation',
-  'keyName',
-  'code',
-  'message',
-  'injected',
-] as const;
-
-/** The numbers that are recorded of each request, in columns. */
-const createColumns = () => ({
-  time: column(),
-  milliseconds: column(),
-  status: column(),
-  latency: column(),
-  /** The number of the request that this one repeats; 0 for other requests. */
-  again: column(),
-  limit: column(),
-  remaining: column(),
-  resetAt: column(),
-  isDay: column(),
-  isCounted: column(),
-  headerTexts: column(),
-  bodyBytes: column(),
-  responseBytes: column(),
-});
-const column = () => new Float64Array(MAX_REQUESTS);
-
-type Texts = Record<(typeof TEXTS)[number], string>;
-type Numbers = Record<keyof ReturnType<typeof createColumns>, number>;
-
-/** The beginning of a body. `text` is undefined if it was overwritten. `isText`: whether it is valid UTF-8. */
-export type RecordedBody = { text: string | undefined; bytes: number; isCutOff: boolean; isText: boolean };
-
-/** A request that was recorded. It contains secrets, which `createRequestDescriber` removes. */
-export type RecordedRequest = Texts &
-  Numbers & {
+/** What is recorded of a request besides its bodies. */
+type Head = Omit<RequestEnd, 'sent'> &
+  Pick<
+    RequestContext,
+    | 'id'
+    | 'client'
+    | 'method'
+    | 'url'
+    | 'operation'
+    | 'keyName'
+    | 'injected'
+    | 'latency'
+    | 'isDay'
+    | 'isCounted'
+  > & {
     /** Its number in the log of this start, from 1. Clients choose ids, which can repeat. */
     number: number;
+    /** The number of the request that this one repeats. */
+    again: number | undefined;
+    /** The window that the response reports. */
+    window: RateLimitWindow | undefined;
+    /** The headers, alternately: name, value, name, value. Those of the response are empty if it is not known. */
     headers: readonly string[];
-    body: RecordedBody;
-    /** Empty if the response is not known. */
     responseHeaders: readonly string[];
-    responseBody: RecordedBody;
+    bodyBytes: number;
+    responseBytes: number;
   };
+
+/** The beginning of a body. `isText`: whether it is valid UTF-8. */
+export type RecordedBody = { text: string; bytes: number; isCutOff: boolean; isText: boolean };
+
+/** A request that was recorded. It contains secrets, which `createRequestDescriber` removes. */
+export type RecordedRequest = Omit<Head, 'bodyBytes' | 'responseBytes'> & {
+  body: RecordedBody;
+  responseBody: RecordedBody;
+};
 
 /** Requests of websites from origins that `--cors` does not allow, which are only counted. `origin` is the latest one. */
 export type OtherOrigins = { requests: number; origin: string; time: number };
-
-/**
- * A client may close its sending side together with its request, and still wait for the response. If it closes the connection
- * later than this, in milliseconds, it has given up.
- */
-const HALF_CLOSE = 20;
 
 const MAX_ORIGIN = 200;
 
@@ -102,9 +82,8 @@ const MAX_STRAY = 20;
 /** A request that has arrived, and has no response yet. */
 export type RunningRequest = {
   context: RequestContext;
-  socket: Socket | undefined;
-  /** The headers, alternately: name, value, name, value. */
-  headers: readonly string[];
+  /** Undefined if it is not valid HTTP. */
+  message: IncomingMessage | undefined;
   /** The beginning of the body, as far as it has arrived. Each character is one byte. `bodyBytes` is its full size. */
   body: string;
   bodyBytes: number;
@@ -133,14 +112,12 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
   const emitter = new EventEmitter<{ request: [RunningRequest] }>();
   // Each request that waits for others adds a listener, so many listeners are not a leak.
   emitter.setMaxListeners(0);
-  const columns = createColumns();
-  const heads = new ByteRing(MAX_ALL_HEADS, MAX_REQUESTS);
-  // The body of each request, and that of its response.
-  const bodies = new ByteRing(MAX_ALL_BODIES, 2 * MAX_REQUESTS);
+  // The head of each request, its body, and the body of its response.
+  const texts = new ByteRing(MAX_BYTES, 3 * MAX_REQUESTS);
   let count = 0;
 
   const isKept = (number: number): boolean => number > 0 && number > count - MAX_REQUESTS && number <= count;
-  const slotOf = (number: number): number => number % MAX_REQUESTS;
+  const slotOf = (number: number): number => 3 * (number % MAX_REQUESTS);
 
   function countOther(origin: string): void {
     const requests = (others?.requests ?? 0) + 1;
@@ -159,104 +136,77 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
     // Listening to `data` would start the body, so wait until the service or Node starts it.
     request.once('resume', () => {
       request.on('data', (chunk: Buffer) => {
-        const isFirst = recorded.bodyBytes === 0;
         const left = MAX_RECORDED_BODY - recorded.body.length;
         if (left > 0) recorded.body += chunk.toString('latin1', 0, left);
         recorded.bodyBytes += chunk.length;
-        if (!isKept(recorded.number)) return;
-        // Node discards a body that the service did not read, after the response. Only its first part is kept.
-        const slot = slotOf(recorded.number);
-        columns.bodyBytes[slot] = recorded.bodyBytes;
-        if (isFirst) bodies.write(2 * slot, recorded.body, 'latin1');
       });
     });
   }
 
-  /** Records the requests whose clients do not wait for the responses any more. */
+  /** Records the requests whose clients have closed the connection before the response. */
   function endRequestsOf(socket: Socket): void {
-    const now = clock.elapsed();
     for (const request of running) {
-      const { started, isFinished } = request.context;
-      if (request.socket !== socket || isFinished) continue;
-      if (socket.destroyed || now - started > HALF_CLOSE)
-        end(request, { time: clock.now(), milliseconds: now - started, status: 0 });
+      if (request.message?.socket === socket && !request.context.isFinished) giveUp(request);
     }
+  }
+
+  /** Records a request whose client did not wait for the response. */
+  function giveUp(request: RunningRequest): void {
+    const milliseconds = clock.elapsed() - request.context.started;
+    end(request, { time: clock.now(), milliseconds, status: 0 });
   }
 
   /** Reads a recorded request; undefined if it is no longer kept. */
   function read(number: number): RecordedRequest | undefined {
+    if (!isKept(number)) return undefined;
     const slot = slotOf(number);
-    const head = isKept(number) ? heads.read(slot)?.toString('latin1').split('\n') : undefined;
-    if (head === undefined) return undefined;
-    const entries = Object.entries(columns).map(([name, values]) => [name, values[slot]]);
-    const values = Object.fromEntries(entries) as Numbers;
-    const texts = Object.fromEntries(TEXTS.map((name, i) => [name, head[i]])) as Texts;
-    const lines = head.slice(TEXTS.length, -1);
+    const [text, body, response] = [texts.read(slot), texts.read(slot + 1), texts.read(slot + 2)];
+    if (!text || !body || !response) return undefined;
+    const { bodyBytes, responseBytes, ...head } = JSON.parse(text.toString()) as Head;
     return {
-      ...values,
-      ...texts,
-      message: fromLine(texts.message),
-      injected: fromLine(texts.injected),
-      number,
-      headers: lines.slice(0, values.headerTexts),
-      body: readBody(2 * slot, values.bodyBytes),
-      responseHeaders: lines.slice(values.headerTexts),
-      responseBody: readBody(2 * slot + 1, values.responseBytes),
+      ...head,
+      body: describeBody(body, bodyBytes),
+      responseBody: describeBody(response, responseBytes),
     };
-  }
-
-  function readBody(slot: number, bytes: number): RecordedBody {
-    if (bytes === 0) return { text: '', bytes, isCutOff: false, isText: true };
-    const part = bodies.read(slot);
-    const isCutOff = part !== undefined && part.length < bytes;
-    return { text: part?.toString(), bytes, isCutOff, isText: part !== undefined && isUtf8(part) };
   }
 
   /** Adds a request to the log, unless its client has given up. */
   function end(request: RunningRequest, ended: RequestEnd): void {
     if (!running.delete(request)) return;
-    const { context, headers, body, bodyBytes } = request;
+    const { context, message } = request;
     if (isStray(context, ended)) {
       countOther('unknown');
       return;
     }
-    const { time, milliseconds, status, code, message, sent } = ended;
-    const { window, limits } = context;
-    const texts: Texts = {
-      id: context.id,
-      client: context.client,
-      method: context.method,
-      url: context.url,
-      operation: context.operation ?? '',
-      keyName: context.keyName ?? '',
-      code: code ?? '',
-      message: toLine(message),
-      injected: toLine(context.injected),
-    };
-    request.number = ++count;
-    const slot = slotOf(count);
-    const hasResponseBody = sent !== undefined && context.method !== 'HEAD';
-    columns.time[slot] = time;
-    columns.milliseconds[slot] = milliseconds;
-    columns.status[slot] = status;
-    columns.latency[slot] = context.latency;
-    columns.again[slot] = repeats.size === 0 ? 0 : (repeats.get(context.id) ?? 0);
-    columns.limit[slot] = window?.limit ?? 0;
-    columns.remaining[slot] = window?.remaining ?? 0;
-    columns.resetAt[slot] = window?.resetAt ?? 0;
-    columns.isDay[slot] = limits !== undefined && limits.window === limits.windows.day ? 1 : 0;
-    columns.isCounted[slot] = context.isCounted ? 1 : 0;
-    columns.headerTexts[slot] = headers.length;
-    columns.bodyBytes[slot] = bodyBytes;
-    columns.responseBytes[slot] = hasResponseBody ? sent.bytes : 0;
-    // Each text and each line ends with a line break, and none of them contains one.
-    let head = '';
-    for (const name of TEXTS) head += `${texts[name]}\n`;
-    for (const lines of [headers, sent?.headers ?? []]) if (lines.length > 0) head += `${lines.join('\n')}\n`;
-    heads.write(slot, head, 'latin1', head.length);
-    if (bodyBytes > 0) bodies.write(2 * slot, body, 'latin1');
-    if (hasResponseBody && sent.bytes > 0) bodies.write(2 * slot + 1, sent.body, sent.encoding);
+    const number = ++count;
+    request.number = number;
+    save(request, ended);
     emitter.emit('request', request);
+    // If the service did not read the body, Node reads and discards it after the response.
+    if (message && hasBody(message) && !message.readableEnded)
+      message.once('close', () => isKept(number) && save(request, ended));
+  }
+
+  function save(
+    request: RunningRequest,
+    { time, milliseconds, status, code, message, sent }: RequestEnd,
+  ): void {
+    const { number, context, message: incoming, body, bodyBytes } = request;
+    const { id, client, method, url, operation, keyName, injected, latency, window, isDay, isCounted } =
+      context;
+    const again = repeats.size === 0 ? undefined : repeats.get(id);
+    const hasResponseBody = sent !== undefined && method !== 'HEAD';
+    const head: Head = {
+      ...{ number, id, client, method, url, operation, keyName, time, milliseconds, status, code, message },
+      ...{ injected, latency, again, window, isDay, isCounted, bodyBytes },
+      headers: incoming?.rawHeaders ?? [],
+      responseHeaders: sent?.headers ?? [],
+      responseBytes: hasResponseBody ? sent.bytes : 0,
+    };
+    const slot = slotOf(number);
+    texts.write(slot, JSON.stringify(head), 'utf8');
+    texts.write(slot + 1, body, 'latin1', MAX_RECORDED_BODY);
+    texts.write(slot + 2, hasResponseBody ? sent.body : '', sent?.encoding ?? 'utf8', MAX_RECORDED_BODY);
   }
 
   return {
@@ -271,19 +221,20 @@ export function createRecorder({ clock, cors }: RecorderOptions) {
         countOther(origin);
         return undefined;
       }
-      const socket = request?.socket;
-      const headers = request?.rawHeaders ?? [];
-      const begun: RunningRequest = { context, socket, headers, body: '', bodyBytes: 0, number: 0 };
+      const begun: RunningRequest = { context, message: request, body: '', bodyBytes: 0, number: 0 };
       running.add(begun);
       if (request && hasBody(request)) recordBody(request, begun);
+      const socket = request?.socket;
       if (socket && !watched.has(socket)) {
         watched.add(socket);
-        for (const event of ['end', 'close']) socket.once(event, () => endRequestsOf(socket));
+        socket.once('close', () => endRequestsOf(socket));
       }
       return begun;
     },
 
     end,
+
+    giveUp,
 
     /** Emits each request when it is in the log. */
     ended: emitter,
@@ -337,9 +288,12 @@ function otherOrigin({ headers }: IncomingMessage, cors: readonly string[]): str
   return origin ?? (URL.canParse(referer) ? new URL(referer).origin : 'unknown');
 }
 
-/** A text on one line, in which each character is one byte. */
-const toLine = (text = ''): string => Buffer.from(text).toString('latin1').replaceAll('\n', ' ');
-const fromLine = (line: string): string => Buffer.from(line, 'latin1').toString();
+const describeBody = (beginning: Buffer, bytes: number): RecordedBody => ({
+  text: beginning.toString(),
+  bytes,
+  isCutOff: beginning.length < bytes,
+  isText: isUtf8(beginning),
+});
 
 /**
  * Keeps the latest texts, up to `size` bytes, outside the heap of V8. As objects, the texts would live long enough to be
@@ -361,7 +315,7 @@ class ByteRing {
   }
 
   /** Writes at most `limit` bytes of a text in the place of the earlier text of a slot. */
-  write(slot: number, text: string, encoding: 'latin1' | 'utf8', limit = MAX_RECORDED_BODY): void {
+  write(slot: number, text: string, encoding: 'latin1' | 'utf8', limit = this.#size): void {
     // The operating system provides this memory only as far as it is written to.
     this.#bytes ??= Buffer.allocUnsafeSlow(this.#size);
     const length = Math.min(limit, encoding === 'latin1' ? text.length : text.length * 3);

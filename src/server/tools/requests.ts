@@ -26,14 +26,11 @@ import { MAX_REQUESTS, type RecordedRequest, type Recorder, type RunningRequest 
 /** The longest time that a request may wait, in seconds. Connections that are idle for longer are closed. */
 const MAX_WAIT = 20;
 
-/** How many requests may wait at a time. Each of them occupies a connection. */
-export const MAX_WAITERS = 32;
-
 /** How many requests are described without a pause. */
 const SLICE = 20;
 
 /** A query parameter that is an integer of at most nine digits. */
-export const queryInteger = (min: number, max: number) =>
+const queryInteger = (min: number, max: number) =>
   z.pipe(
     z.string().check(
       z.refine((text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max, {
@@ -47,9 +44,7 @@ const Query = z.object({
   number: z.optional(queryInteger(1, 999_999_999)),
   id: z.optional(z.string()),
   status: z.optional(queryInteger(100, 599)),
-  method: z.optional(z.string()),
   path: z.optional(z.string()),
-  key: z.optional(z.string()),
   since: z.optional(z.string()),
   limit: z.optional(queryInteger(1, MAX_REQUESTS)),
   wait: z.optional(queryInteger(0, MAX_WAIT)),
@@ -72,8 +67,6 @@ export function showRequests(
   recorder: Recorder,
   { clock, secrets, sleep, stopping }: RequestsOptions,
 ): Handler {
-  let waiting = 0;
-
   return async ({ url = '', socket }) => {
     const query = readQueryAs(Query, url);
     const from = query.since === undefined ? 0 : recorder.numberAt(query.since);
@@ -117,16 +110,9 @@ export function showRequests(
   /**
    * Waits until a request matches. Also ends in time, when the client closes its side of the connection, and when the server
    * stops.
-   *
-   * @throws ServiceError 503 if too many requests wait
    */
   async function waitFor(query: z.infer<typeof Query>, before: Found, socket: Socket): Promise<Found> {
     if (stopping.aborted || socket.destroyed || socket.readableEnded) return before;
-    if (waiting >= MAX_WAITERS)
-      throw new ServiceError(
-        'too_many_connections',
-        `${MAX_WAITERS} requests are waiting, which is the limit`,
-      );
     const enough = new AbortController();
     const { signal } = enough;
     const end = () => enough.abort();
@@ -135,7 +121,6 @@ export function showRequests(
     // A client that gives up may only have closed its sending side, as far as the server can see.
     for (const event of ['end', 'close']) socket.once(event, end);
     sleep((query.wait ?? 0) * 1_000, signal).then(end, () => {});
-    waiting++;
     try {
       let found = before;
       while (found.requests.length === 0 && !signal.aborted) {
@@ -145,7 +130,6 @@ export function showRequests(
       }
       return found;
     } finally {
-      waiting--;
       end();
       stopping.removeEventListener('abort', end);
       for (const event of ['end', 'close']) socket.off(event, end);
@@ -155,22 +139,13 @@ export function showRequests(
 
 type Found = { requests: (RequestSummary | DescribedRequest)[]; last: number; cursor: string };
 
-function matcherOf({
-  number,
-  id,
-  status,
-  method,
-  path,
-  key,
-}: z.infer<typeof Query>): (recorded: RecordedRequest) => boolean {
-  return (recorded) =>
+const matcherOf =
+  ({ number, id, status, path }: z.infer<typeof Query>) =>
+  (recorded: RecordedRequest): boolean =>
     (number === undefined || recorded.number === number) &&
     (id === undefined || recorded.id === id) &&
     (status === undefined || recorded.status === status) &&
-    (method === undefined || recorded.method === method) &&
-    (path === undefined || pathOfRequest(recorded) === path) &&
-    (key === undefined || recorded.keyName === key);
-}
+    (path === undefined || pathOfRequest(recorded) === path);
 
 /** Whether a text in lower case occurs in a request or its response, ignoring case. */
 function contains({ request, response, ...summary }: DescribedRequest, text: string): boolean {
@@ -233,7 +208,7 @@ export function createSendAgain(
     const { notAgain } = describe(recorded);
     if (notAgain !== undefined) throw cannotBeSent(number, notAgain);
     await checkKey(recorded);
-    const newNumber = await send(recorded, body ?? recorded.body.text ?? '');
+    const newNumber = await send(recorded, body ?? recorded.body.text);
     const sent = newNumber === undefined ? undefined : recorder.read(newNumber);
     return sent
       ? { status: 200, body: JSON.stringify(describe(sent)) }

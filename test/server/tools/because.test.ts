@@ -11,22 +11,15 @@ const recorded = (changes: Partial<RecordedRequest>): RecordedRequest => ({
   url: '/v1/pets',
   operation: 'listPets',
   keyName: 'till',
-  code: '',
-  message: '',
-  injected: '',
   time: 0,
   milliseconds: 1,
   status: 200,
+  injected: undefined,
   latency: 0,
-  again: 0,
-  limit: 300,
-  remaining: 241,
-  resetAt: 0,
-  isDay: 0,
-  isCounted: 0,
-  headerTexts: 0,
-  bodyBytes: 0,
-  responseBytes: 0,
+  again: undefined,
+  window: { limit: 300, remaining: 241, resetAt: 0 },
+  isDay: false,
+  isCounted: false,
   headers: [],
   body,
   responseHeaders: [],
@@ -35,25 +28,37 @@ const recorded = (changes: Partial<RecordedRequest>): RecordedRequest => ({
 });
 
 test.each<[changes: Partial<RecordedRequest>, sentence: string, original?: number]>([
-  [{ isCounted: 1 }, 'counted: 241 of 300 requests are left in this minute'],
-  [{ isCounted: 1, isDay: 1, limit: 1_000 }, 'counted: 241 of 1000 requests are left in this day'],
-  [{ isCounted: 1, latency: 200 }, 'counted: 241 of 300 requests are left in this minute, delayed by 200 ms'],
-  [{ keyName: '' }, 'needs no key, and is not counted'],
+  [{ isCounted: true }, 'counted: 241 of 300 requests are left in this minute'],
   [
-    { status: 400, code: 'invalid_request', message: 'categoryId must be an integer', isCounted: 1 },
+    { isCounted: true, isDay: true, window: { limit: 1_000, remaining: 241, resetAt: 0 } },
+    'counted: 241 of 1000 requests are left in this day',
+  ],
+  [
+    { isCounted: true, latency: 200 },
+    'counted: 241 of 300 requests are left in this minute, delayed by 200 ms',
+  ],
+  [{ keyName: undefined }, 'needs no key, and is not counted'],
+  [
+    { status: 400, code: 'invalid_request', message: 'categoryId must be an integer', isCounted: true },
     'categoryId must be an integer',
   ],
-  [{ status: 404, code: 'not_found', message: 'Not found. See x.', isCounted: 1 }, 'Not found. See x'],
+  [{ status: 404, code: 'not_found', message: 'Not found. See x.', isCounted: true }, 'Not found. See x'],
   [
-    { status: 429, code: 'rate_limited', message: 'The limit of …', remaining: 0 },
+    { status: 429, code: 'rate_limited', message: 'The limit of …' },
     '300 of 300 requests of this minute are used',
   ],
   [
-    { status: 429, code: 'rate_limited', message: 'The limit of …', remaining: 0, isDay: 1 },
+    { status: 429, code: 'rate_limited', message: 'The limit of …', isDay: true },
     '300 of 300 requests of this day are used',
   ],
   [
-    { status: 429, code: 'rate_limited', message: 'The limit of …', limit: 60, keyName: '' },
+    {
+      status: 429,
+      code: 'rate_limited',
+      message: 'The limit of …',
+      window: { limit: 60, remaining: 0, resetAt: 0 },
+      keyName: undefined,
+    },
     '60 of 60 requests without a valid key of this minute are used',
   ],
   [
@@ -76,12 +81,12 @@ test.each<[changes: Partial<RecordedRequest>, sentence: string, original?: numbe
     'the client asked for it with Prefer: code=429, retry-after=1',
   ],
   [
-    { status: 201, isCounted: 1, responseHeaders: ['Idempotency-Replayed', 'true'] },
+    { status: 201, isCounted: true, responseHeaders: ['Idempotency-Replayed', 'true'] },
     'the same response as request 14, by its Idempotency-Key',
     14,
   ],
   [
-    { status: 201, isCounted: 1, responseHeaders: ['Idempotency-Replayed', 'true'] },
+    { status: 201, isCounted: true, responseHeaders: ['Idempotency-Replayed', 'true'] },
     'the same response as an earlier request, by its Idempotency-Key',
   ],
   [{ status: 0, milliseconds: 2_120, latency: 9 }, 'the client gave up after 2.1 s'],
@@ -93,7 +98,7 @@ test.each<[changes: Partial<RecordedRequest>, sentence: string, original?: numbe
 
 test('a repeated response belongs to the latest creation with the same key of the same caller', () => {
   const creation = (number: number, key: string, changes: Partial<RecordedRequest> = {}) =>
-    recorded({ number, status: 201, isCounted: 1, headers: ['idempotency-key', key], ...changes });
+    recorded({ number, status: 201, isCounted: true, headers: ['idempotency-key', key], ...changes });
   const repeated = { responseHeaders: ['Idempotency-Replayed', 'true'] };
   const all = [
     creation(1, '"a"'),
