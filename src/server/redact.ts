@@ -71,6 +71,6 @@ export function createRedactor(secrets: readonly string[]): Redactor {
 /** Undoes percent-encoding and the escapes of JSON, also if a text was encoded twice, and ignores case. */
 function decode(text: string): string {
   const once = (encoded: string): string =>
-    encoded.replace(/(?:%|\\+u00)([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+    encoded.replace(/(?:%|\\u00)([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
   return once(once(text)).replaceAll('\\', '').toLowerCase();
 }
