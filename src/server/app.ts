@@ -138,8 +138,12 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
   // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged or recorded.
   const isTimed = onAccess !== undefined || recorder !== undefined;
 
-  /** Responds to a request; never rejects. */
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Responds to a request, with `refusal` if there is one; never rejects. */
+  async function handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    refusal?: ServiceError,
+  ): Promise<void> {
     const { socket, method = '', url = '' } = request;
     const { target, targetHost } = splitTarget(method, url);
     request.url = target;
@@ -158,7 +162,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     context.latency = fault.latency;
     const running = kind === 'public' ? recorder?.begin(context, request) : undefined;
     try {
-      const result = await run(request, context, path, fault).catch(toErrorResponse);
+      const result = refusal ?? (await run(request, context, path, fault).catch(toErrorResponse));
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
@@ -227,7 +231,7 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
 
   return {
     handle,
-    /** The response to bytes that Node's HTTP parser rejected, or to a refused connection. */
+    /** The response to bytes that Node's HTTP parser rejected. */
     errorResponse(error: ServiceError, socket: Socket): SentResponse {
       const { context: latest } = connectionOf(socket);
       // If the error interrupts a request, the handler of that request counts and logs the response.

@@ -121,7 +121,7 @@ export async function startService(options: ServiceOptions) {
     let app: App = createStartingApp(shared);
     listening = await listen(
       {
-        handle: (request, response) => app.handle(request, response),
+        handle: (...request) => app.handle(...request),
         errorResponse: (error, socket) => app.errorResponse(error, socket),
       },
       {

@@ -48,10 +48,13 @@ test('a connection above the limit gets 503 and a log line', async () => {
   const { event, stderr } = await serve(['--log']);
   const sockets = Array.from({ length: CONNECTION_LIMITS.maxConnections }, () => connectTo(event.port));
   await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-  const [response] = await sendRaw(event.port, 'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+  const [response] = await sendRaw(
+    event.port,
+    'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n',
+  );
   expect(response?.status).toBe(503);
   expect(JSON.parse(response?.body ?? '')).toMatchObject({ code: 'too_many_connections' });
-  expect(JSON.parse(stderr())).toMatchObject({ request: { method: '-', url: '-', status: 503 } });
+  expect(JSON.parse(stderr())).toMatchObject({ request: { method: 'GET', url: '/healthz', status: 503 } });
 });
 
 test('running requests and the log get less than 5 seconds when the server stops', () => {

@@ -49,9 +49,9 @@ export async function start({ quota = plans.free, time, limits, faults, ...optio
     onAccess: (each) => accessLog.push(each),
   });
   // Clients compare times in a response with its Date header, so that header must show the manual clock.
-  const handle: typeof app.handle = (request, response) => {
+  const handle: typeof app.handle = (request, response, refusal) => {
     response.setHeader('Date', new Date(clock.now()).toUTCString());
-    return app.handle(request, response);
+    return app.handle(request, response, refusal);
   };
   let refusedConnections = 0;
   const onRefused = () => void refusedConnections++;

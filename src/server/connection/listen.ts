@@ -1,11 +1,16 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { App } from '../app.ts';
-import { methodNotAllowed, ServiceError } from '../errors.ts';
-import { MAX_HEADER_BYTES } from '../request/checks.ts';
+import { invalidRequest, methodNotAllowed, ServiceError } from '../errors.ts';
+import { headersTooLarge, MAX_HEADER_BYTES } from '../request/checks.ts';
 import { allMethods } from '../routes.ts';
-import { limitConnections } from './connection-limit.ts';
-import { type ParserError, sendParserError, toServiceError } from './parser-errors.ts';
 import { createRequestQueue, endsConnection } from './pipelining.ts';
 
 /** Limits against hostile clients (docs/service.md 8.5). Times are in milliseconds, sizes in bytes. */
@@ -18,8 +23,9 @@ export const CONNECTION_LIMITS = {
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: MAX_HEADER_BYTES,
   maxConnections: 256,
-  refusalTimeout: 1_000,
 };
+/** How many connections above the limit get an error for each request. Further ones are closed without a response. */
+const MAX_REFUSED = 256;
 const SWEEP_MILLISECONDS = 100;
 
 export type ListenOptions = {
@@ -36,17 +42,26 @@ export type ListenOptions = {
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
 export async function listen(app: App, { host, port, limits = {}, onRefused }: ListenOptions) {
-  const { idleTimeout, maxConnections, refusalTimeout, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
-  const queue = createRequestQueue(app.handle);
+  const { idleTimeout, maxConnections, ...timeouts } = { ...CONNECTION_LIMITS, ...limits };
+  const sockets = new Set<Socket>();
+  const tooManyConnections = new ServiceError(
+    'too_many_connections',
+    `${maxConnections} connections are open, which is the limit`,
+  );
+  const queue = createRequestQueue((request, response) => {
+    // The oldest connections are served.
+    const isRefused = sockets.size > maxConnections && [...sockets].indexOf(request.socket) >= maxConnections;
+    return app.handle(request, response, isRefused ? tooManyConnections : undefined);
+  });
   // The app checks the Host header itself, because Node's own error response has no body.
   // Repeated headers are joined, so that they are never valid.
   const server = createServer({ ...timeouts, requireHostHeader: false, joinDuplicateHeaders: true });
-  const sockets = limitConnections(server, { maxConnections, refusalTimeout, onRefused }, async (socket) => {
-    const error = new ServiceError(
-      'too_many_connections',
-      `${maxConnections} connections are open, which is the limit`,
-    );
-    sendParserError(app, error, socket, 'response');
+  server.maxConnections = maxConnections + MAX_REFUSED;
+  server.on('drop', () => onRefused?.());
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    if (sockets.size > maxConnections) onRefused?.();
   });
   // A client may close its sending side and still wait for responses.
   Object.assign(server, { httpAllowHalfOpen: true });
@@ -114,6 +129,54 @@ function onCheckContinue(handle: RequestListener): RequestListener {
     });
     return handle(request, response);
   };
+}
+
+const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
+  HPE_HEADER_OVERFLOW: headersTooLarge(),
+  ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: new ServiceError(
+    'payload_too_large',
+    'The chunk extensions of the body are too large',
+  ),
+};
+const NOT_HTTP = invalidRequest('The request is not valid HTTP');
+
+/** A well-formed request line, even with a method that Node's parser does not know. */
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]+ \S+ HTTP\/1\.[01]\r?\n/;
+
+type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
+
+/** The error response to a request that Node's parser rejected (docs/service.md 10). */
+function toServiceError(error: ParserError): ServiceError {
+  if (error.code === 'HPE_INVALID_METHOD' && REQUEST_LINE.test(rejectedText(error))) {
+    return methodNotAllowed('The service', allMethods);
+  }
+  return PARSER_ERRORS[error.code ?? ''] ?? NOT_HTTP;
+}
+
+/** The received text, from the rejected method on. Letters and digits directly before the method are included. */
+function rejectedText({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParserError): string {
+  let start = Math.min(bytesParsed, rawPacket.length);
+  while (start > 0 && /[\w-]/.test(String.fromCharCode(rawPacket[start - 1] ?? 0))) start--;
+  return rawPacket.toString('latin1', start);
+}
+
+/** Sends an error as the last response of a connection: as the response `target`, or directly to the socket. */
+function sendParserError(
+  app: App,
+  error: ServiceError,
+  socket: Socket,
+  target: ServerResponse | 'response',
+): void {
+  const { headers, body } = app.errorResponse(error, socket);
+  const lines = [...headers, 'Connection', 'close'];
+  if (target !== 'response') {
+    if (!target.headersSent) target.writeHead(error.status, lines).end(body);
+    return;
+  }
+  lines.push('Date', new Date().toUTCString());
+  const text = lines.map((part, i) => part + (i % 2 === 0 ? ': ' : '\r\n')).join('');
+  socket.write(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${text}\r\n${body}`);
 }
 
 /** A host as part of a URL; the wildcard addresses are replaced by loopback. */
