@@ -20,6 +20,14 @@ export const describeFirstIssue = ({ issues }: z.core.$ZodError, whole?: string)
     .join();
 
 function describeIssue({ path, message }: z.core.$ZodIssue, whole?: string): string {
-  const subject = path.length > 0 ? path.map(String).join('.') : whole;
+  const subject = path.length > 0 ? nameOf(path) : whole;
   return subject === undefined ? message : `${subject} ${message}`;
+}
+
+/** Names a value: `match.path`, or `rule 2: match.path` if it is in the second element of `rules`. */
+function nameOf(path: readonly PropertyKey[]): string {
+  const [list, index, ...rest] = path;
+  if (typeof list !== 'string' || typeof index !== 'number') return path.map(String).join('.');
+  const element = `${list.replace(/s$/, '')} ${index + 1}`;
+  return rest.length === 0 ? element : `${element}: ${rest.map(String).join('.')}`;
 }

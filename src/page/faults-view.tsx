@@ -1,6 +1,19 @@
 import { useState } from 'preact/hooks';
 import type { FaultSettings } from './api-types.ts';
-import { addRule, type FaultForm, formOf, isUsedUp, type Rule, readForm, ruleExamples } from './faults.ts';
+import {
+  addRule,
+  effectOf,
+  type FaultForm,
+  failures,
+  formOf,
+  isUsedUp,
+  nameMatch,
+  type Rule,
+  range,
+  readForm,
+  ruleExamples,
+  targets,
+} from './faults.ts';
 import type { Page } from './page.ts';
 import { Field, Problem, Row, Table, useAttempt } from './parts.tsx';
 import { count, formatNumber, visibleLine } from './text.ts';
@@ -8,9 +21,25 @@ import { count, formatNumber, visibleLine } from './text.ts';
 /** The injected faults, and a form that replaces them. */
 export function FaultsView({ page }: { page: Page }) {
   const { faults } = page.state;
+  const [target, setTarget] = useState('any request');
   return (
     <section id="faults-view" aria-labelledby="faults-title">
       <h2 id="faults-title">Faults</h2>
+      <div class="toolbar">
+        <Field label="Make the next one fail">
+          <select
+            name="target"
+            value={target}
+            onChange={({ currentTarget }) => setTarget(currentTarget.value)}
+          >
+            {Object.keys(targets).map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </Field>
+        <FailNext page={page} match={targets[target]} />
+      </div>
+      <p class="note">The details of a request have the same buttons, for requests like it.</p>
       {faults && <CurrentFaults faults={faults} />}
       {faults && <FaultsForm page={page} faults={faults} />}
     </section>
@@ -28,41 +57,75 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules = [] } }: 
       )}
       {!latency && failRate === 0 && rules.length === 0 && <p>No faults are injected.</p>}
       {rules.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the box.
-        <section class="scroll" tabIndex={0} aria-label="The rules in force">
-          <Table caption="The rules in force" columns={['Rule', 'Requests', 'Answer', 'Delay', 'Applied']}>
-            <tbody role="rowgroup">
-              {rules.map((rule, i) => (
-                <RuleRow key={`${i} ${JSON.stringify(rule)}`} rule={rule} number={i + 1} />
-              ))}
-            </tbody>
-          </Table>
-        </section>
+        <Table caption="The rules in force" columns={['Rule', 'Requests', 'Effect', 'Applied']}>
+          <tbody role="rowgroup">
+            {rules.map((rule, i) => (
+              <RuleRow key={`${i} ${JSON.stringify(rule)}`} rule={rule} number={i + 1} />
+            ))}
+          </tbody>
+        </Table>
       )}
     </>
   );
 }
 
-const range = ({ min, max }: { min: number; max: number }): string =>
-  min === max ? `${min}` : `${min} to ${max}`;
-
 function RuleRow({ rule, number }: { rule: Rule; number: number }) {
-  const { match, answer, times, retryAfter, latency, applied = 0 } = rule;
-  const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
+  const { match, times, applied = 0 } = rule;
   return (
     <Row
       class={isUsedUp(rule) ? 'used-up' : ''}
       cells={{
         Rule: number,
-        Requests: visibleLine([match?.method, match?.path].filter(Boolean).join(' ') || 'all'),
-        Answer: answer === undefined ? 'as usual' : `${answer}${retry}`,
-        Delay: latency === undefined ? '–' : `${range(latency)} ms`,
+        Requests: visibleLine(nameMatch(match)),
+        Effect: effectOf(rule),
         Applied:
           times === undefined
             ? count(applied, 'time')
             : `${formatNumber(applied)} of ${count(times, 'time')}${isUsedUp(rule) ? ', used up' : ''}`,
       }}
     />
+  );
+}
+
+type FailNextProps = { page: Page; match: Rule['match'] };
+
+/** Adds a fault for the next request that matches. */
+export function FailNext({ page, match }: FailNextProps) {
+  const { problem, isBusy, attempt } = useAttempt();
+  const add = (failure: string) =>
+    attempt(async () => {
+      const faults = await page.server.send(
+        'POST',
+        'faults',
+        JSON.stringify({ match, ...failures[failure] }),
+      );
+      page.update({ faults: faults as FaultSettings, announcement: `Added: ${failure}` });
+    });
+  const rules = page.state.faults?.rules ?? [];
+  const waiting = rules.filter(
+    (rule) => rule.times && !isUsedUp(rule) && JSON.stringify(rule.match) === JSON.stringify(match),
+  );
+  return (
+    <div class="action">
+      <fieldset class="buttons" disabled={match === undefined || isBusy}>
+        <legend class="hidden-text">Make the next one fail</legend>
+        {Object.keys(failures).map((failure) => (
+          <button key={failure} type="button" onClick={() => add(failure)}>
+            {failure}
+          </button>
+        ))}
+      </fieldset>
+      {match === undefined && (
+        <p class="note">Only requests of the API&rsquo;s operations can be made to fail.</p>
+      )}
+      {waiting.slice(0, 1).map((rule) => (
+        <p key="waiting" class="note">
+          The next {visibleLine(nameMatch(match))} {effectOf(rule)}: rule {rules.indexOf(rule) + 1} of your{' '}
+          <a href="#faults">faults</a>.
+        </p>
+      ))}
+      <Problem text={problem} />
+    </div>
   );
 }
 
@@ -100,7 +163,6 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
   return (
     <form
       class="faults"
-      noValidate
       onSubmit={(event) => {
         event.preventDefault();
         change('PUT', 'The faults are set');
@@ -123,13 +185,12 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
           onInput={({ currentTarget }) => edit({ rules: currentTarget.value })}
         />
       </Field>
-      <p class="examples">
-        Add an example:{' '}
+      <p class="buttons">
+        Add an example:
         {ruleExamples.map(({ title, rule }) => (
           <button
             key={title}
             type="button"
-            class="quiet"
             onClick={() => attempt(() => edit({ rules: addRule(form.rules, rule) }))}
           >
             {title}

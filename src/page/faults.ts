@@ -4,6 +4,7 @@ import { targetOf } from './curl.ts';
 export type Rule = NonNullable<FaultSettings['rules']>[number];
 /** A rule as a user sets it. */
 type NewRule = Omit<Rule, 'latency'> & { latency?: number };
+type Match = NonNullable<Rule['match']>;
 
 /** Whether a fault can still affect a request. */
 export const areFaultsActive = ({ latency, failRate = 0, rules = [] }: FaultSettings): boolean =>
@@ -68,27 +69,52 @@ export const ruleExamples: readonly { title: string; rule: NewRule }[] = [
     title: 'Fail twice, then succeed',
     rule: { match: { method: 'POST', path: '/v1/pets' }, answer: 503, times: 2, retryAfter: 1 },
   },
-  { title: 'Refuse the next request', rule: { answer: 429, times: 1, retryAfter: 2 } },
   { title: 'Slow list', rule: { match: { method: 'GET', path: '/v1/pets' }, latency: 2_000 } },
   { title: 'One animal fails', rule: { match: { path: '/v1/pets/7' }, answer: 500 } },
 ];
 
-/** What can happen to the next request like one that was recorded. */
-export const failures = {
-  '429': { answer: 429, retryAfter: 2 },
-  '503': { answer: 503, retryAfter: 2 },
-  slow: { latency: 3_000 },
-} as const;
+/** What can happen to the next request, by the names of the buttons. */
+export const failures: Readonly<Record<string, NewRule>> = {
+  'Fail next with 503': { answer: 503, times: 1, retryAfter: 2 },
+  'Fail next with 429': { answer: 429, times: 1, retryAfter: 2 },
+  'Delay next by 3 s': { latency: 3_000, times: 1 },
+};
 
-/** The rule for the next request like this one; undefined if no rule can match it. */
-export function ruleForNext(
-  { method, url, operation }: Pick<LoggedRequest, 'method' | 'url' | 'operation'>,
-  failure: keyof typeof failures,
-): NewRule | undefined {
+/** The kinds of requests that can fail, by their names. */
+export const targets: Readonly<Record<string, Match>> = {
+  'any request': {},
+  'GET /v1/pets': { method: 'GET', path: '/v1/pets' },
+  'POST /v1/pets': { method: 'POST', path: '/v1/pets' },
+  'GET /v1/pets/{petId}': { method: 'GET', path: '/v1/pets/{petId}' },
+  'GET /v1/store/orders': { method: 'GET', path: '/v1/store/orders' },
+};
+
+/** What a rule for requests like this one matches; undefined if no rule can match it. */
+export function matchOf({
+  method,
+  url,
+  operation,
+}: Pick<LoggedRequest, 'method' | 'url' | 'operation'>): Match | undefined {
   // Names of operations have no slash; unversioned routes are their paths.
   if (operation === undefined || operation.includes('/') || method === 'OPTIONS') return undefined;
   const path = targetOf(url).replace(/\?.*/s, '');
   // Any id matches, so that the rule affects the whole operation.
-  const anyId = operation === 'getPet' ? path.replace(/[^/]+$/, '{petId}') : path;
-  return { match: { method: method as 'GET', path: anyId }, ...failures[failure], times: 1 };
+  return {
+    method: method as 'GET',
+    path: operation === 'getPet' ? path.replace(/[^/]+$/, '{petId}') : path,
+  };
 }
+
+/** Names the requests that a rule matches. */
+export const nameMatch = ({ method, path }: Match = {}): string =>
+  [method, path].filter(Boolean).join(' ') || 'any request';
+
+/** Says what a rule does to a request. */
+export function effectOf({ answer, retryAfter, latency }: Rule): string {
+  const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
+  const effects = [latency && `takes ${range(latency)} ms longer`, answer && `gets ${answer}${retry}`];
+  return effects.filter(Boolean).join(' and ');
+}
+
+export const range = ({ min, max }: { min: number; max: number }): string =>
+  min === max ? `${min}` : `${min} to ${max}`;

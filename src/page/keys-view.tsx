@@ -17,7 +17,7 @@ export function KeysView({ page }: { page: Page }) {
     <section id="keys-view" aria-labelledby="keys-title">
       <h2 id="keys-title">Keys</h2>
       {keys && (
-        <p class="summary">
+        <p class="note">
           {count(keys.total, 'key')}
           {keys.keys.length < keys.total && `, of which the first ${keys.keys.length} are shown`}
         </p>
@@ -44,7 +44,7 @@ function KeyRow({ name, plan, minute, day, bannedUntil, isBusy, liftBan }: KeyRo
   const window = (counts: Key['minute'], unit: string) =>
     counts && (
       <>
-        <b class={counts.left === 0 ? 'status refused' : ''}>{formatNumber(counts.left)}</b> of{' '}
+        <b class={counts.left === 0 ? 'status rejected' : ''}>{formatNumber(counts.left)}</b> of{' '}
         {formatNumber(counts.limit)} left in this {unit}, which ends in {left(counts.endsAt)}
       </>
     );
@@ -66,7 +66,7 @@ function KeyRow({ name, plan, minute, day, bannedUntil, isBusy, liftBan }: KeyRo
           ) : (
             <>
               <span class="banned">
-                until {formatUntil(bannedUntil, now)}, for {left(bannedUntil)}
+                banned until {formatUntil(bannedUntil, now)}, for {left(bannedUntil)}
               </span>{' '}
               <button type="button" disabled={isBusy} onClick={liftBan}>
                 Lift ban

@@ -8,6 +8,7 @@ import { type Page, runPage } from './page.ts';
 import { Problem, useAttempt } from './parts.tsx';
 import { formatRoute, views } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
+import { serviceUrl } from './server.ts';
 import { count, visibleText } from './text.ts';
 
 const titles = { requests: 'Requests', faults: 'Faults', keys: 'Keys' };
@@ -28,7 +29,7 @@ function App({ page }: { page: Page }) {
           <p id="address">{location.host}</p>
           {isSignedIn && (
             <>
-              <p id="connection" class={isLost ? 'lost' : ''} role="status">
+              <p id="connection" class={isLost ? 'status failed' : ''} role="status">
                 {isLost ? 'Not connected' : 'Live'}
               </p>
               <p id="zone">Times in {zone}</p>
@@ -63,9 +64,10 @@ function App({ page }: { page: Page }) {
         {isSignedIn && route.view === 'keys' && <KeysView page={page} />}
       </main>
       <footer class="note">
-        The API is described in <a href="openapi.json">openapi.json</a>.{' '}
-        <code>pets --profile local list</code> shows the animals, <code>pets --profile local count</code>{' '}
-        counts them, and <code>pets --profile local orders</code> shows the orders.
+        The API is described in <a href="openapi.json">openapi.json</a>. With{' '}
+        <code>PETS_BASE_URL={serviceUrl()}/v1</code> and a key in <code>PETS_API_KEY</code>,{' '}
+        <code>pets list</code> shows the animals, <code>pets count</code> counts them, and{' '}
+        <code>pets orders</code> shows the orders.
       </footer>
       <p class="hidden-text" role="status">
         {announcement}
@@ -84,8 +86,9 @@ function SignIn({ page }: { page: Page }) {
       </h2>
       <Problem text={page.state.signInProblem} />
       <p>
-        Open the address that <code>pets serve</code> printed last: <code>{location.origin}/#c=…</code> Each
-        address works once, in one browser.
+        Open the address that <code>pets serve</code> printed last: <code>{serviceUrl()}/#c=…</code> Each
+        address works once, in one browser. With <code>--quiet</code>, none is printed: start the server
+        without it.
       </p>
     </section>
   );
@@ -105,7 +108,7 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
     attempt(async () => {
       const { animals } = (await page.server.send('POST', 'reset')) as { animals: number };
       setAsked(undefined);
-      page.announce(`The store was reset and has ${count(animals, 'animal')}`);
+      page.update({ announcement: `The store was reset and has ${count(animals, 'animal')}` });
     });
   return (
     <div class="tools">
@@ -117,7 +120,6 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
       <button
         type="button"
         disabled={!plan.allowed || isBusy}
-        title={plan.reason}
         aria-describedby={plan.allowed ? undefined : 'reset-reason'}
         onClick={ask}
       >

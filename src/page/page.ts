@@ -13,27 +13,14 @@ import {
 } from './request-log.ts';
 import { createServer } from './server.ts';
 
-/** The pauses between two polls, in milliseconds. */
+/** The pause between two polls, in milliseconds. */
 const PAUSE_MS = 500;
-const PAUSE_WITHOUT_CONNECTION_MS = 1_000;
 
 /** The shortest time between two announcements of new requests, in milliseconds. */
 const ANNOUNCE_MS = 5_000;
 
 /** How long the page waits for more letters before it searches. */
 const TYPING_MS = 250;
-
-/** Resolves after a time, or as soon as the signal is aborted. */
-const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds);
-    signal.addEventListener('abort', end);
-  });
 
 /** Everything that the page shows. */
 export type State = {
@@ -103,7 +90,7 @@ export function runPage(render: (page: Page) => void) {
             (keysProblem) => ({ keysProblem }),
           ),
       ]);
-      await sleep(state.connectionProblem === '' ? PAUSE_MS : PAUSE_WITHOUT_CONNECTION_MS, signal);
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 
@@ -145,7 +132,9 @@ export function runPage(render: (page: Page) => void) {
   async function readAddress(): Promise<void> {
     const { hash } = location;
     if (!hash.startsWith('#c=')) {
-      update({ route: parseRoute(hash, state.route) });
+      const route = parseRoute(hash, state.route);
+      if (route.view !== state.route.view) scrollTo(0, 0);
+      update({ route });
       // Another view needs other data, and another search other requests.
       restart();
       return;
@@ -164,8 +153,8 @@ export function runPage(render: (page: Page) => void) {
 
   function beginSession(): void {
     // The numbers of requests begin again if the server has been restarted.
-    const route = { ...start, view: state.route.view };
-    update({ session: 'begun', signInProblem: '', log: emptyLog, reset: undefined, route });
+    page.go({ request: undefined }, true);
+    update({ session: 'begun', signInProblem: '', log: emptyLog, reset: undefined });
     restart();
   }
 
@@ -185,7 +174,6 @@ export function runPage(render: (page: Page) => void) {
       clearTimeout(typing);
       if (isSearch) typing = setTimeout(restart, TYPING_MS);
     },
-    announce: (announcement: string) => update({ announcement }),
   };
 
   addEventListener('popstate', readAddress);

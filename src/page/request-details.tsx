@@ -1,9 +1,11 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { FaultSettings, LoggedRequest, WholeRequest } from './api-types.ts';
+import type { LoggedRequest, WholeRequest } from './api-types.ts';
 import { curlCommand } from './curl.ts';
-import { failures, ruleForNext } from './faults.ts';
+import { matchOf } from './faults.ts';
+import { FailNext } from './faults-view.tsx';
 import type { Page } from './page.ts';
 import { Code, Definitions, Problem, useAttempt } from './parts.tsx';
+import { serviceUrl } from './server.ts';
 import {
   durationText,
   formatBytes,
@@ -16,15 +18,18 @@ import {
   visibleText,
 } from './text.ts';
 
-/** The address of the service, without a slash at the end. A reverse proxy may serve it below a path. */
-const serverUrl = (): string => new URL('.', location.href).href.slice(0, -1);
-
 /** The status of a request, and why it has this status. */
 export const Reason = ({ request }: { request: LoggedRequest }) => (
-  <span class="reason">
+  <>
     <b class={`status ${requestKind(request)}`}>{statusText(request)}</b>:{' '}
     {visibleLine(reasonText(request, new Date()))}
-  </span>
+    {request.again !== undefined && (
+      <>
+        {' · '}
+        <a href={`#requests?request=${request.again}`}>request {request.again}</a> again
+      </>
+    )}
+  </>
 );
 
 export const focusDetails = (): void => document.getElementById('details-title')?.focus();
@@ -62,12 +67,12 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
             </>
           )}
         </h3>
-        <button type="button" class="quiet" onClick={() => closeDetails(page)}>
+        <button type="button" onClick={() => closeDetails(page)}>
           Close
         </button>
       </div>
       {request && (
-        <p class="explanation">
+        <p>
           <Reason request={request} />
         </p>
       )}
@@ -79,28 +84,23 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
 }
 
 function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
-  const { number, id, time, milliseconds, client, keyName, operation, code, again } = whole;
-  const curl = curlCommand(whole, serverUrl());
+  const { number, id, time, milliseconds, client, keyName, operation, code } = whole;
+  const curl = curlCommand(whole, serviceUrl());
   return (
     <>
       <div class="actions">
         <SendAgain page={page} whole={whole} />
-        <FailNext page={page} request={whole} />
         {curl.command !== undefined && <CopyButton text={curl.command} />}
+        <FailNext page={page} match={matchOf(whole)} />
       </div>
-      {again !== undefined && (
-        <p class="note">
-          This is <a href={`#requests?request=${again}`}>request {again}</a> again.
-        </p>
-      )}
       <Definitions
         values={{
           Number: String(number),
           Time: formatUntil(time, new Date(0)),
           Duration: durationText(milliseconds),
-          Key: keyName ?? 'none',
+          Key: keyName ?? 'no accepted key',
           Client: client,
-          Operation: operation ?? 'none',
+          Operation: operation ?? 'unknown path',
           ...(code !== undefined && { Error: code }),
           'Request id': id,
         }}
@@ -156,7 +156,7 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
       const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
       // There is no entry yet if the request still runs.
       page.go({ request: (sent as Partial<LoggedRequest>).number ?? number });
-      page.announce('The request was sent again');
+      page.update({ announcement: 'The request was sent again' });
       focusDetails();
     });
 
@@ -206,42 +206,6 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
             </button>
           </div>
         </form>
-      )}
-      <Problem text={problem} />
-    </div>
-  );
-}
-
-/** Adds a fault for the next request of the same operation. */
-function FailNext({ page, request }: { page: Page; request: LoggedRequest }) {
-  const { problem, isBusy, attempt } = useAttempt();
-  const [added, setAdded] = useState('');
-  const add = (failure: keyof typeof failures) =>
-    attempt(async () => {
-      const rule = ruleForNext(request, failure);
-      const faults = await page.server.send('POST', 'faults', JSON.stringify(rule));
-      const target = `${rule?.match?.method} ${rule?.match?.path}`;
-      const text = `The next ${target} ${failure === 'slow' ? 'takes 3 seconds' : `gets ${failure}`}, once.`;
-      page.update({ faults: faults as FaultSettings, announcement: text });
-      setAdded(text);
-    });
-  const isPossible = ruleForNext(request, 'slow') !== undefined;
-  return (
-    <div class="action">
-      <fieldset class="buttons" disabled={!isPossible || isBusy}>
-        <legend class="hidden-text">Fail this next</legend>
-        <span aria-hidden="true">Fail this next:</span>
-        {(Object.keys(failures) as (keyof typeof failures)[]).map((failure) => (
-          <button key={failure} type="button" onClick={() => add(failure)}>
-            {failure}
-          </button>
-        ))}
-      </fieldset>
-      {!isPossible && <p class="note">Only requests of the API&rsquo;s operations can be made to fail.</p>}
-      {added !== '' && (
-        <p class="note">
-          {visibleLine(added)} It is rule 1 of your <a href="#faults">faults</a>.
-        </p>
       )}
       <Problem text={problem} />
     </div>

@@ -37,22 +37,24 @@ export function mergePoll(log: RequestLog, text: string, response: PollResponse)
   return { ...response, requests, text };
 }
 
-/** What the user has chosen. An empty text matches every request. `after` is the number of a request. */
-export type RequestFilter = Record<'text' | 'status' | 'method' | 'key' | 'after', string>;
+/** What the user has chosen. An empty text matches every request. */
+export type RequestFilter = Record<'text' | 'status' | 'method' | 'key', string>;
 
-export const noFilter: RequestFilter = { text: '', status: '', method: '', key: '', after: '' };
+export const noFilter: RequestFilter = { text: '', status: '', method: '', key: '' };
+
+/** The longest text that can be searched for, so that the server accepts the URL of the search. */
+export const MAX_TEXT = 400;
 
 /** Whether a request is shown. The server has compared its text, except that of a request that still runs. */
 export function matchesFilter(
   request: Partial<LoggedRequest> & RunningRequest,
-  { text, status, method, key, after }: RequestFilter,
+  { text, status, method, key }: RequestFilter,
 ): boolean {
   const isRunning = request.number === undefined;
   return (
     (status === '' || (!isRunning && requestKind(request) === status)) &&
     (method === '' || request.method === method) &&
     (key === '' || request.keyName === key) &&
-    (after === '' || request.number === undefined || request.number > Number(after)) &&
     (!isRunning || request.url.toLowerCase().includes(text.toLowerCase()))
   );
 }
@@ -82,7 +84,7 @@ export function parseRoute(hash: string, previous: Route): Route {
   const parameters = new URLSearchParams(query);
   const filter = { ...noFilter };
   for (const field of Object.keys(filter) as (keyof RequestFilter)[]) {
-    filter[field] = parameters.get(field) ?? '';
+    filter[field] = (parameters.get(field) ?? '').slice(0, MAX_TEXT);
   }
   const request = Number(parameters.get('request'));
   return { view, filter, request: Number.isSafeInteger(request) && request > 0 ? request : undefined };

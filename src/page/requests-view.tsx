@@ -2,10 +2,26 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { LoggedRequest, OtherOrigins, RunningRequest } from './api-types.ts';
 import { quote } from './curl.ts';
 import type { Page } from './page.ts';
-import { Field, Row, Table } from './parts.tsx';
+import { Code, Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails } from './request-details.tsx';
-import { matchesFilter, noFilter, type RequestFilter, type RequestLog } from './request-log.ts';
-import { count, durationText, formatUntil, localTime, requestKind, visibleLine } from './text.ts';
+import {
+  MAX_REQUESTS,
+  MAX_TEXT,
+  matchesFilter,
+  noFilter,
+  type RequestFilter,
+  type RequestLog,
+} from './request-log.ts';
+import { serviceUrl } from './server.ts';
+import {
+  count,
+  durationText,
+  formatNumber,
+  formatUntil,
+  localTime,
+  requestKind,
+  visibleLine,
+} from './text.ts';
 
 /** How many methods and keys the filters offer. A client can send any method. */
 const MAX_CHOICES = 50;
@@ -22,25 +38,32 @@ export function RequestsView({ page }: { page: Page }) {
   const { shown, others, waiting, hold } = useStillList(matching, log, filter);
   const body = useRef<HTMLTableSectionElement>(null);
   useArrowKeys(page, body);
-  useLastingFocus(body);
-  const firstInTabOrder = shown.some((each) => isLogged(each) && each.number === opened)
-    ? opened
-    : shown.find(isLogged)?.number;
+  const isOpenedShown = shown.some((each) => isLogged(each) && each.number === opened);
+  const firstInTabOrder = isOpenedShown ? opened : shown.find(isLogged)?.number;
+  // A link can open a request far below, and the rows have another height beside the details.
+  useLayoutEffect(
+    () => body.current?.querySelector('.opened')?.scrollIntoView({ block: 'nearest' }),
+    [opened, isOpenedShown],
+  );
 
-  function open(number: number, event: MouseEvent): void {
-    page.go({ request: number });
-    const button = event.currentTarget as HTMLElement;
+  /** Opens the request whose row was clicked, unless the click ends the selection of a text. */
+  function open({ target, currentTarget, detail }: MouseEvent): void {
+    const button = (target as Element).closest('tr')?.querySelector('button');
+    const isSelecting = detail > 0 && getSelection()?.isCollapsed === false;
+    if (!button || isSelecting || (target as Element).closest('a')) return;
+    page.go({ request: Number(button.dataset['number']) });
     // A click by the keyboard has no detail. On narrow screens, the details take the place of the list.
-    if (event.detail === 0 || !button.checkVisibility()) focusDetails();
+    if (detail === 0 || !(currentTarget as Element).checkVisibility()) focusDetails();
   }
 
   return (
     <section id="requests-view" aria-labelledby="requests-title">
       <div id="requests-list">
-        <div class="overview">
-          <h2 id="requests-title">Requests</h2>
-          <p class="summary">{summarize(matching.filter(isLogged))}</p>
-        </div>
+        <h2 id="requests-title">Requests</h2>
+        <p class="note">
+          The last {formatNumber(MAX_REQUESTS)} are kept. Click one to see why, to send it again, or to make
+          the next one fail.
+        </p>
         <FilterForm page={page} />
         {waiting > 0 && (
           <button type="button" class="waiting primary" onClick={() => scrollTo(0, 0)}>
@@ -52,25 +75,25 @@ export function RequestsView({ page }: { page: Page }) {
           caption="Requests, the newest first"
           columns={['Time', 'Request', 'Reason', 'Key', 'Duration']}
         >
+          {/* biome-ignore lint/a11y/useKeyWithClickEvents: each row has a button, whose clicks by the keyboard arrive here. */}
           <tbody
             ref={body}
             role="rowgroup"
             onPointerEnter={(event) => hold(event.pointerType !== 'touch')}
             onPointerLeave={() => hold(false)}
+            onClick={open}
           >
-            {shown.map((each, i) =>
-              isLogged(each) ? (
+            {shown.map((each, i) => {
+              const number = isLogged(each) ? each.number : undefined;
+              return (
                 <RequestRow
-                  key={each.number}
+                  key={number ?? `running ${i}`}
                   request={each}
-                  isOpened={each.number === opened}
-                  isInTabOrder={each.number === firstInTabOrder}
-                  open={open}
+                  isOpened={number !== undefined && number === opened}
+                  isInTabOrder={number === firstInTabOrder}
                 />
-              ) : (
-                <RunningRow key={`running ${i}`} {...each} />
-              ),
-            )}
+              );
+            })}
           </tbody>
         </Table>
         {shown.length === 0 && log.cursor !== undefined && (
@@ -150,78 +173,46 @@ function useArrowKeys(page: Page, body: { current: HTMLElement | null }): void {
   }, []);
 }
 
-/** If the row with the focus leaves the list, the last row gets the focus, so that a user of the keyboard stays in the list. */
-function useLastingFocus(body: { current: HTMLElement | null }): void {
-  const hadFocus = body.current?.contains(document.activeElement) === true;
-  useLayoutEffect(() => {
-    if (!hadFocus || body.current?.contains(document.activeElement)) return;
-    if (document.activeElement === document.body)
-      [...(body.current?.querySelectorAll('button') ?? [])].at(-1)?.focus({ preventScroll: true });
-  });
-}
+type RequestRowProps = { request: ListedRequest; isOpened: boolean; isInTabOrder: boolean };
 
-type RequestRowProps = {
-  request: LoggedRequest;
-  isOpened: boolean;
-  isInTabOrder: boolean;
-  open(number: number, event: MouseEvent): void;
-};
-
-const RequestRow = ({ request, isOpened, isInTabOrder, open }: RequestRowProps) =>
+const RequestRow = ({ request, isOpened, isInTabOrder }: RequestRowProps) =>
   // The list can have many rows, most of which are the same as before.
   useMemo(() => {
-    const { number, time, method, url, again, keyName, milliseconds } = request;
+    const { time, method, url, keyName, milliseconds } = request;
+    const target = (
+      <>
+        <b>{visibleLine(method)}</b> <bdi>{visibleLine(url)}</bdi>
+      </>
+    );
+    const button = isLogged(request) && (
+      <button
+        type="button"
+        class="link"
+        data-number={request.number}
+        aria-expanded={isOpened}
+        aria-controls="details"
+        tabIndex={isInTabOrder ? 0 : -1}
+      >
+        {target}
+      </button>
+    );
     return (
       <Row
-        class={`${requestKind(request)}${isOpened ? ' opened' : ''}`}
+        class={`${isLogged(request) ? requestKind(request) : 'running'}${isOpened ? ' opened' : ''}`}
         cells={{
           Time: (
             <time dateTime={time} title={time}>
               {localTime(time)}
             </time>
           ),
-          Request: (
-            <button
-              type="button"
-              class="link"
-              data-number={number}
-              aria-expanded={isOpened}
-              aria-controls="details"
-              tabIndex={isInTabOrder ? 0 : -1}
-              onClick={(event) => open(number, event)}
-            >
-              <b>{visibleLine(method)}</b> <bdi>{visibleLine(url)}</bdi>
-            </button>
-          ),
-          Reason: (
-            <>
-              <Reason request={request} />
-              {again !== undefined && <span class="again"> request {again} again</span>}
-            </>
-          ),
+          Request: button || <span class="link">{target}</span>,
+          Reason: isLogged(request) ? <Reason request={request} /> : 'running: there is no response yet',
           Key: keyName === undefined ? '–' : <bdi>{visibleLine(keyName)}</bdi>,
           Duration: durationText(milliseconds),
         }}
       />
     );
   }, [request, isOpened, isInTabOrder]);
-
-const RunningRow = ({ time, method, url, keyName, milliseconds }: RunningRequest) => (
-  <Row
-    class="running"
-    cells={{
-      Time: localTime(time),
-      Request: (
-        <span class="link">
-          <b>{visibleLine(method)}</b> <bdi>{visibleLine(url)}</bdi>
-        </span>
-      ),
-      Reason: 'running: there is no response yet',
-      Key: keyName === undefined ? '–' : <bdi>{visibleLine(keyName)}</bdi>,
-      Duration: durationText(milliseconds),
-    }}
-  />
-);
 
 function OtherOriginsNote({ requests, origin, time }: OtherOrigins) {
   // Clients choose the text. A page that was opened from a file has the origin `null`, which `--cors` does not accept.
@@ -238,39 +229,22 @@ function OtherOriginsNote({ requests, origin, time }: OtherOrigins) {
 }
 
 function EmptyList({ hasRequests }: { hasRequests: boolean }) {
-  if (hasRequests) return <p class="empty">No request matches the filters.</p>;
-  const url = quote(new URL('v1/pets', location.href).href);
+  if (hasRequests) return <p class="note">No request matches the filters.</p>;
+  const url = `${serviceUrl()}/v1`;
+  const commands = `PETS_BASE_URL=${quote(url)} pets list
+curl -H "Authorization: Bearer $PETS_API_KEY" ${quote(`${url}/pets`)}`;
   return (
-    <div class="empty">
-      <p>No requests yet. They appear here as soon as a client sends one. Try:</p>
+    <>
       <p>
-        <code>pets --profile local list</code>
+        No requests yet. They appear here as soon as a client sends one. Put the API key that{' '}
+        <code>pets serve</code> has printed into <code>PETS_API_KEY</code>, and try:
       </p>
-      <p>
-        <code>curl -H "Authorization: Bearer $PETS_API_KEY" {url}</code>
-      </p>
-    </div>
+      <Code label="Commands to try" text={commands} />
+    </>
   );
 }
 
-function summarize(requests: readonly LoggedRequest[]): string {
-  const parts = [count(requests.length, 'request')];
-  for (const [kind, text] of Object.entries(kindTexts)) {
-    const found = requests.filter((each) => requestKind(each) === kind).length;
-    if (found > 0) parts.push(`${found} ${text}`);
-  }
-  return parts.join(' · ');
-}
-
-const kindTexts = { refused: 'refused with 429', rejected: 'rejected with 4xx', failed: 'failed' };
-
-const statuses = {
-  '': 'All',
-  ok: 'Successful',
-  refused: '429',
-  rejected: 'Other 4xx',
-  failed: '5xx or none',
-};
+const statuses = { '': 'All', ok: 'Successful', rejected: '4xx errors', failed: '5xx or no response' };
 
 function FilterForm({ page }: { page: Page }) {
   const { log, route } = page.state;
@@ -296,8 +270,28 @@ function FilterForm({ page }: { page: Page }) {
     const choices = [...values].filter(Boolean).slice(0, MAX_CHOICES);
     return { '': 'All', ...Object.fromEntries(choices.map((value) => [value, value])) };
   };
+  const withAnyStatus = log.requests.filter((each) => matchesFilter(each, { ...filter, status: '' }));
   return (
     <search aria-label="Filter the requests" class="toolbar">
+      <fieldset class="buttons">
+        <legend class="hidden-text">Status</legend>
+        {Object.entries(statuses).map(([status, text]) => (
+          <button
+            key={status}
+            type="button"
+            class={`status ${status}`}
+            aria-pressed={filter.status === status}
+            onClick={() => set('status', status)}
+          >
+            {text}{' '}
+            <b>
+              {formatNumber(
+                withAnyStatus.filter((each) => status === '' || requestKind(each) === status).length,
+              )}
+            </b>
+          </button>
+        ))}
+      </fieldset>
       <Field label="Search" isWide>
         <input
           type="search"
@@ -305,21 +299,18 @@ function FilterForm({ page }: { page: Page }) {
           placeholder="Path, reason, header or body"
           autocomplete="off"
           spellcheck={false}
+          maxLength={MAX_TEXT}
           value={filter.text}
           onInput={({ currentTarget }) => set('text', currentTarget.value, true)}
         />
       </Field>
-      <Field label="Status">{select('status', statuses)}</Field>
       <Field label="Method">{select('method', found(filter.method, 'method'))}</Field>
       <Field label="Key">{select('key', found(filter.key, 'keyName'))}</Field>
-      <div class="buttons">
+      {Object.values(filter).some(Boolean) && (
         <button type="button" onClick={() => page.go({ filter: noFilter })}>
           Show all
         </button>
-        <button type="button" onClick={() => set('after', String(log.requests[0]?.number ?? ''))}>
-          Clear list
-        </button>
-      </div>
+      )}
     </search>
   );
 }

@@ -1,5 +1,14 @@
 const STORAGE_KEY = 'pets-session';
 
+/** The stored token of the session; empty if there is none that can be sent. */
+function storedToken(): string {
+  const text = localStorage.getItem(STORAGE_KEY) ?? '';
+  return /^[\w-]{1,100}$/.test(text) ? text : '';
+}
+
+/** The address of the service, without a slash at the end. A reverse proxy may serve it below a path. */
+export const serviceUrl = (): string => new URL('.', location.href).href.slice(0, -1);
+
 /** How long the page waits for a response to `GET`, of which the server may delay some by a second. */
 const TIMEOUT_MS = 8_000;
 
@@ -8,7 +17,7 @@ export type Server = ReturnType<typeof createServer>;
 
 /** `onSignedOut` is called with the message of a 401, after which there is no session. */
 export function createServer(onSignedOut: (message: string) => void) {
-  let token = localStorage.getItem(STORAGE_KEY) ?? '';
+  let token = storedToken();
 
   function setToken(value: string): void {
     token = value;
@@ -53,7 +62,7 @@ export function createServer(onSignedOut: (message: string) => void) {
     },
     /** Continues with a session that another tab has begun. Returns whether there is one. */
     adoptSession(): boolean {
-      const stored = localStorage.getItem(STORAGE_KEY) ?? '';
+      const stored = storedToken();
       const isNew = stored !== '' && stored !== token;
       if (isNew) token = stored;
       return isNew;

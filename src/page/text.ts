@@ -1,10 +1,9 @@
 import type { LoggedRequest } from './api-types.ts';
 
-/** How the page marks a request: `refused` is the status 429, `rejected` another 4xx, and `failed` 5xx or no response. */
-export type RequestKind = 'ok' | 'refused' | 'rejected' | 'failed';
+/** How the page marks a request: `rejected` is the status 4xx, and `failed` 5xx or no response. */
+export type RequestKind = 'ok' | 'rejected' | 'failed';
 
 export function requestKind({ status = 599 }: Pick<LoggedRequest, 'status'>): RequestKind {
-  if (status === 429) return 'refused';
   if (status >= 500) return 'failed';
   return status >= 400 ? 'rejected' : 'ok';
 }

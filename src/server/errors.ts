@@ -1,6 +1,6 @@
 import { type ErrorCode, errorCodes } from '../contract/error-codes.ts';
 import { header } from '../contract/headers.ts';
-import { API_PREFIX } from '../contract/operations.ts';
+import { API_PREFIX, operations } from '../contract/operations.ts';
 import type { RateLimitDecision } from '../store/limits/limiter.ts';
 import type { HeaderLines } from './response.ts';
 
@@ -33,11 +33,13 @@ export const unauthorized = (reason: string, advice?: string): ServiceError =>
     'Bearer',
   ]);
 
+const paths = [...new Set(Object.values(operations).map(({ path }) => API_PREFIX + path))];
+
 /** No resource has the requested path. */
 export const notFound = (): ServiceError =>
   new ServiceError(
     'not_found',
-    `Not found. The API is under ${API_PREFIX}; its description is at /openapi.json`,
+    `Not found. The paths are ${paths.join(', ')}; they are described at /openapi.json`,
   );
 
 /** `allow` is the value of the Allow header. */

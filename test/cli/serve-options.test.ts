@@ -162,10 +162,10 @@ test.each([
   ['['.repeat(100_000), ': invalid JSON: nested deeper'],
   ['7', ': the document must be a JSON object'],
   ['{"rule":[]}', ': the document has the unknown field "rule"'],
-  ['[{"answer":503,"tmes":2}]', ': rules.0 has the unknown field "tmes"'],
-  ['[{"answer":503},{"answer":"503"}]', ': rules.1.answer must be one of'],
+  ['[{"answer":503,"tmes":2}]', ': rule 1 has the unknown field "tmes"'],
+  ['[{"answer":503},{"answer":"503"}]', ': rule 2: answer must be one of'],
   ['{"failRate":1.5}', ': failRate must be a number from 0 to 1'],
-  ['[{"\\u001b[2J":1}]', ': rules.0 has the unknown field'],
+  ['[{"\\u001b[2J":1}]', ': rule 1 has the unknown field'],
 ])('an invalid file for --faults is an error with its line or field: %s', async (text, message) => {
   const file = join(await temporaryDirectory(), 'faults.json');
   await writeFile(file, text);

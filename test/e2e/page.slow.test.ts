@@ -120,16 +120,20 @@ describe('the page', () => {
     await expect.poll(() => rows(page).count()).toBe(1);
     await service.call('/pets?limit=30');
     await expect.poll(() => rows(page).count()).toBe(2);
-    await button(page, 'Clear list').click();
-    await expect.poll(() => rows(page).count()).toBe(0);
+    await service.call('/pets?limit=3000');
+    await button(page, '4xx errors 1').click();
+    await expect.poll(() => rows(page).count()).toBe(1);
+    await row(page, '400: limit must be an integer').waitFor();
   });
 
   test('shows a command to try while there is no request, and the zone of its times', async () => {
     const service = await startPage();
     const { page } = await open(service.url(), { timezoneId: 'Asia/Kathmandu' });
-    await page.getByText('pets --profile local list').first().waitFor();
-    const tried = `curl -H "Authorization: Bearer $PETS_API_KEY" 'http://127.0.0.1:${service.port()}/v1/pets'`;
-    await page.getByText(tried, { exact: true }).waitFor();
+    const base = `http://127.0.0.1:${service.port()}/v1`;
+    const commands = page.getByRole('region', { name: 'Commands to try' });
+    expect(await commands.innerText()).toBe(
+      `PETS_BASE_URL='${base}' pets list\ncurl -H "Authorization: Bearer $PETS_API_KEY" '${base}/pets'`,
+    );
     expect(await page.locator('header').innerText()).toMatch(/Times in Asia\/Kat(h)?mandu/);
     await page.getByLabel('Method').waitFor();
     await page.getByLabel('Search').fill('nothing');
@@ -236,6 +240,39 @@ describe('the page', () => {
     await details(other).getByText('GET /v1/pets?limit=1').waitFor();
   });
 
+  test('scrolls to the row of a request that a link opens, and to the top of another view', async () => {
+    const service = await startPage();
+    for (let i = 0; i < 60; i++) await service.call('/pets?limit=1');
+    const { page } = await open(service.url());
+    await rows(page).first().waitFor();
+    await page.goto(`${page.url()}?request=1`);
+    await details(page).waitFor();
+    await expect.poll(() => page.evaluate('scrollY')).toBeGreaterThan(0);
+    expect(await rows(page).last().getByRole('button').isVisible()).toBe(true);
+    expect(
+      await page.evaluate("document.querySelector('.opened').getBoundingClientRect().bottom < innerHeight"),
+    ).toBe(true);
+    await show(page, 'Keys');
+    expect(await page.evaluate('scrollY')).toBe(0);
+  });
+
+  test('the text of a reason can be selected without opening the request', async () => {
+    const service = await startPage();
+    await service.call('/pets?limit=1');
+    const { page } = await open(service.url());
+    const reason = row(page, '200: counted').locator('td.column-reason');
+    const { x = 0, y = 0, height = 0 } = (await reason.boundingBox()) ?? {};
+    await page.mouse.move(x + 12, y + height / 2);
+    await page.mouse.down();
+    await page.mouse.move(x + 120, y + height / 2);
+    await page.mouse.up();
+    expect(await page.evaluate('String(getSelection())')).toMatch(/counted/);
+    expect(await details(page).count()).toBe(0);
+    await page.locator('h1').click();
+    await reason.click();
+    await details(page).waitFor();
+  });
+
   test('sends a request again: with an edited body, only after a question if it adds an animal, and never after a 401', async () => {
     const service = await startPage();
     await service.call('/pets', create('{"name":"Rex","categoryId":"one"}'));
@@ -244,8 +281,9 @@ describe('the page', () => {
     const { page } = await open(service.url());
     await row(page, 'limit=1').getByRole('button').click();
     await button(page, 'Send again').click();
-    await details(page).getByText('This is request 2 again').waitFor();
-    await row(page, 'request 2 again').waitFor();
+    await details(page).getByText('· request 2 again').waitFor();
+    await row(page, '· request 2 again').getByRole('link', { name: 'request 2' }).click();
+    expect(new URL(page.url()).hash).toBe('#requests?request=2');
     await row(page, '401: ').getByRole('button').click();
     await details(page).getByText('Cannot be sent again: ').waitFor();
     expect(await button(page, 'Send again').isDisabled()).toBe(true);
@@ -263,15 +301,19 @@ describe('the page', () => {
     await service.call('/pets/7');
     const { page } = await open(service.url());
     await row(page, '/v1/pets/7').getByRole('button').click();
-    await button(page, '503').click();
-    await details(page).getByText('The next GET /v1/pets/{petId} gets 503, once.').waitFor();
+    await button(page, 'Fail next with 503').click();
+    const note = details(page).getByText('The next GET /v1/pets/{petId} gets 503');
+    await note.waitFor();
     await page.locator('.badge').waitFor();
     expect((await service.call('/pets/8')).status).toBe(503);
     await row(page, '503: your rule for GET /v1/pets/{petId}').waitFor();
     await page.locator('.badge').waitFor({ state: 'detached' });
+    await note.waitFor({ state: 'detached' });
     expect((await service.call('/pets/8')).status).toBe(200);
-    await button(page, 'slow').click();
-    await details(page).getByText('The next GET /v1/pets/{petId} takes 3 seconds, once.').waitFor();
+    await show(page, 'Faults');
+    await page.getByLabel('Make the next one fail').selectOption('POST /v1/pets');
+    await button(page, 'Delay next by 3 s').click();
+    await page.getByText('The next POST /v1/pets takes 3000 ms longer: rule 1').waitFor();
     // Faults that change elsewhere are shown, too.
     await service.use('/faults', { method: 'DELETE' });
     await page.locator('.badge').waitFor({ state: 'detached' });
@@ -347,7 +389,7 @@ describe('the page', () => {
     const set = page.getByRole('button', { name: 'Set faults' });
     await rules.fill('[{"answer":999}]');
     await set.click();
-    await page.getByRole('alert').getByText('answer').waitFor();
+    await page.getByRole('alert').getByText('rule 1: answer must be one of').waitFor();
     await rules.fill('[');
     await set.click();
     await page.getByRole('alert').getByText('not a JSON array').waitFor();
@@ -426,7 +468,7 @@ describe('the connection of the page', () => {
     const used = service.url();
     const { page } = await open(used);
     await textOf(page, '#connection').toBe('Live');
-    expect(page.url()).toBe(used.replace(/#.*/, ''));
+    expect(page.url()).toBe(used.replace(/#.*/, '#requests'));
     const tab = await page.context().newPage();
     await tab.goto(page.url());
     await textOf(tab, '#connection').toBe('Live');
@@ -434,7 +476,7 @@ describe('the connection of the page', () => {
     await other.getByRole('alert').getByText('already used').waitFor();
     expect(await seriousFindings(other)).toEqual([]);
     expect(other.url()).not.toContain('#');
-    await other.goto(`${page.url()}#c=wrong`);
+    await other.goto(used.replace(/#.*/, '#c=wrong'));
     await other.getByRole('alert').waitFor();
     await other.goto(service.url());
     await textOf(other, '#connection').toBe('Live');
@@ -444,6 +486,8 @@ describe('the connection of the page', () => {
     const service = await startPage();
     const { page, requests } = await open(service.url(), { expectedErrors: /401/ });
     await textOf(page, '#connection').toBe('Live');
+    await page.getByLabel('Search').fill('limit=3');
+    await expect.poll(() => new URL(page.url()).hash).toBe('#requests?text=limit%3D3');
     await page.evaluate("localStorage.setItem('pets-session', 'x'.repeat(43))");
     await page.reload();
     await page.getByRole('alert').getByText('open', { exact: false }).waitFor();
@@ -454,6 +498,12 @@ describe('the connection of the page', () => {
     const tab = await page.context().newPage();
     await tab.goto(service.url());
     await textOf(page, '#connection').toBe('Live');
+    expect(await page.getByLabel('Search').inputValue()).toBe('limit=3');
+    // What another program has put there cannot be sent as a header.
+    await page.evaluate("localStorage.setItem('pets-session', 'a\\nb \u0142')");
+    await page.reload();
+    await page.getByText('This page needs a new address').waitFor();
+    await page.getByText('Open the address that pets serve printed last').waitFor();
   });
 
   test('a hidden page asks for nothing', async () => {
@@ -524,14 +574,11 @@ describe('the connection of the page', () => {
     const { page } = await open(service.url());
     await textOf(page, '#connection').toBe('Live');
     await service.call('/pets?limit=2');
-    await rows(page).getByRole('button').focus();
     for (let i = 0; i < 30; i++)
       await Promise.all(Array.from({ length: 50 }, () => service.call('/pets?limit=1')));
     await service.call('/pets?limit=99');
     await row(page, 'limit=99').waitFor();
-    await textOf(page, '#requests-list .summary').toContain('1,000 requests');
+    await button(page, 'All 1,000').waitFor();
     expect(await rows(page).count()).toBe(1_000);
-    // The row with the focus has left the list.
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('GET /v1/pets?limit=1');
   });
 });

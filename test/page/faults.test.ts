@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'vitest';
+import { API_PREFIX, operations } from '../../src/contract/operations.ts';
 import {
   addRule,
   areFaultsActive,
   failures,
   formOf,
+  matchOf,
+  nameMatch,
   readForm,
   ruleExamples,
-  ruleForNext,
+  targets,
 } from '../../src/page/faults.ts';
 import { FaultSettings } from '../../src/server/faults/fault-settings.ts';
 
@@ -80,6 +83,16 @@ test.each([
 });
 
 describe('the rule for the next request', () => {
+  test('exists for every operation, and for any request', () => {
+    const paths = Object.values(operations).map(({ method, path }) => `${method} ${API_PREFIX}${path}`);
+    expect(Object.keys(targets)).toEqual(['any request', ...paths]);
+    for (const [name, match] of Object.entries(targets)) {
+      expect(nameMatch(match)).toBe(name);
+      for (const failure of Object.values(failures))
+        expect(FaultSettings.parse([{ match, ...failure }]).rules).toMatchObject([{ match, times: 1 }]);
+    }
+  });
+
   test.each([
     ['GET', '/v1/pets?limit=5', 'listPets', '/v1/pets'],
     ['HEAD', '/v1/pets/7', 'getPet', '/v1/pets/{petId}'],
@@ -87,10 +100,8 @@ describe('the rule for the next request', () => {
     ['POST', 'http://shop.example/v1/pets', 'createPet', '/v1/pets'],
     ['GET', '/v1/store/orders', 'listOrders', '/v1/store/orders'],
   ])('like %s %s is valid', (method, url, operation, path) => {
-    for (const failure of Object.keys(failures) as (keyof typeof failures)[]) {
-      const rule = ruleForNext({ method, url, operation }, failure);
-      expect(FaultSettings.parse([rule]).rules).toMatchObject([{ match: { method, path }, times: 1 }]);
-    }
+    const match = matchOf({ method, url, operation });
+    expect(FaultSettings.parse([{ match, answer: 503 }]).rules).toMatchObject([{ match: { method, path } }]);
   });
 
   test.each([
@@ -98,6 +109,6 @@ describe('the rule for the next request', () => {
     ['GET', '/v1/nothing', undefined],
     ['GET', '/healthz', '/healthz'],
   ])('like %s %s does not exist', (method, url, operation) => {
-    expect(ruleForNext({ method, url, ...(operation && { operation }) }, '503')).toBeUndefined();
+    expect(matchOf({ method, url, ...(operation && { operation }) })).toBeUndefined();
   });
 });

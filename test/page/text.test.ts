@@ -24,7 +24,7 @@ test.each([
   [200, 'ok'],
   [304, 'ok'],
   [404, 'rejected'],
-  [429, 'refused'],
+  [429, 'rejected'],
   [503, 'failed'],
 ] as const)('a request with status %i is %s', (status, kind) => {
   expect(requestKind({ status })).toBe(kind);

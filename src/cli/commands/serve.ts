@@ -135,7 +135,7 @@ export const serve: Command<ServeOptions> = {
         flags: '--log',
         description: 'log each request to stderr; the default on a terminal, unless a command follows `--`',
       },
-      { flags: '--quiet', description: 'show only errors and problems' },
+      { flags: '--quiet', description: 'show only errors and problems, not even the address of the page' },
     ]),
   ],
   check({ data, ephemeral, latency, failRate, faultSeed, faults }) {

@@ -12,8 +12,8 @@ const MAX_TIMES = 1_000_000;
 /** Injected faults never affect OPTIONS. */
 const methods = allMethods.split(', ').filter((method) => method !== 'OPTIONS');
 
-const integer = (min: number, max: number) => {
-  const error = `must be an integer from ${min} to ${max}`;
+const integer = (min: number, max: number, what = 'an integer') => {
+  const error = `must be ${what} from ${min} to ${max}`;
   return z.int({ error }).check(z.gte(min, { error }), z.lte(max, { error }));
 };
 
@@ -26,7 +26,7 @@ const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape, otherwise = 
         : otherwise,
   });
 
-const milliseconds = integer(0, MAX_LATENCY);
+const milliseconds = integer(0, MAX_LATENCY, 'a whole number of milliseconds');
 const LatencySetting = z.pipe(
   z.transform((value: unknown) => (typeof value === 'number' ? { min: value, max: value } : value)),
   strictObject(
@@ -57,7 +57,7 @@ export const FaultRule = strictObject({
   match: z.optional(Match),
   answer: z.optional(z.literal(mockableStatuses, { error: `must be one of ${mockableStatuses.join(', ')}` })),
   times: z.optional(integer(1, MAX_TIMES)),
-  retryAfter: z.optional(integer(1, MAX_RETRY_AFTER)),
+  retryAfter: z.optional(integer(1, MAX_RETRY_AFTER, 'a whole number of seconds')),
   latency: z.optional(LatencySetting),
   applied: z.optional(integer(0, Number.MAX_SAFE_INTEGER)),
 }).check(

@@ -196,9 +196,10 @@ export function findOriginals(all: readonly RecordedRequest[]): Map<number, numb
  */
 export function because(recorded: RecordedRequest, original: number | undefined): string {
   const { status, milliseconds, latency } = recorded;
-  if (status === 0) return `the client gave up after ${formatDuration(milliseconds)}`;
-  const delay = latency === 0 ? '' : `, delayed by ${formatDuration(latency)}`;
-  return reasonOf(recorded, original) + delay;
+  const delay = latency === 0 ? '' : formatDuration(latency);
+  if (status === 0)
+    return `the client gave up after ${formatDuration(milliseconds)}${delay && `; your faults delay the response by ${delay}`}`;
+  return reasonOf(recorded, original) + (delay && `, delayed by ${delay}`);
 }
 
 function reasonOf(recorded: RecordedRequest, original: number | undefined): string {

@@ -521,7 +521,7 @@ test.each([
       time: '2026-11-20T12:00:00.000Z',
       milliseconds: 2_100,
       keyName: 'till',
-      because: 'the client gave up after 2.1 s',
+      because: 'the client gave up after 2.1 s; your faults delay the response by 500 ms',
     });
     expect(shown).not.toHaveProperty('status');
     expect(shown).not.toHaveProperty('response');
