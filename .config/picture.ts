@@ -11,7 +11,7 @@ export const PICTURE = join(ROOT, '.github', 'pets.svg');
 const session = [
   'pets list --status available --limit 5',
   "pets add 'Rex the Second' --category 1 --status pending",
-  'pets add --from animals.csv',
+  'pets import animals.csv',
   'pets list --status sleeping',
 ];
 

@@ -69,8 +69,8 @@ const cutCreation =
 const listCommand = (hint: string) => /pets list --all[^;]*/.exec(hint)?.[0];
 
 describe.each([
-  ['Rex', ['Rex', '--category', '3']],
-  ['a file', ['--from', 'FILE', '--settle']],
+  ['Rex', ['add', 'Rex', '--category', '3']],
+  ['a file', ['import', 'FILE']],
 ])('the hint after adding %s lists the same service', (_name, args) => {
   test.each<[string, string[], Record<string, string>, string]>([
     ['--profile', ['--profile', 'staging'], {}, '--profile staging'],
@@ -88,7 +88,7 @@ describe.each([
       await machine.saveProfile(name, { baseUrl: `${origin}/v1`, key: 'k' });
     const withUrl = (text: string) => text.replace('URL', origin).replace('FILE', file);
     const variables = Object.entries(env).map(([name, value]) => [name, withUrl(value)]);
-    const argv = ['add', ...args, ...options, '--json', '--no-retry'].map(withUrl);
+    const argv = [...args, ...options, '--json', '--no-retry'].map(withUrl);
     const { stderr } = await machine.pets(argv, { env: Object.fromEntries(variables) });
     const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
     expect(listCommand(error.hint)).toBe(withUrl(`pets list --all ${expected}`).trim());

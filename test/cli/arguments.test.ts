@@ -74,7 +74,7 @@ test.each([
 
 test.each([
   [`pets add "$(printf 'Zo\\353')" --category 3`, 'Zo\ufffd'],
-  [`pets add --from "$(printf 'g\\374.csv')"`, 'g\ufffd.csv'],
+  [`pets import "$(printf 'g\\374.csv')"`, 'g\ufffd.csv'],
   [`pets serve --ephemeral -- echo "$(printf 'g\\374')"`, 'g\ufffd'],
 ])(
   'an argument that is not UTF-8 is refused, because Node cannot pass it on unchanged: %s',

@@ -11,7 +11,7 @@ import {
 
 describe('a file', () => {
   scenario(
-    'is added row by row in its order, and is not added again; --restart adds it again',
+    'is added row by row in its order, and is not added again; --add-again adds it again',
     {},
     {
       sends: 'Rex Bella Lola',
@@ -20,7 +20,7 @@ describe('a file', () => {
     },
     { isOffline: true, results: ALL },
     { isOffline: true, columns: 80, stdout: '' },
-    { args: '--restart --json', sends: 'Rex Bella Lola', keys: 6, stdout: /^\[(.*\n){3}$/ },
+    { args: '--add-again --json', sends: 'Rex Bella Lola', keys: 6, stdout: /^\[(.*\n){3}$/ },
     {
       args: '--json',
       isOffline: true,
@@ -61,7 +61,7 @@ describe('a file', () => {
       code: 8,
       stdout: /^LINE.*RESULT.*\n *3 +unknown.*\n$/,
       stderr:
-        /error: nothing to do at 127\.0\.0\.1:\d+ \(key from PETS_API_KEY\): 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added\n {2}→ to compare the rows that may have been added with the inventory: pets add --from FILE --settle\n$/,
+        /error: nothing to do at 127\.0\.0\.1:\d+ \(key from PETS_API_KEY\): 2 of 3 rows were added on 2026-11-20 12:00 UTC; 1 may have been added\n {2}→ check the rows that may have been added: pets list --all; the same command compares them with the inventory again\n$/,
     },
   );
 
@@ -97,7 +97,7 @@ describe('the rate limit', () => {
       code: 5,
       stdout: '',
       keys: 2,
-      stderr: 'added 2 of 3 rows; to resume: pets add --from FILE --json',
+      stderr: 'added 2 of 3 rows; to resume: pets import FILE --json',
       error: {
         code: 'rate_limited',
         message: expect.stringMatching(
@@ -176,11 +176,10 @@ describe('the messages of rejected rows', () => {
   scenario('have no column if there are none', {}, { columns: 80, stdout: /LINE.*RESULT.*ID.*NAME *\n/ });
   scenario(
     'are shown up to the twentieth, with a count of the others',
-    { text: manyRows(25) },
+    { text: manyRows(26) },
     {
       columns: 80,
-      args: '--keep-going',
-      replies: { '*': rejects('it') },
+      replies: { 'animal 0': [], '*': rejects('it') },
       code: 8,
       stderr:
         /^([\s\S]*note: line \d+:){20}(?![\s\S]*note: line)[\s\S]*note: … and 5 more; for all messages, add --json\n/,

@@ -45,18 +45,18 @@ describe('a dry run reports what the same command would do', () => {
       {
         ...DRY,
         stderr:
-          'dry run: nothing to add; 2 of 3 rows were added on 2026-11-20 12:00 UTC; would skip 1 row that may',
+          'dry run: nothing to add; 2 of 3 rows were added on 2026-11-20 12:00 UTC; would first compare 1 row that may',
       },
     ],
     [
-      'for a changed file, with and without --skip-added and --restart, and changes nothing',
+      'for a changed file, with and without --skip-added and --add-again, and changes nothing',
       {},
       FAILED,
       {
         ...DRY,
         text: CHANGED,
         stderr:
-          /dry run: pets would refuse this file. FILE has changed; 2 of its rows were already added on .*: pets add --from FILE --skip-added \(--restart/,
+          /dry run: pets would refuse this file. FILE has changed; 2 of its rows were already added on .*: pets import FILE --skip-added \(--add-again/,
       },
       {
         ...DRY,
@@ -65,7 +65,7 @@ describe('a dry run reports what the same command would do', () => {
       },
       {
         ...DRY,
-        args: '--dry-run --restart',
+        args: '--dry-run --add-again',
         stderr: /would add 4 rows from .* at .*, including 2 that may already have been added\n$/,
       },
       { code: 1 },

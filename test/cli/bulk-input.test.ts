@@ -6,7 +6,6 @@ import { cliErrorCodes } from '../../src/cli/core/exit-codes.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
 import { readPetFile } from '../../src/cli/rows/read-pet-file.ts';
 import { bulkAdd, CSV, errorIn, type Step, scenario } from '../helpers/bulk-commands.ts';
-import { runInTerminal } from '../helpers/context.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
 const HEADER = 'name,category,status\n';
@@ -120,7 +119,7 @@ describe('a file is refused with an explanation if', () => {
 describe('empty names', () => {
   const blank = ' \u00a0\u2800';
   const text = `name,category\nRex,1\n,1\n"${blank}",2\n`;
-  const rule = 'name is empty; to allow empty names: --allow-empty-names';
+  const rule = 'name is empty';
   scenario(
     'are errors of their rows, and nothing is sent',
     { text },
@@ -129,11 +128,6 @@ describe('empty names', () => {
       sends: '',
       stderr: new RegExp(`, line 3: ${rule}\n.*, line 4: ${rule}\nerror: 2 errors in .*; nothing was sent`),
     },
-  );
-  scenario(
-    'are added with --allow-empty-names',
-    { text },
-    { args: '--allow-empty-names', sends: `Rex  ${blank}`, stderr: /^note: added 3 of 3 rows\n$/ },
   );
 });
 
@@ -150,7 +144,7 @@ test.each([
 ])('standard input that is %s is an error', async (_name, path, exitCode, message) => {
   const machine = await freshMachine();
   const env = { PETS_BASE_URL: 'http://127.0.0.1:9/v1', PETS_API_KEY: 'pets_k' };
-  const { code, stderr } = await machine.shell(`pets add --from - < ${path}`, { env });
+  const { code, stderr } = await machine.shell(`pets import - < ${path}`, { env });
   expect([code, stderr]).toEqual([exitCode, expect.stringContaining(message)]);
 });
 
@@ -212,18 +206,4 @@ test('Ctrl-C while rows are read ends the command, and leaves no files', async (
   expect(await running.ended).toBe(130);
   expect(running.stderr()).toBe('error: interrupted\n');
   expect([service.requestCount(), await stateFiles()]).toEqual([0, []]);
-});
-
-test.each([
-  ['Rex --from a.csv', 'a name and --from cannot be combined'],
-  ['--category 1 --from a.csv', '--category and --from cannot be combined'],
-  ['--status sold --from a.csv', '--status and --from cannot be combined'],
-  ['--idempotency-key k --from a.csv', '--idempotency-key and --from cannot be combined'],
-  ['Rex --category 1 --format csv', 'can only be used with --from'],
-  ['Rex --category 1 --yes', '--yes can only be used with --from'],
-  ['Rex --category 1 --restart', '--restart can only be used with --from'],
-  ['Rex --category 1 --allow-empty-names', '--allow-empty-names can only be used with --from'],
-])('pets add %s is refused', async (args, message) => {
-  const { code, stderr } = await runInTerminal(['add', ...args.split(' ')]);
-  expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
 });

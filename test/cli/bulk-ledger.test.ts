@@ -122,7 +122,7 @@ describe('a ledger', () => {
     ['an unknown kind of record', edit(4, (line) => line.replace('intent', 'update')), newer],
     ['an unknown kind of record in a group', edit(7, (line) => line.replace('intent', 'update')), newer],
     ['a higher version', edit(1, (line) => line.replace('"version":1', '"version":2')), newer],
-  ])('with %s is refused and left as it is; --restart replaces it', async (_, damage, message) => {
+  ])('with %s is refused and left as it is; --add-again replaces it', async (_, damage, message) => {
     const store = await bulk();
     const path = await eventful(store);
     const damaged = damage(await readFile(path, 'utf8'));
@@ -132,9 +132,9 @@ describe('a ledger', () => {
       code: 'damaged_file',
       message: expect.stringContaining(`${path} ${message}`),
     });
-    expect(refusal?.hint).toContain('--restart');
+    expect(refusal?.hint).toContain('--add-again');
     expect(await readFile(path, 'utf8')).toBe(damaged);
-    expect((await store.open(animals(4), { restart: true })).plan.counts.new).toBe(4);
+    expect((await store.open(animals(4), { addAgain: true })).plan.counts.new).toBe(4);
   });
 
   it('with unknown fields is read', async () => {
@@ -190,7 +190,6 @@ describe('a record', () => {
       apiKey: 'key',
       clock: { now: () => Date.parse('2026-11-20T13:00:00Z') },
       onResult() {},
-      keepGoing: false,
     };
     expect(await refusalOf(sendRows(plan.rows, file, options))).toMatchObject({ code: 'file_error' });
   });
@@ -258,7 +257,7 @@ describe('the highest id before a row was sent', () => {
     };
     const client = { call, supportsIdempotency: () => false } as unknown as Client;
     const clock = { now: () => Date.parse('2026-11-20T13:00:00Z') };
-    await sendRows(plan.rows, file, { client, apiKey: 'key', clock, onResult() {}, keepGoing: false });
+    await sendRows(plan.rows, file, { client, apiKey: 'key', clock, onResult() {} });
     await close();
     const ledger = await readLedger(realFileSystem, dirname((await find('ledger.ndjson'))[0] ?? ''));
     const entries = [...(ledger?.entries.values() ?? [])];
@@ -287,7 +286,7 @@ it('sends several rows at once also after a row was rejected', async () => {
     return { value: { id: BigInt(number), name: 'a' }, headers };
   };
   const client = { call, supportsIdempotency: () => true } as unknown as Client;
-  await sendRows(plan.rows, file, { client, apiKey: 'key', clock: Date, onResult() {}, keepGoing: false });
+  await sendRows(plan.rows, file, { client, apiKey: 'key', clock: Date, onResult() {} });
   await close();
   expect(plan.rows.filter(({ entry }) => entry?.kind === 'failed')).toHaveLength(1);
   // Many rows were started after the rejection.

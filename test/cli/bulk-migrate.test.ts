@@ -121,7 +121,7 @@ describe('what version 0.1 kept of', () => {
     expect(await store.run(changed)).toEqual([]);
   });
 
-  it('a run with --restart disregards what was added before it', async () => {
+  it('a run with --add-again disregards what was added before it', async () => {
     const store = await old('restarted');
     expect(await store.run(animals(6))).toHaveLength(5);
     expect(await store.run([...animals(2), ...animals(4)], SKIP)).toEqual(['Animal 1', 'Animal 2']);

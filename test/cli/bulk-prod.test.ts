@@ -23,7 +23,7 @@ async function addAtTerminal({ args = ['--profile', 'prod'], savedUrl, ...option
   return { ...bulk, again: add, result: await add() };
 }
 
-describe('add --from to profile prod at a terminal', () => {
+describe('import to profile prod at a terminal', () => {
   test('asks before the first row, with the number of rows, the host and the profile', async () => {
     const { service, result } = await addAtTerminal({ typed: ['y'] });
     expect(result.code).toBe(0);
@@ -61,7 +61,7 @@ describe('add --from to profile prod at a terminal', () => {
   });
 });
 
-describe('add --from - with a pipe and profile prod', () => {
+describe('import - with a pipe and profile prod', () => {
   const addPiped = async (options: TerminalOptions, more: string[] = []) => {
     const bulk = await bulkAdd();
     const profile = JSON.stringify({ baseUrl: bulk.service.url, key: KEY });
@@ -91,7 +91,7 @@ describe('add --from - with a pipe and profile prod', () => {
   });
 });
 
-describe('add --from does not ask', () => {
+describe('import does not ask', () => {
   const typed = ['n'];
   test.each<[string, Situation]>([
     ['with --yes', { typed, args: ['--profile', 'prod', '--yes'] }],
@@ -121,7 +121,7 @@ describe('add --from does not ask', () => {
 test.each<[string, Situation]>([
   ['prod as the default profile', { args: [], env: { PETS_API_KEY: '', PETS_BASE_URL: '' } }],
   ['PETS_API_KEY with the service of profile prod', { args: [] }],
-])('add --from asks for %s', async (_name, situation) => {
+])('import asks for %s', async (_name, situation) => {
   const { result } = await addAtTerminal({ ...situation, typed: ['n'] });
   expect(result.stderr).toContain(QUESTION);
 });

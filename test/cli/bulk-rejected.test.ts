@@ -84,7 +84,7 @@ describe('a row that may have been added is unknown, and the run continues', () 
       stdout:
         /unknown\t\tBella\tno response shows whether the animal was added; the last attempt was rejected: no\n/,
     },
-    { ...UNKNOWN, isOffline: true },
+    { ...UNKNOWN, sends: '' },
   );
   scenario(
     'if the first request with its idempotency key never ends',
@@ -95,7 +95,7 @@ describe('a row that may have been added is unknown, and the run continues', () 
       sends: `Rex ${'Bella '.repeat(10)}Lola`,
       stdout: /no response shows/,
     },
-    { ...UNKNOWN, isOffline: true },
+    { ...UNKNOWN, sends: '' },
   );
   scenario(
     'but not if the first request with its idempotency key ends in time',
@@ -124,7 +124,7 @@ describe('without idempotency keys, a row with a lost response is unknown, and t
     'if up to four rows in a row are lost',
     options,
     { replies: lost(0, 1, 2, 3, 5, 6, 7, 8, 26, 27, 28, 29), code: 8, keys: 30 },
-    { code: 8, isOffline: true },
+    { code: 8, sends: '' },
   );
   scenario(
     'but five lost rows in a row stop the run; the next run sends the other rows',
@@ -135,7 +135,7 @@ describe('without idempotency keys, a row with a lost response is unknown, and t
       code: 6,
       keys: 10,
       stdout: /^\[(.*"line":\d+,"result":"(added|unknown)".*\n){10}$/,
-      stderr: 'added 1 of 30 rows; to resume: pets add --from FILE --json',
+      stderr: 'added 1 of 30 rows; to resume: pets import FILE --json',
       error: {
         code: 'outcome_unknown',
         mayHaveBeenAdded: true,
@@ -165,18 +165,13 @@ describe('20 equal rejections at the start', () => {
       keys: 20,
       results: lines(20),
       stderr: [
-        'added 0 of 30 rows; to resume: pets add --from FILE\n',
+        'added 0 of 30 rows; to resume: pets import FILE\n',
         /error: stopped, because the first 20 rows were rejected with the same error: no such category \(HTTP status 422\)\n/,
-        /→ fix the problem and rerun the command; to send the other rows anyway: pets add --from \S+ --keep-going\n$/,
+        /→ fix the problem, and run the command again\n$/,
       ],
     },
     { args: '--json', ...rejected, error: { code: 'some_failed', exitCode: 8 }, keys: 40 },
     { keys: 70 },
-  );
-  scenario(
-    'do not stop a run with --keep-going',
-    { text: manyRows(30) },
-    { ...rejected, args: '--keep-going', keys: 30, results: lines(30) },
   );
   scenario('do not stop a run of 20 rows', { text: manyRows(20) }, { ...rejected, results: lines(20) });
   for (const [what, other] of [

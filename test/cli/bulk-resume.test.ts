@@ -99,12 +99,12 @@ describe('a lost response', () => {
     code: 6,
     stdout: '',
     lacks: '--idempotency-key',
-    stderr: [/added 1 of 3 rows; to resume: pets add --from FILE\n/, /to resume: pets add --from \S+\n$/],
+    stderr: [/added 1 of 3 rows; to resume: pets import FILE\n/, /to resume: pets import \S+\n$/],
   };
   const REPEATED = { sends: 'Bella Lola', results: ALL, keys: 3 };
   const UNKNOWN = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
   const NOT_REPEATED = { ...UNKNOWN, sends: 'Lola', stderr: '1 may have been added', keys: 3 };
-  const NEVER_AGAIN: Step = { ...UNKNOWN, isOffline: true };
+  const NEVER_AGAIN: Step = { ...UNKNOWN, sends: '' };
 
   scenario('ends the run, and the next one repeats the row', {}, LOST, REPEATED);
   scenario('is repeated 22 hours later', {}, LOST, { hoursLater: 22, ...REPEATED });
@@ -204,7 +204,7 @@ describe('a changed file', () => {
       isOffline: true,
       error: {
         code: 'file_changed',
-        hint: 'to add only the rows that were not added yet: pets add --from FILE --json --skip-added (--restart would add 2 rows a second time)',
+        hint: 'to add only the rows that were not added yet: pets import FILE --json --skip-added (--add-again would add 2 rows a second time)',
       },
     },
     {
@@ -248,7 +248,7 @@ describe('a changed file', () => {
     );
 
   for (const [args, stderr] of [
-    ['--skip-added --restart', 'cannot be combined'],
+    ['--skip-added --add-again', '--skip-added cannot be used with --add-again'],
     ['--skip-added', /found no earlier run of .* for http/],
   ] as const)
     scenario(

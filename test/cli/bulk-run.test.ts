@@ -36,14 +36,14 @@ const copy = { name: 'copy.csv', path: '/copy.csv' };
 const piped = { name: 'standard input', path: undefined };
 const otherService = { baseUrl: 'https://api.example.com/v1' };
 const skipHint = (restart = '') =>
-  `to add only the rows that were not added yet: pets add --from animals.csv --skip-added${restart}`;
+  `to add only the rows that were not added yet: pets import animals.csv --skip-added${restart}`;
 const STOPPED =
   'animals.csv has changed since the run of 2026-11-20 12:00 UTC, which stopped after 2 of 5 rows';
 const TWO_RUNS = {
   message:
     'copy.csv matches two earlier runs: /copy.csv (2026-11-20 12:00 UTC) by its path, ' +
     'and /animals.csv (2026-11-20 12:00 UTC) by its content',
-  hint: '--skip-added continues the first run and would add 3 rows; --restart would add all 3 rows',
+  hint: '--skip-added continues the first run and would add 3 rows; --add-again would add all 3 rows',
 };
 const NO_RUN = {
   code: 'usage',
@@ -54,7 +54,7 @@ const NO_RUN = {
 /** The refusal of a file that was changed after a complete run. `rows` is text such as `2 of its rows were`. */
 const changed = (rows: string) => ({
   message: `animals.csv has changed; ${rows} already added on 2026-11-20 12:00 UTC`,
-  hint: expect.stringContaining('(--restart would add '),
+  hint: expect.stringContaining('(--add-again would add '),
 });
 
 /**
@@ -75,11 +75,11 @@ it.each<Scenario>([
     'a copy uses the ledger of the file also after a change',
     ...['ABC → ABC', 'copy ABC → ', 'copy ABCD → refused', 'copy ABCD --skip-added → D', 'ABCD → '],
   ],
-  ['a restarted file resumes', COMPLETE, 'ABCDE --restart → AB…', 'ABCDE → CDE'],
+  ['a restarted file resumes', COMPLETE, 'ABCDE --add-again → AB…', 'ABCDE → CDE'],
   [
     'a file that was changed after an interrupted run is refused until it is changed back',
     ...[INTERRUPTED, 'ABCDEF → refused'],
-    { message: STOPPED, hint: skipHint(' (--restart would add 2 rows a second time)') },
+    { message: STOPPED, hint: skipHint(' (--add-again would add 2 rows a second time)') },
     ...['VWXYZ → refused', { message: STOPPED, hint: skipHint() }, 'ABCDE → CDE'],
   ],
   [
@@ -118,7 +118,7 @@ it.each<Scenario>([
     ...['ABC → ABC', 'copy XY → XY', 'copy ABC → refused', TWO_RUNS],
     ...['copy ABC --skip-added → ABC', 'ABC → ', 'copy ABC → '],
   ],
-  ['a file that matches two runs restarts', 'ABC → ABC', 'copy XY → XY', 'copy ABC --restart → ABC'],
+  ['a file that matches two runs restarts', 'ABC → ABC', 'copy XY → XY', 'copy ABC --add-again → ABC'],
   ['a run is known for 30 days after its last use', 'AB → AB', 30, 'AB → ', 30.1, 'AB → AB'],
   [
     'a run while the clock is 40 days behind does not make the ledger older',
@@ -142,7 +142,7 @@ it.each<Scenario>([
       const input = inputOf(petsOf(rows), where === 'copy ' ? copy : where === 'pipe ' ? piped : {});
       const options = {
         skipAdded: option === ' --skip-added',
-        restart: option === ' --restart',
+        addAgain: option === ' --add-again',
         ...(where === 'service ' && otherService),
       };
       refusal = undefined;
@@ -181,7 +181,7 @@ describe('the same file', () => {
     expect(await run(inputOf(animals(3), { sha256: sha256('ndjson'), rows }))).toEqual([]);
   });
 
-  it('is added again with --restart, with other idempotency keys, and resumed without it', async () => {
+  it('is added again with --add-again, with other idempotency keys, and resumed without it', async () => {
     const { run, open } = await bulk();
     const keys: string[] = [];
     const keysOf = (run: BulkRun) => pendingOf(run).map((row) => idempotencyKeyOf(run.file.header, row));
@@ -189,7 +189,7 @@ describe('the same file', () => {
     keys.push(...keysOf(first));
     await addRows(first);
     await first.close();
-    const restarted = await open(animals(3), { restart: true });
+    const restarted = await open(animals(3), { addAgain: true });
     keys.push(...keysOf(restarted));
     expect(new Set(keys).size).toBe(6);
     expect([restarted.sent, restarted.file.header.epoch]).toEqual([3, 1]);

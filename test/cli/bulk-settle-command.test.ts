@@ -21,7 +21,7 @@ async function shop(
   const text = `name,category\n${names.replaceAll(/\S+/g, '$&,3').replaceAll(' ', '\n')}\n`;
   const file = await machine.file('a.csv', text);
   async function add(args: string[] = [], run: ProgramOptions = {}) {
-    const { code, stdout, stderr } = await machine.pets(['add', '--from', file, ...args], run);
+    const { code, stdout, stderr } = await machine.pets(['import', file, ...args], run);
     const results = stdout.replaceAll(/\t+/g, ' ').replaceAll(/ $/gm, '').trimEnd().replaceAll('\n', '; ');
     return { code, results, stdout, stderr: stderr.replaceAll(file, 'FILE') };
   }
@@ -38,10 +38,10 @@ async function shop(
       service.sent.length = 0;
       service.lists = 0;
     },
-    /** Runs the command with --settle a minute later, so that it does not wait for earlier requests. */
+    /** Runs the command again a minute later, so that it does not wait for earlier requests. */
     async settle(args: string[] = []) {
       const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
-      const result = await add(['--settle', ...args], { clock });
+      const result = await add(args, { clock });
       return { ...result, sent: service.sent.join(' ') };
     },
   };
@@ -52,7 +52,7 @@ type Case = {
   file?: string;
   lost?: Record<string, Loss>;
   options?: InventoryOptions;
-  /** Called between the run that loses responses and the run with --settle. */
+  /** Called between the run that loses responses and the next run. */
   between?: (service: Shop['service']) => void;
   results: string;
   sent?: string;
@@ -69,7 +69,7 @@ const CLOSED = 'outcome unknown: other side closed';
 const old = (count: number): StoredPet[] =>
   Array.from({ length: count }, (_, i) => ({ ...rex, id: i + 1, name: `old ${i}` }));
 
-describe('--settle', () => {
+describe('a second import of unknown rows', () => {
   test.each<[string, Case]>([
     [
       'finds the rows that were added, and sends the others',
@@ -231,27 +231,12 @@ describe('--settle', () => {
     expect(stderr).toContain(notice);
   });
 
-  it('lists nothing if no row is unknown', async () => {
-    const { add, settle, service } = await shop('Rex Max');
-    await add();
-    const { code, stderr } = await settle();
-    const first = stderr.split('\n').slice(0, 2).join();
-    expect([code, first]).toEqual([
-      0,
-      expect.stringMatching(
-        /^note: nothing to settle: the outcome of every row is known,note: nothing to do/,
-      ),
-    ]);
-    expect(service.lists).toBe(1);
-  });
-
   it('waits until the service can no longer receive the request of a row, and shows why', async () => {
     const { run } = await bulkAdd({ supportsKeys: false, text: 'name,category\nRex,1\n' });
     const waits: number[] = [];
     await run(
       { replies: { Rex: 'lost' }, code: 8 },
       {
-        args: '--settle',
         onSleep: (milliseconds) => waits.push(milliseconds),
         sends: 'Rex',
         stderr: /^waiting 30 s \(earlier requests\), until 12:00:30 UTC$/m,
@@ -262,14 +247,14 @@ describe('--settle', () => {
 
   it.each([
     ['compares a row that was interrupted', false, [30_000], 'comparing 1 row with the inventory'],
-    ['repeats a row that was interrupted if the service supports keys', true, [], 'nothing to settle'],
+    ['repeats a row that was interrupted if the service supports keys', true, [], 'added 1 of 1 row'],
   ])('%s', async (_, supportsKeys, expected, notice) => {
     const { run } = await bulkAdd({ supportsKeys, text: 'name,category\nRex,1\n' });
     const waits: number[] = [];
     const onSleep = (milliseconds: number) => waits.push(milliseconds);
     await run(
       { replies: { Rex: 'interrupt' }, code: 130 },
-      { args: '--settle', onSleep, sends: 'Rex', keys: 1, stderr: notice },
+      { onSleep, sends: 'Rex', keys: 1, stderr: notice },
     );
     expect(waits).toEqual(expected);
   });
@@ -314,10 +299,10 @@ describe('--settle', () => {
     const { machine, service } = await shop('Rex');
     service.lose = () => 'before adding';
     const stdin = 'name,category\nRex,3\n';
-    expect((await machine.pets(['add', '--from', '-'], { stdin })).code).toBe(8);
+    expect((await machine.pets(['import', '-'], { stdin })).code).toBe(8);
     service.lose = () => undefined;
     const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
-    const { code, stdout } = await machine.pets(['add', '--from', '-', '--settle'], { stdin, clock });
+    const { code, stdout } = await machine.pets(['import', '-'], { stdin, clock });
     expect([code, stdout, service.pets.length]).toEqual([0, '2\tadded\t1\tRex\t\n', 1]);
   });
 
@@ -338,17 +323,8 @@ describe('--settle', () => {
     });
     await addWithLosses();
     const other = await machine.file('other.csv', 'name,category\nRex,3\n');
-    expect((await machine.pets(['add', '--from', other])).code).toBe(0);
+    expect((await machine.pets(['import', other])).code).toBe(0);
     expect((await settle()).results).toBe('2 added 1 Max; 3 added 2 Bella; 4 added 4 Rex');
     expect(service.pets).toHaveLength(4);
-  });
-
-  it.each([
-    [['Rex', '--category', '1', '--settle'], '--settle can only be used with --from'],
-    [['--from', 'a.csv', '--settle', '--restart'], '--restart and --settle cannot be combined'],
-  ])('is refused in %j', async (args, message) => {
-    const machine = await freshMachine();
-    const { code, stderr } = await machine.pets(['add', ...args]);
-    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 });

@@ -19,7 +19,7 @@ test('after -- it prints the candidates with descriptions, and what the shell sh
     (await runInTerminal(['completion', 'zsh', '--', ...words])).stdout;
   expect(await candidates('logo')).toBe('logout\tremove the API key from a profile\n:nothing\n');
   expect(await candidates('list', '--status', 'so')).toBe('sold\n:nothing\n');
-  expect(await candidates('add', '--from', '')).toBe(':files\n');
+  expect(await candidates('import', '')).toBe(':files\n');
   expect(await candidates('serve', '--faults', '')).toBe(':files\n');
 });
 

@@ -52,7 +52,7 @@ describe('candidates', () => {
     ['--profile ', 'prod staging local'],
     ['list --all --profile l', 'local'],
     ['--color ', 'auto always never'],
-    ['add --format ', 'csv ndjson json'],
+    ['import x --format ', 'csv ndjson json'],
     ['keys add till --plan ', 'free pro business enterprise'],
     ['list --limit ', ''],
     ['list --limit=', ''],
@@ -63,10 +63,9 @@ describe('candidates', () => {
   });
 
   test.each([
-    ['add --from ', 'files'],
-    ['add --from -', 'files'],
-    ['add --from=', 'files'],
-    ['add --from=a/b=c', 'files'],
+    ['import ', 'files'],
+    ['serve --seed=', 'files'],
+    ['serve --seed=a/b=c', 'files'],
     ['serve --seed ', 'files'],
     ['serve --data ', 'directories'],
     ['keys list --data x', 'directories'],

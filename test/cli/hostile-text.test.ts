@@ -83,7 +83,7 @@ test.each([
   [['list', '--base-url', TEXT]],
   [['add', TEXT, '--category', '3', '--dry-run']],
   [['add', 'Rex', '--category', TEXT]],
-  [['add', '--from', TEXT]],
+  [['import', TEXT]],
   [['help', TEXT]],
 ])('arguments and environment variables are harmless (%#)', async (argv) => {
   const env = { PETS_PROFILE: TEXT };
@@ -109,7 +109,7 @@ test.each([
   const name = wellFormed(TEXT.slice(0, 30)).replaceAll('\ufffd', '');
   const file = join(await temporaryDirectory(), `${name}.ndjson`);
   await writeFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-  const { code, stdout, stderr } = await runInTerminal(['add', '--from', file], {
+  const { code, stdout, stderr } = await runInTerminal(['import', file], {
     columns: 80,
     env: { PETS_BASE_URL: server.url, PETS_API_KEY: 'pets_secret_key' },
   });

@@ -26,7 +26,7 @@ const ALL_COMMANDS = [
   ['list', '--all', '--ndjson'],
   ['get', '7', '8'],
   ['add', 'Rex', '--category', '1'],
-  ['add', '--from', 'animals.csv'],
+  ['import', 'animals.csv'],
   ['orders'],
   ['profiles', '--check'],
 ];

@@ -50,7 +50,7 @@ test.each<[string, string[], { columns?: number }, string | undefined]>([
 test.each<[string, { columns?: number }, string]>([
   ['local at a terminal', { columns: 200 }, '13:00 CET'],
   ['UTC elsewhere', {}, '12:00 UTC'],
-])('the times of earlier runs of add --from are %s, and UTC in the ledger', async (_name, options, time) => {
+])('the times of earlier runs of import are %s, and UTC in the ledger', async (_name, options, time) => {
   const { add, ledger, service } = await bulkAdd();
   service.replies = { Lola: 422 };
   await add([], { timeZone, ...options });

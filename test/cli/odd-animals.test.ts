@@ -97,7 +97,7 @@ test.each([
   expect(code).toBe(expected);
 });
 
-test('pets add --from adds all rows, and knows them in the next run', async () => {
+test('pets import adds all rows, and knows them in the next run', async () => {
   const machine = await freshMachine();
   const server = await scriptedServer(({ method }, response, count) => {
     if (method === 'GET') return reply(response, 200, [{ id: 'a', name: 'Rex', status: 'lost' }]);
@@ -106,10 +106,10 @@ test('pets add --from adds all rows, and knows them in the next run', async () =
   });
   await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
   const file = await machine.file('a.csv', 'name,category\nRex,1\nBella,2\n');
-  const first = await machine.pets(['add', '--from', file, '--json']);
+  const first = await machine.pets(['import', file, '--json']);
   expect(first.code).toBe(0);
   expect(first.stderr.match(/do not match the specification/g)).toHaveLength(1);
-  const again = await machine.pets(['add', '--from', file, '--json']);
+  const again = await machine.pets(['import', file, '--json']);
   expect(again).toMatchObject({ code: 0, stdout: first.stdout });
   expect(first.stdout).toContain('{"id":"a3","name":"Bella","categoryId":null,"status":"new","price":1.50}');
   expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);

@@ -353,7 +353,7 @@ test('every command that prints data accepts --output', async () => {
     [['get', '1'], /^1\tRex\t/],
     [['orders'], /\t/],
     [['add', 'Rex', '--category', '3'], /^\d+\tRex\t3\tavailable\n$/],
-    [['add', '--from', rows], /^2\tadded\t\d+\tRex\t\n$/],
+    [['import', rows], /^2\tadded\t\d+\tRex\t\n$/],
     [['profiles'], /^local\t/],
     [['keys', 'add', 'till', '--plan', 'free', '--data', store], /^pets_\S+\n$/],
     [['keys', 'list', '--data', store], /^till\tfree\t/m],
@@ -376,7 +376,7 @@ test('every command that prints data accepts --output', async () => {
 test.each([
   ['is written if some rows were rejected', 400, 8, /^2\tadded\t1\tRex\t\n3\tfailed\t\tBad\t/],
   ['keeps its old contents if the run stopped', 401, 4, /^the old contents\n$/],
-])('the file of add --from %s', async (_name, status, exitCode, text) => {
+])('the file of import %s', async (_name, status, exitCode, text) => {
   const machine = await freshMachine();
   const rows = await machine.file('rows.csv', 'name,category\nRex,1\nBad,1\n');
   let creations = 0;
@@ -385,17 +385,17 @@ test.each([
     else if (creations++ === 0) reply(response, 201, PET);
     else replyError(response, status);
   };
-  const ran = await write('animals', { args: ['add', '--from', rows], handler, prepare: writeOld });
+  const ran = await write('animals', { args: ['import', rows], handler, prepare: writeOld });
   expect([ran.code, ran.stdout, ran.text]).toEqual([exitCode, '', expect.stringMatching(text)]);
 });
 
-test('the table of add --from in a file has all rows, also if nothing was sent', async () => {
+test('the table of import in a file has all rows, also if nothing was sent', async () => {
   const machine = await freshMachine();
   await serve(machine, ['--ephemeral']);
   const rows = await machine.file('rows.csv', `name,category\n${'Rex,1\n'.repeat(101)}`);
   const output = join(machine.home, 'results.txt');
   for (const columns of [80, undefined]) {
-    const args = ['add', '--from', rows, '--profile', 'local', '--output', output];
+    const args = ['import', rows, '--profile', 'local', '--output', output];
     expect(await machine.pets(args, columns ? { columns } : {})).toMatchObject({ code: 0, stdout: '' });
     const lines = (await readFile(output, 'utf8')).split('\n');
     expect([lines[0], lines[101], lines.length]).toEqual([
@@ -406,13 +406,13 @@ test('the table of add --from in a file has all rows, also if nothing was sent',
   }
 });
 
-test('add --from refuses to replace its own input', async () => {
+test('import refuses to replace its own input', async () => {
   const machine = await freshMachine();
   const rows = await machine.file('rows.json', '[]');
   await symlink('rows.json', join(machine.home, 'link.json'));
   const env = { PETS_BASE_URL: 'http://127.0.0.1:9/v1', PETS_API_KEY: 'key' };
   for (const output of [rows, join(machine.home, 'link.json')]) {
-    const { code, stderr } = await machine.pets(['add', '--from', rows, '--output', output], { env });
+    const { code, stderr } = await machine.pets(['import', rows, '--output', output], { env });
     expect([code, stderr]).toEqual([2, expect.stringContaining('--output would replace')]);
   }
   expect(await readFile(rows, 'utf8')).toBe('[]');

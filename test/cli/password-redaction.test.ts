@@ -70,7 +70,7 @@ const wrong = [
   'serve --ephemeral --port 0 --seed URL',
   'serve --ephemeral --port 0 --quiet -- URL',
   'serve --ephemeral --port 0 -- URL',
-  'add --from URL',
+  'import URL',
   'add x --category URL',
   'get URL',
   'use URL',

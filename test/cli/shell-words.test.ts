@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { shellQuote, withEnvironment } from '../../src/cli/core/shell-words.ts';
 
 test.each([
-  ['linux', ['pets', 'add', '--from', './a-b.csv'], 'pets add --from ./a-b.csv'],
+  ['linux', ['pets', 'import', './a-b.csv'], 'pets import ./a-b.csv'],
   ['linux', ['a b', "it's", '$HOME', 'a\\b', ''], "'a b' 'it'\\''s' '$HOME' 'a\\b' ''"],
-  ['win32', ['pets', 'add', '--from', 'C:\\shop\\a.csv'], 'pets add --from C:\\shop\\a.csv'],
+  ['win32', ['pets', 'import', 'C:\\shop\\a.csv'], 'pets import C:\\shop\\a.csv'],
   ['win32', ['a b', 'say "hi"', ''], '"a b" "say ""hi""" ""'],
 ] as const)('on %s the words %j are quoted as %s', (platform, words, line) => {
   expect(shellQuote(words, platform)).toBe(line);

@@ -78,7 +78,7 @@ test.each([
   ['list', ['list', '--json']],
   ['profiles --check', ['profiles', '--check', '--json']],
   ['add', ['add', 'Rex', '--category', '1', '--json']],
-  ['add --from', ['add', '--from', 'FILE', '--json']],
+  ['import', ['import', 'FILE', '--json']],
 ])('pets %s exits with 2 before any request if PETS_STATE_DIR is not writable', async (_name, argv) => {
   const { run, server, temporary } = await homeless();
   const file = join(temporary, 'animals.csv');

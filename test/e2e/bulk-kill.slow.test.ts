@@ -40,7 +40,7 @@ test.each([
         `name,category\n${names.map((name) => `${name},7\n`).join('')}`,
       );
     await write();
-    const args = ['add', '--from', join(machine.home, 'animals.csv'), '--json'];
+    const args = ['import', join(machine.home, 'animals.csv'), '--json'];
 
     let openOutcomes = 0;
     for (let kill = 0; kill < KILLS; kill++) {

@@ -5,7 +5,7 @@ import { inventoryWithoutKeys, type Loss } from '../helpers/express.ts';
 import { freshMachine } from '../helpers/pets.ts';
 import { randomOf } from '../helpers/store-fixtures.ts';
 
-/** Makes all records of the ledgers a minute older, so that --settle does not wait for earlier requests to end. */
+/** Makes all records of the ledgers a minute older, so that the second import does not wait for earlier requests to end. */
 async function passTime(directory: string): Promise<void> {
   const earlier = (_: string, at: string) => `"at":"${new Date(Date.parse(at) - 60_000).toISOString()}"`;
   for (const path of await readdir(directory, { recursive: true })) {
@@ -35,7 +35,7 @@ test('two runs add every row exactly once, although every tenth response is lost
   const csv = names.map((name) => `${name},7\n`).join('');
   const file = await machine.file('a.csv', `name,category\n${csv}`);
 
-  const first = await machine.command(['add', '--from', file, '--json']);
+  const first = await machine.command(['import', file, '--json']);
   expect(first.code, first.stderr).toBe(8);
   const unknown = JSON.parse(first.stdout).filter(({ result }: { result: string }) => result === 'unknown');
   const notAdded = losses.filter((loss) => loss === 'before adding').length;
@@ -45,7 +45,7 @@ test('two runs add every row exactly once, although every tenth response is lost
   service.lose = () => undefined;
   service.sent.length = 0;
   await passTime(join(machine.home, '.local', 'state', 'pets', 'bulk', 'ledgers'));
-  const second = await machine.command(['add', '--from', file, '--settle', '--json']);
+  const second = await machine.command(['import', file, '--json']);
   expect(second.code, second.stderr).toBe(0);
   expect(service.sent).toHaveLength(notAdded);
   expect(service.pets.map(({ name }) => name).sort()).toEqual(['animal 7', ...names].sort());

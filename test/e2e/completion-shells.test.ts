@@ -38,8 +38,8 @@ const lines: readonly (readonly [typed: string, offered: readonly string[]])[] =
   ['pets completion p', ['powershell']],
   ["pets add 'Lady Bella' --status a", ['available']],
   ['pets --base-url http://localhost:80/v1 list --status=s', ['sold']],
-  ['pets add --from my', files],
-  ['pets add --from=my', files],
+  ['pets import my', files],
+  ['pets serve --seed=my', files],
   ['pets serve --data my', ['my store']],
   ['pets serve --data=my', ['my store']],
   ['pets serve --seed my', files],
@@ -88,7 +88,7 @@ describe.skipIf(!canTestShell('bash'))('bash', () => {
     const editor = await startEditor('bash', await shop());
     expect(await editor.line(`pets li${TAB}`)).toBe('pets list ');
     expect(await editor.line(`pets list --status=so${TAB}`)).toBe('pets list --status=sold ');
-    expect(await editor.line(`pets add --from my\\ a${TAB}`)).toBe('pets add --from my\\ animals.csv ');
+    expect(await editor.line(`pets import my\\ a${TAB}`)).toBe('pets import my\\ animals.csv ');
     expect(await editor.line(`pets serve --data=m${TAB}`)).toBe('pets serve --data=my\\ store/');
   });
 

@@ -53,15 +53,14 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'get <id>', ['get', '1']);
   await run(machine, 'get <id> <id>...', ['get', '2', '4711', '1'], { exit: 3 });
   await run(machine, 'add <name>', ['add', 'Rex', '--category', BIG]);
-  await run(machine, 'add <name> --dry-run', ['add', 'Rex', '--category', '1', '--dry-run']);
-  await run(machine, 'add --from <file>', ['add', '--from', a]);
-  await run(machine, 'add --from <file> --dry-run', ['add', '--from', a, '--dry-run']);
+  await run(machine, 'import <file>', ['import', a]);
+  await run(machine, 'import <file> --dry-run', ['import', a, '--dry-run']);
   await machine.file('a.csv', 'name,category\nBella,2\nMax,3\n');
-  await run(machine, 'add --from <file>', ['add', '--from', a, '--skip-added']);
+  await run(machine, 'import <file>', ['import', a, '--skip-added']);
   await run(machine, 'orders', ['orders']);
   await run(machine, 'orders --ndjson', ['orders', '--ndjson', '--where', 'status=placed']);
   await run(machine, 'orders --sum <field>', ['orders', '--sum', 'amount']);
-  await run(machine, undefined, ['add', '--from', bad], { exit: 2 });
+  await run(machine, undefined, ['import', bad], { exit: 2 });
   await run(machine, undefined, ['list', '--limit', '0', '--debug'], { exit: 2 });
   await machine.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });
   await machine.file('.config/pets/staging.json', 'torn');
@@ -161,10 +160,10 @@ async function withLostResponses({ run }: Samples): Promise<void> {
   const failing = await shopWith((_, response) => reply(response, 503, errorOf(503, 'busy'), HONOURED));
   await run(failing, undefined, ['add', 'Rex', '--category', '1', '--no-retry'], { exit: 6 });
   const a = await machine.file('a.csv', 'name,category,status\ngood,1,\nbad,1,\nlost,1,pending\n');
-  await run(machine, 'add --from <file>', ['add', '--from', a], { exit: 8 });
+  await run(machine, 'import <file>', ['import', a], { exit: 8 });
 }
 
-/** Collects the output of --settle for a row that stays unknown, because the service's ids are text. */
+/** Collects the output for a row that stays unknown, because the service's ids are text. */
 async function withSettledRow({ run }: Samples): Promise<void> {
   const service = await inventoryWithoutKeys({ idOf: (number) => `id-${number}` });
   const machine = await freshMachine();
@@ -173,10 +172,10 @@ async function withSettledRow({ run }: Samples): Promise<void> {
   const sentAt = Date.now();
   const clockAt = (time: number) => ({ now: () => time, elapsed: () => performance.now() });
   service.lose = (name) => (name === 'lost' ? 'after adding' : undefined);
-  await machine.pets(['add', '--from', a], { clock: clockAt(sentAt) });
-  // The first run lost a response 30 s minus 5 ms ago, so --settle waits for 5 ms. --debug reports even such a short wait.
+  await machine.pets(['import', a], { clock: clockAt(sentAt) });
+  // The first run lost a response 30 s minus 5 ms ago, so the second run waits for 5 ms. --debug reports even such a short wait.
   const clock = clockAt(sentAt + 30_000 - 5);
-  await run(machine, 'add --from <file>', ['add', '--from', a, '--settle', '--debug'], { clock, exit: 8 });
+  await run(machine, 'import <file>', ['import', a, '--debug'], { clock, exit: 8 });
 }
 
 /** Collects the output for animals that do not match the specification. */
@@ -231,7 +230,7 @@ async function withProgress({ run }: Samples): Promise<void> {
   const a = await machine.file('a.csv', 'name,category\nRex,1\nRex,2\n');
   let minutes = 0;
   const clock = { ...systemClock, now: () => Date.now() + 60_000 * minutes++ };
-  await run(machine, 'add --from <file>', ['add', '--from', a], { clock });
+  await run(machine, 'import <file>', ['import', a], { clock });
 }
 
 test('the output of every command with --json has the types in docs/json-output.md, and every type has a sample', async () => {

@@ -41,7 +41,7 @@ test('a Fastify service may have ids as text and a status that is null', async (
   const baseUrl = `${await app.listen({ host: '127.0.0.1', port: 0 })}/v1`;
   await machine.saveProfile('prod', { baseUrl, key: 'pets_k' });
   const file = await machine.file('a.csv', 'name,category\nRex,1\nBella,2\n');
-  expect((await machine.pets(['add', '--from', file])).code).toBe(0);
+  expect((await machine.pets(['import', file])).code).toBe(0);
   const [rex, bella] = [
     { id: '1', status: null, name: 'Rex', categoryId: 1 },
     { id: '2', status: null, name: 'Bella', categoryId: 2 },

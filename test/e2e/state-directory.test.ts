@@ -60,7 +60,7 @@ test.runIf(canMount)(
   async () => {
     const { machine, server, env } = await limitedMachine();
     await machine.file('animals.csv', 'name,category\nRex,1\nMax,2\n');
-    const add = `${petsInShell} add --from animals.csv --json --max-wait 0 --no-retry; echo $?`;
+    const add = `${petsInShell} import animals.csv --json --max-wait 0 --no-retry; echo $?`;
     const state = join(machine.home, '.local', 'state', 'pets');
     const line = `${add}; unshare -m sh -c '${READ_ONLY} && ${add}'`;
     const { stdout, stderr } = await machine.shell(line, { env: { ...env, STATE: state } });

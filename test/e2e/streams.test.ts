@@ -88,7 +88,7 @@ test('every row error and the final error reach a slow reader', async () => {
   const machine = await freshMachine();
   await machine.saveProfile('prod', { baseUrl: 'http://127.0.0.1:9/v1', key: 'pets_k' });
   const file = await machine.file('a.csv', `name,category\n${'Rex,x\n'.repeat(20_000)}`);
-  const child = machine.startCommand(['add', '--from', file, '--json'], { stdin: '' });
+  const child = machine.startCommand(['import', file, '--json'], { stdin: '' });
   const closed = once(child, 'close');
   await sleep(600);
   const lines = (await text(child.stderr as NonNullable<typeof child.stderr>)).trimEnd().split('\n');
@@ -109,9 +109,7 @@ test('rows that failed cause exit code 8, also if the results are not read to th
   await machine.saveProfile('prod', { baseUrl: server.url, key: 'pets_k' });
   const rows = Array.from({ length: 900 }, (_, i) => `animal ${i},1\n`).join('');
   await machine.file('a.csv', `name,category\n${rows}`);
-  const { stderr } = await machine.shell(
-    '{ pets add --from a.csv --json; echo "code $?" >&2; } | head -c 10',
-  );
+  const { stderr } = await machine.shell('{ pets import a.csv --json; echo "code $?" >&2; } | head -c 10');
   expect(stderr).toContain('added 899 of 900 rows; 1 failed');
   expect(stderr).toContain('code 8');
 });

@@ -42,7 +42,7 @@ export type Step = Omit<TerminalOptions, 'files'> & {
   replies?: Replies;
   /** Before the command, moves the times in the ledger this many hours back, and deletes the service's shared flags. */
   hoursLater?: number;
-  /** Arguments after `pets add --from FILE`, separated by spaces. */
+  /** Arguments after `pets import FILE`, separated by spaces. */
   args?: string;
   /** The exit code; 0 by default. */
   code?: number;
@@ -90,7 +90,7 @@ export async function bulkAdd({
   const ledger = async () => readFile(await ledgerPath(), 'utf8').catch(() => '');
 
   async function startAdd(args: string[] = [], options: TerminalOptions = {}, input = file) {
-    const program = await startInTerminal(['add', '--from', input, ...args], {
+    const program = await startInTerminal(['import', input, ...args], {
       clock,
       ...options,
       env: { ...env, NO_COLOR: '1', ...options.env },

@@ -130,7 +130,6 @@ async function run(disk: SimulatedDisk, file: NewPet[], { apiKey, now, client, r
     apiKey,
     clock: { now: () => now },
     onResult: () => {},
-    keepGoing: true,
   };
   await sendRows(pendingOf(opened), opened.file, settings);
   await opened.file.append({ kind: 'finished', at: new Date(now).toISOString() });

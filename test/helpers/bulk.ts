@@ -78,9 +78,9 @@ export const RUN_OPTIONS: Omit<RunOptions, 'directory' | 'now'> = {
   random: randomBytes,
   baseUrl: BASE_URL,
   apiKeyHash: API_KEY_HASH,
-  restart: false,
+  addAgain: false,
   skipAdded: false,
-  skipCommand: 'pets add --from animals.csv --skip-added',
+  skipCommand: 'pets import animals.csv --skip-added',
   timeZone: () => 'UTC',
 };
 

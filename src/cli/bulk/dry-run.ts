@@ -15,13 +15,12 @@ import { costText } from './settle-rows.ts';
 const ROWS_SHOWN = 5;
 
 /**
- * Reports what the command would do without `--dry-run`, and sends nothing. `target` names the service in messages. With
- * `settle`, the command would compare unknown rows with the inventory first.
+ * Reports what the command would do without `--dry-run`, and sends nothing. `target` names the service in messages.
  */
 export async function dryRun(
   console: Console,
   input: PetFile,
-  { settle, ...options }: RunOptions & { settle: boolean },
+  options: RunOptions,
   target: string,
 ): Promise<number> {
   if (console.json) await writeJsonArray(console, input.rows, ({ pet }) => pet);
@@ -30,7 +29,7 @@ export async function dryRun(
     // After an earlier run, show no preview, because the first rows of the file are probably not sent again.
     const { added, unknown } = outlook.plan.counts;
     if (console.isTerminal && !console.json && added + unknown === 0) await writeFirst(console, input.rows);
-    console.notice(`dry run: ${outlookText(input, outlook, { target, settle, timeZone: console.timeZone })}`);
+    console.notice(`dry run: ${outlookText(input, outlook, { target, timeZone: console.timeZone })}`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     const hint = error.hint === undefined ? '' : `; ${error.hint}`;
@@ -42,15 +41,15 @@ export async function dryRun(
 function outlookText(
   { name, rows }: PetFile,
   { plan, known, sent }: Outlook,
-  { target, settle, timeZone }: { target: string; settle: boolean; timeZone: () => string },
+  { target, timeZone }: { target: string; timeZone: () => string },
 ): string {
   const { added, unknown } = plan.counts;
   const left = countToSend(plan);
   const uncertain = `${formatCount(unknown, 'row')} that may have been added`;
-  const action = settle
-    ? `would first compare ${uncertain} with the inventory (${costText(plan.rows)}), and add those that were not added`
-    : `would skip ${uncertain} already`;
-  const doubtful = unknown === 0 ? '' : `; ${action}`;
+  const doubtful =
+    unknown === 0
+      ? ''
+      : `; would first compare ${uncertain} with the inventory (${costText(plan.rows)}), and add those that were not added`;
   if (known && left === 0) return `nothing to add; ${addedText(plan.rows, timeZone)}${doubtful}`;
   const which = `${left === rows.length ? '' : `${left} of `}${formatCount(rows.length, 'row')}`;
   const run = known && ` (run of ${formatMinute(known.header.startedAt, timeZone())})`;

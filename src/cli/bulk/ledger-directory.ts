@@ -25,7 +25,7 @@ import { damagedError, readLedger } from './ledger-file.ts';
  *                                used last.
  *
  * A run locks the directories of its path, of its content and of every ledger that it may continue. Therefore, no two
- * processes add the same file at the same time, or the same content under two names. `--settle` also reads the other
+ * processes add the same file at the same time, or the same content under two names. The comparison with the inventory also reads the other
  * ledgers, without locks.
  */
 

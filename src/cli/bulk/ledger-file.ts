@@ -148,5 +148,5 @@ function* encodeLedger({ header, entries, finishedAt }: Ledger): Generator<Buffe
 export const damagedError = (path: string, problem: string, fix = `move ${dirname(path)} away`): CliError =>
   new CliError(`${path} ${problem}`, {
     code: 'damaged_file',
-    hint: `${fix}, or use --restart, which adds every row, including those that were already added`,
+    hint: `${fix}, or use --add-again, which adds every row, including those that were already added`,
   });

@@ -23,7 +23,7 @@ import { Instant, Sha256 } from '../../store/stored-json.ts';
  *
  * Idempotency keys. An idempotency key is derived from the nonce, the epoch, `hash`, `n` and `failures`, so that a
  * request is repeated with the same key after a crash. Only a rejection increases `failures`, which gives the row a new
- * key. `--restart` begins a new epoch without entries, so that all rows get new keys.
+ * key. `--add-again` begins a new epoch without entries, so that all rows get new keys.
  *
  * Groups. Records that are appended and synced together are one line with the kind `group`.
  *
@@ -35,7 +35,7 @@ import { Instant, Sha256 } from '../../store/stored-json.ts';
  * (see `dropOldEntries`).
  *
  * Newer versions. Unknown fields are ignored. A ledger with a higher version or an unknown kind of record was written
- * by a newer version of pets. Only `--restart` replaces such a ledger. Other runs are refused and do not change it.
+ * by a newer version of pets. Only `--add-again` replaces such a ledger. Other runs are refused and do not change it.
  */
 
 export const LEDGER_VERSION = 1;

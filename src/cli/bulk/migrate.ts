@@ -81,7 +81,7 @@ async function writeLedger(
   const directory = ledgerDirectory(place, id);
   await locks.acquire(directory);
   if (!(await readLedger(place.files, directory))) {
-    // After --restart, use only the jobs linked with the last job, because `disregards` does not list other linked
+    // After --add-again, use only the jobs linked with the last job, because `disregards` does not list other linked
     // jobs.
     const others = (last.disregards ? [last] : own).flatMap(linked);
     const ledger: Ledger = {

@@ -23,7 +23,7 @@ type PathIndex = { path: string; jobs: string[] };
 export type Job = {
   id: string;
   header: LedgerHeader;
-  /** Only in a job of `--restart`: how many rows each other job (by nonce) had sent. The job ignores these rows. */
+  /** Only in a job of `--add-again`: how many rows each other job (by nonce) had sent. The job ignores these rows. */
   disregards?: Record<string, number>;
   finishedAt: string | undefined;
   /** The entries of the rows that were sent, by origin: `<nonce>:<row>` of the job that first sent the row. */

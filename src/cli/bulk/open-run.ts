@@ -22,7 +22,7 @@ export type RunOptions = LedgerPlace & {
   baseUrl: string;
   apiKeyHash: string;
   /** Ignores earlier runs: adds every row, with new idempotency keys. */
-  restart: boolean;
+  addAgain: boolean;
   /** Adds only those rows of a changed file that were not added before. */
   skipAdded: boolean;
   /** The command line of this run with `--skip-added`, for hints. */
@@ -34,9 +34,9 @@ export type RunOptions = LedgerPlace & {
 
 export type Outlook = {
   plan: Plan;
-  /** The ledger of earlier runs; undefined if there was no run, or if `--restart` ignores it. */
+  /** The ledger of earlier runs; undefined if there was no run, or if `--add-again` ignores it. */
   known: Ledger | undefined;
-  /** How many of the rows earlier runs may have added, even if `--restart` ignores these runs. */
+  /** How many of the rows earlier runs may have added, even if `--add-again` ignores these runs. */
   sent: number;
 };
 
@@ -98,7 +98,7 @@ type RunPlan = Outlook & {
   /** The ids for the content and for the path of the input. `openRun` makes both point to the ledger with the id `id`. */
   ids: Set<string>;
   id: string;
-  /** The ledger with the id `id`; undefined if there is none, or if it cannot be read and `--restart` ignores it. */
+  /** The ledger with the id `id`; undefined if there is none, or if it cannot be read and `--add-again` ignores it. */
   before: Ledger | undefined;
 };
 
@@ -108,38 +108,38 @@ async function planRun(
   options: RunOptions,
   lock: (directory: string) => Promise<void>,
 ): Promise<RunPlan> {
-  const { baseUrl, restart } = options;
-  // With --restart, ignore damaged files, because earlier runs do not matter.
-  const unlessRestart = (error: unknown): undefined => {
-    if (!restart) throw error;
+  const { baseUrl, addAgain } = options;
+  // With --add-again, ignore damaged files, because earlier runs do not matter.
+  const unlessAddAgain = (error: unknown): undefined => {
+    if (!addAgain) throw error;
   };
   const load = async (id: string): Promise<Ledger | undefined> => {
     await lock(ledgerDirectory(options, id));
-    return loadLedger(options, id).catch(unlessRestart);
+    return loadLedger(options, id).catch(unlessAddAgain);
   };
   const contentId = idOf(baseUrl, input.sha256);
   const ownId = idOf(baseUrl, input.path ?? input.sha256);
   const ids = new Set([contentId, ownId]);
   for (const each of ids) await lock(ledgerDirectory(options, each));
-  let id = (await resolvePointer(options, ownId).catch(unlessRestart)) ?? ownId;
+  let id = (await resolvePointer(options, ownId).catch(unlessAddAgain)) ?? ownId;
   let before = await load(id);
-  const otherId = (await resolvePointer(options, contentId).catch(unlessRestart)) ?? id;
+  const otherId = (await resolvePointer(options, contentId).catch(unlessAddAgain)) ?? id;
   let other = otherId === id ? undefined : await load(otherId);
   if (!before && other) [id, before, other] = [otherId, other, undefined];
   // Assume that the service supports idempotency keys. `sendRows` finds out, and checks each ambiguous row again.
   const circumstances = { ...options, supportsIdempotency: true };
   const planned = plan(input.rows, before?.entries.values() ?? [], circumstances);
   const found = { ids, id, before, sent: countSent(planned) };
-  if (restart) return { ...found, plan: plan(input.rows, [], circumstances), known: undefined };
+  if (addAgain) return { ...found, plan: plan(input.rows, [], circumstances), known: undefined };
   const refusal = refusalOf({ ...input, ...options }, planned, before, other);
   if (refusal) throw refusal;
   return { ...found, plan: planned, known: before };
 }
 
-/** The header for a run. `before` is the old header. `known` is the same header, or undefined with `--restart`. */
+/** The header for a run. `before` is the old header. `known` is the same header, or undefined with `--add-again`. */
 function headerOf(
   { name, path, sha256, rows }: PetFile,
-  { baseUrl, now, random, restart }: RunOptions,
+  { baseUrl, now, random, addAgain }: RunOptions,
   before: LedgerHeader | undefined,
   known: LedgerHeader | undefined,
 ): LedgerHeader {
@@ -149,7 +149,7 @@ function headerOf(
     baseUrl,
     source: path ?? name,
     nonce: before?.nonce ?? random(16).toString('hex'),
-    epoch: (before?.epoch ?? 0) + (restart ? 1 : 0),
+    epoch: (before?.epoch ?? 0) + (addAgain ? 1 : 0),
     sha256,
     rows: rows.length,
     startedAt: known?.sha256 === sha256 ? known.startedAt : new Date(now).toISOString(),

@@ -18,7 +18,7 @@ type Request = {
 };
 
 /**
- * Why a run without `--restart` is refused; undefined if the run may begin. `known` is the ledger that the run would
+ * Why a run without `--add-again` is refused; undefined if the run may begin. `known` is the ledger that the run would
  * use. `other` is a different ledger that the same content used before.
  */
 export function refusalOf(
@@ -40,13 +40,13 @@ export function refusalOf(
     const runOf = ({ header }: Ledger) => `${header.source} (${formatMinute(header.startedAt, timeZone())})`;
     return changedError(
       `${name} matches two earlier runs: ${runOf(known)} by its path, and ${runOf(other)} by its content`,
-      `--skip-added continues the first run and would add ${formatCount(toSend, 'row')}; --restart would add all ${formatCount(plan.rows.length, 'row')}`,
+      `--skip-added continues the first run and would add ${formatCount(toSend, 'row')}; --add-again would add all ${formatCount(plan.rows.length, 'row')}`,
     );
   }
   const change = known.header.sha256 === sha256 ? undefined : describeChange(plan, known, timeZone());
   if (change === undefined) return undefined;
   const sent = countSent(plan);
-  const restart = sent === 0 ? '' : ` (--restart would add ${formatCount(sent, 'row')} a second time)`;
+  const restart = sent === 0 ? '' : ` (--add-again would add ${formatCount(sent, 'row')} a second time)`;
   return changedError(
     `${name} has changed${change}`,
     `to add only the rows that were not added yet: ${skipCommand}${restart}`,

@@ -28,10 +28,8 @@ import { settleRows, type Target } from './settle-rows.ts';
 
 export type BulkRequest = InputOptions & {
   dryRun?: boolean;
-  restart?: boolean;
+  addAgain?: boolean;
   skipAdded?: boolean;
-  keepGoing?: boolean;
-  settle?: boolean;
   output?: string;
   /** Does not ask before rows are sent to profile prod. */
   yes?: boolean;
@@ -40,14 +38,14 @@ export type BulkRequest = InputOptions & {
 /** All rows are kept in memory. A million rows take about 0.6 GB, or 1.2 GB if the ledger has an entry for each row. */
 const MAX_ROWS = 1_000_000;
 
-/** `pets add --from`: checks every row, adds the rows that may be sent, and reports the result of each row. */
-export async function addFrom(request: BulkRequest, context: CommandContext): Promise<number> {
+/** Checks every row of a file, adds the rows that may be sent, and reports the result of each row. */
+export async function importFile(request: BulkRequest, context: CommandContext): Promise<number> {
   const { console } = context;
-  const { restart = false, skipAdded = false, settle = false } = request;
+  const { addAgain = false, skipAdded = false } = request;
   const connection = connectionFor(context);
   const input = await readPetFile(request, context, MAX_ROWS);
   if (input.path !== undefined && input.path === (await realPathOf(request.output))) {
-    throw usageError(`--output would replace ${input.name}, the file of --from`, 'choose another file');
+    throw usageError(`--output would replace ${input.name}, the file to import`, 'choose another file');
   }
   if (skipAdded && input.path === undefined) {
     throw usageError(
@@ -71,19 +69,19 @@ export async function addFrom(request: BulkRequest, context: CommandContext): Pr
     random: randomBytes,
     baseUrl: connection.baseUrl,
     apiKeyHash: hashKey(connection.key),
-    restart,
+    addAgain,
     skipAdded,
     skipCommand: commandWith(context, '--skip-added'),
     timeZone: console.timeZone,
   };
-  if (request.dryRun) return dryRun(console, input, { ...options, settle }, targetLabel(connection));
+  if (request.dryRun) return dryRun(console, input, options, targetLabel(connection));
   return addRows(input, request, options, { connection, context });
 }
 
 /** Settles and sends the rows of an input, and reports the result of each. */
 async function addRows(
   input: PetFile,
-  { skipAdded = false, keepGoing = false, settle = false, yes = false }: BulkRequest,
+  { skipAdded = false, yes = false }: BulkRequest,
   options: RunOptions,
   target: Target,
 ): Promise<number> {
@@ -93,15 +91,14 @@ async function addRows(
   const { plan, file, newlyGone } = run;
   try {
     /** The rows that this run settles or sends. */
-    const own = settle ? plan.rows.filter(({ entry }) => entry?.kind !== 'added') : pendingRows(plan.rows);
-    const highestId = settle ? await settleRows(run, options, target) : undefined;
+    const own = plan.rows.filter(({ entry }) => entry?.kind !== 'added');
+    const highestId = await settleRows(run, options, target);
     const pending = pendingRows(own);
     const isRerun = pending.length === 0;
     const stop = isRerun
       ? undefined
       : await sendPending(run, pending, {
           ...target,
-          keepGoing,
           highestId,
           yes,
           isPiped: input.path === undefined,
@@ -111,11 +108,9 @@ async function addRows(
     const shown = skipAdded ? own : plan.rows;
     if (shown.length > 0 || console.json) await writeResults(console, file.header, { rows: shown, isRerun });
     reportGone(console, input.name, newlyGone);
-    if (stop) throw toStopError(stop, (option) => commandWith(context, option));
+    if (stop) throw toStopError(stop);
     await console.finish();
-    const unknownHint = settle
-      ? `check the rows that may have been added: ${listAllCommand(connection, context.platform)}`
-      : `to compare the rows that may have been added with the inventory: ${commandWith(context, '--settle')}`;
+    const unknownHint = `check the rows that may have been added: ${listAllCommand(connection, context.platform)}; the same command compares them with the inventory again`;
     return summarize(console, plan.rows, { isRerun, unknownHint, target: targetLabel(connection) });
   } finally {
     await run.close();
@@ -124,9 +119,9 @@ async function addRows(
 
 const realPathOf = async (path = ''): Promise<string | undefined> => realpath(path).catch(() => undefined);
 
-/** The command line that the user typed, without --restart and --dry-run, and with `more` at its end. */
+/** The command line that the user typed, without --add-again and --dry-run, and with `more` at its end. */
 function commandWith({ argv, platform }: Pick<Context, 'argv' | 'platform'>, ...more: string[]): string {
-  const dropped = ['--restart', '--dry-run', ...more];
+  const dropped = ['--add-again', '--dry-run', ...more];
   return shellQuote(['pets', ...argv.filter((word) => !dropped.includes(word)), ...more], platform);
 }
 
@@ -140,7 +135,7 @@ async function sendPending(
     yes,
     isPiped,
     ...options
-  }: Target & Pick<SendOptions, 'keepGoing' | 'highestId'> & { yes: boolean; isPiped: boolean },
+  }: Target & Pick<SendOptions, 'highestId'> & { yes: boolean; isPiped: boolean },
 ): Promise<Stop | undefined> {
   const { console, clock } = context;
   const total = plan.rows.length;

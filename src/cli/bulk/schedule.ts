@@ -72,26 +72,25 @@ export function latestQuota(
  */
 export function findStop(
   results: readonly RowResult[],
-  { done, total, keepGoing }: { done: number; total: number; keepGoing: boolean },
+  { done, total }: { done: number; total: number },
 ): Stop | undefined {
   const text = results[done - 1]?.text;
   if (text === undefined || done === total) return undefined;
   const isRejected = (each: RowResult) => each.kind === 'rejected' && each.text === text;
-  if (!keepGoing && done === SAME_REJECTIONS && results.slice(0, done).every(isRejected))
+  if (done === SAME_REJECTIONS && results.slice(0, done).every(isRejected))
     return { reason: 'rejected', text };
   const isLost =
     done >= LOST_IN_A_ROW && results.slice(done - LOST_IN_A_ROW, done).every(({ kind }) => kind === 'lost');
   return isLost ? { reason: 'lost', text } : undefined;
 }
 
-/** `commandWith` returns the command line of the run with one more option. */
-export function toStopError({ reason, text }: Stop, commandWith: (option: string) => string): CliError {
+export function toStopError({ reason, text }: Stop): CliError {
   if (reason === 'rejected') {
     return new CliError(
       `stopped, because the first ${SAME_REJECTIONS} rows were rejected with the same error: ${text}`,
       {
         code: 'some_failed',
-        hint: `fix the problem and rerun the command; to send the other rows anyway: ${commandWith('--keep-going')}`,
+        hint: 'fix the problem, and run the command again',
       },
     );
   }
@@ -100,7 +99,7 @@ export function toStopError({ reason, text }: Stop, commandWith: (option: string
     {
       code: 'outcome_unknown',
       mayHaveBeenAdded: true,
-      hint: `when the service works again, rerun the command to send the other rows; to compare these rows with the inventory, too: ${commandWith('--settle')}`,
+      hint: 'when the service works again, run the command again; it compares these rows with the inventory, and sends the others',
     },
   );
 }

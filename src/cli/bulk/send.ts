@@ -11,8 +11,6 @@ export type SendOptions = Pick<RowContext, 'client' | 'apiKey' | 'clock'> & {
   onResult(quota?: RateLimit): void;
   /** The highest id of all animals, if this run has listed them. */
   highestId?: HighestId | undefined;
-  /** Whether the run continues even if its first rows are all rejected with the same error. */
-  keepGoing: boolean;
 };
 
 /** The rows that this run has to send, or has to record as unknown because repeating them is not safe. */
@@ -31,7 +29,7 @@ export async function sendRows(
   file: LedgerFile,
   options: SendOptions,
 ): Promise<Stop | undefined> {
-  const { client, clock, keepGoing, onResult, highestId = createHighestId() } = options;
+  const { client, clock, onResult, highestId = createHighestId() } = options;
   // Before the first row, check the API key and find out whether the service supports idempotency keys.
   const first = await client.call('listPets', { query: { limit: 1 } }, { background: true });
   if (first.value.length === 0) highestId.add(BEFORE_FIRST_ID);
@@ -74,7 +72,7 @@ export async function sendRows(
     await Promise.race(inFlight);
     while (results[done]) {
       done++;
-      stop ??= findStop(results, { done, total: rows.length, keepGoing });
+      stop ??= findStop(results, { done, total: rows.length });
     }
   }
   await file.flush();

@@ -29,10 +29,7 @@ export async function settleRows(
 ): Promise<HighestId | undefined> {
   const { console, clock } = context;
   const open = rows.filter(({ entry }) => entry?.kind === 'unknown' || entry?.kind === 'intent');
-  const reportNone = (): undefined => {
-    console.notice('nothing to settle: the outcome of every row is known');
-  };
-  if (open.length === 0) return reportNone();
+  if (open.length === 0) return undefined;
   return withClient(context, connection, async (client, signal) => {
     // Find out whether the service supports idempotency keys, because rows without a recorded outcome can then be sent
     // again.
@@ -40,7 +37,7 @@ export async function settleRows(
       await client.call('listPets', { query: { limit: 1 } }, { background: true });
     const circumstances = { ...options, supportsIdempotency: client.supportsIdempotency() };
     const unknown = open.filter(({ entry }) => classify(entry, circumstances) === 'unknown');
-    if (unknown.length === 0) return reportNone();
+    if (unknown.length === 0) return undefined;
 
     const compared = formatCount(unknown.length, 'row');
     console.notice(`comparing ${compared} with the inventory; listing all animals takes ${costText(rows)}`);

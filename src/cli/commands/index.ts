@@ -4,6 +4,7 @@ import { completion } from './completion.ts';
 import { countCommand } from './count.ts';
 import { find } from './find.ts';
 import { get } from './get.ts';
+import { importCommand } from './import.ts';
 import { keys } from './keys.ts';
 import { list } from './list.ts';
 import { login } from './login.ts';
@@ -19,8 +20,9 @@ export const commands: readonly (Command | CommandGroup)[] = [
   list,
   find,
   countCommand,
-  add,
   get,
+  add,
+  importCommand,
   orders,
   login,
   logout,

@@ -36,7 +36,7 @@ function removalText(sunset: Date | undefined, now: number): string {
     : ` and its announced removal date (${day}) has passed`;
 }
 
-/** A wait of the client, or of `pets add --settle` for requests of an earlier run that the service may still receive. */
+/** A wait of the client, or of `pets import` for requests of an earlier run that the service may still receive. */
 type Wait = Omit<WaitEvent, 'reason'> & { reason: WaitEvent['reason'] | 'earlier requests' };
 
 /**

@@ -49,6 +49,8 @@ export type Option = {
   /** All valid values. Help shows them, completion offers them, and other values are refused. */
   choices?: readonly string[];
   default?: unknown;
+  /** The properties of options that cannot be given together with this one. */
+  conflicts?: readonly string[];
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
   /** The title of the options with which help shows this option; by default Options. */

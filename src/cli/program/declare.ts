@@ -27,6 +27,7 @@ export function declare(
     // The second argument is the text for help; without it commander prints strings in quotes.
     if (declared.default !== undefined) option.default(declared.default, String(declared.default));
     if (declared.group !== undefined) option.helpGroup(`${declared.group}:`);
+    if (declared.conflicts) option.conflicts([...declared.conflicts]);
     command.addOption(option);
   }
 }

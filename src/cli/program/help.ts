@@ -23,7 +23,7 @@ export const firstCommands = {
   },
   'In a script': {
     'pets list --all --json | jq length': 'print JSON',
-    'pets add --from animals.csv': 'add many animals, none of them twice',
+    'pets import animals.csv': 'add many animals, none of them twice',
   },
   'On your own machine': {
     'pets serve --seed': 'run the service with sample animals',

@@ -51,8 +51,13 @@ export function toUsageError(
       const example = command?.examples.find((line) => line.split(' ').includes(flag));
       return usageError(`${flag} needs a value`, example === undefined ? see : `for example: ${example}`);
     }
+    case 'commander.conflictingOption':
+      return usageError(text.replace(/option '(--[\w-]+)[^']*'/g, '$1'), see);
     case 'commander.missingArgument':
-      return usageError(text, command ? `for example: ${command.examples[0]}` : see);
+      return usageError(
+        text.replace(/^missing required argument '(.*)'$/, 'missing <$1>'),
+        command ? `for example: ${command.examples[0]}` : see,
+      );
     default:
       return usageError(text, see);
   }

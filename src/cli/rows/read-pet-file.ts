@@ -10,7 +10,7 @@ import { readRows } from './read-rows.ts';
 import { EMPTY_NAME, type RowError, type RowFormat, type RowValue } from './row.ts';
 import { checkRow, RowErrorReporter } from './row-errors.ts';
 
-export type InputOptions = { from: string; format?: RowFormat | undefined; allowEmptyNames?: boolean };
+export type InputOptions = { from: string; format?: RowFormat | undefined };
 
 /** An animal of the input. Lines count from 1. */
 export type PetRow = { line: number; pet: NewPet };
@@ -36,7 +36,7 @@ const ROWS_BETWEEN_SIGNALS = 500;
  * @throws CliError if the input cannot be read, has an error, or has too many rows
  */
 export async function readPetFile(
-  { from, format, allowEmptyNames = false }: InputOptions,
+  { from, format }: InputOptions,
   { console, stdin, onSignal }: CommandContext,
   maxRows: number,
 ): Promise<PetFile> {
@@ -77,7 +77,7 @@ export async function readPetFile(
         await new Promise((resolve) => setImmediate(resolve));
         interrupt.signal.throwIfAborted();
       }
-      const checked = checkName(checkRow(row, NewPet), allowEmptyNames);
+      const checked = checkName(checkRow(row, NewPet));
       if ('error' in checked) {
         await errors.report(row.line, checked);
         continue;
@@ -95,9 +95,9 @@ export async function readPetFile(
 }
 
 /** Refuses a name that is empty or invisible, because the usual cause is a mistake in the file. */
-function checkName(row: { pet: NewPet } | RowError, allowEmpty: boolean): { pet: NewPet } | RowError {
+function checkName(row: { pet: NewPet } | RowError): { pet: NewPet } | RowError {
   const isEmpty = 'pet' in row && EMPTY_NAME.test(row.pet.name);
-  return isEmpty && !allowEmpty ? { error: 'name is empty; to allow empty names: --allow-empty-names' } : row;
+  return isEmpty ? { error: 'name is empty' } : row;
 }
 
 function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRow[]): string[] {

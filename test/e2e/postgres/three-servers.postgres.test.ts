@@ -124,7 +124,7 @@ describe.each(['haproxy', 'nginx'] as const)('three servers behind %s', (name) =
       'animals.csv',
       `name,category\n${names.map((each) => `${each},7\n`).join('')}`,
     );
-    const adding = machine.pets(['add', '--from', file, '--json']);
+    const adding = machine.pets(['import', file, '--json']);
     const [killed, ...others] = servers;
     await new Promise<void>((resolve) => {
       killed.child.stderr?.on('data', () => countRequests(killed, '"POST"') >= 20 && resolve());

@@ -1,0 +1,49 @@
+import type { Command } from '../program/command.ts';
+import { type RowFormat, rowFormats } from '../rows/row.ts';
+
+type Options = {
+  file: string;
+  format?: RowFormat;
+  skipAdded?: boolean;
+  addAgain?: boolean;
+  dryRun?: boolean;
+  yes?: boolean;
+};
+
+export const importCommand: Command<Options> = {
+  name: 'import',
+  summary: 'add all animals from a file, none of them twice',
+  examples: [
+    'pets import animals.csv',
+    'pets import animals.csv --dry-run',
+    'pets import animals.csv --skip-added',
+    'pets import - --format ndjson < animals.ndjson',
+  ],
+  arguments: [
+    {
+      name: '<file>',
+      description:
+        'a .csv, .tsv, .ndjson or .json file, or - for standard input; if interrupted, run it again',
+    },
+  ],
+  options: [
+    {
+      flags: '--format <format>',
+      description: 'format of the file, if its extension does not show it',
+      choices: rowFormats,
+    },
+    {
+      flags: '--skip-added',
+      description: 'if the file has changed, add only the rows that were not added yet',
+      conflicts: ['addAgain'],
+    },
+    { flags: '--add-again', description: 'add every row, including those that were already added' },
+    { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
+    { flags: '--yes', description: "don't ask before adding animals to profile prod" },
+  ],
+  prints: ['rows', 'json'],
+  async run({ file, ...options }, context) {
+    const { importFile } = await import('../bulk/run.ts');
+    return importFile({ from: file, ...options }, context);
+  },
+};
