@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { cliErrorCodes } from '../../src/cli/core/exit-codes.ts';
 import type { CommandContext } from '../../src/cli/program/command.ts';
-import { readPetFile } from '../../src/cli/rows/read-pet-file.ts';
+import { readPetFile } from '../../src/cli/rows/read-file.ts';
 import { bulkAdd, CSV, errorIn, type Step, scenario } from '../helpers/bulk-commands.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
@@ -48,7 +48,7 @@ describe('if a row has an error, nothing is sent:', () => {
       HEADER + 'Rex,1,Lost\n'.repeat(60),
       {
         stderr:
-          /^(.*status "Lost" must be.*\n){20}… and 40 more errors: status must be one of available, pending, sold\nerror: 60 errors in .*; nothing was sent\n {2}→ fix these errors; --json lists all of them\n$/,
+          /^(.*status "Lost" must be.*\n){20}… and 40 more errors: 40 × status must be one of available, pending, sold\nerror: 60 errors in .*; nothing was sent\n {2}→ fix these errors; --json lists all of them\n$/,
       },
     ],
     [
@@ -71,19 +71,15 @@ describe('if a row has an error, nothing is sent:', () => {
 });
 
 describe('a file is refused with an explanation if', () => {
-  const AS_CSV = 'in Excel: Save As → CSV UTF-8 (comma delimited)';
+  const AS_UTF8 = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
   const ZIP = 'PK\x03\x04\x14\0\x06\0';
-  const latin1 = (text: string) => Buffer.from(text, 'latin1');
   test.each<[string, string, string | Buffer, string[], string?]>([
-    ['its format is unknown', 'animals.txt', CSV, ['cannot detect the format', '--format']],
-    ['it is UTF-16', 'a.csv', Buffer.from(CSV, 'utf16le'), ['is not UTF-8 text', 'like UTF-16', AS_CSV]],
-    ['it is Windows-1252', 'a.csv', latin1('name,category\nF\xfcrst,1\n'), ['like Windows-1252', AS_CSV]],
-    ['NDJSON is Windows-1252', 'a.ndjson', latin1('"\xfc"'), ['like Windows-1252', 'save it as UTF-8']],
-    ['it is named like a workbook', 'a.Xlsx', CSV, ['is a workbook', AS_CSV]],
-    ['it is a workbook', 'a.csv', ZIP, ['is a workbook', AS_CSV]],
-    ['it is a workbook with --format csv', 'a', ZIP, [AS_CSV], 'csv'],
-    ['it is a workbook with --format ndjson', 'a', ZIP, [AS_CSV], 'ndjson'],
-    ['it is a workbook with --format json', 'a', ZIP, [AS_CSV], 'json'],
+    ['it is UTF-16', 'a.csv', Buffer.from(CSV, 'utf16le'), ['is not UTF-8 text', 'like UTF-16', AS_UTF8]],
+    ['it is Windows-1252', 'a.ndjson', Buffer.from('"\xfc"', 'latin1'), ['like Windows-1252', AS_UTF8]],
+    ['it is a workbook', 'a.xlsx', ZIP, ['is a workbook', AS_UTF8]],
+    ['it is a workbook with --format csv', 'a', ZIP, [AS_UTF8], 'csv'],
+    ['it has no header', 'a.tsv', 'Rex\t1\n', ['missing column name and category; found: Rex, 1']],
+    ['it is not in the format of --format', 'a', CSV, ['not a JSON array'], 'json'],
     [
       'a row has control sequences',
       'a.csv',
@@ -99,7 +95,7 @@ describe('a file is refused with an explanation if', () => {
     expect(stderr).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
   });
 
-  test('it has more rows than the limit of a million', async () => {
+  test('it has more rows than the limit; rows with ids are marked', async () => {
     const { file, service } = await bulkAdd();
     const context = {
       stdin: Readable.from([]),
@@ -107,29 +103,31 @@ describe('a file is refused with an explanation if', () => {
       onSignal: () => () => {},
     } as unknown as CommandContext;
     expect((await readPetFile({ from: file }, context, 3)).rows).toHaveLength(3);
-    await expect(readPetFile({ from: file }, context, 2)).rejects.toMatchObject({
+    const ids = 'id,name,category\n,Rex,1\n7,Bella,2\n';
+    await writeFile(file, ids);
+    expect((await readPetFile({ from: file }, context, 3)).rows).toEqual([
+      { line: 2, pet: { name: 'Rex', categoryId: 1n } },
+      { line: 3, pet: { name: 'Bella', categoryId: 2n }, hasId: true },
+    ]);
+    await expect(readPetFile({ from: file }, context, 1)).rejects.toMatchObject({
       code: 'usage',
-      message: `${file} has more than 2 rows; nothing was sent`,
+      message: `${file} has more than 1 rows; nothing was sent`,
       hint: 'split the file',
     });
     expect([cliErrorCodes.usage, service.requestCount()]).toEqual([2, 0]);
   });
 });
 
-describe('empty names', () => {
-  const blank = ' \u00a0\u2800';
-  const text = `name,category\nRex,1\n,1\n"${blank}",2\n`;
-  const rule = 'name is empty';
-  scenario(
-    'are errors of their rows, and nothing is sent',
-    { text },
-    {
-      code: 2,
-      sends: '',
-      stderr: new RegExp(`, line 3: ${rule}\n.*, line 4: ${rule}\nerror: 2 errors in .*; nothing was sent`),
-    },
-  );
-});
+scenario(
+  'empty and invisible names are errors of their rows, and nothing is sent',
+  { text: 'name,category\nRex,1\n,1\n" \u00a0\u2800",2\n' },
+  {
+    code: 2,
+    sends: '',
+    stderr:
+      /, line 3: name "" is empty\n.*, line 4: name ".*" is empty\nerror: 2 errors in .*; nothing was sent/,
+  },
+);
 
 scenario(
   'a file of zero bytes is an error',

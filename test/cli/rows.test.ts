@@ -1,61 +1,373 @@
+import { Readable } from 'node:stream';
+import { stringify } from 'csv-stringify/sync';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatOfPath, readInput } from '../../src/cli/rows/input-file.ts';
-import { inShort, rowsOf } from '../helpers/rows.ts';
+import * as z from 'zod/mini';
+import { renderCsv } from '../../src/cli/output/csv.ts';
+import { csvRows } from '../../src/cli/rows/csv.ts';
+import { readInput, utf8Text } from '../../src/cli/rows/input.ts';
+import { jsonRows, ndjsonRows } from '../../src/cli/rows/json.ts';
+import { describeInvalidRow, detectFormat } from '../../src/cli/rows/read-file.ts';
+import type { RawRow, RowFormat } from '../../src/cli/rows/row.ts';
+import { parseJson, stringifyJson } from '../../src/contract/json.ts';
+import { NewPet } from '../../src/contract/schemas.ts';
 
+const MIB = 1_048_576;
 const rex = { name: 'Rex', categoryId: 1n };
+const json = '{"name":"Rex","categoryId":1}';
 const one = { name: 'Rex', categoryId: 1 };
-const json = JSON.stringify(one);
 
-test.each([
-  ['animals.csv', 'csv'],
-  ['a.b/ANIMALS.CSV', 'csv'],
-  ['animals.ndjson', 'ndjson'],
-  ['animals.JsonL', 'ndjson'],
-  ['animals.json', 'json'],
-  ['animals.txt', undefined],
-  ['animals', undefined],
-  ['csv', undefined],
-  ['.csv', undefined],
-  ['-', undefined],
-  ['a.constructor', undefined],
-])('the format of %s is %s', (path, format) => {
-  expect(formatOfPath(path)).toBe(format);
+/** An input text, and the line and the value or error of each expected row. */
+type RowsCase = [text: string, ...rows: [line: number, row: unknown][]];
+
+async function rowsOf(format: RowFormat, text: string): Promise<RawRow[]> {
+  const rows: RawRow[] = [];
+  const parse = { csv: csvRows, ndjson: ndjsonRows, json: jsonRows }[format];
+  for await (const row of parse(utf8Text(Buffer.from(text), 'FILE'))) rows.push(row);
+  return rows;
+}
+
+/** The line of each row, with its value or error. */
+const inShort = async (format: RowFormat, text: string) =>
+  (await rowsOf(format, text)).map((row) => [row.line, 'error' in row ? row.error : row.value]);
+
+function testRows(format: RowFormat, cases: RowsCase[]): void {
+  test.each(cases)(`${format} %j`, async (text, ...rows) => {
+    expect(await inShort(format, text)).toEqual(rows);
+  });
+}
+
+describe('each row has the line on which it starts', () => {
+  testRows('csv', [
+    [''],
+    ['\r\n \n'],
+    ['name,categoryId'],
+    ['name,categoryId\nRex,1', [2, rex]],
+    ['\ufeffname,categoryId\nRex,1\n', [2, rex]],
+    ['name,categoryId\r\nRex,1\r\nRex,1\r\n', [2, rex], [3, rex]],
+    ['name,categoryId\rRex,1\rRex,1', [2, rex], [3, rex]],
+    ['name,categoryId\nRex,1\r\nRex,1\rRex,1\n\rRex,1', [2, rex], [3, rex], [4, rex], [6, rex]],
+    ['\r\n \n\rname,categoryId\n\n\r\nRex,1\n  \n,\nRex,1\n\n', [7, rex], [10, rex]],
+    ['name,categoryId\n"a\nb\r\nc\rd",1\nRex,1\n', [2, { ...rex, name: 'a\nb\r\nc\rd' }], [6, rex]],
+    ['name,categoryId\r\n"a\r\nb",1\r\n\r\nRex,1\r\n', [2, { ...rex, name: 'a\r\nb' }], [5, rex]],
+    ['"na\nme",name,categoryId\n,Rex,1\n', [3, rex]],
+    // A first line sep= sets the delimiter and counts as a line.
+    ['sep=;\r\nname;category\r\nRex;1\r\n', [3, rex]],
+    ['\ufeffSEP=,\n\n name,category\nRex,1\n', [4, rex]],
+    ['\n"sep=\t"\r\r\nname\tcategory\rRex\t1', [5, rex]],
+    ['sep=|\nname|category\nRex;|1\n', [3, { ...rex, name: 'Rex;' }]],
+    ['sep=;\nname,category\nRex,1\n', [2, expect.stringContaining('missing column name and category')]],
+    ['sep=;\n'],
+  ]);
+});
+
+describe('cells become the fields of an animal', () => {
+  testRows('csv', [
+    ['categoryId,status,name\n1,sold,Rex\n', [2, { ...rex, status: 'sold' }]],
+    ['name,category,status,id\nRex,1,,\n', [2, rex]],
+    ['name,category\n,1\n"",1\n', [2, { ...rex, name: '' }], [3, { ...rex, name: '' }]],
+    ["name,category\n'=1+1,1\n'Rex,1\n", [2, { ...rex, name: '=1+1' }], [3, { ...rex, name: "'Rex" }]],
+    ['name,category\n007,9223372036854775807\n', [2, { name: '007', categoryId: 9223372036854775807n }]],
+    [
+      'name,category\nRex,1e3\nRex,01\n',
+      [2, { ...rex, categoryId: '1e3' }],
+      [3, { ...rex, categoryId: '01' }],
+    ],
+    [
+      'name,category,status\nRex,1,5\nRex, 1 , SOLD \nRex,1, \nRex,1,Sold out\n',
+      [2, { ...rex, status: '5' }],
+      [3, { ...rex, status: 'sold' }],
+      [4, rex],
+      [5, { ...rex, status: 'Sold out' }],
+    ],
+    [
+      'name;category;id\nRex; ;\nRex;1,5; 7\n',
+      [2, { name: 'Rex' }],
+      [3, { ...rex, categoryId: '1,5', id: 7n }],
+    ],
+    ['name,category, Colour ,Age,,\nRex,1,red,7,,\n', [2, { ...rex, Colour: 'red', Age: 7n }]],
+    [
+      'name,category\n"say ""hi""",1\nFürst 🐈‍⬛,1\n',
+      [2, { ...rex, name: 'say "hi"' }],
+      [3, { ...rex, name: 'Fürst 🐈‍⬛' }],
+    ],
+  ]);
+});
+
+describe('an error in a row of CSV has its line; after a syntax error, reading stops', () => {
+  testRows('csv', [
+    [
+      'name,category\nRex\nRex,1\nRex,1,2\n"R\nex",1,\nRex,1',
+      [2, 'expected 2 columns, found 1: Rex'],
+      [3, rex],
+      [4, 'expected 2 columns, found 3: Rex,1,2'],
+      [5, 'expected 2 columns, found 3: R\\nex,1,'],
+      [7, rex],
+    ],
+    [
+      'name,category\nRex,1\n\n"Rex,1\nRex,1\n',
+      [2, rex],
+      [4, 'invalid CSV: a quote opened on this line is never closed'],
+    ],
+    [
+      'name,category\nRex,1\n"Rex,1\n"Rex",1\n',
+      [2, rex],
+      [3, 'invalid CSV: text after a closing quote, or an unclosed quote'],
+    ],
+    ['name,category\nRex,1\n6" snake,1\n', [2, rex], [3, 'invalid CSV: a quote inside an unquoted cell']],
+  ]);
+});
+
+describe('a CSV header may have any case and delimiter; one that cannot be used is explained', () => {
+  const missing = (fields: string, found: string) =>
+    `missing column ${fields}; found: ${found}; the first line must name the columns name, category and optionally status`;
+  const below = (line: number) =>
+    `this line is not a header; the header is on line ${line}, so remove the lines above it`;
+  testRows('csv', [
+    [' NAME ,"Category",Status\nRex,1,sold\n', [2, { ...rex, status: 'sold' }]],
+    ['CATEGORY_ID,ID,name\n1,2,Rex\n', [2, { ...rex, id: 2n }]],
+    ['Category ID,Name\n1,Rex\n', [2, rex]],
+    ['category-id,name\n1,Rex\n', [2, rex]],
+    // The delimiter is the one that occurs most often in the header, outside quotes.
+    ['name;category\nRex, the first;1\n', [2, { ...rex, name: 'Rex, the first' }]],
+    ['name\tcategory\nRex, the first\t1\n', [2, { ...rex, name: 'Rex, the first' }]],
+    ['\tname\tcategory\n1\tRex\t1\n', [2, { '': 1n, ...rex }]],
+    ['name\tcategory\tFur; colour\nRex\t1\t\n', [2, rex]],
+    ['"a;b;c;d",name,category\n,Rex,1\n', [2, rex]],
+    ['name,category\nA;B,1\n', [2, { ...rex, name: 'A;B' }]],
+    ['Name;Kategorie;Status\nRex;1;sold\n', [1, missing('category', 'Name, Kategorie, Status')]],
+    ['\nname,,\nRex,,\n', [2, missing('category', 'name')]],
+    ['Rex\t1\n', [1, missing('name and category', 'Rex, 1')]],
+    [
+      'name,category,Category_Id\nRex,1,2\n',
+      [1, 'columns category and Category_Id are the same; remove one'],
+    ],
+    ['name,category,,Age,,age\nRex,1,,2,,3\n', [1, 'columns Age and age are the same; remove one']],
+    ['Our animals,,\nas of May,,\nStatus;Name;Category ID\n;Rex;1\n', [1, below(3)]],
+    ['Our animals\n\nname\tcategory\nRex\t1\n', [1, below(3)]],
+    [`Animals\n${'x,y\n'.repeat(9)}name,category\nRex,1\n`, [1, below(11)]],
+    [`Animals\n${'x,y\n'.repeat(10)}name,category\nRex,1\n`, [1, missing('name and category', 'Animals')]],
+    [
+      `name,\x1b[31m${'x'.repeat(200)}\n`,
+      [1, expect.stringMatching(/found: name, \\x1b\[31mx{70,90}…; the/)],
+    ],
+  ]);
+});
+
+const closed = 'invalid JSON: the array is not closed';
+const comma = 'invalid JSON: a value is missing before or after a comma';
+
+describe('each line of NDJSON, and each element of a JSON array, is a row', () => {
+  testRows('ndjson', [
+    [''],
+    ['\n \r\n'],
+    [json, [1, one]],
+    [`\ufeff${json}\n`, [1, one]],
+    [`${json}\r\n\r\n \n${json}\r\n`, [1, one], [4, one]],
+    ['{"id":9007199254740993,"name":"a\\nb é🐈"}\n', [1, { id: 9007199254740993n, name: 'a\nb é🐈' }]],
+    ['7\nnull\n[1]\n', [1, 7], [2, null], [3, [1]]],
+    [`${json}\n{"name":\n\n${json}\n`, [1, one], [2, 'invalid JSON: Unexpected end of JSON input'], [4, one]],
+    [
+      `${'['.repeat(501)}${']'.repeat(501)}\n${json}`,
+      [1, 'invalid JSON: nested deeper than 500 levels'],
+      [2, one],
+    ],
+  ]);
+  testRows('json', [
+    [''],
+    [' \n'],
+    ['\ufeff \r\n[\n]\n '],
+    [`[\r\n  ${json},\r\n\r\n  ${json}\r\n  ,${json}]\n`, [2, one], [4, one], [5, one]],
+    ['[{\n"a":\n{"b":[1,\n2]}},\n{}]', [1, { a: { b: [1, 2] } }], [5, {}]],
+    [
+      '[{"a":"]},[{"},{"b":"\\"]\\\\"},{"c":"\\\\\\""}]',
+      [1, { a: ']},[{' }],
+      [1, { b: '"]\\' }],
+      [1, { c: '\\"' }],
+    ],
+    ['[9007199254740993,"é🐈",null,-1 ]', [1, 9007199254740993n], [1, 'é🐈'], [1, null], [1, -1]],
+    ['{}', [1, 'not a JSON array']],
+    ['[1]\n\n[2]', [1, 1], [3, 'invalid JSON: text after the array']],
+    ['[1]]', [1, 1], [1, 'invalid JSON: text after the array']],
+    ['[1,\n]', [1, 1], [2, comma]],
+    ['[,1]', [1, comma]],
+    ['[1,,2]', [1, 1], [1, comma]],
+    ['\n[', [2, closed]],
+    ['[1,', [1, 1], [1, closed]],
+    ['[1,\n{}\n', [1, 1], [2, closed]],
+    ['[1,\n{"a":\n', [1, 1], [2, 'invalid JSON: Unexpected end of JSON input']],
+    ['['.repeat(600), [1, 'invalid JSON: nested deeper than 500 levels']],
+    ['[1,\n{"a":},2]', [1, 1], [2, expect.stringMatching(/^invalid JSON: Unexpected token/)]],
+    ['[1 2]', [1, expect.stringMatching(/^invalid JSON: /)]],
+    ['[{}},3]', [1, expect.stringMatching(/^invalid JSON: /)]],
+    ['[1,\f2]', [1, 1], [1, expect.stringMatching(/^invalid JSON: /)]],
+  ]);
 });
 
 test.each([
-  [`\ufeff\n [\n${json}]`, [[3, one]]],
-  [`\n ${json}\n`, [[2, one]]],
-  ['\n name,category\nRex,1\n', [[3, rex]]],
-  ['[', [[1, 'invalid JSON: the array is not closed']]],
-  [' ', []],
-])('the format of %j is detected from its first characters', (text, rows) => {
-  expect(inShort(rowsOf(undefined, text))).toEqual(rows);
+  [`\n [\n${json}]`, 'json'],
+  [`\n ${json}\n`, 'ndjson'],
+  ['\n name,category\nRex,1\n', 'csv'],
+  [' ', 'csv'],
+])('the format of %j is %s', (text, format) => {
+  expect(detectFormat(Buffer.from(text))).toBe(format);
 });
 
-describe('fields may have the names of built-in properties', () => {
+test.each([
+  ['csv', 'name,category,__proto__,constructor,toString\nRex,1,x,2,3\n'],
+  ['ndjson', '{"name":"Rex","__proto__":{"status":"sold"},"constructor":2}'],
+  ['json', '[{"name":"Rex","__proto__":{"status":"sold"},"constructor":2}]'],
+] as const)('fields of %s may have the names of built-in properties', async (format, text) => {
+  const [row] = await rowsOf(format, text);
+  const value = (row as { value: Record<string, unknown> }).value;
+  expect(Object.keys(value)).toEqual(expect.arrayContaining(['name', '__proto__', 'constructor']));
+  expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+  expect(value['status']).toBeUndefined();
+});
+
+describe('a row may have at most 1 MiB', () => {
+  const tooLong = expect.stringContaining('longer than 1 MiB');
+  // The columns are the format, the text before the row, the start and the end of the row, and the text after the row.
   test.each([
-    ['csv', 'name,category,__proto__,constructor,toString\nRex,1,x,2,3\n'],
-    ['ndjson', '{"name":"Rex","__proto__":{"status":"sold"},"constructor":2}'],
-    ['json', '[{"name":"Rex","__proto__":{"status":"sold"},"constructor":2}]'],
-  ] as const)('%s', (format, text) => {
-    const [row] = rowsOf(format, text);
-    const value = (row as { value: Record<string, unknown> }).value;
-    expect(Object.keys(value)).toEqual(expect.arrayContaining(['name', '__proto__', 'constructor']));
-    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
-    expect(value['status']).toBeUndefined();
+    ['csv', 'name,category\n', '"', '",1\n', '\nRex,1\n'],
+    ['csv', 'name,category\r\n', 'x', ',1\r\n', '\r\nRex,1\r\n'],
+    ['ndjson', '\n', '{"name":"', '"}', '\n{}\n'],
+    ['json', '[\n', '{"name":"', '"}', ',\n{}]'],
+  ] as const)(
+    '%s %j: a longer row is an error on its first line, and the last row read',
+    async (...shape) => {
+      const [format, before, open, close, after] = shape;
+      for (const letter of ['x', '🐈']) {
+        const room = MIB - Buffer.byteLength(open + close);
+        const bytes = Buffer.byteLength(letter);
+        const fill = letter.repeat(room / bytes) + 'x'.repeat(room % bytes);
+        const just = await rowsOf(format, before + open + fill + close + after);
+        expect(just.map((row) => 'error' in row)).toEqual([false, false]);
+        expect(await inShort(format, `${before}${open}x${fill}${close}${after}`)).toEqual([[2, tooLong]]);
+      }
+    },
+  );
+
+  test.each([
+    ['csv', 'name,category\n"', 'Rex,1\n', 2],
+    ['csv', 'name,category\n', ',', 2],
+    ['csv', '', 'x', 1],
+    ['csv', '', ' ', 1],
+    ['ndjson', '\n\n', 'x', 3],
+    ['json', '[\n"', 'x', 2],
+    ['json', '[\n', '[', 2],
+  ] as const)(
+    '%s: reading stops if %j is followed by more than a MiB of %j',
+    async (format, begin, more, line) => {
+      expect(await inShort(format, begin + more.repeat(4 * MIB))).toEqual([[line, tooLong]]);
+    },
+  );
+
+  test.each(['\n', '\r\n'])('blank lines, each of them %j, do not count as a part of a row', async (end) => {
+    const long = 'x'.repeat(MIB / 2);
+    const text = `name,category${end}${end.repeat(MIB)}Rex,1${end}"${long}",1${end}`;
+    expect(await inShort('csv', text)).toEqual([
+      [MIB + 2, rex],
+      [MIB + 3, { ...rex, name: long }],
+    ]);
   });
 });
 
+test('CSV is parsed in chunks, wherever a chunk ends', async () => {
+  const row = '"a\r\n🐈""",7\r\n\r\n';
+  for (let shift = 0; shift < Buffer.byteLength(row); shift++) {
+    const rows = await inShort('csv', `name,category\n${'y'.repeat(65_000 + shift)},7\n${row.repeat(100)}`);
+    const expected = Array.from({ length: 100 }, (_, i) => [3 + 3 * i, { name: 'a\r\n🐈"', categoryId: 7n }]);
+    expect(rows.slice(1)).toEqual(expected);
+  }
+});
+
+describe('rows that were written are read back unchanged', () => {
+  const name = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.string({ unit: fc.constantFrom(...('\'"=+-@,;\t\r\n a é🐈'.match(/./gsu) ?? [])) }),
+  );
+  const pets = fc.array(fc.record({ name, categoryId: fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n) }));
+  const valuesOf = (rows: RawRow[]) => rows.map((row) => ('error' in row ? row.error : row.value));
+
+  test('CSV written by pets list --csv', () =>
+    fc.assert(
+      fc.asyncProperty(pets, async (animals) => {
+        const rows = animals.map((pet) => [pet.name, pet.categoryId]);
+        const text = renderCsv([['name', 'categoryId'], ...rows]);
+        expect(valuesOf(await rowsOf('csv', text))).toEqual(animals);
+      }),
+    ));
+
+  test('CSV written by other programs', () =>
+    fc.assert(
+      fc.asyncProperty(
+        pets,
+        fc.constantFrom(',', ';', '\t'),
+        fc.constantFrom('\n', '\r\n', '\r'),
+        async (animals, delimiter, record_delimiter) => {
+          // Leave out names that start with `'`, because pets reads them as escaped formulas.
+          const plain = animals.filter((pet) => !pet.name.startsWith("'"));
+          const rows = plain.map((pet) => [String(pet.categoryId), pet.name]);
+          const options = { delimiter, record_delimiter, quoted: true };
+          const text = stringify([['category', 'name'], ...rows], options);
+          expect(valuesOf(await rowsOf('csv', text))).toEqual(plain);
+        },
+      ),
+    ));
+
+  test('NDJSON, and JSON with and without line ends, with the line of each value', () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(fc.jsonValue()), fc.nat(3), async (written, indent) => {
+        const texts = written.map((value) => JSON.stringify(value));
+        const lines = await rowsOf('ndjson', texts.join('\n'));
+        expect(lines.map(({ line }) => line)).toEqual(texts.map((_, i) => i + 1));
+        const pretty = JSON.stringify(written, undefined, indent);
+        const elements = await rowsOf('json', pretty);
+        for (const rows of [lines, elements])
+          expect(valuesOf(rows).map((value) => stringifyJson(value))).toEqual(texts);
+        let line = 1 + Math.min(indent, 1);
+        for (const [i, row] of elements.entries()) {
+          expect(row.line).toBe(line);
+          if (indent > 0) line += JSON.stringify(written[i], undefined, indent).split('\n').length;
+        }
+      }),
+    ));
+});
+
+const text = 'name,category\nRex,1\n';
+const utf16 = 'is not UTF-8 text (it looks like UTF-16)';
+const latin = 'is not UTF-8 text (it looks like Windows-1252)';
+const workbook = 'is a workbook or an archive, not text';
+
+test.each([
+  ['Latin-1', Buffer.from('name,category\nFürst,1\n', 'latin1'), latin],
+  ['Latin-1 in the first letters', Buffer.from('"ü"', 'latin1'), latin],
+  ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le'), utf16],
+  ['UTF-16, big-endian, with a byte order mark', Buffer.from(`\ufeff${text}`, 'utf16le').swap16(), utf16],
+  ['UTF-16', Buffer.from(text, 'utf16le'), utf16],
+  ['UTF-16, big-endian', Buffer.from(text, 'utf16le').swap16(), utf16],
+  ['UTF-16 after a line end', Buffer.from('\r\n[]', 'utf16le'), utf16],
+  ['a workbook (.xlsx, .ods)', Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0'), workbook],
+  ['a workbook (.xls)', Buffer.from('d0cf11e0a1b11ae1', 'hex'), workbook],
+  [
+    'a truncated character',
+    Buffer.from(`${text}🐈`).subarray(0, -1),
+    'is not UTF-8 text (it ends in the middle of a character)',
+  ],
+  ['binary data', Buffer.from('1f8b0800000000000003abaaa8', 'hex'), 'is not UTF-8 text'],
+])('input that is not UTF-8 text is refused with how to save it: %s', (_, bytes, message) => {
+  const hint = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
+  expect(() => utf8Text(bytes, 'FILE')).toThrow(
+    expect.objectContaining({ message: `FILE ${message}`, hint }),
+  );
+});
+
 describe('if an input cannot be read', () => {
-  const MIB = Buffer.alloc(1_048_576);
+  const systemError = Object.assign(new Error(), { syscall: 'read', code: 'EISDIR' });
   test.each([
     ['an error is rethrown', new Error('gone'), 1, 'gone'],
-    [
-      'an error of the system names the input',
-      Object.assign(new Error(), { syscall: 'read', code: 'EISDIR' }),
-      1,
-      'cannot read FILE: it is a directory',
-    ],
+    ['an error of the system names the input', systemError, 1, 'cannot read FILE: it is a directory'],
     [
       'an endless one is refused after 256 MiB',
       new Error('not reached'),
@@ -66,13 +378,71 @@ describe('if an input cannot be read', () => {
     let isClosed = false;
     async function* source() {
       try {
-        for (let i = 0; i < chunks; i++) yield MIB;
+        for (let i = 0; i < chunks; i++) yield Buffer.alloc(MIB);
         throw failure;
       } finally {
         isClosed = true;
       }
     }
-    await expect(readInput(source(), 'FILE')).rejects.toMatchObject({ message });
+    await expect(readInput(Readable.from(source()), 'FILE')).rejects.toMatchObject({ message });
     expect(isClosed).toBe(true);
+  });
+});
+
+describe('an invalid row is described with the values found', () => {
+  function describeInvalid(value: unknown, format: 'csv' | 'json') {
+    const { error } = z.safeParse(NewPet, value);
+    if (error === undefined) throw new Error('the row is valid');
+    return describeInvalidRow(error, value, format === 'csv');
+  }
+  const WHOLE = 'must be a whole number';
+  const BOUNDS = 'from -9223372036854775808 to 9223372036854775807';
+
+  test.each([
+    ['x', WHOLE],
+    ['2,0', WHOLE],
+    ['1.5', WHOLE],
+    ['9223372036854775808', `${WHOLE} ${BOUNDS}`],
+    [' -99999999999999999999', `${WHOLE} ${BOUNDS}`],
+    ['01', `${WHOLE}, in plain digits`],
+    ['1E+15', `${WHOLE}, in plain digits`],
+    ['+1', `${WHOLE}, in plain digits`],
+  ])('category %j in CSV: %s', (cell, rule) => {
+    const { error, kind } = describeInvalid({ name: 'Rex', categoryId: cell }, 'csv');
+    expect([error, kind]).toEqual([`category "${cell}" ${rule}`, `category ${rule}`]);
+  });
+
+  test.each([
+    ['1.5', WHOLE],
+    ['1e30', `${WHOLE} ${BOUNDS}`],
+    ['1e999', `${WHOLE} ${BOUNDS}`],
+    ['9223372036854775808', `${WHOLE} ${BOUNDS}`],
+    ['"3"', `${WHOLE}, not a string`],
+    ['null', WHOLE],
+    ['{"a":[true]}', WHOLE],
+  ])('categoryId %s in JSON: %s', (found, rule) => {
+    const { error } = describeInvalid(parseJson(`{"name":"Rex","categoryId":${found}}`), 'json');
+    expect(error).toBe(`categoryId ${found} ${rule}`);
+  });
+
+  test.each([
+    [{}, 'name is required; categoryId is required', 'name is required, and categoryId is required'],
+    [7, '7 must be a JSON object', 'must be a JSON object'],
+    [
+      { name: 5, categoryId: 1, status: 'Sold' },
+      'name 5 must be a string; status "Sold" must be one of available, pending, sold',
+      'name must be a string, and status must be one of available, pending, sold',
+    ],
+  ])('%j: %s', (value, error, kind) => {
+    expect(describeInvalid(value, 'json')).toEqual({ error, kind });
+  });
+
+  test('a long value is cut, and control characters are escaped', () => {
+    const errorOf = (status: string) => describeInvalid({ ...one, status }, 'csv').error;
+    expect(errorOf('x'.repeat(40))).toContain(`status "${'x'.repeat(40)}" must`);
+    expect(errorOf('x'.repeat(1_000_000))).toContain(`status "${'x'.repeat(39)}…" must`);
+    expect(errorOf(`\x1b[31m\u202e${'猫'.repeat(40)}`)).toContain(
+      `status "\\x1b[31m\\u202e${'猫'.repeat(12)}…" must`,
+    );
   });
 });

@@ -6,7 +6,7 @@ import type { EntryOf, LedgerEntry, RowId } from '../../src/cli/bulk/ledger.ts';
 import { type BulkRun, openRun, type RunOptions } from '../../src/cli/bulk/open-run.ts';
 import type { PlannedRow } from '../../src/cli/bulk/plan.ts';
 import { pendingRows } from '../../src/cli/bulk/send.ts';
-import type { PetFile, PetRow } from '../../src/cli/rows/read-pet-file.ts';
+import type { PetFile, PetRow } from '../../src/cli/rows/read-file.ts';
 import type { NewPet } from '../../src/contract/schemas.ts';
 import { realFileSystem } from '../../src/system/file-system.ts';
 import { manualClock } from './clock.ts';

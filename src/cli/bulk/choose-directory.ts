@@ -4,7 +4,7 @@ import { isTrusted } from '../../system/state-directory.ts';
 import { writableStateDirectory } from '../connection/state.ts';
 import { stateDirectories } from '../profiles/paths.ts';
 import type { CommandContext } from '../program/command.ts';
-import type { PetFile } from '../rows/read-pet-file.ts';
+import type { PetFile } from '../rows/read-file.ts';
 import { idOf, ledgerDirectory } from './ledger-directory.ts';
 
 /**

@@ -5,7 +5,7 @@ import { formatCount } from '../output/format-count.ts';
 import { quoteIfBlank } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
 import { formatMinute } from '../output/time.ts';
-import type { PetFile, PetRow } from '../rows/read-pet-file.ts';
+import type { PetFile, PetRow } from '../rows/read-file.ts';
 import { type Outlook, previewRun, type RunOptions } from './open-run.ts';
 import { countToSend } from './plan.ts';
 import { addedText, writeJsonArray } from './report.ts';

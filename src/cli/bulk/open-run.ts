@@ -1,7 +1,7 @@
 import { errnoOf } from '../../system/file-system.ts';
 import { LockError } from '../../system/lock/directory-lock.ts';
 import { CliError, fileError } from '../core/errors.ts';
-import type { PetFile } from '../rows/read-pet-file.ts';
+import type { PetFile } from '../rows/read-file.ts';
 import { LEDGER_VERSION, type Ledger, type LedgerEntry, type LedgerHeader, latestTime } from './ledger.ts';
 import {
   createLocks,

@@ -1,5 +1,5 @@
 import { IDEMPOTENT_RETRY_MS } from '../../client/request-with-retry.ts';
-import type { PetRow } from '../rows/read-pet-file.ts';
+import type { PetRow } from '../rows/read-file.ts';
 import { animalHash, type EntryOf, type LedgerEntry, type RowId } from './ledger.ts';
 
 /**

@@ -14,7 +14,7 @@ import { formatCount } from '../output/format-count.ts';
 import { formatMinute } from '../output/time.ts';
 import { listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { type InputOptions, type PetFile, readPetFile } from '../rows/read-pet-file.ts';
+import { type InputOptions, type PetFile, readPetFile } from '../rows/read-file.ts';
 import { chooseBulkDirectory } from './choose-directory.ts';
 import { confirmProduction } from './confirm-production.ts';
 import { dryRun } from './dry-run.ts';

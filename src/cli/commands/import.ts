@@ -22,14 +22,13 @@ export const importCommand: Command<Options> = {
   arguments: [
     {
       name: '<file>',
-      description:
-        'a .csv, .tsv, .ndjson or .json file, or - for standard input; if interrupted, run it again',
+      description: 'a CSV, NDJSON or JSON file, or - for standard input; if interrupted, run it again',
     },
   ],
   options: [
     {
       flags: '--format <format>',
-      description: 'format of the file, if its extension does not show it',
+      description: 'format of the file (default: shown by its first character)',
       choices: rowFormats,
     },
     {

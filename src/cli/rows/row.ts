@@ -6,11 +6,11 @@ export type RowFormat = (typeof rowFormats)[number];
 /** Why a row cannot be used. Errors are grouped by `kind`, which is the message without details of the row. */
 export type RowError = { error: string; kind?: string };
 
-/** The parsed value of a row, before validation. The fields of a CSV row are strings and bigints. */
-export type RowValue = { value: unknown; format: 'csv' | 'json' };
-
-/** A row, or why the row cannot be parsed, and the line (1-based) on which the row starts. */
-export type RawRow = { line: number } & (RowValue | RowError);
+/**
+ * The parsed value of a row, before validation, or why the row cannot be parsed. `line` (from 1) is the line on which the
+ * row starts. The fields of a CSV row are strings and bigints.
+ */
+export type RawRow = { line: number } & ({ value: unknown } | RowError);
 
 /** Matches a name that is empty or invisible in a list. U+2800 is the blank Braille pattern. */
 export const EMPTY_NAME = /^[\s\u2800]*$/;

@@ -20,7 +20,7 @@ import { CliError, systemReason, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { DEFAULT_PORT } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { readInput, utf8Text } from '../rows/input-file.ts';
+import { readInput, utf8Text } from '../rows/input.ts';
 import {
   announceServer,
   ensureDevKey,
@@ -263,7 +263,7 @@ async function initialFaults(
 
 /** Reads a file that has the form of a body of `PUT /faults`. @throws CliError */
 async function readFaultFile(path: string): Promise<FaultSettings> {
-  const text = utf8Text(await readInput(createReadStream(path), path), path, 'json').toString();
+  const text = utf8Text(await readInput(createReadStream(path), path), path).toString();
   const document = parseDocument(text, path);
   const { FaultSettings } = await import('../../server/faults/fault-settings.ts');
   const { success, data, error } = z.safeParse(FaultSettings, document);
@@ -281,10 +281,10 @@ function parseDocument(text: string, path: string): unknown {
   }
 }
 
-async function readSeed(seed: string | true, { clock }: Context, signal?: AbortSignal) {
+async function readSeed(seed: string | true, { clock, console }: CommandContext, signal?: AbortSignal) {
   if (seed === true) return sampleData(clock.now());
-  const { readSeedFile } = await import('../rows/seed-file.ts');
-  return readSeedFile(seed, signal);
+  const { readSeedFile } = await import('../rows/read-file.ts');
+  return readSeedFile(seed, console, signal);
 }
 
 async function serveCommand(service: Service, key: string, run: Run): Promise<number> {

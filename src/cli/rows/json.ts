@@ -70,7 +70,7 @@ function parseElement(line: number, text: Buffer): RawRow {
 
 function parseRow(line: number, text: string): RawRow {
   try {
-    return { line, value: parseJson(text), format: 'json' };
+    return { line, value: parseJson(text) };
   } catch (error) {
     return { line, error: `invalid JSON: ${(error as Error).message}`, kind: 'invalid JSON' };
   }

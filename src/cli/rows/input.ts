@@ -1,38 +1,23 @@
 import { isUtf8 } from 'node:buffer';
 import { readdir } from 'node:fs/promises';
-import { basename, dirname, extname, join } from 'node:path';
+import { basename, dirname, join, parse } from 'node:path';
+import { addAbortSignal, type Readable } from 'node:stream';
 import { type CliError, fileError, usageError } from '../core/errors.ts';
-import { type RowFormat, rowFormats } from './row.ts';
 
-const SAVE_AS_CSV = 'in Excel: Save As → CSV UTF-8 (comma delimited)';
-
-const WORKBOOKS = new Set(['.xlsx', '.xlsm', '.xlsb', '.xls', '.ods']);
+const AS_UTF8 = 'save it as UTF-8; in Excel: Save As → CSV UTF-8 (comma delimited)';
 
 /** Limits the memory for an endless input. The text of a million rows takes about 60 MB. */
 const MAX_INPUT_BYTES = 256 * 1024 * 1024;
 
-/** The format for a file extension (.csv, .ndjson, .jsonl or .json, in any case), or undefined. */
-export function formatOfPath(path: string): RowFormat | undefined {
-  const name = extname(path).slice(1).toLowerCase();
-  return name === 'jsonl' ? 'ndjson' : rowFormats.find((format) => format === name);
-}
-
 /**
- * Returns `format`, or the format of the extension.
+ * Reads an input to its end.
  *
- * @throws CliError if the file is a workbook, or if there is neither format; the second error has `hint`
+ * @throws CliError if the input cannot be read, or is larger than 256 MiB; the reason of `signal`
  */
-export function requireFormat(path: string, hint: string, format = formatOfPath(path)): RowFormat {
-  if (WORKBOOKS.has(extname(path).toLowerCase()))
-    throw usageError(`${path} is a workbook, not text`, SAVE_AS_CSV);
-  if (format === undefined) throw usageError(`cannot detect the format of ${path}`, hint);
-  return format;
-}
-
-/** Reads an input to its end. @throws CliError if the input cannot be read, or is larger than 256 MiB */
-export async function readInput(input: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
+export async function readInput(input: Readable, name: string, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
+  if (signal) addAbortSignal(signal, input);
   try {
     for await (const chunk of input) {
       size += chunk.length;
@@ -40,24 +25,24 @@ export async function readInput(input: AsyncIterable<Uint8Array>, name: string):
       chunks.push(chunk);
     }
   } catch (error) {
+    signal?.throwIfAborted();
     throw (error as NodeJS.ErrnoException).syscall ? await unreadableFile(name, error) : error;
   }
   return Buffer.concat(chunks);
 }
 
 /** The text of an input in UTF-8, without its byte order mark. @throws CliError if the input is not UTF-8 text */
-export function utf8Text(bytes: Buffer, name: string, format: RowFormat | undefined): Buffer {
+export function utf8Text(bytes: Buffer, name: string): Buffer {
   const start = bytes.toString('latin1', 0, 8);
   // This matches the ZIP signature of .xlsx and .ods, and the compound-file signature of .xls.
   if (/^(?:PK\x03\x04|\xd0\xcf\x11\xe0)/.test(start))
-    throw usageError(`${name} is a workbook or an archive, not text`, SAVE_AS_CSV);
+    throw usageError(`${name} is a workbook or an archive, not text`, AS_UTF8);
   // UTF-16 text may also be valid UTF-8, so it is detected by its first bytes. It starts with a byte order mark, or
   // every other byte is null.
   const isUtf16 = /^(?:\xff\xfe|\xfe\xff|(?:[^\0]\0)+$|(?:\0[^\0])+$)/.test(start);
   if (!isUtf16 && isUtf8(bytes)) return start.startsWith('\xef\xbb\xbf') ? bytes.subarray(3) : bytes;
   const details = isUtf16 ? ' (it looks like UTF-16)' : guessEncoding(bytes);
-  const isTable = format === undefined || format === 'csv';
-  throw usageError(`${name} is not UTF-8 text${details}`, isTable ? SAVE_AS_CSV : 'save it as UTF-8');
+  throw usageError(`${name} is not UTF-8 text${details}`, AS_UTF8);
 }
 
 function guessEncoding(bytes: Buffer): string {
@@ -83,8 +68,9 @@ async function findSimilarFile(path: string): Promise<string | undefined> {
   const directory = dirname(path);
   const name = basename(path).toLowerCase();
   const names = await readdir(directory).catch(() => []);
-  const isSimilar = (other: string) =>
-    other === name || (other.startsWith(`${name}.`) && formatOfPath(other) !== undefined);
-  const found = names.sort().find((other) => isSimilar(other.toLowerCase()));
+  const found = names.sort().find((other) => {
+    const { name: stem, base, ext } = parse(other.toLowerCase());
+    return base === name || (stem === name && /^\.(?:[ct]sv|json|jsonl|ndjson)$/.test(ext));
+  });
   return found && join(directory, found);
 }

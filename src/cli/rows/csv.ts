@@ -1,0 +1,209 @@
+import { type CsvError, Parser } from 'csv-parse';
+import { parseInt64 } from '../../contract/int64.ts';
+import { petStatuses } from '../../contract/schemas.ts';
+import { unescapeFormula } from '../output/csv.ts';
+import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { cutToWidth } from '../output/width.ts';
+import { MAX_ROW_BYTES, type RawRow, type RowError, TOO_LONG } from './row.ts';
+
+/** A record of a CSV file, and the line (from 1) on which it starts. */
+type CsvRecord = { line: number; cells: string[] };
+
+/** Matches the line with which Excel declares the delimiter, such as `sep=;`. */
+const SEPARATOR_LINE = /^\s*"?sep=([,;\t|])"?[\r\n]+/i;
+
+const BLANK_LINES = /^(?:\s*[\r\n])?/;
+
+/** Spreadsheets write semicolons in locales with a decimal comma. */
+const DELIMITERS = [',', ';', '\t'];
+
+/** How many records to search for a header that is not on the first line, for example below a title. */
+const MAX_RECORDS_ABOVE = 10;
+
+/** How much is parsed at once. Between two chunks, the caller can handle signals. */
+const CHUNK_BYTES = 65_536;
+
+const [LF, CR] = [0x0a, 0x0d];
+
+/** The rows below the header. An error in the header ends the reading, and so does a syntax error. */
+export async function* csvRows(text: Buffer): AsyncGenerator<RawRow> {
+  const { start, delimiter } = findStart(text);
+  let columns: string[] | undefined;
+  for await (const records of csvRecords(text, start, delimiter)) {
+    for (const [i, record] of records.entries()) {
+      if ('error' in record) yield record;
+      else if (columns !== undefined) yield toRow(columns, record, delimiter);
+      else {
+        const header = readHeader(record, records.slice(i + 1, i + 1 + MAX_RECORDS_ABOVE));
+        if ('error' in header) return yield { line: record.line, ...header };
+        columns = header.columns;
+      }
+    }
+  }
+}
+
+/** Skips a `sep=` line and blank lines. Without `sep=`, the delimiter is the most frequent one of the header. */
+function findStart(text: Buffer): { start: number; delimiter: string } {
+  const head = text.toString('utf8', 0, MAX_ROW_BYTES);
+  const [separatorLine = '', separator] = SEPARATOR_LINE.exec(head) ?? [];
+  const [blankLines = ''] = BLANK_LINES.exec(head.slice(separatorLine.length)) ?? [];
+  const above = separatorLine + blankLines;
+  const [names = ''] = head.slice(above.length).split(/[\r\n]/, 1);
+  const unquoted = names.replace(/"[^"]*"/g, '');
+  const counts = DELIMITERS.map((delimiter) => unquoted.split(delimiter).length);
+  const mostFrequent = DELIMITERS[counts.indexOf(Math.max(...counts))] ?? ',';
+  return { start: Buffer.byteLength(above), delimiter: separator ?? mostFrequent };
+}
+
+const SYNTAX_ERRORS: Partial<Record<CsvError['code'], string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'a quote opened on this line is never closed',
+  CSV_INVALID_CLOSING_QUOTE: 'text after a closing quote, or an unclosed quote',
+  INVALID_OPENING_QUOTE: 'a quote inside an unquoted cell',
+};
+
+/**
+ * Parses the records of a CSV file in one pass, and yields those of each chunk, without empty ones. Ends with the first
+ * syntax error or record over 1 MiB, because the start of the next record is then unknown.
+ */
+async function* csvRecords(
+  text: Buffer,
+  start: number,
+  delimiter: string,
+): AsyncGenerator<(CsvRecord | ({ line: number } & RowError))[]> {
+  let records: (CsvRecord | ({ line: number } & RowError))[] = [];
+  // The start of the next record. csv-parse counts lines, too, but a quoted CRLF twice, so count between its positions.
+  let [at, line] = [0, 1];
+  /** Moves to a position, skips the line breaks that follow, and counts lines. */
+  const moveTo = (position: number) => {
+    for (; at < position || text[at] === LF || text[at] === CR; at++)
+      if (text[at] === LF || (text[at] === CR && text[at + 1] !== LF)) line++;
+  };
+  moveTo(start);
+  const parser = new Parser({
+    delimiter,
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    // Without this option, csv-parse takes ten times as long for a file with many blank lines.
+    skip_empty_lines: true,
+    on_record: (cells: string[], { bytes }) => {
+      const end = start + bytes;
+      if (end - at > MAX_ROW_BYTES) throw new Error(TOO_LONG);
+      if (cells.some((cell) => cell.trim() !== '')) records.push({ line, cells });
+      moveTo(end);
+      return null;
+    },
+  });
+  // `parseChunk` returns the error.
+  parser.on('error', () => {});
+  for (let parsed = start; parsed < text.length; parsed += CHUNK_BYTES) {
+    const end = Math.min(parsed + CHUNK_BYTES, text.length);
+    const failure = await parseChunk(parser, text.subarray(parsed, end), end === text.length);
+    // The parser may need a part of the next chunk to see that a record has ended.
+    const isTooLong = end - at > MAX_ROW_BYTES + CHUNK_BYTES;
+    const error = failure ?? (isTooLong ? new Error(TOO_LONG) : undefined);
+    if (error) records.push({ line, error: describeCsvError(error) });
+    yield records;
+    if (error) return;
+    records = [];
+  }
+}
+
+function parseChunk(parser: Parser, chunk: Buffer, isLast: boolean): Promise<Error | null | undefined> {
+  return new Promise((resolve) => {
+    const done = (error?: Error | null) => resolve(error);
+    if (isLast) parser.end(chunk, done);
+    else parser.write(chunk, done);
+  });
+}
+
+function describeCsvError(error: Error): string {
+  const syntax = SYNTAX_ERRORS[(error as CsvError).code];
+  if (syntax !== undefined) return `invalid CSV: ${syntax}`;
+  return error.message === TOO_LONG ? `${TOO_LONG}; check for an unclosed quote` : error.message;
+}
+
+const REQUIRED = ['name', 'categoryId'];
+
+/**
+ * The field of each column. Columns may be in any order and any case. If the record is not a header, searches the
+ * records below it for one, because people put a title above a table.
+ */
+function readHeader(
+  { cells }: CsvRecord,
+  below: readonly (CsvRecord | RowError)[],
+): { columns: string[] } | RowError {
+  const columns = cells.map(fieldName);
+  const names = columns.map((name) => name.toLowerCase());
+  const second = names.findIndex((name, i) => name !== '' && names.indexOf(name) < i);
+  if (second !== -1) {
+    const first = cells[names.indexOf(names[second] ?? '')] ?? '';
+    return {
+      error: `columns ${listNames([first])} and ${listNames([cells[second] ?? ''])} are the same; remove one`,
+    };
+  }
+  const missing = REQUIRED.filter((field) => !columns.includes(field)).map(columnName);
+  if (missing.length === 0) return { columns };
+  const header = below.find((record) => 'cells' in record && isHeader(record.cells));
+  if (header !== undefined && 'line' in header)
+    return {
+      error: `this line is not a header; the header is on line ${header.line}, so remove the lines above it`,
+    };
+  return {
+    error: `missing column ${missing.join(' and ')}; found: ${listNames(cells)}; the first line must name the columns name, category and optionally status`,
+  };
+}
+
+/** Whether the cells are a header with any delimiter. The line above it may have suggested another one. */
+function isHeader(cells: readonly string[]): boolean {
+  const fields = cells
+    .join(',')
+    .split(/[,;\t]/)
+    .map(fieldName);
+  return REQUIRED.every((field) => fields.includes(field));
+}
+
+/** The field that a column name stands for, or the name itself if there is no such field. */
+function fieldName(header: string): string {
+  const name = header.trim();
+  const lower = name.toLowerCase();
+  if (/^category(?:[ _-]*id)?$/.test(lower)) return 'categoryId';
+  return ['id', 'name', 'status'].includes(lower) ? lower : name;
+}
+
+/** The name of a field in CSV files and in options. JSON files use the field names of the service. */
+export const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
+
+/** The beginning of a text from a file, safe to print: at most `width` terminal columns. */
+export function excerpt(text: string, width = 40): string {
+  // The text may be a megabyte long, so cut it before the slower steps.
+  return cutToWidth(sanitizeForTerminal(text.slice(0, 4 * width)), width);
+}
+
+/** Lists column names in a message. Omits empty names, because spreadsheets write empty columns after the others. */
+function listNames(cells: readonly string[]): string {
+  const names = cells.map((cell) => cell.trim()).filter((cell) => cell !== '');
+  return excerpt(names.join(', '), 100);
+}
+
+function toRow(columns: readonly string[], { line, cells }: CsvRecord, delimiter: string): RawRow {
+  if (cells.length !== columns.length) {
+    const expected = `expected ${columns.length} columns`;
+    const error = `${expected}, found ${cells.length}: ${excerpt(cells.join(delimiter))}`;
+    return { line, error, kind: `${expected}, found more or fewer` };
+  }
+  const fields: [string, unknown][] = [];
+  for (let i = 0; i < columns.length; i++) {
+    const [name = '', cell = ''] = [columns[i], cells[i]];
+    if (name === 'name') fields.push([name, unescapeFormula(cell)]);
+    else if (cell.trim() !== '')
+      fields.push([name, name === 'status' ? parseStatus(cell) : (parseInt64(cell.trim()) ?? cell)]);
+  }
+  // `fromEntries` also sets a column called __proto__ as an own property.
+  return { line, value: Object.fromEntries(fields) };
+}
+
+/** Accepts a status in any case. Other text is kept for the error message. */
+function parseStatus(cell: string): string {
+  const status = cell.trim().toLowerCase();
+  return petStatuses.find((known) => known === status) ?? cell;
+}

@@ -1,0 +1,306 @@
+// Reading a file of animals:
+// 1. Read its bytes, at most 256 MiB, and refuse anything but UTF-8 text with a hint how to save it (input.ts).
+// 2. Detect its format by its first character, whatever the file is called.
+// 3. Parse it row by row in one pass, with the line on which each row starts (csv.ts, json.ts).
+// 4. Check every row, and list all errors with their lines; if there is one, the file is not used at all.
+// 5. Return the animals, their lines, and which of them had an id.
+// Ctrl-C ends the reading at any time.
+
+import { createHash } from 'node:crypto';
+import { createReadStream, fstatSync } from 'node:fs';
+import { realpath, stat } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import * as z from 'zod/mini';
+import { InterruptedError } from '../../client/errors.ts';
+import { INT64_MAX, INT64_MIN, int64 } from '../../contract/int64.ts';
+import { stringifyJson } from '../../contract/json.ts';
+import { NewPet } from '../../contract/schemas.ts';
+import type { Seed } from '../../store/store.ts';
+import { fileError, usageError } from '../core/errors.ts';
+import type { Console } from '../output/console.ts';
+import { formatCount } from '../output/format-count.ts';
+import { sanitizeForTerminal } from '../output/sanitize.ts';
+import type { CommandContext } from '../program/command.ts';
+import { columnName, csvRows, excerpt } from './csv.ts';
+import { readInput, unreadableFile, utf8Text } from './input.ts';
+import { jsonRows, ndjsonRows } from './json.ts';
+import { EMPTY_NAME, MAX_ROW_BYTES, type RowError, type RowFormat } from './row.ts';
+
+/** An animal of a file, and the line (from 1) on which its row starts. */
+type FileRow<Animal> = {
+  line: number;
+  pet: Animal;
+  /** Set if the row has an id, such as a row of an export. */
+  hasId?: true;
+};
+
+export type PetRow = FileRow<NewPet>;
+
+/** An input whose rows are all valid. */
+export type PetFile = {
+  /** The path as the user typed it, or `standard input`. */
+  name: string;
+  /** The real path; undefined for standard input and other pipes. */
+  path: string | undefined;
+  /** The SHA-256 of the bytes of the input, in hexadecimal digits. */
+  sha256: string;
+  rows: PetRow[];
+};
+
+export type InputOptions = { from: string; format?: RowFormat | undefined };
+
+/** A name that is empty or invisible is usually a mistake in the file, and an animal cannot be removed again. */
+const ImportedPet = z.object(
+  { ...NewPet.shape, name: NewPet.shape.name.check(z.refine((name) => !EMPTY_NAME.test(name), 'is empty')) },
+  { error: 'must be a JSON object' },
+);
+
+/**
+ * Reads the animals to import from a file, or from standard input (`-`). Prints the errors of rows on stderr.
+ *
+ * @throws CliError if the input cannot be read, has an error, or has more than `maxRows` rows
+ */
+export async function readPetFile(
+  { from, format }: InputOptions,
+  { console, stdin, onSignal }: Pick<CommandContext, 'console' | 'stdin' | 'onSignal'>,
+  maxRows: number,
+): Promise<PetFile> {
+  const isPiped = from === '-';
+  const name = isPiped ? 'standard input' : from;
+  // Node reads a directory on standard input as an empty stream.
+  if (isPiped && stdin.fd !== undefined && fstatSync(stdin.fd).isDirectory())
+    throw fileError('read', name, { code: 'EISDIR' });
+  const path = isPiped ? undefined : await realPathOf(from);
+  const interrupt = new AbortController();
+  // Opening a named pipe blocks until a process writes to it. Nothing can abort that, so Ctrl-C must end the process.
+  const canAbort = isPiped || path !== undefined;
+  const unsubscribe = canAbort
+    ? onSignal(['SIGINT'], () => interrupt.abort(new InterruptedError()))
+    : () => {};
+  try {
+    const input = isPiped ? stdin : createReadStream(from);
+    const { bytes, rows, fields } = await readRows(input, ImportedPet, {
+      name,
+      format,
+      console,
+      maxRows,
+      refused: 'nothing was sent',
+      signal: interrupt.signal,
+    });
+    // A command that fails often leaves an empty file or pipe.
+    if (bytes.length === 0)
+      throw usageError(
+        `${name} is empty`,
+        'check the command that created it; a CSV file without animals needs a header line',
+      );
+    for (const notice of describeIgnoredFields(fields, rows)) console.notice(notice);
+    return { name, path, sha256: createHash('sha256').update(bytes).digest('hex'), rows };
+  } finally {
+    unsubscribe();
+  }
+}
+
+/** The real path of a file; undefined for a pipe, because the same pipe path may have another input later. */
+async function realPathOf(from: string): Promise<string | undefined> {
+  try {
+    return (await stat(from)).isFile() ? await realpath(from) : undefined;
+  } catch (error) {
+    throw await unreadableFile(from, error);
+  }
+}
+
+/** The maximum number of ignored fields that a notice names. */
+const FIELDS_SHOWN = 10;
+
+function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRow[]): string[] {
+  const ids = fields.has('id') ? ['ids are not sent; the service assigns a new id to each animal'] : [];
+  const unknown = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
+  if (unknown.length === 0) return ids;
+  const hasStatus = rows.some(({ pet }) => pet.status !== undefined);
+  const lost = hasStatus ? '' : '; no row has a status, so every animal becomes available';
+  const names = unknown.slice(0, FIELDS_SHOWN).join(', ');
+  return [...ids, `fields not sent, because the service does not have them: ${names}${lost}`];
+}
+
+/** The ids that an animal of a seed file may have. */
+const ID_BOUNDS = `from 1 to ${INT64_MAX - 1n}`;
+
+/**
+ * Reads the animals of a seed file. Animals with an id keep it. Other animals get ids above the largest id in the file.
+ * Prints the errors of rows on stderr.
+ *
+ * @throws CliError if the file cannot be read or has an error; the reason of `signal`
+ */
+export async function readSeedFile(path: string, console: Console, signal?: AbortSignal): Promise<Seed> {
+  const used = new Set<bigint>();
+  const id = int64.check(
+    z.refine((value) => value >= 1n && value < INT64_MAX, `must be a whole number ${ID_BOUNDS}`),
+    z.refine((value) => used.size < used.add(value).size, 'is already used by an earlier row'),
+  );
+  const SeedPet = z.object({ id: z.optional(id), ...NewPet.shape }, { error: 'must be a JSON object' });
+  const { rows } = await readRows(createReadStream(path), SeedPet, {
+    name: path,
+    console,
+    refused: 'nothing was added',
+    signal,
+  });
+  let last = rows.reduce((max, { pet }) => (pet.id !== undefined && pet.id > max ? pet.id : max), 0n);
+  // Changes the animals in place, because a million copies take 100 MB.
+  const pets = rows
+    .map(({ pet }) => Object.assign(pet, { status: pet.status ?? 'available', id: pet.id ?? ++last }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { pets, orders: [] };
+}
+
+type Settings = {
+  /** The name of the input in messages. */
+  name: string;
+  format?: RowFormat | undefined;
+  console: Console;
+  maxRows?: number;
+  /** What an error prevents, such as `nothing was sent`. */
+  refused: string;
+  signal: AbortSignal | undefined;
+};
+
+const PARSERS = { csv: csvRows, ndjson: ndjsonRows, json: jsonRows };
+
+/** Rows are read in groups, so that signals and requests are handled between them. */
+const ROWS_PER_TURN = 500;
+
+/** Reads and checks all rows. `fields` are those of any row. */
+async function readRows<Animal>(
+  input: Readable,
+  schema: z.core.$ZodType<Animal>,
+  { name, format, console, maxRows = Infinity, refused, signal }: Settings,
+): Promise<{ bytes: Buffer; rows: FileRow<Animal>[]; fields: Set<string> }> {
+  const bytes = await readInput(input, name, signal);
+  const text = utf8Text(bytes, name);
+  const errors = new RowErrors(console, name);
+  const rows: FileRow<Animal>[] = [];
+  const fields = new Set<string>();
+  const detected = format ?? detectFormat(text);
+  let read = 0;
+  for await (const row of PARSERS[detected](text)) {
+    if (read === maxRows)
+      throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split the file');
+    if (read++ % ROWS_PER_TURN === 0) await setImmediate();
+    signal?.throwIfAborted();
+    if ('error' in row) {
+      await errors.report(row.line, row);
+      continue;
+    }
+    const { success, data, error } = z.safeParse(schema, row.value);
+    if (!success) {
+      await errors.report(row.line, describeInvalidRow(error, row.value, detected === 'csv'));
+      continue;
+    }
+    const value = row.value as Record<string, unknown>;
+    for (const field of Object.keys(value)) fields.add(field);
+    const { line } = row;
+    rows.push(
+      (value['id'] ?? undefined) === undefined ? { line, pet: data } : { line, pet: data, hasId: true },
+    );
+  }
+  signal?.throwIfAborted();
+  errors.throwIfAny(refused);
+  return { bytes, rows, fields };
+}
+
+/** `[` starts JSON, `{` starts NDJSON, and anything else is CSV. */
+export function detectFormat(text: Buffer): RowFormat {
+  const [first] = text.toString('utf8', 0, MAX_ROW_BYTES).trimStart();
+  if (first === '[') return 'json';
+  return first === '{' ? 'ndjson' : 'csv';
+}
+
+/** Describes why a row is invalid, with the values found, for example `status "gone" must be one of …`. */
+export function describeInvalidRow(
+  error: z.core.$ZodError,
+  value: unknown,
+  isCsv: boolean,
+): Required<RowError> {
+  const problems = error.issues.map(({ path, message }) => {
+    const [field] = path.map(String);
+    const found = field === undefined ? value : (value as Record<string, unknown>)[field];
+    const label = isCsv && field !== undefined ? columnName(field) : field;
+    const isInteger = (field === 'categoryId' || field === 'id') && found !== undefined;
+    const rule = isInteger && !z.safeParse(int64, found).success ? integerRule(found, field, isCsv) : message;
+    const shown = found === undefined ? undefined : showValue(found);
+    return { error: joinDefined(label, shown, rule), kind: joinDefined(label, rule) };
+  });
+  return {
+    error: problems.map((problem) => problem.error).join('; '),
+    kind: problems.map((problem) => problem.kind).join(', and '),
+  };
+}
+
+const joinDefined = (...parts: (string | undefined)[]): string =>
+  parts.filter((part) => part !== undefined).join(' ');
+
+const showValue = (value: unknown): string =>
+  typeof value === 'string' ? `"${excerpt(value)}"` : excerpt(stringifyJson(value));
+
+/** The rule that an invalid integer breaks. Mentions the bounds only if the value is a whole number. */
+function integerRule(value: unknown, field: string, isCsv: boolean): string {
+  const must = 'must be a whole number';
+  const bounds = field === 'id' ? ID_BOUNDS : `from ${INT64_MIN} to ${INT64_MAX}`;
+  if (typeof value !== 'string') {
+    const number = Number(stringifyJson(value));
+    return Number.isInteger(number) || Math.abs(number) === Infinity ? `${must} ${bounds}` : must;
+  }
+  if (!isCsv) return `${must}, not a string`;
+  const text = value.trim();
+  if (/^-?[1-9]\d*$/.test(text)) return `${must} ${bounds}`;
+  // A whole number may be written as 01, or as 1E+15, which is how spreadsheets write long numbers.
+  return Number.isInteger(Number(text)) ? `${must}, in plain digits` : must;
+}
+
+/** The number of errors that are shown in full. Further errors are only counted by kind. */
+const MAX_ERRORS_SHOWN = 20;
+
+const MAX_KINDS_SHOWN = 5;
+
+/** Reports the errors of rows on stderr as they occur: all of them with `--json`, otherwise the first 20. */
+class RowErrors {
+  readonly #console: Console;
+  readonly #source: string;
+  /** How many errors of each kind were not shown. */
+  readonly #more = new Map<string, number>();
+  #count = 0;
+
+  constructor(console: Console, source: string) {
+    this.#console = console;
+    this.#source = source;
+  }
+
+  async report(line: number, { error: message, kind = message }: RowError): Promise<void> {
+    const [console, source] = [this.#console, this.#source];
+    if (++this.#count > MAX_ERRORS_SHOWN && !console.hasJsonEvents) {
+      this.#more.set(kind, (this.#more.get(kind) ?? 0) + 1);
+      return;
+    }
+    const text = sanitizeForTerminal(`${source}, line ${line}: ${message}`);
+    console.event({ fault: { source, line, message } }, text, 2);
+    await console.drain();
+  }
+
+  /** @throws CliError if any error was reported; `refused` says what did not happen */
+  throwIfAny(refused: string): void {
+    if (this.#count === 0) return;
+    const more = this.#describeMore();
+    if (more !== undefined) this.#console.event({ notice: more }, sanitizeForTerminal(`… ${more}`));
+    const hint = more === undefined ? 'fix the lines above' : 'fix these errors; --json lists all of them';
+    throw usageError(`${formatCount(this.#count, 'error')} in ${this.#source}; ${refused}`, hint);
+  }
+
+  /** A text such as `and 40 more errors: 30 × status must be one of …; 10 × name is empty`. */
+  #describeMore(): string | undefined {
+    if (this.#more.size === 0) return undefined;
+    const kinds = [...this.#more].toSorted(([, a], [, b]) => b - a);
+    const shown = kinds.slice(0, MAX_KINDS_SHOWN).map(([kind, count]) => `${count} × ${kind}`);
+    if (kinds.length > MAX_KINDS_SHOWN) shown.push('and others');
+    return `and ${formatCount(this.#count - MAX_ERRORS_SHOWN, 'more error')}: ${shown.join('; ')}`;
+  }
+}
