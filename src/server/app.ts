@@ -14,7 +14,6 @@ import {
 import { connectionOf } from './connection/pipelining.ts';
 import {
   methodNotAllowed,
-  notFound,
   ServiceError,
   serviceStarting,
   serviceUnavailable,
@@ -46,8 +45,8 @@ import {
 } from './response.ts';
 import {
   allMethods,
-  createPathTable,
   createRoutes,
+  createRouteTable,
   type OperationRoute,
   type OtherRoute,
   type PathMatch,
@@ -84,8 +83,6 @@ type ResponderOptions = {
   countResponse?:
     | ((operation: string | undefined, status: number, code: ErrorCode | undefined) => void)
     | undefined;
-  /** Records all requests, except those for the developer tools. */
-  recorder?: Recorder | undefined;
   onAccess?: ((entry: AccessLogEntry) => void) | undefined;
   /** Receives internal errors. */
   onError(error: unknown): void;
@@ -96,44 +93,51 @@ export type AppOptions = ResponderOptions &
   RoutesOptions & {
     /** The names that a Host header may have, besides loopback names; undefined allows every name. */
     hosts?: ReadonlySet<string> | undefined;
-    /** Whether a request may choose the status of its response with `Prefer`, such as `code=429`. */
-    allowPrefer?: boolean;
-    /** Makes requests of the API wait for a reset; undefined if the store cannot be reset. */
-    resetGate?: Pick<ResetGate, 'run' | 'waitForClient'> | undefined;
+    /**
+     * The developer tools; undefined if there are none. Then requests cannot choose their responses with `Prefer`. `resetGate`
+     * makes requests of the API wait for a reset; undefined if the store cannot be reset.
+     */
+    tools?:
+      | { recorder?: Recorder; resetGate?: Pick<ResetGate, 'run' | 'waitForClient'> | undefined }
+      | undefined;
   };
 
 export type App = ReturnType<typeof createResponder>;
 
-/** A path in the table of routes, or the error 400 or 404. */
-type Found<Entry> = PathMatch<Entry> | ServiceError;
-
 /** The route of a request. `allow` lists the methods of its path. */
-type FoundRoute<Entry> = { route: Entry } & Pick<PathMatch<Entry>, 'allow' | 'params'>;
+type FoundRoute<Found extends Route> = { route: Found } & Pick<PathMatch, 'allow' | 'params'>;
 
-/** Carries out a request. `path` is undefined for a request of the API. @throws ServiceError, StoreError */
+/** Carries out a request. `isApi`: whether it is under the API prefix. @throws ServiceError, StoreError */
 type Run = (
   request: IncomingMessage,
   context: RequestContext,
-  path: Found<OtherRoute> | undefined,
+  path: PathMatch | ServiceError,
+  isApi: boolean,
   fault: RandomFault,
 ) => Promise<ServiceResponse>;
 
 const NO_FAULT: RandomFault = { latency: 0, fails: false };
 
 /** The whole service as a request handler; it does not listen. */
-export const createApp = (options: AppOptions): App => {
-  const routes = createRoutes(options);
-  return createResponder(options, routes, createRun(options, routes));
-};
+export const createApp = (options: AppOptions): App =>
+  createResponder(options, createRoutes(options), createRun(options), options.tools?.recorder);
 
 /** Responds to every request with 503 `starting`, until the store is open (docs/service.md 7). */
 export const createStartingApp = (options: ResponderOptions): App =>
   createResponder(options, [], () => Promise.reject(serviceStarting()));
 
-/** Identifies each request, lets `run` carry it out, sends the response, and reports it. */
-function createResponder(options: ResponderOptions, routes: readonly Route[], run: Run) {
-  const { clock, cors = [], onAccess, faults, recorder, anonymousLimiter } = options;
-  const findOther = createPathTable(routes.filter((route) => route.access !== 'key'));
+/**
+ * Identifies each request, lets `run` carry it out, sends the response, and reports it. `recorder` records all requests,
+ * except those for the developer tools.
+ */
+function createResponder(
+  options: ResponderOptions,
+  routes: readonly Route[],
+  run: Run,
+  recorder?: Recorder | undefined,
+) {
+  const { clock, cors = [], onAccess, faults, anonymousLimiter } = options;
+  const find = createRouteTable(routes);
   const requestId = createRequestIds();
   // Reading the clock takes a noticeable part of the time of a request, so do this only if requests are logged or recorded.
   const isTimed = onAccess !== undefined || recorder !== undefined;
@@ -151,18 +155,20 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
     const context = begin(requestId(request), client, method, url);
     context.host = targetHost;
     connectionOf(socket).context = context;
-    const path = isUnderApi(target) ? undefined : find(findOther, target);
-    const kind = path === undefined || path instanceof ServiceError ? 'public' : firstOf(path).kind;
+    const path = find(target);
+    const first = path instanceof ServiceError ? undefined : path.first;
+    const isApi = first ? first.access === 'key' : isUnderApi(target);
+    const kind = first?.kind ?? 'public';
     context.isTool = kind === 'tool' || kind === 'page';
     // Pages of other origins must not learn how this service is used.
     if (cors.length > 0 && !context.isTool)
       context.headers.push(...corsHeaders(request.headers.origin, cors));
     // Requests outside the API, such as health checks, and OPTIONS requests never get an injected fault.
-    const fault = faults && path === undefined && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
+    const fault = faults && isApi && method !== 'OPTIONS' ? faults.nextRandom() : NO_FAULT;
     context.latency = fault.latency;
     const running = kind === 'public' ? recorder?.begin(context, request) : undefined;
     try {
-      const result = refusal ?? (await run(request, context, path, fault).catch(toErrorResponse));
+      const result = refusal ?? (await run(request, context, path, isApi, fault).catch(toErrorResponse));
       if (context.latency > 0) await delay(socket, context.latency);
       context.isFinished = true;
       // A parser error may have been sent as the response in the meantime.
@@ -248,27 +254,30 @@ function createResponder(options: ResponderOptions, routes: readonly Route[], ru
 }
 
 /** Carries out requests step by step (docs/service.md 4, 5, 8, 10 to 13). */
-function createRun(options: AppOptions, routes: readonly Route[]): Run {
-  const { authenticate, count, showWindow, checkDeveloper } = createAuthentication(options);
-  const { keys, cors = [], allowPrefer = true, faults, resetGate } = options;
-  const findOperation = createPathTable(routes.filter((route) => route.access === 'key'));
+function createRun(options: AppOptions): Run {
+  const { authenticate, count, showWindow, checkDeveloper, countAnonymous } = createAuthentication(options);
+  const { keys, cors = [], faults, tools } = options;
+  const resetGate = tools?.resetGate;
   const checkHost = createHostCheck(options.hosts);
 
-  async function run(...[request, context, path, fault]: Parameters<Run>): Promise<ServiceResponse> {
+  async function run(...[request, context, path, isApi, fault]: Parameters<Run>): Promise<ServiceResponse> {
     checkHttp(request, context.url);
     context.host = checkHost(request, context.host);
-    if (path !== undefined) return runOther(request, context, path);
+    if (!isApi) return runOther(request, context, path);
     const runApi = (): Promise<ServiceResponse> =>
-      request.method === 'OPTIONS' ? listMethods(request, context) : runOperation(request, context, fault);
+      request.method === 'OPTIONS'
+        ? listMethods(request, context, path)
+        : runOperation(request, context, path, fault);
     return resetGate ? resetGate.run(runApi) : runApi();
   }
 
   async function runOperation(
     request: IncomingMessage,
     context: RequestContext,
+    path: PathMatch | ServiceError,
     fault: RandomFault,
   ): Promise<ServiceResponse> {
-    const found = routeOf(find(findOperation, request.url ?? ''), request);
+    const found = routeOf<OperationRoute>(path, request);
     if (!(found instanceof ServiceError)) applyRoute(found.route, context);
     const authenticated = authenticate(request, context);
     const principal = authenticated instanceof Promise ? await authenticated : authenticated;
@@ -301,7 +310,7 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     context: RequestContext,
     found: FoundRoute<OperationRoute> | ServiceError,
   ): MockRequest | undefined {
-    const preferred = prefer === undefined || !allowPrefer ? undefined : parsePrefer(String(prefer));
+    const preferred = prefer === undefined || !tools ? undefined : parsePrefer(String(prefer));
     if (preferred || found instanceof ServiceError) return preferred;
     const rule = faults?.applyRule(method, { operation: found.route.operation, params: found.params });
     if (rule?.latency !== undefined) context.latency = rule.latency;
@@ -342,12 +351,16 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
   }
 
   /** Reports the methods of a path (D15). The request needs no API key, and is counted only if it has an invalid one. */
-  async function listMethods(request: IncomingMessage, context: RequestContext): Promise<ServiceResponse> {
+  async function listMethods(
+    request: IncomingMessage,
+    context: RequestContext,
+    path: PathMatch | ServiceError,
+  ): Promise<ServiceResponse> {
     context.operation = 'options';
     // Like any other request, an OPTIONS request with an invalid API key gets 401 and counts as anonymous.
     if (request.headers.authorization) await showWindow(await authenticate(request, context), context);
-    const path = findOperation(validateTarget(request.url ?? ''));
-    if (path === undefined) throw notFound();
+    validateTarget(request.url ?? '');
+    if (path instanceof ServiceError) throw path;
     return optionsResponse(path.allow, preflightHeaders(cors, path.allow));
   }
 
@@ -355,7 +368,7 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
   async function runOther(
     request: IncomingMessage,
     context: RequestContext,
-    path: Found<OtherRoute>,
+    path: PathMatch | ServiceError,
   ): Promise<ServiceResponse> {
     const { method = '', url = '' } = request;
     // Both targets mean the whole server: `*` by RFC 9110, 9.3.7, and `/` because HAProxy checks it by default.
@@ -365,15 +378,21 @@ function createRun(options: AppOptions, routes: readonly Route[]): Run {
     }
     validateTarget(url);
     if (path instanceof ServiceError) throw path;
-    const first = firstOf(path);
+    const { first, allow } = path;
     applyRoute(first, context);
     if (first.kind === 'tool') checkSite(request);
-    if (method === 'OPTIONS') return optionsResponse(path.allow);
+    if (method === 'OPTIONS') return optionsResponse(allow);
     if (first.access === 'token') await checkDeveloper(request, context);
-    const found = routeOf(path, request);
+    const found = routeOf<OtherRoute>(path, request);
     if (found instanceof ServiceError) throw found;
     checkExpectation(request);
-    return found.route.run(request, context);
+    try {
+      return await found.route.run(request, context);
+    } catch (error) {
+      // A wrong code of the page counts like a wrong key.
+      if (error instanceof ServiceError && error.code === 'unauthorized') await countAnonymous(context);
+      throw error;
+    }
   }
 
   return run;
@@ -385,28 +404,13 @@ function applyRoute({ label, headers }: Route, context: RequestContext): void {
   context.headers.push(...headers);
 }
 
-function find<Entry>(findPath: (path: string) => PathMatch<Entry> | undefined, target: string): Found<Entry> {
-  try {
-    return findPath(pathOf(target)) ?? notFound();
-  } catch (error) {
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
-}
-
 /** The route of a method, or the error 400, 404 or 405. HEAD is handled like GET (D15). */
-function routeOf<Entry>(
-  path: Found<Entry>,
+function routeOf<Found extends Route>(
+  path: PathMatch | ServiceError,
   { method = '', url = '' }: IncomingMessage,
-): FoundRoute<Entry> | ServiceError {
+): FoundRoute<Found> | ServiceError {
   if (path instanceof ServiceError) return path;
   const { methods, allow, params } = path;
-  const route = methods.get(method === 'HEAD' ? 'GET' : method);
+  const route = methods.get(method === 'HEAD' ? 'GET' : method) as Found | undefined;
   return route === undefined ? methodNotAllowed(pathOf(url), allow) : { route, allow, params };
-}
-
-/** Any route of a path. The routes of a path differ neither in `access` nor in `kind`. */
-function firstOf<Entry>({ methods }: PathMatch<Entry>): Entry {
-  const [first] = methods.values();
-  return first as Entry;
 }

@@ -28,8 +28,8 @@ export type AuthenticationOptions = {
   limiter: Limiter;
   /** Counts the requests without a valid key, per client address (docs/service.md, D13). */
   anonymousLimiter: MemoryLimiter;
-  /** Whether requests without a valid key get 429 above the anonymous limit. */
-  limitFailedKeys?: boolean | undefined;
+  /** Whether the service is meant only for programs on this machine, so that requests without a valid key have no limit. */
+  isLocal?: boolean | undefined;
   /** Whether a SHA-256 in hexadecimal is that of a credential for the developer tools. */
   isDeveloper?: ((sha256: string) => boolean) | undefined;
 };
@@ -42,7 +42,7 @@ export const anonymousWindow = (limiter: MemoryLimiter, client: string): RateLim
 
 /** Authentication and the rate limit of the caller (docs/service.md 5 and 8). */
 export function createAuthentication(options: AuthenticationOptions) {
-  const { keys, limiter, anonymousLimiter, limitFailedKeys = false, isDeveloper } = options;
+  const { keys, limiter, anonymousLimiter, isLocal = true, isDeveloper } = options;
 
   async function findSlowly(
     id: string | undefined,
@@ -63,11 +63,11 @@ export function createAuthentication(options: AuthenticationOptions) {
     }
   }
 
-  /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 if `limitFailedKeys` */
+  /** Counts a request that was not authenticated, whatever the reason. @throws ServiceError 429 unless `isLocal` */
   async function countAnonymous(context: RequestContext): Promise<void> {
     const decision = await anonymousLimiter.take(networkOf(context.client), ANONYMOUS_QUOTA);
     context.window = decision.window;
-    if (limitFailedKeys && decision.retryAt !== undefined) throw tooManyRequests(decision);
+    if (!isLocal && decision.retryAt !== undefined) throw tooManyRequests(decision);
   }
 
   /** Lets the response report the caller's last known window, because the current one is not available. */
@@ -86,7 +86,9 @@ export function createAuthentication(options: AuthenticationOptions) {
   }
 
   return {
-    /** Returns the caller. Counts a failure as anonymous. @throws ServiceError 400, 401, or 429 if `limitFailedKeys` */
+    countAnonymous,
+
+    /** Returns the caller. Counts a failure as anonymous. @throws ServiceError 400, 401, or 429 unless `isLocal` */
     authenticate(request: IncomingMessage, context: RequestContext): Maybe<Principal> {
       const id = hashOfCredentials(request);
       const key = id === undefined ? undefined : keys.find(id);
@@ -118,7 +120,7 @@ export function createAuthentication(options: AuthenticationOptions) {
       return decision;
     },
 
-    /** Lets only developers pass (docs/service.md 13). @throws ServiceError 400, 401, or 429 if `limitFailedKeys` */
+    /** Lets only developers pass (docs/service.md 13). @throws ServiceError 400, 401, or 429 unless `isLocal` */
     async checkDeveloper(request: IncomingMessage, context: RequestContext): Promise<void> {
       const id = hashOfCredentials(request);
       if (id !== undefined && isDeveloper?.(id)) return;

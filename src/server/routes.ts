@@ -8,13 +8,13 @@ import {
   operations,
 } from '../contract/operations.ts';
 import type { Store } from '../store/store.ts';
+import { notFound, ServiceError } from './errors.ts';
 import { createHandlers, type OperationCall } from './handlers.ts';
-import { createPage } from './page.ts';
-import { decodeSegments } from './request/input.ts';
+import { decodeSegments, pathOf } from './request/input.ts';
 import type { Handler, HeaderLines, Maybe, ServiceResponse } from './response.ts';
 
 /** The methods of a developer tool, besides HEAD and OPTIONS. */
-export type ToolMethods = Readonly<Partial<Record<RouteBase['method'], Handler>>>;
+type ToolMethods = Readonly<Partial<Record<RouteBase['method'], Handler>>>;
 
 type RouteBase = {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -29,6 +29,7 @@ type RouteBase = {
 /** An operation. Its callers need an API key, and their requests are counted (docs/service.md 5 and 8). */
 export type OperationRoute = RouteBase & {
   access: 'key';
+  kind: 'public';
   operation: OperationName;
   run(input: OperationInput<OperationName>, call: OperationCall): Maybe<ServiceResponse>;
 };
@@ -53,62 +54,57 @@ export type RoutesOptions = {
   publicUrl?: string | undefined;
   /** The response to `GET /metrics`. */
   metrics?: (() => Promise<ServiceResponse>) | undefined;
-  /** Whether `GET /metrics` needs no token. */
-  hasOpenMetrics?: boolean;
-  /** Whether the page of the developer tools exists. */
-  hasPage?: boolean;
-  /** The developer tools by their paths (docs/service.md 13). */
-  tools?: { routes: ReadonlyMap<string, ToolMethods> } | undefined;
-  /** `POST /session`, with which the page signs in. */
-  openSession?: Handler | undefined;
+  /** Whether the service is meant only for programs on this machine, so that `GET /metrics` needs no token. */
+  isLocal?: boolean | undefined;
+  /** The developer tools and their page (docs/service.md 13); undefined if there are none. */
+  tools?: { routes: readonly OtherRoute[] } | undefined;
 };
 
 /** Everything that the service responds to. Who may ask, Allow, 404 and 405, labels and more follow from this table. */
 export function createRoutes(options: RoutesOptions): Route[] {
-  const {
-    store,
-    clock,
-    publicUrl,
-    metrics,
-    hasOpenMetrics = true,
-    hasPage = false,
-    tools,
-    openSession,
-  } = options;
+  const { store, clock, publicUrl, metrics, isLocal = true, tools } = options;
   const basePath = publicUrl === undefined ? API_PREFIX : new URL(publicUrl).pathname;
   const handlers = createHandlers({ store, clock, basePath });
-  const page = createPage();
-
-  const open = (path: string, kind: OtherRoute['kind'], run: Handler): OtherRoute => ({
-    ...{ method: 'GET', path, label: path, headers: [], access: 'open', kind, run },
-  });
-  const tool = (path: string, access: OtherRoute['access'], methods: ToolMethods): OtherRoute[] =>
-    Object.entries(methods).map(([method, run]) => ({
-      ...{ method: method as RouteBase['method'], path, label: path, headers: NO_STORE },
-      ...{ access, kind: 'tool', run },
-    }));
   return [
     ...operationEntries.map(({ name, method, path }): Route => {
       const headers = deprecationHeaders(name, basePath);
-      return { method, path, label: name, headers, access: 'key', operation: name, run: handlers[name] };
+      return {
+        ...{ method, path, label: name, headers, access: 'key', kind: 'public' },
+        ...{ operation: name, run: handlers[name] },
+      };
     }),
-    open('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
-    open('/readyz', 'health', async () => {
+    openRoute('/healthz', 'health', () => json({ status: 'ok', store: store.id })),
+    openRoute('/readyz', 'health', async () => {
       await store.checkWritable();
       return json({ status: 'ready', store: store.id });
     }),
-    open('/openapi.json', 'public', async (_, { host }) => {
+    openRoute('/openapi.json', 'public', async (_, { host }) => {
       // Load the description only when it is requested, for a faster start.
       const { describe } = await import('./openapi.ts');
       const baseUrl = publicUrl ?? (host === undefined ? '' : `http://${host}`) + API_PREFIX;
       return { status: 200, body: describe(baseUrl) };
     }),
-    ...(metrics ? tool('/metrics', hasOpenMetrics ? 'open' : 'token', { GET: metrics }) : []),
-    ...(hasPage ? ['/', '/page/{file}'].map((path) => ({ ...open(path, 'page', page), label: '/' })) : []),
-    ...(openSession ? tool('/session', 'open', { POST: openSession }) : []),
-    ...[...(tools?.routes ?? [])].flatMap(([path, methods]) => tool(path, 'token', methods)),
+    ...(metrics ? toolRoutes('/metrics', isLocal ? 'open' : 'token', { GET: metrics }) : []),
+    ...(tools?.routes ?? []),
   ];
 }
+
+/** A route that supports GET, and that anyone may use. */
+export const openRoute = (
+  path: string,
+  kind: OtherRoute['kind'],
+  run: Handler,
+  label = path,
+): OtherRoute => ({
+  ...{ method: 'GET', path, label, headers: [], access: 'open', kind, run },
+});
+
+/** The routes of a developer tool. */
+export const toolRoutes = (path: string, access: OtherRoute['access'], methods: ToolMethods): OtherRoute[] =>
+  Object.entries(methods).map(([method, run]) => ({
+    ...{ method: method as RouteBase['method'], path, label: path, headers: NO_STORE },
+    ...{ access, kind: 'tool', run },
+  }));
 
 const NO_STORE: HeaderLines = ['Cache-Control', 'no-store'];
 
@@ -128,19 +124,20 @@ export function deprecationHeaders(name: OperationName, basePath = API_PREFIX): 
 /** The values of the path parameters, decoded. */
 export type Params = Readonly<Record<string, string>>;
 
-/** A path of a table: the value of its Allow header, and its entry for each method. */
-type Path<Entry> = { segments: readonly string[]; allow: string; methods: ReadonlyMap<string, Entry> };
+/**
+ * A path of the table: the value of its Allow header, and its route for each method. The routes of a path differ neither in
+ * `access` nor in `kind`, so `first` is any of them.
+ */
+type Path = { segments: readonly string[]; allow: string; methods: ReadonlyMap<string, Route>; first: Route };
 
-export type PathMatch<Entry> = Path<Entry> & { params: Params };
+export type PathMatch = Path & { params: Params };
 
-/** Returns a function that finds the entries of a path. `{name}` as a segment of a path is a parameter. */
-export function createPathTable<Entry extends { method: string; path: string }>(
-  entries: readonly Entry[],
-): (path: string) => PathMatch<Entry> | undefined {
-  const paths = [...new Set(entries.map(({ path }) => path))].map((path): Path<Entry> => {
-    const here = entries.filter((entry) => entry.path === path);
-    const methods = new Map(here.map((entry) => [entry.method, entry]));
-    return { segments: path.slice(1).split('/'), allow: allowHeader(methods.keys()), methods };
+/** Returns a function that finds the routes of a request target, or the error 400 or 404. */
+export function createRouteTable(routes: readonly Route[]): (target: string) => PathMatch | ServiceError {
+  const paths = [...new Map(routes.map((route) => [route.path, route])).values()].map((first): Path => {
+    const here = routes.filter(({ path }) => path === first.path);
+    const methods = new Map(here.map((route) => [route.method, route]));
+    return { segments: segmentsOf(first.path), allow: allowHeader(methods.keys()), methods, first };
   });
   // Paths without parameters are usually found without decoding the path of the request.
   const exact = new Map(
@@ -149,8 +146,8 @@ export function createPathTable<Entry extends { method: string; path: string }>(
       .map((path) => [`/${path.segments.join('/')}`, { ...path, params: {} }]),
   );
 
-  /** Undefined for an unknown path. @throws ServiceError `invalid_request` for malformed percent-encoding */
-  return (requested) => {
+  function find(target: string): PathMatch {
+    const requested = pathOf(target);
     const found = exact.get(requested);
     if (found) return found;
     const segments = decodeSegments(requested);
@@ -158,7 +155,16 @@ export function createPathTable<Entry extends { method: string; path: string }>(
       const params = matchSegments(path.segments, segments);
       if (params) return { ...path, params };
     }
-    return undefined;
+    throw notFound();
+  }
+
+  return (target) => {
+    try {
+      return find(target);
+    } catch (error) {
+      if (error instanceof ServiceError) return error;
+      throw error;
+    }
   };
 }
 
@@ -166,7 +172,7 @@ export function createPathTable<Entry extends { method: string; path: string }>(
 export const allowHeader = (methods: Iterable<string>): string =>
   [...methods, 'OPTIONS'].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : method)).join(', ');
 
-function matchSegments(template: readonly string[], segments: readonly string[]): Params | undefined {
+export function matchSegments(template: readonly string[], segments: readonly string[]): Params | undefined {
   if (template.length !== segments.length) return undefined;
   const params: Record<string, string> = {};
   for (const [i, part] of template.entries()) {
@@ -177,6 +183,9 @@ function matchSegments(template: readonly string[], segments: readonly string[])
   return params;
 }
 
+/** The segments of the path of a route. */
+export const segmentsOf = (path: string): readonly string[] => path.slice(1).split('/');
+
 const isParameter = (segment: string): boolean => segment.startsWith('{');
 
 /** The operations of the contract with their whole paths. */
@@ -185,9 +194,6 @@ export const operationEntries = Object.entries<Operation>(operations).map(([name
   method,
   path: API_PREFIX + path,
 }));
-
-/** Finds the operations of a path. */
-export const findOperations = createPathTable(operationEntries);
 
 /** The methods of all operations, as an Allow header lists them. */
 export const allMethods = allowHeader(new Set(operationEntries.map(({ method }) => method)));

@@ -5,9 +5,12 @@ import { describeFirstIssue } from '../../src/contract/issues.ts';
 import { parseJson } from '../../src/contract/json.ts';
 import type { OperationName } from '../../src/contract/operations.ts';
 import { FaultSettings, MAX_RULES } from '../../src/server/faults/fault-settings.ts';
-import { createFaults, drawFault } from '../../src/server/faults/faults.ts';
-import { createRuleMatcher } from '../../src/server/faults/rule-match.ts';
-import { findOperations } from '../../src/server/routes.ts';
+import {
+  createFaults,
+  createRuleMatcher,
+  drawFault,
+  matchedOperations,
+} from '../../src/server/faults/faults.ts';
 import { cases } from '../helpers/cases.ts';
 
 const errorOf = (value: unknown) => {
@@ -15,8 +18,8 @@ const errorOf = (value: unknown) => {
   return error && describeFirstIssue(error, 'The body');
 };
 const routeOf = (method: string, path: string) => {
-  const { methods, params = {} } = findOperations(path.split('?')[0] ?? '') ?? {};
-  return { operation: methods?.get(method === 'HEAD' ? 'GET' : method)?.name as OperationName, params };
+  const [[operation, params] = []] = matchedOperations({ method, path: path.split('?')[0] });
+  return { operation: operation as OperationName, params: params ?? {} };
 };
 
 describe('valid settings', () => {

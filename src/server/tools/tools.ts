@@ -4,9 +4,10 @@ import type { SteadyClock } from '../../contract/clock.ts';
 import type { Backend } from '../../store/backend.ts';
 import { invalidRequest, ServiceError } from '../errors.ts';
 import type { Faults } from '../faults/faults.ts';
+import { createPage } from '../page.ts';
 import { readBodyAs, readQueryAs } from '../request/input.ts';
 import type { Handler, ServiceResponse } from '../response.ts';
-import type { ToolMethods } from '../routes.ts';
+import { openRoute, toolRoutes } from '../routes.ts';
 import { createRecorder } from './recorder.ts';
 import { createSendAgain, showRequests } from './requests.ts';
 import { createReset, type ResetOptions } from './reset.ts';
@@ -21,6 +22,7 @@ export type ToolsOptions = ResetOptions & {
   /** The log does not show these secrets, wherever they occur. */
   secrets: readonly string[];
   faults: Faults;
+  openSession: Handler;
   /** Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
 };
@@ -30,7 +32,16 @@ export const MAX_KEYS = 200;
 const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }) });
 
 /** Creates the developer tools (docs/service.md 13). */
-export function createTools({ origin, clock, cors, secrets, faults, sleep, ...options }: ToolsOptions) {
+export function createTools({
+  origin,
+  clock,
+  cors,
+  secrets,
+  faults,
+  openSession,
+  sleep,
+  ...options
+}: ToolsOptions) {
   const { keys, limiter } = options.backend;
   const stopping = new AbortController();
   // Each request that waits adds a listener, so many listeners are not a leak.
@@ -63,16 +74,20 @@ export function createTools({ origin, clock, cors, secrets, faults, sleep, ...op
     return showKeys();
   };
 
+  const page = createPage();
   const showFaults = () => json(faults.current());
 
-  const routes: Record<string, ToolMethods> = {
-    '/requests': {
+  const routes = [
+    ...['/', '/page/{file}'].map((path) => openRoute(path, 'page', page, '/')),
+    // The page signs in with a code.
+    ...toolRoutes('/session', 'open', { POST: openSession }),
+    ...toolRoutes('/requests', 'token', {
       GET: showRequests(recorder, { clock, secrets, sleep, stopping: stopping.signal }),
       POST: createSendAgain(recorder, { origin, keys, limiter, secrets, sleep }),
-    },
-    '/keys': { GET: withoutReset(showKeys) },
-    '/bans': { DELETE: withoutReset(liftBan) },
-    '/faults': {
+    }),
+    ...toolRoutes('/keys', 'token', { GET: withoutReset(showKeys) }),
+    ...toolRoutes('/bans', 'token', { DELETE: withoutReset(liftBan) }),
+    ...toolRoutes('/faults', 'token', {
       GET: showFaults,
       async POST(request) {
         const { FaultRule, MAX_RULES } = await loadSchemas();
@@ -88,10 +103,10 @@ export function createTools({ origin, clock, cors, secrets, faults, sleep, ...op
         faults.replace({});
         return showFaults();
       },
-    },
-    '/reset': { GET: withoutReset(show), POST: reset },
-  };
-  return { recorder, resetGate: gate, routes: new Map(Object.entries(routes)), stop: () => stopping.abort() };
+    }),
+    ...toolRoutes('/reset', 'token', { GET: withoutReset(show), POST: reset }),
+  ];
+  return { recorder, resetGate: gate, routes, stop: () => stopping.abort() };
 }
 
 /** Loads the module only when faults are set, for a faster start. */

@@ -46,6 +46,7 @@ export async function startFuzzed({
     limiter: createMemoryLimiter(clock, createBanTracker(ban, clock)),
     anonymousLimiter: createMemoryLimiter(clock),
     hosts: atLoopback.hosts,
+    tools: { routes: [] },
     faults: createFaults(faults),
     clock,
     onError: (error) => errors.push(error),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { toolRoutes } from '../../../src/server/routes.ts';
 import { createCredentials } from '../../../src/server/tools/credentials.ts';
 import { hashKey } from '../../../src/store/keys/keys.ts';
 import { connectTo, nextData } from '../../helpers/raw-client.ts';
@@ -14,7 +15,7 @@ async function startWithTool(options: Parameters<typeof start>[0] = {}) {
   const use = async () => ({ status: 200, body: String(++uses) });
   const service = await start({
     ...options,
-    tools: { routes: new Map([['/reset', { GET: use, POST: use }]]) },
+    tools: { routes: toolRoutes('/reset', 'token', { GET: use, POST: use }) },
     isDeveloper: credentials.isDeveloper,
   });
   const request = (headers: Record<string, string>, method = 'POST', path = '/reset') =>
@@ -120,7 +121,7 @@ describe('a tool', () => {
   });
 
   test('limits guesses like those under /v1', async () => {
-    const { credentials, request } = await startWithTool({ limitFailedKeys: true });
+    const { credentials, request } = await startWithTool({ isLocal: false });
     for (let i = 0; i < 60; i++) expect((await request(bearer(`guess-${i}`))).status).toBe(401);
     expect((await request(bearer('guess'))).status).toBe(429);
     expect((await request(bearer(credentials.token))).status).toBe(200);
