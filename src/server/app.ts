@@ -14,6 +14,7 @@ import {
 import { connectionOf } from './connection/pipelining.ts';
 import {
   methodNotAllowed,
+  notFound,
   ServiceError,
   serviceStarting,
   serviceUnavailable,
@@ -155,9 +156,12 @@ function createResponder(
     const context = begin(requestId(request), client, method, url);
     context.host = targetHost;
     connectionOf(socket).context = context;
-    const path = find(target);
+    const isApi = isUnderApi(target);
+    const found = find(target);
+    // The prefix of the API must not be percent-encoded.
+    const isHidden = !isApi && !(found instanceof ServiceError) && found.first.access === 'key';
+    const path = isHidden ? notFound() : found;
     const first = path instanceof ServiceError ? undefined : path.first;
-    const isApi = first ? first.access === 'key' : isUnderApi(target);
     const kind = first?.kind ?? 'public';
     context.isTool = kind === 'tool' || kind === 'page';
     // Pages of other origins must not learn how this service is used.

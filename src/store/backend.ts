@@ -150,7 +150,7 @@ export interface KeyDirectory {
    * @throws StoreUnavailableError if it is not known whether the key is valid
    */
   find(sha256: string): KnownKey | undefined | Promise<KnownKey | undefined>;
-  /** All accepted keys, sorted by name. @throws StoreUnavailableError */
+  /** All keys that are valid now, sorted by name, also one that has just been added. @throws StoreUnavailableError */
   list(): Promise<KnownKey[]>;
   /**
    * Adds a key that exists only in this process. By default, generates the key. Its name, such as `(fixed)`, should be one

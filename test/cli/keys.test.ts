@@ -101,7 +101,7 @@ describe('pets keys list', () => {
     return { machine, one, two, service, left: { minuteLeft: 298, dayLeft: 9_998, bannedUntil: null } };
   }
 
-  /** The path, from the home directory, of the file in which `pets serve` leaves its address and its token. */
+  /** The path, from the home directory, of the file in which `pets serve` leaves its address. */
   async function serverFile(data: string): Promise<string> {
     const [header = ''] = (await readFile(join(data, 'journal.ndjson'), 'utf8')).split('\n');
     return `.config/pets/stores/${JSON.parse(header).id}.server`;
@@ -142,7 +142,14 @@ describe('pets keys list', () => {
     const clock = manualClock();
     const service = await serve(machine, ['--data', one, '--plan', 'business'], { env, clock });
     await fetch(`${service.url}/pets`, { headers: { Authorization: `Bearer ${env.PETS_SERVE_KEY}` } });
-    const { keys } = await listed(machine, one);
+    // The token that the user has chosen is not written to the disk.
+    expect(await readFile(join(machine.home, await serverFile(one)), 'utf8')).toBe(
+      `{"url":"${service.url}"}\n`,
+    );
+    expect((await listed(machine, one)).stderr).toContain(
+      `${UNKNOWN} PETS_SERVE_TOKEN is not set to the developer token of the server at ${service.url}`,
+    );
+    const { keys } = await listed(machine, one, { env });
     expect(keys).toMatchObject([{ name: 'dev', minuteLeft: 300, dayLeft: 10_000 }]);
     const shown = await fetch(new URL('/keys', service.url), {
       headers: { Authorization: `Bearer ${env.PETS_SERVE_TOKEN}` },

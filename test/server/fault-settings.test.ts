@@ -5,12 +5,8 @@ import { describeFirstIssue } from '../../src/contract/issues.ts';
 import { parseJson } from '../../src/contract/json.ts';
 import type { OperationName } from '../../src/contract/operations.ts';
 import { FaultSettings, MAX_RULES } from '../../src/server/faults/fault-settings.ts';
-import {
-  createFaults,
-  createRuleMatcher,
-  drawFault,
-  matchedOperations,
-} from '../../src/server/faults/faults.ts';
+import { createFaults, drawFault } from '../../src/server/faults/faults.ts';
+import { createRuleMatcher, matchedOperations } from '../../src/server/faults/rule-match.ts';
 import { cases } from '../helpers/cases.ts';
 
 const errorOf = (value: unknown) => {

@@ -144,7 +144,7 @@ async function saveKey(context: Context, path: string, key: string): Promise<voi
   }
 }
 
-/** A private file about a store of `pets serve`: its API key, or the address and the developer token of its running server. */
+/** A private file about a store of `pets serve`: its API key, or the address of its running server. */
 export const storeFile = (context: Context, storeId: string, kind: 'key' | 'server'): string =>
   join(configDirectory(context), 'stores', `${storeId}.${kind}`);
 
@@ -155,8 +155,8 @@ async function writePrivateFile(context: Context, path: string, text: string): P
 }
 
 /**
- * Writes the address and the developer token of a running server to a private file next to the keys, so that `pets keys list`
- * can ask the server. Without the file, that command shows less, so errors do not matter.
+ * Writes the address of a running server to a private file next to the keys, so that `pets keys list` can ask the server. The
+ * file has the developer token only if it was generated: one that the user has chosen is written nowhere. Without the file, that command shows less, so errors do not matter.
  *
  * @returns a function that removes the file, unless another server of the store has replaced it
  */
@@ -165,7 +165,8 @@ export async function announceServer(
   { store, url, token }: Pick<Service, 'store' | 'url' | 'token'>,
 ): Promise<() => Promise<void>> {
   const path = storeFile(context, store.id, 'server');
-  const text = `${JSON.stringify({ url, token })}\n`;
+  const isChosen = token === context.env[TOKEN_VARIABLE];
+  const text = `${JSON.stringify({ url, ...(!isChosen && { token }) })}\n`;
   await writePrivateFile(context, path, text).catch(() => {});
   return async () => {
     const current = await readTextFile(realFileSystem, path, MAX_KEY_FILE_BYTES).catch(() => undefined);

@@ -19,9 +19,9 @@ const KeyUsage = z.object({
 const Keys = z.object({ keys: z.array(KeyUsage) });
 const ErrorCode = z.object({ code: z.string() });
 
-/** A running server with its developer token. */
-type Server = { url: string; token: string };
-const Server = z.object({ url: z.string(), token: z.string() });
+/** A running server with its developer token, if it is known. */
+type Server = z.infer<typeof Server>;
+const Server = z.object({ url: z.string(), token: z.optional(z.string()) });
 
 /** Why no server shows the requests left. `isStopped` is true if starting the server helps. */
 type Problem = { message: string; isStopped?: boolean };
@@ -56,6 +56,7 @@ async function askServer({ url, token }: Server, storeId: string): Promise<Asked
   const { storeId: found } = await identifyServer(url);
   if (found === undefined) return failed(`no pets serve responds at ${url}`, true);
   if (found !== storeId) return failed(`the server at ${url} has another store`);
+  if (!token) return failed(`PETS_SERVE_TOKEN is not set to the developer token of the server at ${url}`);
   const response = await getJson(url, 'keys', { Authorization: `Bearer ${token}` }).catch(() => undefined);
   const { data } = Keys.safeParse(response);
   if (data) return { usage: data.keys };
@@ -84,6 +85,6 @@ async function knownServers(context: CommandContext, storeId: string): Promise<S
   const path = storeFile(context, storeId, 'server');
   const text = await readTextFile(realFileSystem, path, MAX_KEY_FILE_BYTES).catch(() => undefined);
   const written = text === undefined ? undefined : readStored(Server, text);
-  if (written && 'data' in written) servers.push(written.data);
+  if (written && 'data' in written) servers.push({ token, ...written.data });
   return servers;
 }

@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 import { decimalToNumber } from '../../contract/json.ts';
 import { allMethods } from '../routes.ts';
-import { matchedOperations } from './faults.ts';
 import { isPossibleStatus, MAX_RETRY_AFTER, mockableStatuses, RETRYABLE_STATUSES } from './mock-response.ts';
+import { matchedOperations } from './rule-match.ts';
 
 /** The longest latency, in milliseconds. */
 export const MAX_LATENCY = 600_000;

@@ -185,7 +185,7 @@ const OWN_HEADERS =
 export type AgainOptions = {
   /** The URL of this server without a path. */
   origin: string;
-  keys: Pick<KeyDirectory, 'find'>;
+  keys: Pick<KeyDirectory, 'list'>;
   limiter: Pick<Limiter, 'usage'>;
   secrets: readonly string[];
   /** Rejects when the signal is aborted. */
@@ -219,7 +219,7 @@ export function createSendAgain(
   async function checkKey(recorded: RecordedRequest): Promise<void> {
     const sha256 = hashOfCredential(headerOf(recorded.headers, header.authorization));
     if (sha256 === undefined) return;
-    if (!(await keys.find(sha256)))
+    if (!(await keys.list()).some((key) => key.sha256 === sha256))
       throw forbidden(`The API key of request ${recorded.number} is not valid any more`);
     const [usage] = await limiter.usage([sha256]);
     if (usage?.bannedUntil === undefined) return;

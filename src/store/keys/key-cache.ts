@@ -56,7 +56,7 @@ export class KeyCache implements KeyDirectory {
   }
 
   async list(): Promise<KnownKey[]> {
-    if (this.#age >= FRESH_MS) await this.#read();
+    await this.#readLater();
     const all = new Map([...this.#byHash, ...this.#temporary]);
     return [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
@@ -73,9 +73,14 @@ export class KeyCache implements KeyDirectory {
       if (this.#age < FRESH_MS) return this.#byHash.get(sha256);
     }
     // The key may just have been added, so the read must begin after this call.
-    this.#nextRead ??= this.#readSoon();
-    await this.#nextRead;
+    await this.#readLater();
     return this.#byHash.get(sha256);
+  }
+
+  /** Waits for a read that begins after this call. */
+  #readLater(): Promise<void> {
+    this.#nextRead ??= this.#readSoon();
+    return this.#nextRead;
   }
 
   async #readSoon(): Promise<void> {

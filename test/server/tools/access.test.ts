@@ -142,9 +142,9 @@ describe('with a real store', () => {
 });
 
 describe('the page', () => {
-  async function startPage() {
+  async function startPage(options: Parameters<typeof startReal>[0] = {}) {
     const printed: string[] = [];
-    const real = await startReal({ onPageUrl: (url) => printed.push(url) });
+    const real = await startReal({ ...options, onPageUrl: (url) => printed.push(url) });
     const send = (path: string, init: RequestInit) => fetch(new URL(path, real.service().url), init);
     const signIn = async (code: unknown, headers = {}) => {
       const body = JSON.stringify({ code });
@@ -198,6 +198,13 @@ describe('the page', () => {
       expect((await signIn(code(), { 'Sec-Fetch-Site': site })).status).toBe(403);
     expect(await statusOf(code())).toBe(401);
     expect((await signIn(code(), { 'Sec-Fetch-Site': 'same-origin' })).status).toBe(200);
+  });
+
+  test('gets a limited number of guesses if other machines can reach the service', async () => {
+    const { signIn, code } = await startPage({ page: true, publicUrl: 'http://shop.example' });
+    for (let i = 0; i < 60; i++) expect((await signIn('guess')).status).toBe(401);
+    expect((await signIn('guess')).status).toBe(429);
+    expect((await signIn(code())).status).toBe(200);
   });
 
   test('must sign in again after a restart, with the address of the new start', async () => {

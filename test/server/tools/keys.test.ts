@@ -127,14 +127,12 @@ describe('GET /keys', () => {
     expect((await use(path)).status).toBe(405);
   });
 
-  test('shows new keys and no revoked ones', async () => {
-    const { makeKey, keys, clock, directory } = await start();
+  test('shows keys that have just been added, and none that have just been revoked', async () => {
+    const { makeKey, keys, directory } = await start();
     const names = async () => (await keys()).keys.map(({ name }) => name);
     await makeKey({ name: 'a' });
-    clock.advance(1_000);
     expect(await names()).toEqual(['a', 'till']);
     await new KeyFiles(directory).revoke('till');
-    clock.advance(1_000);
     expect(await names()).toEqual(['a']);
   });
 
