@@ -51,7 +51,7 @@ async function sendRequests(url: string, key: string, token: string): Promise<vo
 async function takePicture(address: string): Promise<void> {
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
   try {
-    const page = await browser.newPage({ viewport: { width: 1_280, height: 740 } });
+    const page = await browser.newPage({ viewport: { width: 1_280, height: 760 } });
     await page.goto(address);
     await page.getByRole('row').filter({ hasText: '503: ' }).first().getByRole('button').click();
     await page.getByRole('button', { name: 'Send again' }).waitFor();

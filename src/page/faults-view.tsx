@@ -87,10 +87,8 @@ function RuleRow({ rule, number }: { rule: Rule; number: number }) {
   );
 }
 
-type FailNextProps = { page: Page; match: Rule['match'] };
-
 /** Adds a fault for the next request that matches. */
-export function FailNext({ page, match }: FailNextProps) {
+export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) {
   const { problem, isBusy, attempt } = useAttempt();
   const add = (failure: string) =>
     attempt(async () => {

@@ -13,7 +13,6 @@ import {
   layOutJson,
   reasonText,
   requestKind,
-  statusText,
   visibleLine,
   visibleText,
 } from './text.ts';
@@ -21,7 +20,7 @@ import {
 /** The status of a request, and why it has this status. */
 export const Reason = ({ request }: { request: LoggedRequest }) => (
   <>
-    <b class={`status ${requestKind(request)}`}>{statusText(request)}</b>:{' '}
+    <b class={`status ${requestKind(request)}`}>{request.status ?? 'no response'}</b>:{' '}
     {visibleLine(reasonText(request, new Date()))}
     {request.again !== undefined && (
       <>
@@ -214,9 +213,8 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
 
 function CopyButton({ text }: { text: string }) {
   const [label, setLabel] = useState('Copy as curl');
-  async function copy(): Promise<void> {
-    const isCopied = await copyText(text);
-    setLabel(isCopied ? 'Copied' : 'The browser refused');
+  function copy(): void {
+    setLabel(copyText(text) ? 'Copied' : 'The browser refused');
     setTimeout(() => setLabel('Copy as curl'), 2_000);
   }
   return (
@@ -228,15 +226,11 @@ function CopyButton({ text }: { text: string }) {
   );
 }
 
-/** Copies a text. Returns whether the browser allowed it. */
-async function copyText(text: string): Promise<boolean> {
-  // Pages over plain HTTP have no clipboard, except those of this machine.
-  if (navigator.clipboard) {
-    return navigator.clipboard.writeText(text).then(
-      () => true,
-      () => false,
-    );
-  }
+/**
+ * Copies a text. Returns whether the browser allowed it. Pages over plain HTTP have no `navigator.clipboard`, except those of
+ * this machine.
+ */
+function copyText(text: string): boolean {
   const field = document.createElement('textarea');
   const { activeElement } = document;
   field.value = text;

@@ -17,8 +17,6 @@ export function reasonText(
   return `${because}; ${outcome === 'banned' ? 'the ban ends' : 'free again'} at ${formatUntil(until, now)}`;
 }
 
-export const statusText = ({ status }: Pick<LoggedRequest, 'status'>): string => `${status ?? 'no response'}`;
-
 /** Formats local times such as `2026-11-20 12:01:05`, as they are written in Sweden. */
 const { format } = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' });
 
