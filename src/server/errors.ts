@@ -63,38 +63,24 @@ export function tooManyRequests({
   return new ServiceError(code, `${reason}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 }
 
-/** When to try again after `storage_full`. Space can become free at any time. */
-const STORAGE_RETRY_SECONDS = 5;
+const retryLater = (code: ErrorCode, message: string, seconds: number): ServiceError =>
+  new ServiceError(code, `${message}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 
-/** When to try again after `unavailable`. A database is often back after a second. */
-const UNAVAILABLE_RETRY_SECONDS = 1;
-
-/** The database does not respond in time, or the keys cannot be read. It may be unknown whether an animal was added. */
+/** The database does not respond in time, or the keys cannot be read. A database is often back after a second. */
 export const serviceUnavailable = (): ServiceError =>
-  new ServiceError(
+  retryLater(
     'unavailable',
-    `The service cannot use its store for now, and a creation may have been carried out. Retry in ${UNAVAILABLE_RETRY_SECONDS} s`,
-    [header.retryAfter, String(UNAVAILABLE_RETRY_SECONDS)],
+    'The service cannot use its store for now, and a creation may have been carried out',
+    1,
   );
 
-/** When to try again after `starting`. Most stores are open within a second. */
-const STARTING_RETRY_SECONDS = 1;
-
-/** The store is not open yet. */
+/** The store is not open yet. Most stores are open within a second. */
 export const serviceStarting = (): ServiceError =>
-  new ServiceError(
-    'starting',
-    `The service is starting, and the request was not carried out. Retry in ${STARTING_RETRY_SECONDS} s`,
-    [header.retryAfter, String(STARTING_RETRY_SECONDS)],
-  );
+  retryLater('starting', 'The service is starting, and the request was not carried out', 1);
 
-/** The store cannot write: an animal, or in a database also the counts of a key (D11). */
+/** The store cannot write: an animal, or in a database also the counts of a key (D11). Space can become free at any time. */
 export const storageFull = (): ServiceError =>
-  new ServiceError(
-    'storage_full',
-    `The service cannot store anything for now, and nothing was added. Retry in ${STORAGE_RETRY_SECONDS} s`,
-    [header.retryAfter, String(STORAGE_RETRY_SECONDS)],
-  );
+  retryLater('storage_full', 'The service cannot store anything for now, and nothing was added', 5);
 
 /** A write has failed, or another program has changed the files of the store (D11). */
 export const storageFailed = (): ServiceError =>
