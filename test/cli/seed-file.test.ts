@@ -59,6 +59,17 @@ describe('every form gives the same animals: ids are kept, and other animals get
     });
   });
 
+  test('a JSON object may have orders', async () => {
+    const seed = await readSeed('a', `{"orders":[{"id":9007199254740993},7],"pets":[${all[1]}]}`);
+    const value = { pets: [{ id: 5n, ...bella }], orders: [{ id: 9007199254740993n }, 7] };
+    expect(seed).toMatchObject({ value });
+    expect(await readSeed('a', '{"pets":[{"name":"Rex"}]}')).toMatchObject({
+      lines: ['FILE, animal 1: categoryId is required'],
+    });
+    for (const text of ['{"pets":[', '{"orders":[]}', '{"pets":[],"orders":{}}'])
+      expect(await readSeed('a', text)).toMatchObject({ reason: { code: 'usage' } });
+  });
+
   test.each(['', '[]', 'name,category\n'])('%j has no animals', async (content) => {
     expect(await readSeed('a', content)).toMatchObject({ value: { pets: [], orders: [] } });
   });

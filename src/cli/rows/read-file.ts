@@ -9,12 +9,11 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, fstatSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
-import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod/mini';
 import { InterruptedError } from '../../client/errors.ts';
 import { INT64_MAX, INT64_MIN, int64 } from '../../contract/int64.ts';
-import { stringifyJson } from '../../contract/json.ts';
+import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { NewPet } from '../../contract/schemas.ts';
 import type { Seed } from '../../store/store.ts';
 import { fileError, usageError } from '../core/errors.ts';
@@ -25,7 +24,7 @@ import type { CommandContext } from '../program/command.ts';
 import { columnName, csvRows, excerpt } from './csv.ts';
 import { readInput, unreadableFile, utf8Text } from './input.ts';
 import { jsonRows, ndjsonRows } from './json.ts';
-import { EMPTY_NAME, MAX_ROW_BYTES, type RowError, type RowFormat } from './row.ts';
+import { EMPTY_NAME, MAX_ROW_BYTES, type RawRow, type RowError, type RowFormat } from './row.ts';
 
 /** An animal of a file, and the line (from 1) on which its row starts. */
 type FileRow<Animal> = {
@@ -80,9 +79,11 @@ export async function readPetFile(
     : () => {};
   try {
     const input = isPiped ? stdin : createReadStream(from);
-    const { bytes, rows, fields } = await readRows(input, ImportedPet, {
+    const bytes = await readInput(input, name, interrupt.signal);
+    const text = utf8Text(bytes, name);
+    const { rows, fields } = await checkRows(parseRows(text, format), ImportedPet, {
       name,
-      format,
+      isCsv: (format ?? detectFormat(text)) === 'csv',
       console,
       maxRows,
       refused: 'nothing was sent',
@@ -128,7 +129,7 @@ const ID_BOUNDS = `from 1 to ${INT64_MAX - 1n}`;
 
 /**
  * Reads the animals of a seed file. Animals with an id keep it. Other animals get ids above the largest id in the file.
- * Prints the errors of rows on stderr.
+ * A JSON object `{"pets": […], "orders": […]}` has orders, too. Prints the errors of rows on stderr.
  *
  * @throws CliError if the file cannot be read or has an error; the reason of `signal`
  */
@@ -139,8 +140,12 @@ export async function readSeedFile(path: string, console: Console, signal?: Abor
     z.refine((value) => used.size < used.add(value).size, 'is already used by an earlier row'),
   );
   const SeedPet = z.object({ id: z.optional(id), ...NewPet.shape }, { error: 'must be a JSON object' });
-  const { rows } = await readRows(createReadStream(path), SeedPet, {
+  const text = utf8Text(await readInput(createReadStream(path), path, signal), path);
+  const document = parseSeedDocument(text, path);
+  const { rows } = await checkRows(document?.rows ?? parseRows(text), SeedPet, {
     name: path,
+    isCsv: document === undefined && detectFormat(text) === 'csv',
+    unit: document && 'animal',
     console,
     refused: 'nothing was added',
     signal,
@@ -150,13 +155,31 @@ export async function readSeedFile(path: string, console: Console, signal?: Abor
   const pets = rows
     .map(({ pet }) => Object.assign(pet, { status: pet.status ?? 'available', id: pet.id ?? ++last }))
     .sort((a, b) => (a.id < b.id ? -1 : 1));
-  return { pets, orders: [] };
+  return { pets, orders: document?.orders ?? [] };
+}
+
+/** The rows, numbered from 1, and the orders of a JSON object with pets or orders; undefined for any other text. */
+function parseSeedDocument(text: Buffer, path: string): { rows: RawRow[]; orders: unknown[] } | undefined {
+  if (!/^\s*\{\s*"(?:pets|orders)"/.test(text.toString('utf8', 0, MAX_ROW_BYTES))) return undefined;
+  let document: { pets?: unknown; orders?: unknown };
+  try {
+    document = parseJson(text.toString()) as typeof document;
+  } catch (error) {
+    throw usageError(`${path}: invalid JSON: ${(error as Error).message}`);
+  }
+  const { pets, orders = [] } = document;
+  if (!Array.isArray(pets) || !Array.isArray(orders))
+    throw usageError(`${path} must have an array "pets" and optionally an array "orders"`);
+  return { rows: pets.map((value, i) => ({ line: i + 1, value })), orders };
 }
 
 type Settings = {
   /** The name of the input in messages. */
   name: string;
-  format?: RowFormat | undefined;
+  /** Whether messages show the names of columns instead of those of fields. */
+  isCsv: boolean;
+  /** What the number of a row counts. */
+  unit?: 'line' | 'animal' | undefined;
   console: Console;
   maxRows?: number;
   /** What an error prevents, such as `nothing was sent`. */
@@ -164,25 +187,20 @@ type Settings = {
   signal: AbortSignal | undefined;
 };
 
-const PARSERS = { csv: csvRows, ndjson: ndjsonRows, json: jsonRows };
-
-/** Rows are read in groups, so that signals and requests are handled between them. */
+/** Rows are checked in groups, so that signals and requests are handled between them. */
 const ROWS_PER_TURN = 500;
 
-/** Reads and checks all rows. `fields` are those of any row. */
-async function readRows<Animal>(
-  input: Readable,
+/** Checks all rows. `fields` are those of any row. */
+async function checkRows<Animal>(
+  parsed: Iterable<RawRow> | AsyncIterable<RawRow>,
   schema: z.core.$ZodType<Animal>,
-  { name, format, console, maxRows = Infinity, refused, signal }: Settings,
-): Promise<{ bytes: Buffer; rows: FileRow<Animal>[]; fields: Set<string> }> {
-  const bytes = await readInput(input, name, signal);
-  const text = utf8Text(bytes, name);
-  const errors = new RowErrors(console, name);
+  { name, isCsv, unit, console, maxRows = Infinity, refused, signal }: Settings,
+): Promise<{ rows: FileRow<Animal>[]; fields: Set<string> }> {
+  const errors = new RowErrors(console, name, unit);
   const rows: FileRow<Animal>[] = [];
   const fields = new Set<string>();
-  const detected = format ?? detectFormat(text);
   let read = 0;
-  for await (const row of PARSERS[detected](text)) {
+  for await (const row of parsed) {
     if (read === maxRows)
       throw usageError(`${name} has more than ${maxRows} rows; ${refused}`, 'split the file');
     if (read++ % ROWS_PER_TURN === 0) await setImmediate();
@@ -193,7 +211,7 @@ async function readRows<Animal>(
     }
     const { success, data, error } = z.safeParse(schema, row.value);
     if (!success) {
-      await errors.report(row.line, describeInvalidRow(error, row.value, detected === 'csv'));
+      await errors.report(row.line, describeInvalidRow(error, row.value, isCsv));
       continue;
     }
     const value = row.value as Record<string, unknown>;
@@ -205,7 +223,12 @@ async function readRows<Animal>(
   }
   signal?.throwIfAborted();
   errors.throwIfAny(refused);
-  return { bytes, rows, fields };
+  return { rows, fields };
+}
+
+/** Parses a text in a format, or in the one that is detected. */
+function parseRows(text: Buffer, format = detectFormat(text)): Iterable<RawRow> | AsyncIterable<RawRow> {
+  return { csv: csvRows, ndjson: ndjsonRows, json: jsonRows }[format](text);
 }
 
 /** `[` starts JSON, `{` starts NDJSON, and anything else is CSV. */
@@ -266,23 +289,25 @@ const MAX_KINDS_SHOWN = 5;
 class RowErrors {
   readonly #console: Console;
   readonly #source: string;
+  readonly #unit: 'line' | 'animal';
   /** How many errors of each kind were not shown. */
   readonly #more = new Map<string, number>();
   #count = 0;
 
-  constructor(console: Console, source: string) {
+  constructor(console: Console, source: string, unit: 'line' | 'animal' = 'line') {
     this.#console = console;
     this.#source = source;
+    this.#unit = unit;
   }
 
-  async report(line: number, { error: message, kind = message }: RowError): Promise<void> {
-    const [console, source] = [this.#console, this.#source];
+  async report(number: number, { error: message, kind = message }: RowError): Promise<void> {
+    const [console, source, unit] = [this.#console, this.#source, this.#unit];
     if (++this.#count > MAX_ERRORS_SHOWN && !console.hasJsonEvents) {
       this.#more.set(kind, (this.#more.get(kind) ?? 0) + 1);
       return;
     }
-    const text = sanitizeForTerminal(`${source}, line ${line}: ${message}`);
-    console.event({ fault: { source, line, message } }, text, 2);
+    const text = sanitizeForTerminal(`${source}, ${unit} ${number}: ${message}`);
+    console.event({ fault: { source, [unit]: number, message } }, text, 2);
     await console.drain();
   }
 
