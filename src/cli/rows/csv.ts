@@ -21,7 +21,7 @@ const DELIMITERS = [',', ';', '\t'];
 const MAX_RECORDS_ABOVE = 10;
 
 /** How much is parsed at once. Between two chunks, the caller can handle signals. */
-const CHUNK_BYTES = 65_536;
+const CHUNK_BYTES = 16_384;
 
 const [LF, CR] = [0x0a, 0x0d];
 
