@@ -2,10 +2,14 @@
 import { commands } from '../../src/cli/commands/index.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
 import { wrapText } from '../../src/cli/output/width.ts';
-import type { Argument, Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
-import { describeDeclared } from '../../src/cli/program/declare.ts';
-import { globalOptions, helpOption, versionOption } from '../../src/cli/program/global-options.ts';
-import { environmentVariables, firstCommands, programSummary } from '../../src/cli/program/help.ts';
+import type { Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
+import { globalOptions } from '../../src/cli/program/declare.ts';
+import {
+  describeDeclared,
+  environmentVariables,
+  firstCommands,
+  programSummary,
+} from '../../src/cli/program/help.ts';
 import { optionsOf } from '../../src/cli/program/output-options.ts';
 
 /** The width of the source. The width of the shown page depends on the terminal. */
@@ -20,11 +24,7 @@ export function manPage(version: string, date: string): string {
     section('DESCRIPTION', paragraph(programSummary)),
     section('EXAMPLES', Object.entries(firstCommands).map(exampleGroup).join('\n.PP\n')),
     section('COMMANDS', commands.map((each) => command('pets', each)).join('\n')),
-    section(
-      'OPTIONS',
-      'Every command accepts these options.',
-      ...[...globalOptions, versionOption, helpOption].map(option),
-    ),
+    section('OPTIONS', 'Every command accepts these options.', ...globalOptions.map(option)),
     section('ENVIRONMENT', ...Object.entries(environmentVariables).map(([name, text]) => item(name, text))),
     section('EXIT STATUS', ...exitCodeMeanings.map(([code, text]) => item(`${code}`, text))),
     section('SEE ALSO', paragraph('The documents in /usr/share/doc/pets. The service: systemctl cat pets')),
@@ -57,12 +57,7 @@ function command(parent: string, declared: Command | CommandGroup): string {
   ].join('\n');
 }
 
-const option = (declared: Option) => item(declared.flags, describeOption(declared));
-
-function describeOption(declared: Option & Partial<Argument>): string {
-  const text = describeDeclared(declared);
-  return declared.default === undefined ? text : `${text} (default: ${declared.default})`;
-}
+const option = (declared: Option) => item(declared.flags, describeDeclared(declared));
 
 const sentence = (text: string) => paragraph(`${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`);
 

@@ -6,7 +6,7 @@ import {
   parseWith,
   seconds,
 } from '../../src/cli/core/parsers.ts';
-import { preParseFlags } from '../../src/cli/main.ts';
+import { createProgram, flagsOf } from '../../src/cli/program/declare.ts';
 import { PetStatus } from '../../src/contract/schemas.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
@@ -66,10 +66,12 @@ test.each([
   [['list', '--color', 'never', '--limit', '0'], { color: 'never' }],
   [['--color=always', 'list'], { color: 'always' }],
   [['list', '--color', 'pink'], { color: 'auto' }],
-  [['list', '--color'], { color: 'auto' }],
   [['list'], { color: 'auto' }],
-])('pre-parsed flags of %j', (argv, expected) => {
-  expect(preParseFlags(argv)).toMatchObject(expected);
+  [['--max-wait', 'x', 'list', '--nothing', '--json'], { json: true }],
+])('the flags for errors of %j', (argv, expected) => {
+  const program = createProgram();
+  program.parseOptions(argv);
+  expect(flagsOf(program)).toMatchObject(expected);
 });
 
 test.each([

@@ -19,7 +19,6 @@ const globals = [
   '--max-wait',
   '--timeout',
   '--no-retry',
-  '--strict',
   '--debug',
   '--color',
   '--no-input',
@@ -82,7 +81,7 @@ describe('candidates', () => {
 
   test('include every command once', async () => {
     const { stdout } = await runInTerminal(['--help']);
-    const listed = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nHelp:'));
+    const listed = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nOptions:'));
     const names = [...listed.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name);
     expect(names).toContain('completion');
     expect(offered('')).toEqual(names);

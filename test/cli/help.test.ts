@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { commands } from '../../src/cli/commands/index.ts';
+import { globalOptions } from '../../src/cli/program/declare.ts';
+import { topics } from '../../src/cli/program/help.ts';
 import { runInTerminal } from '../helpers/context.ts';
 
 const pages = [
@@ -8,8 +10,7 @@ const pages = [
     [entry.name],
     ...('commands' in entry ? entry.commands.map(({ name }) => [entry.name, name]) : []),
   ]),
-  ['exit-codes'],
-  ['environment'],
+  ...Object.keys(topics).map((name) => [name]),
 ];
 
 describe.each([40, 60, 80, 200])('help on %i columns', (columns) => {
@@ -24,26 +25,44 @@ describe.each([40, 60, 80, 200])('help on %i columns', (columns) => {
   });
 });
 
-test('examples come first, grouped by kind of user', async () => {
-  const { stdout } = await runInTerminal(['--help']);
-  const order = ['In the shop:', 'In a script:', 'On your own machine:', 'Usage:', 'Options:', 'Commands:'];
-  const places = order.map((words) => stdout.indexOf(words));
-  expect(places).toEqual([...places].sort((a, b) => a - b));
-  expect(places[0]).toBeGreaterThan(0);
+test.each(pages.filter(([name]) => name !== 'serve'))(
+  'help of %s %s fits on 80 columns and 40 lines',
+  async (...names) => {
+    const { stdout } = await runInTerminal(['help', ...names.filter(Boolean)], { columns: 80 });
+    expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+  },
+);
+
+test('without arguments, the first commands fit on 24 lines, and the prompt below them', async () => {
+  const { stdout } = await runInTerminal([], { columns: 80 });
+  expect(stdout.split('\n').length).toBeLessThanOrEqual(24);
 });
 
-test('-h, --help and pets help print the same page, including the global options', async () => {
-  const [help, short, long] = await Promise.all(
-    [
-      ['help', 'list'],
-      ['list', '-h'],
-      ['list', '--help'],
-    ].map((argv) => runInTerminal(argv)),
-  );
-  expect(short).toEqual(help);
-  expect(long).toEqual(help);
-  expect(help?.stdout).toMatch(/^list animals\n\nExamples:\n {2}pets list/);
-  expect(help?.stdout).toContain('--profile <name>');
+test.each([
+  [[], ['Usage: pets <command>', 'Commands:', 'Options:', 'Examples:', 'More help:']],
+  [['keys'], ['Usage: pets keys <command>', 'Commands:', 'Examples:']],
+  [['get'], ['Usage: pets get <id...>', 'Arguments:', 'Options:', 'pets help global', 'Examples:']],
+  [
+    ['serve'],
+    ['Store:', 'Keys:', 'Faults:', 'Network:', 'Output:', 'Examples:', 'PETS_BASE_URL', 'PETS_API_KEY'],
+  ],
+])('help of %j has its parts in this order', async (names, parts) => {
+  const { stdout } = await runInTerminal(['help', ...names]);
+  const places = parts.map((words) => stdout.indexOf(words));
+  expect(places).toEqual(places.filter((place) => place >= 0).sort((a, b) => a - b));
+});
+
+test('-h, --help and pets help print the same page; the global options are on one of their own', async () => {
+  const lines = [
+    ['help', 'list'],
+    ['list', '-h'],
+    ['list', '--help'],
+    ['help', 'global'],
+  ];
+  const [help, short, long, global] = await Promise.all(lines.map((argv) => runInTerminal(argv)));
+  expect([short, long]).toEqual([help, help]);
+  expect(help?.stdout).not.toContain('--profile <name>');
+  for (const { flags } of globalOptions) expect(global?.stdout).toContain(`  ${flags} `);
 });
 
 test.each([

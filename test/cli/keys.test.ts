@@ -65,9 +65,9 @@ describe('a hint of pets keys', () => {
     expect(stderr).not.toContain('Create one');
     await machine.pets(['keys', 'revoke', 'dev', '--data', two]);
     const listed = await machine.pets(['keys', 'list', '--data', two]);
-    expect(listed.stderr).toContain(`Create one: pets keys add <name> --plan <plan> --data '${two}'\n`);
+    expect(listed.stderr).toContain(`Create one: pets keys add <name> --data '${two}'\n`);
     const fromVariable = await machine.pets(['keys', 'list'], { env: { PETS_DATA: two } });
-    expect(fromVariable.stderr).toContain('Create one: pets keys add <name> --plan <plan>\n');
+    expect(fromVariable.stderr).toContain('Create one: pets keys add <name>\n');
   });
 
   test('never contains a password', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findInstallation, type Installation, version } from '../../src/cli/core/version-details.ts';
+import { findInstallation, type Installation } from '../../src/cli/core/version-details.ts';
 import { freshMachine } from '../helpers/pets.ts';
 
 const DETAILS = { version: '1.2.3', commit: null, node: '26.1.0', installedAs: 'deb' } as const;
@@ -65,5 +65,5 @@ test('on a terminal, the details are indented', async () => {
 });
 
 test('without --json, only the version is printed', async () => {
-  expect(await (await freshMachine()).pets(['--version'], context)).toMatchObject({ stdout: `${version}\n` });
+  expect(await (await freshMachine()).pets(['--version'], context)).toMatchObject({ stdout: '1.2.3\n' });
 });

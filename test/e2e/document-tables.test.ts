@@ -8,7 +8,7 @@ import { describeError } from '../../src/cli/errors/describe-error.ts';
 import { listFormats } from '../../src/cli/output/format.ts';
 import type { Connection } from '../../src/cli/profiles/profile.ts';
 import type { Command, Option } from '../../src/cli/program/command.ts';
-import { globalOptions, helpOption, versionOption } from '../../src/cli/program/global-options.ts';
+import { globalOptions } from '../../src/cli/program/declare.ts';
 import { environmentVariables } from '../../src/cli/program/help.ts';
 import { optionsOf } from '../../src/cli/program/output-options.ts';
 import { ApiFailure, RateLimitError } from '../../src/client/errors.ts';
@@ -102,7 +102,7 @@ test('docs/commands.md lists the options for all formats in which commands print
 
 test('docs/commands.md lists the global options', () => {
   const rows = tableRows(commandReference, 'Global options');
-  const declared = [...globalOptions, helpOption, versionOption].map(({ flags }) => flags);
+  const declared = globalOptions.map(({ flags }) => flags);
   expect(rows.map(({ cells }) => withoutBackticks(cells[0]))).toEqual(declared);
 });
 

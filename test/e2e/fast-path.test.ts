@@ -36,7 +36,7 @@ async function runPart(line: string, files: readonly string[]) {
 describe('a prerendered output', () => {
   test('exists for the version, the help of every command and topic, and the completion script of every shell', async () => {
     const { stdout } = await program(['help']);
-    const commands = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nHelp:'));
+    const commands = stdout.slice(stdout.indexOf('\nCommands:'), stdout.indexOf('\nOptions:'));
     const names = [...commands.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '');
     const pathsOf = (path: string[]) => [
       ['help', ...path],

@@ -51,5 +51,4 @@ test('a Fastify service may have ids as text and a status that is null', async (
   expect(listed.stderr.match(/do not match the specification/g)).toHaveLength(1);
   const got = await machine.pets(['get', '2', '--json']);
   expect([got.code, JSON.parse(got.stdout)]).toEqual([0, bella]);
-  expect((await machine.pets(['list', '--strict'])).code).toBe(7);
 });

@@ -1,7 +1,7 @@
 import type { CompletionSpec } from '../completion/complete.ts';
 import { usageError } from '../core/errors.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
-import { globalOptions, helpOption, versionOption } from '../program/global-options.ts';
+import { globalOptions } from '../program/declare.ts';
 import { topics } from '../program/help.ts';
 import { optionsOf } from '../program/output-options.ts';
 
@@ -23,6 +23,7 @@ export const completion: Command<Options> = {
     {
       name: '[words...]',
       description: 'used by the completion scripts: the words to complete, after `--`',
+      isHidden: true,
     },
   ],
   prints: ['text'],
@@ -46,7 +47,7 @@ export function completionSpec(commands: CommandContext['commands']): Completion
   return {
     name: 'pets',
     summary: '',
-    options: [...globalOptions, helpOption, versionOption],
+    options: globalOptions,
     commands: [...commands.map(specOf), help],
   };
 }

@@ -1,21 +1,22 @@
 import { InterruptedError } from '../../client/errors.ts';
-import { MAX_QUOTA, type PlanName, planNames, type Quota } from '../../contract/plans.ts';
+import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreMissingError } from '../../store/errors.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
-import { CliError, usageError } from '../core/errors.ts';
+import { CliError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
 import type { Column } from '../output/table.ts';
 import { createTimeFormatter } from '../output/time.ts';
 import { writeProfile } from '../profiles/files.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
+import { DEFAULT_PLAN } from '../serve/options.ts';
 import { dataOption, openLocation, withData } from '../serve/store-location.ts';
 
 type Data = { data?: string };
 type AddOptions = Data & {
   name: string;
-  plan?: PlanName;
+  plan: PlanName;
   perMinute?: number;
   perDay?: number;
   save?: boolean;
@@ -49,17 +50,18 @@ const add: Command<AddOptions> = {
   options: [
     {
       flags: '--plan <plan>',
-      description: 'plan, which sets the rate limits; required, unless --save is given (then pro by default)',
+      description: 'plan, which sets the rate limits',
       choices: planNames,
+      default: DEFAULT_PLAN,
     },
     {
       flags: '--per-minute <number>',
-      description: 'requests per minute (enterprise only)',
+      description: 'requests per minute, instead of those of the plan (enterprise only)',
       parse: integer(1, MAX_QUOTA),
     },
     {
       flags: '--per-day <number>',
-      description: 'requests per day (enterprise only)',
+      description: 'requests per day, instead of those of the plan (enterprise only)',
       parse: integer(1, MAX_QUOTA),
     },
     { flags: '--save', description: 'also save the key to profile local' },
@@ -67,18 +69,12 @@ const add: Command<AddOptions> = {
   ],
   prints: ['text', 'json'],
   printsKey: true,
-  check({ plan, save, perMinute, perDay }) {
-    if (plan === undefined && !save)
-      throw usageError("missing option '--plan <plan>'", 'for example: pets keys add till-1 --plan free');
-    if ((perMinute === undefined) === (perDay === undefined)) return;
-    throw usageError(
-      '--per-minute and --per-day must be used together',
-      'for example: pets keys add import --plan enterprise --per-minute 5000 --per-day 1000000',
-    );
-  },
   async run(options, context) {
-    const { name, plan = 'pro', perMinute, perDay, save } = options;
-    const quota = perMinute && perDay ? { perMinute, perDay } : undefined;
+    const { name, plan, perMinute, perDay, save } = options;
+    const hasQuota = perMinute !== undefined || perDay !== undefined;
+    const quota = hasQuota
+      ? { ...plans[plan], ...(perMinute && { perMinute }), ...(perDay && { perDay }) }
+      : undefined;
     const { place, command, manage } = await openKeys(options, context);
     const { identifyServer, readLocalBaseUrl } = await import('../serve/api-key.ts');
     const baseUrl = save ? readLocalBaseUrl(context) : undefined;
@@ -185,7 +181,7 @@ const list: Command<Data> = {
     });
     await printKeys(console, keys);
     if (stored.length === 0)
-      console.notice(`the store has no keys. Create one: ${command('pets keys add <name> --plan <plan>')}`);
+      console.notice(`the store has no keys. Create one: ${command('pets keys add <name>')}`);
     if (problem !== undefined) {
       const start = problem.isStopped ? `. Start it: ${command('pets serve')}` : '';
       console.notice(`the requests left are not known, because ${problem.message}${start}`);

@@ -25,17 +25,21 @@ export const serve: Command<ServeOptions> = {
   summary: 'run a local copy of the service',
   examples: [
     'pets serve --seed                     then: pets --profile local list',
-    'pets serve    has a page that shows each request and why it got its response',
-    'pets serve    describes its API at http://127.0.0.1:7387/openapi.json',
     'pets serve --ephemeral -- npm test    run tests against a throwaway service',
     'pets serve --seed animals.csv --data ./store --port 0',
     'pets serve --ephemeral --latency 100-300 --fail-rate 0.1 -- npm test',
   ],
+  notes:
+    'The command after -- gets the address and a key in PETS_BASE_URL and PETS_API_KEY. The service describes its API at /openapi.json, and has a page that shows each request and why it got its response. The first lines of pets serve show the addresses of both.',
   arguments: [{ name: '[command...]', description: 'command to run against the service (after `--`)' }],
   options: [
     ...inGroup('Store', [
       dataOption,
-      { flags: '--ephemeral', description: 'keep the store in a temporary directory, deleted on exit' },
+      {
+        flags: '--ephemeral',
+        description: 'keep the store in a temporary directory, deleted on exit',
+        conflicts: ['data'],
+      },
       {
         flags: '--seed [file]',
         description: 'fill an empty store with sample animals, or from a .json, .ndjson or .csv file',
@@ -138,14 +142,6 @@ export const serve: Command<ServeOptions> = {
       { flags: '--quiet', description: 'show only errors and problems, not even the address of the page' },
     ]),
   ],
-  check({ data, ephemeral, latency, failRate, faultSeed, faults }) {
-    if (data !== undefined && ephemeral) {
-      throw usageError('--data and --ephemeral cannot be combined', 'use only one');
-    }
-    if (faultSeed !== undefined && [latency, failRate, faults].every((each) => each === undefined)) {
-      throw usageError('--fault-seed has no effect on its own', 'add --latency, --fail-rate or --faults');
-    }
-  },
   async run(options, context) {
     checkCommand(options.command, context.argv);
     const { runServer } = await import('../serve/run-server.ts');

@@ -15,8 +15,6 @@ export type GlobalOptions = {
   timeout: number;
   /** False with `--no-retry`. */
   retry: boolean;
-  /** Refuses responses that do not match the specification exactly. */
-  strict: boolean;
   debug: boolean;
   color: ColourMode;
   /** False with `--no-input`, which forbids prompts. */
@@ -39,6 +37,8 @@ export type Argument = {
   choices?: readonly string[];
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
+  /** Whether help leaves the argument out. */
+  isHidden?: true;
 };
 
 export type Option = {
@@ -49,6 +49,8 @@ export type Option = {
   /** All valid values. Help shows them, completion offers them, and other values are refused. */
   choices?: readonly string[];
   default?: unknown;
+  /** The environment variable that replaces the default of a global option. */
+  variable?: string;
   /** The properties of options that cannot be given together with this one. */
   conflicts?: readonly string[];
   /** The hint shown for an invalid value; by default a reference to the command's help. */
@@ -70,6 +72,8 @@ export type Command<Options = never> = {
   name: string;
   summary: string;
   examples: readonly string[];
+  /** A paragraph below the examples in the help of the command. */
+  notes?: string;
   arguments?: readonly Argument[];
   options?: readonly Option[];
   /**

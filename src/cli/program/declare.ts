@@ -1,8 +1,81 @@
-import type { Command as Commander, Option as CommanderOption } from 'commander';
+import { Command as Commander, type Option as CommanderOption } from 'commander';
 import { usageError } from '../core/errors.ts';
-import { ArgumentError, oneOf } from '../core/parsers.ts';
-import type { Argument, Command, Option } from './command.ts';
+import { ArgumentError, oneOf, seconds } from '../core/parsers.ts';
+import { colourModes } from '../output/colour.ts';
+import { profileNames } from '../profiles/profile.ts';
+import type { Argument, Command, GlobalOptions, Option } from './command.ts';
 import { optionsOf } from './output-options.ts';
+
+export const profileOption: Option = {
+  flags: '--profile <name>',
+  description: 'profile to use',
+  choices: profileNames,
+};
+export const baseUrlOption: Option = {
+  flags: '--base-url <url>',
+  description: 'base URL of the service, including /v1',
+};
+
+/** The options that every command accepts, before or after its name. */
+export const globalOptions: readonly Option[] = [
+  profileOption,
+  baseUrlOption,
+  { flags: '--json', description: 'print JSON to stdout, and notices and errors as JSON lines to stderr' },
+  {
+    flags: '--max-wait <seconds>',
+    description: "longest wait for a rate limit; 0 = don't wait",
+    parse: seconds(0),
+    default: 75,
+    variable: 'PETS_MAX_WAIT',
+  },
+  { flags: '--timeout <seconds>', description: 'timeout per attempt', parse: seconds(0.001), default: 30 },
+  { flags: '--no-retry', description: 'send each request only once' },
+  { flags: '--debug', description: 'log each request to stderr' },
+  { flags: '--color <when>', description: 'colorize the output', choices: colourModes, default: 'auto' },
+  { flags: '--no-input', description: 'never prompt; continue without confirmation' },
+  { flags: '-h, --help', description: 'show help' },
+  {
+    flags: '-V, --version',
+    description: 'show the version; with --json also the build and how it was installed',
+  },
+];
+
+/** Creates the commander command of the program, which accepts the global options. Their values are checked later. */
+export function createProgram(): Commander {
+  const program = new Commander('pets').exitOverride().helpOption('-h, --help').helpCommand(false);
+  for (const { flags } of globalOptions) if (!flags.endsWith('--help')) program.option(flags);
+  return program;
+}
+
+/** The global options that decide how errors are printed, as far as the command line was parsed. */
+export function flagsOf(program: Commander): Pick<GlobalOptions, 'json' | 'debug' | 'color'> {
+  const { json = false, debug = false, color } = program.opts();
+  return { json, debug, color: colourModes.find((mode) => mode === color) ?? 'auto' };
+}
+
+/**
+ * The values of the global options. A variable, or else the default, replaces an option that is not given.
+ *
+ * @throws CliError for an invalid value
+ */
+export function globalsOf(
+  program: Commander,
+  env: Readonly<Record<string, string | undefined>>,
+): GlobalOptions {
+  const values: Record<string, unknown> = { json: false, debug: false };
+  for (const option of program.options) {
+    const declared = globalOptions.find(({ flags }) => flags === option.flags);
+    if (declared === undefined) continue;
+    const given = program.getOptionValue(option.attributeName());
+    const variable = (given === undefined && declared.variable && env[declared.variable]) || undefined;
+    const value = given ?? variable ?? declared.default;
+    const name = (variable && declared.variable) ?? option.long ?? option.flags;
+    const parse = typeof value === 'string' ? parserOf(declared, name, 'see: pets help global') : undefined;
+    if (value !== undefined)
+      values[option.attributeName()] = parse ? parse(value as string, undefined) : value;
+  }
+  return values as GlobalOptions;
+}
 
 /** Adds declared arguments and options to a commander command. */
 export function declare(
@@ -11,22 +84,26 @@ export function declare(
 ): void {
   const help = helpFor(command);
   for (const declared of args) {
-    const argument = command.createArgument(declared.name, describeDeclared(declared));
-    const parse = parserOf(declared, argument.name(), declared.hint ?? help, argument.variadic);
+    const argument = command.createArgument(declared.name, declared.description);
+    const parse = parserOf(declared, `<${argument.name()}>`, declared.hint ?? help, argument.variadic);
     command.addArgument(parse ? argument.argParser(parse) : argument);
   }
   for (const declared of optionsOf(declaration)) {
-    const option = command.createOption(declared.flags, describeDeclared(declared));
-    const name = option.long ?? declared.flags;
-    const parse = parserOf(declared, name, declared.hint ?? help, declared.repeatable);
+    // The help of a command can also list global options.
+    if (globalOptions.includes(declared)) continue;
+    const option = command.createOption(declared.flags);
+    const parse = parserOf(
+      declared,
+      option.long ?? declared.flags,
+      declared.hint ?? help,
+      declared.repeatable,
+    );
     // A command that prints data would ignore a condition that the user gave. Settings, such as `--profile` or the options
     // of `pets serve`, may be in a script or an alias, and a later value replaces them.
     const isSingle = option.required && !declared.repeatable && declaration.prints !== undefined;
     if (isSingle) option.argParser(onlyOnce(command, option, parse));
     else if (parse) option.argParser(parse);
-    // The second argument is the text for help; without it commander prints strings in quotes.
-    if (declared.default !== undefined) option.default(declared.default, String(declared.default));
-    if (declared.group !== undefined) option.helpGroup(`${declared.group}:`);
+    if (declared.default !== undefined) option.default(declared.default);
     if (declared.conflicts) option.conflicts([...declared.conflicts]);
     command.addOption(option);
   }
@@ -49,37 +126,34 @@ const onlyOnce =
 export const namedArguments = ({ registeredArguments, processedArgs }: Commander): Record<string, unknown> =>
   Object.fromEntries(registeredArguments.map((argument, i) => [argument.name(), processedArgs[i]]));
 
-/** Wraps a parser so that its errors name the argument or option and include a hint. */
-export const parseNamed =
-  (name: string, parse: (text: string) => unknown, hint: string, choices: readonly string[] = []) =>
-  (text: string): unknown => {
+/** The words of a commander command, such as `keys` and `add`; none for the program. */
+export function namesOf(command: Commander): string[] {
+  const names: string[] = [];
+  for (let each = command; each.parent; each = each.parent) names.unshift(each.name());
+  return names;
+}
+
+const helpFor = (command: Commander): string => `see: ${['pets', 'help', ...namesOf(command)].join(' ')}`;
+
+/**
+ * Returns a parser whose errors name the argument or option, and include a hint. With `collect`, the parser appends to the
+ * values of earlier occurrences.
+ */
+function parserOf({ parse, choices }: Argument | Option, name: string, hint: string, collect = false) {
+  const parser = parse ?? (choices && oneOf(choices));
+  if (parser === undefined) return undefined;
+  const checked = (text: string): unknown => {
     try {
-      return parse(text);
+      return parser(text);
     } catch (error) {
       if (!(error instanceof ArgumentError)) throw error;
-      const lowerCase = choices.find((choice) => choice === text.trim().toLowerCase());
+      const lowerCase = choices?.find((choice) => choice === text.trim().toLowerCase());
       throw usageError(
         `${name} ${error.message}, not ${JSON.stringify(text)}`,
         lowerCase === undefined ? hint : `did you mean ${lowerCase}? Use lower case`,
       );
     }
   };
-
-/** A hint that shows how to get help for a commander command. */
-export function helpFor(command: Commander): string {
-  const names: string[] = [];
-  for (let each = command; each.parent; each = each.parent) names.unshift(each.name());
-  return `see: ${['pets', 'help', ...names].join(' ')}`;
-}
-
-/** The description of an argument or option with its valid values. */
-export const describeDeclared = ({ description, choices }: Argument | Option): string =>
-  choices === undefined ? description : `${description}: ${choices.join(', ')}`;
-
-/** Returns a parser for commander. With `collect`, the parser appends to the values of earlier occurrences. */
-function parserOf({ parse, choices }: Argument | Option, name: string, hint: string, collect = false) {
-  const parser = parse ?? (choices && oneOf(choices));
-  const checked = parser && parseNamed(name, parser, hint, choices);
-  if (!checked || !collect) return checked;
+  if (!collect) return checked;
   return (text: string, previous: unknown) => [...((previous as unknown[] | undefined) ?? []), checked(text)];
 }

@@ -1,11 +1,12 @@
-import type { Command as Commander, HelpConfiguration } from 'commander';
 import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
 import { wrapText } from '../output/width.ts';
-import type { Command } from './command.ts';
+import type { Argument, Command, CommandGroup, Option } from './command.ts';
+import { globalOptions } from './declare.ts';
+import { optionsOf } from './output-options.ts';
 
 /** The maximum width of help, because long lines are hard to read. */
-export const MAX_HELP_COLUMNS = 80;
+const MAX_COLUMNS = 80;
 
 export const programSummary =
   "A pet store's inventory from the command line, plus a local copy of the service.";
@@ -32,82 +33,152 @@ export const firstCommands = {
   },
 };
 
-/** The width of the longest example command plus three spaces. */
-const EXAMPLE_COLUMNS = 37;
+type Item = readonly [term: string, description: string];
+type Commands = readonly (Command | CommandGroup)[];
 
-/**
- * A command or option with its description, formatted for this number of columns. On a narrow terminal, the
- * description gets its own lines, because commander would not wrap it.
- */
-function item(term: string, termColumns: number, description: string, columns: number): string {
-  if (columns >= MAX_HELP_COLUMNS) return `  ${term.padEnd(termColumns)}${description}`;
-  return `  ${term}\n${wrapText(`      ${description}`, columns, 6)}`;
+/** A list of terms with their descriptions, which start in the same column, below a title. */
+function section(
+  title: string,
+  items: readonly Item[],
+  columns: number,
+  termColumns = widest(items),
+): string {
+  if (items.length === 0) return '';
+  const lines = items.map(([term, description]) => {
+    if (columns < MAX_COLUMNS) return `  ${term}\n${wrapText(`      ${description}`, columns, 6)}\n`;
+    const [first = '', ...rest] = wrapText(description, columns - termColumns - 4, 0).split('\n');
+    const margin = ' '.repeat(termColumns + 4);
+    const isLong = term.length > termColumns;
+    const start = isLong ? `  ${term}\n${margin}${first}` : `  ${term.padEnd(termColumns)}  ${first}`;
+    return `${[start, ...rest.map((line) => margin + line)].join('\n')}\n`;
+  });
+  return `\n${title}:\n${lines.join('')}`;
 }
 
-/** A list of commands with their descriptions, below a title. */
-function section(title: string, lines: Record<string, string>, termColumns: number, columns: number): string {
-  const shown = Object.entries(lines).map(
-    ([command, text]) => `${item(command, termColumns, text, columns)}\n`,
-  );
-  return `${title}:\n${shown.join('')}`;
-}
+/** Longer terms get a line of their own, so that the descriptions have room. */
+const MAX_TERM = 26;
 
-/** A summary of the program, and examples. This text is printed above the list of commands. */
-export function overview(columns: number): string {
-  const groups = Object.entries(firstCommands).map(([title, lines]) =>
-    section(title, lines, EXAMPLE_COLUMNS, columns),
-  );
-  return `${wrapText(programSummary, columns, 0)}\n\n${groups.join('\n')}`;
-}
+const widest = (items: readonly Item[]): number =>
+  items.reduce((width, [{ length }]) => (length > MAX_TERM ? width : Math.max(width, length)), 0);
 
 /** The output of `pets` without arguments. It fits on a terminal of 80 columns and 24 lines. */
-export function startPage(names: readonly string[], columns: number): string {
-  const all = wrapText(`Commands: ${names.join(', ')}`, columns, 2);
-  const more = 'Run pets --help for all commands and options, or pets help <command> for one.';
-  return `${overview(columns)}\n${all}\n\n${wrapText(more, columns, 0)}\n`;
+export function startPage(commands: Commands, width: number | undefined): string {
+  const columns = columnsOf(width);
+  const names = [...commands.map(({ name }) => name), 'help'];
+  const groups = Object.entries(firstCommands).map(([title, lines]) =>
+    section(title, Object.entries(lines), columns, 34),
+  );
+  return [
+    `${wrapText(programSummary, columns, 0)}\n`,
+    ...groups,
+    `\n${wrapText(`Commands: ${names.join(', ')}`, columns, 2)}\n`,
+    `${wrapText('Run pets --help for all commands, or pets help <command> for one.', columns, 0)}\n`,
+  ].join('');
 }
 
-/** The commands that show more help. This text is printed below the list of commands. */
-export function helpCommands(columns: number): string {
-  const lines = {
-    'pets help <command>': 'options and examples of a command',
-    'pets help exit-codes': 'what each exit code means',
-    'pets help environment': 'environment variables',
-  };
-  return section('Help', lines, 26, columns);
+/** A terminal of unknown width reports undefined or 0 columns. */
+const columnsOf = (width: number | undefined): number => Math.min(width || MAX_COLUMNS, MAX_COLUMNS);
+
+/**
+ * The page of a command, of a group such as `keys`, of a topic, or of the whole program.
+ *
+ * @throws CliError if there is none with these names
+ */
+export function helpPage(names: readonly string[], commands: Commands, width: number | undefined): string {
+  const columns = columnsOf(width);
+  const topic = topics[names.join(' ')];
+  if (topic !== undefined) return topic(columns);
+  const [first, second, ...more] = names;
+  if (first === undefined) return programPage(commands, columns);
+  const entry = commands.find(({ name }) => name === first);
+  const isGroup = entry !== undefined && 'commands' in entry;
+  const command = isGroup ? entry.commands.find(({ name }) => name === second) : entry;
+  if (isGroup && second === undefined) return groupPage(entry, columns);
+  const isExtra = isGroup ? more.length > 0 : second !== undefined;
+  if (command === undefined || 'commands' in command || isExtra)
+    throw usageError(`no help for ${names.join(' ')}`, 'see: pets help');
+  return commandPage(names.join(' '), command, columns);
 }
 
-/** The summary of a command, and examples. This text is printed above the arguments and options of the command. */
-export function commandOverview({ summary, examples }: Command, columns: number): string {
-  return `${wrapText(summary, columns, 0)}\n\nExamples:\n${examples.map((line) => `  ${line}\n`).join('')}`;
+function programPage(commands: Commands, columns: number): string {
+  return [
+    'Usage: pets <command> [options]\n\n',
+    `${wrapText(programSummary, columns, 0)}\n`,
+    section(
+      'Commands',
+      [
+        ...commands.map((each): Item => [usageOf(each.name, each), each.summary]),
+        ['help [command]', 'show the arguments, options and examples of a command'],
+      ],
+      columns,
+    ),
+    section('Options', globalOptions.slice(-2).map(optionItem), columns, 16),
+    section('Examples', Object.entries(firstCommands['In the shop']).slice(0, 5), columns, 30),
+    section(
+      'More help',
+      [
+        ['pets help global', 'options that every command accepts'],
+        ['pets help environment', 'environment variables'],
+        ['pets help exit-codes', 'what each exit code means'],
+      ],
+      columns,
+    ),
+  ].join('');
 }
 
-/** Commander's settings for lists of options and commands on a terminal narrower than MAX_HELP_COLUMNS. */
-export const narrowHelp = (columns: number): HelpConfiguration => ({
-  formatItem: (term, _termColumns, description) => item(term, 0, description, columns),
-});
+const groupPage = ({ name, summary, commands }: CommandGroup, columns: number): string =>
+  [
+    `Usage: pets ${name} <command> [options]\n\n${wrapText(sentence(summary), columns, 0)}\n`,
+    section(
+      'Commands',
+      commands.map((each) => [usageOf(each.name, each), each.summary]),
+      columns,
+    ),
+    examples(commands.flatMap((each) => each.examples.slice(0, 1))),
+    `\n${wrapText(`Options of one: pets help ${name} <command>`, columns, 0)}\n`,
+  ].join('');
 
-/** Implements `pets help`, which prints the page of a command or a topic. */
-export function addHelpCommand(program: Commander, columns: number, show: (text: string) => void): void {
-  program
-    .command('help [topic...]')
-    .summary(`show help for a command, or about ${Object.keys(topics).join(' or ')}`)
-    .action((names: string[]) => {
-      const topic = topics[names.join(' ')];
-      if (topic === undefined) commandAt(program, names).outputHelp();
-      else show(topic(columns));
-    });
+function commandPage(name: string, command: Command, columns: number): string {
+  const options = optionsOf(command);
+  const args = shownArguments(command).map((each): Item => [each.name, describeDeclared(each)]);
+  const termColumns = widest([...args, ...options.map(optionItem)]);
+  const titles = [...new Set(options.map(({ group }) => group))];
+  const usage = `Usage: pets ${usageOf(name, command)}${options.length > 0 ? ' [options]' : ''}`;
+  return [
+    `${usage}\n\n${wrapText(sentence(command.summary), columns, 0)}\n`,
+    section('Arguments', args, columns, termColumns),
+    ...titles.map((title) => {
+      const own = options.filter(({ group }) => group === title);
+      return section(title ?? 'Options', own.map(optionItem), columns, termColumns);
+    }),
+    `\n${wrapText('Options of every command, such as --profile and --json: pets help global', columns, 0)}\n`,
+    examples(command.examples),
+    ...(command.notes === undefined ? [] : [`\n${wrapText(command.notes, columns, 0)}\n`]),
+  ].join('');
 }
 
-/** Finds the command with these names, such as `keys add`. @throws CliError if there is none */
-function commandAt(program: Commander, names: readonly string[]): Commander {
-  let command = program;
-  for (const name of names) {
-    const next = command.commands.find((child) => child.name() === name);
-    if (next === undefined) throw usageError(`no help for ${names.join(' ')}`, 'see: pets help');
-    command = next;
-  }
-  return command;
+/** Commands stay on one line, so that they can be copied. */
+const examples = (lines: readonly string[]): string =>
+  `\nExamples:\n${lines.map((line) => `  ${line}\n`).join('')}`;
+
+/** The name of a command with its arguments. */
+const usageOf = (name: string, entry: Command | CommandGroup): string =>
+  'commands' in entry
+    ? `${name} <command>`
+    : [name, ...shownArguments(entry).map((argument) => argument.name)].join(' ');
+
+const shownArguments = ({ arguments: args = [] }: Command): Argument[] =>
+  args.filter(({ isHidden }) => !isHidden);
+
+const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+
+const optionItem = (declared: Option): Item => [declared.flags, describeDeclared(declared)];
+
+/** The description of an argument or option with its valid values and its default. */
+export function describeDeclared({ description, choices, ...rest }: Argument | Option): string {
+  const text = choices === undefined ? description : `${description}: ${choices.join(', ')}`;
+  const usual = 'default' in rest && rest.default !== undefined ? ` (default: ${rest.default})` : '';
+  return text + usual;
 }
 
 /** The environment variables that the program reads, for `pets help environment`. */
@@ -116,7 +187,6 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_API_KEY: "API key; sent to PETS_BASE_URL if that is set, otherwise to the profile's base URL",
   PETS_BASE_URL: 'base URL of the service, including /v1',
   PETS_MAX_WAIT: 'default for --max-wait, in seconds',
-  PETS_STRICT: 'set to 1 to refuse responses that do not match the specification, like --strict',
   PETS_ALLOW_HTTP: 'set to 1 to allow plain http to another machine',
   PETS_CONFIG_DIR: 'directory for profiles',
   PETS_STATE_DIR: 'directory for state: rate-limit waits, and records of added rows',
@@ -135,15 +205,17 @@ export const environmentVariables: Readonly<Record<string, string>> = {
 
 /** The help topics that are not commands. Each returns its page for a terminal of the given width. */
 export const topics: Readonly<Record<string, (columns: number) => string>> = {
+  global: (columns) =>
+    `${wrapText('Every command accepts these options, before or after its name.', columns, 0)}\n${section('Options', globalOptions.map(optionItem), columns)}`,
+  environment: (columns) =>
+    Object.entries(environmentVariables)
+      .map(([name, meaning]) => `${wrapText(name, columns, 0)}\n${wrapText(`    ${meaning}`, columns, 4)}\n`)
+      .join(''),
   'exit-codes': (columns) =>
     exitCodeMeanings
       .map(([code, meaning]) => {
         const lines = wrapText(meaning, columns - 5, 0).replaceAll('\n', `\n${' '.repeat(5)}`);
         return `${String(code).padStart(3)}  ${lines}\n`;
       })
-      .join(''),
-  environment: (columns) =>
-    Object.entries(environmentVariables)
-      .map(([name, meaning]) => `${wrapText(name, columns, 0)}\n${wrapText(`    ${meaning}`, columns, 4)}\n`)
       .join(''),
 };

@@ -1,49 +1,150 @@
 import type { Command as Commander, CommanderError } from 'commander';
 import { type CliError, usageError } from '../core/errors.ts';
 import type { Command, CommandContext } from './command.ts';
-import { suggestCommand, suggestForExtraArguments, suggestForOption } from './suggestions.ts';
+
+/** Characters that a name can have. Other words, such as a URL with a password, are not repeated. */
+const TEXT = "(?!-)(?:(?! -)[\\p{L}\\p{M}\\p{N} '.-])+";
+
+/** An API key must not be an argument, because process lists and the shell history show command lines. */
+const KEY_IN_ARGUMENTS =
+  'do not put a key on the command line; pets login asks for it, or reads it from standard input: pets login < key.txt';
 
 /**
- * Converts an error of commander into a usage error with a hint. The arguments of `program` are the command line without
- * global options that precede the command.
+ * Hints for command lines that are not valid. A line has the name of the command, and the words or the option that it does not
+ * accept. The first pattern that matches decides; `$1` is what its first group matches, in lower case with the flag `i`.
  */
+const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
+  // What other tools call a command.
+  [/^(ls|animals|pets|all|print)\b/, 'did you mean pets list --all?'],
+  [/^(search|grep|query|filter)\b/, 'did you mean pets find <text>?'],
+  [/^(stats|summary|report)\b/, 'did you mean pets count?'],
+  [/^categories\b/, 'did you mean pets count --by category?'],
+  [/^(sum|total|sales|revenue)\b/, 'did you mean pets orders --sum amount?'],
+  [/^export\b/, 'did you mean pets list --all --csv?'],
+  [/^(show|view)\b/, 'did you mean pets get <id>?'],
+  [/^(create|new)\b/, 'did you mean pets add <name> --category <id>?'],
+  [/^(upload|load)\b/, 'did you mean pets import <file>?'],
+  [/^(auth|signin)\b/, 'did you mean pets login?'],
+  [/^signout\b/, 'did you mean pets logout?'],
+  [/^config\b/, 'did you mean pets profiles?'],
+  [/^(whoami|status|quota|limits?|usage)\b/, 'did you mean pets profiles --check?'],
+  [/^switch\b/, 'did you mean pets use <profile>?'],
+  [/^(mock|server|start)\b/, 'did you mean pets serve?'],
+  [/^(revoke|keys (delete|remove|rm))\b/, 'did you mean pets keys revoke <name>?'],
+  [/^keys (new|create)\b/, 'did you mean pets keys add <name>?'],
+  [/^version\b/, 'did you mean pets --version?'],
+  [/^(available|pending|sold)$/i, 'did you mean pets list --status $1?'],
+  [
+    /^(delete|remove|rm|update|edit|set|sell|buy)\b/,
+    'the service can only add and show animals, not change or delete them. See: pets help',
+  ],
+  // A value without its option, or an option that is the value.
+  [/^(list|find|count|add) (?:--)?(available|pending|sold)$/i, 'did you mean pets $1 --status $2?'],
+  [/^(?!use )(\w+(?: \w+)?) (?:--)?(prod|staging|local)$/i, 'did you mean pets $1 --profile $2?'],
+  [/^(list|count) (\d+)$/, 'did you mean pets $1 --category $2?'],
+  [/^count ((?:status|category).*)$/, 'did you mean pets count --by $1?'],
+  [
+    new RegExp(`^count (${TEXT})$`, 'u'),
+    'to count animals by name: pets count --name "$1". By category: pets count --by category',
+  ],
+  [/^list --name$/, 'to find animals by name: pets find <text>'],
+  [new RegExp(`^list (${TEXT})$`, 'u'), 'did you mean pets find "$1"?'],
+  [/^find --name$/, 'the text is an argument: pets find rex'],
+  [new RegExp(`^find (${TEXT})$`, 'u'), 'put quotes around a text with spaces: pets find "$1"'],
+  [/^(find|count) --all$/, '$1 always reads all animals'],
+  [/^orders last\b/i, 'for the last 7 days: pets orders --since 7d'],
+  [/^orders yesterday$/i, 'did you mean pets orders --since yesterday --until today?'],
+  [/^orders (today|\d+[hdw]|\d{4}-[\d-]+)$/i, 'did you mean pets orders --since $1?'],
+  [/^login (https?:\S+)$/, 'did you mean pets login --base-url $1?'],
+  [/^login --url$/, 'did you mean pets login --base-url <url>?'],
+  [/^login --with-key$/, 'the key is read from standard input: pets login < key.txt'],
+  [/^login --allow-http$/, 'to allow plain http: PETS_ALLOW_HTTP=1'],
+  [/^\w* --(api-?)?(key|token)$|^login [^-]/, KEY_IN_ARGUMENTS],
+  // Names and files of pets add.
+  [/^add --(from|file)$/, 'to add all animals from a file: pets import <file>'],
+  [/^add --name$/, 'the name is an argument: pets add Rex --category 3'],
+  [/^add --id$/, 'the service assigns the ids'],
+  [
+    /^add -\w/,
+    'put options before --, and a name that starts with a hyphen after it: pets add --category 3 -- "-x y"',
+  ],
+  [new RegExp(`^add (${TEXT}?)(?: category)? (\\d+)$`, 'u'), 'did you mean pets add "$1" --category $2?'],
+  [
+    new RegExp(`^add (${TEXT}?) (--category[= ]\\d+(?: --.*)?)$`, 'u'),
+    'put straight quotes around a name with spaces: pets add "$1" $2',
+  ],
+  [/^add [^-]/, 'put straight quotes around a name with spaces: pets add "Lady Bella" --category 3'],
+  // Options with another name.
+  [/^list --count$/, 'to count animals: pets count'],
+  [/^list --search$/, 'to find animals by name: pets find <text>'],
+  [/^\w+ --order$/, 'did you mean --sort <field>?'],
+  [/^\w+ --fields$/, 'did you mean --columns <names>?'],
+  [/^list --page$/, 'to fetch all pages: pets list --all'],
+  [/^\w+ --format$/, 'did you mean --json, --ndjson or --csv?'],
+  [
+    /^\w+ --(table|tsv)$/,
+    'a terminal shows a table, and a pipe gets tab-separated rows; to choose: --output list.txt or list.tsv',
+  ],
+  [/^count --group-by$/, 'did you mean --by <fields>?'],
+  [/^orders --status$/, 'did you mean pets orders --where status=<value>?'],
+  [/^orders --from$/, 'did you mean pets orders --since <time>?'],
+  [/^orders --to$/, 'did you mean pets orders --until <time>?'],
+  [/^orders --date$/, 'for one day: pets orders --since 2026-11-20 --until 2026-11-21'],
+  [/^orders --total$/, 'did you mean pets orders --sum <field>?'],
+  [/^\w* -o$/, 'did you mean --output <file>?'],
+  [/^\w* -v$/, 'did you mean -V (show the version) or --debug (log each request)?'],
+  [/^\w* -help$/, 'did you mean --help?'],
+];
+
+/** The hint for a line that is not valid; undefined if the table has none. */
+export function hintFor(line: string): string | undefined {
+  const plain = line.replace(/[“”„«»"]/g, '');
+  for (const [pattern, hint] of HINTS) {
+    const groups = pattern.exec(pattern.flags.includes('i') ? plain.toLowerCase() : plain);
+    if (groups === null) continue;
+    const text = hint.replace(/\$(\d)/g, (_, number) => groups[number] ?? '');
+    return text.replace(/"([\w-]+)"/g, '$1');
+  }
+  return undefined;
+}
+
+/** Converts an error of commander into a usage error with a hint. The arguments of `program` begin with the command. */
 export function toUsageError(
   error: CommanderError,
   program: Commander,
   commands: CommandContext['commands'],
 ): CliError {
-  const given = program.args;
-  // The suggestion of commander is on the last line. Arguments that commander quotes may contain line breaks too.
-  const [, text = '', suggestion] =
-    /^(?:error: )?(.*?)(?:\n\((Did you mean .*)\))?$/s.exec(error.message) ?? [];
-  const [, mistyped = ''] = /'([^'=]*)/.exec(text) ?? [];
-  const similar = closeSuggestion(suggestion, mistyped);
-  const firstOption = given.findIndex((word) => word.startsWith('-'));
-  const words = firstOption === -1 ? given : given.slice(0, firstOption);
+  const words = program.args;
   const { name, command } = commandOf(words, commands);
   const see = `see: pets help${name && ` ${name}`}`;
+  // The suggestion of commander is on the last line. Arguments that commander quotes may contain line breaks too.
+  const [, text = '', similar] = /^(?:error: )?(.*?)(?:\n\(D(id you mean .*)\))?$/s.exec(error.message) ?? [];
+  const suggestion = similar && `d${similar}`;
   switch (error.code) {
-    case 'commander.unknownCommand':
-      return usageError(
-        text,
-        suggestCommand(words.slice(0, 2).join(' ')) ?? suggestCommand(words[0] ?? '') ?? similar ?? see,
-      );
+    case 'commander.unknownCommand': {
+      const end = words.findIndex((word) => word.startsWith('-'));
+      return usageError(text, hintFor(words.slice(0, end < 0 ? 2 : end).join(' ')) ?? suggestion ?? see);
+    }
     case 'commander.excessArguments': {
-      const [rest, options] = [words.slice(name.split(' ').length), given.slice(words.length)];
-      // The word may follow an option. A hint would then be a guess, because the option may have been meant to take it.
-      const [later] =
-        name === 'add' ? [] : commanderAt(program, name).args.slice(command?.arguments?.length ?? 0);
-      const message = excessText(name, rest[0] ?? later ?? options[0] ?? '', command);
-      if (rest.length === 0 && later !== undefined && name !== 'login')
-        return usageError(message, `put quotes around a value with spaces. ${capital(see)}`);
-      return usageError(message, suggestForExtraArguments(name, rest, options) ?? see);
+      const rest = words.slice(name.split(' ').length).filter((word) => word !== '--');
+      const taken = command?.arguments?.length ?? 0;
+      const count =
+        taken === 0 ? 'no arguments' : taken === 1 ? 'only one argument' : `only ${taken} arguments`;
+      const first = rest.findIndex((word) => word.startsWith('-'));
+      const [all, start] = [rest, rest.slice(0, first < 0 ? rest.length : first)].map((each) =>
+        [name, ...each].join(' '),
+      );
+      return usageError(`${name} accepts ${count}`, hintFor(all ?? '') ?? hintFor(start ?? '') ?? see);
     }
     case 'commander.unknownOption': {
-      // Do not echo the value of the option, because it may be an API key.
+      // Do not repeat the value of the option, because it may be an API key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
-      if (similar === `did you mean ${option}?`) return usageError(`${option} does not take a value`, see);
-      return usageError(`unknown option ${option}`, suggestForOption(name, option) ?? withSee(similar, see));
+      if (suggestion === `did you mean ${option}?`) return usageError(`${option} does not take a value`, see);
+      const more = suggestion ? `${suggestion} S${see.slice(1)}` : see;
+      return usageError(`unknown option ${option}`, hintFor(`${name} ${option}`) ?? more);
     }
+    case 'commander.conflictingOption':
+      return usageError(text.replace(/option '(--[\w-]+)[^']*'/g, '$1'), see);
     case 'commander.help':
       return usageError('missing command', see);
     case 'commander.optionMissingArgument': {
@@ -51,58 +152,14 @@ export function toUsageError(
       const example = command?.examples.find((line) => line.split(' ').includes(flag));
       return usageError(`${flag} needs a value`, example === undefined ? see : `for example: ${example}`);
     }
-    case 'commander.conflictingOption':
-      return usageError(text.replace(/option '(--[\w-]+)[^']*'/g, '$1'), see);
-    case 'commander.missingArgument':
-      return usageError(
-        text.replace(/^missing required argument '(.*)'$/, 'missing <$1>'),
-        command ? `for example: ${command.examples[0]}` : see,
-      );
+    case 'commander.missingArgument': {
+      const missing = text.replace(/^missing required argument '(.*)'$/, 'missing <$1>');
+      return usageError(missing, command ? `for example: ${command.examples[0]}` : see);
+    }
     default:
       return usageError(text, see);
   }
 }
-
-/** The commander command with a full name, such as `keys add`. */
-const commanderAt = (program: Commander, name: string): Commander =>
-  name
-    .split(' ')
-    .reduce((parent, word) => parent.commands.find((child) => child.name() === word) ?? parent, program);
-
-/** The message for excess arguments. Arguments of `login` may be API keys, so the message does not contain them. */
-function excessText(name: string, word: string, command: Command | undefined): string {
-  if (name === 'add') return 'add accepts only one name';
-  const taken = command?.arguments?.length ?? 0;
-  if (taken > 0) return `${name} accepts at most ${taken === 1 ? 'one argument' : `${taken} arguments`}`;
-  if (name === 'login') return 'login does not accept arguments';
-  return `${name} does not accept the argument ${word === '' ? '""' : word}`;
-}
-
-/**
- * The suggestion of commander without the words that are too different from `mistyped`: commander accepts up to three
- * changed letters, wherever they are. A typing error is in one place, so at least half of the word is right before and
- * after it together.
- */
-function closeSuggestion(suggestion: string | undefined, mistyped: string): string | undefined {
-  const typed = mistyped.replace(/^--/, '');
-  const words = suggestion?.replace(/^Did you mean (one of )?|\?$/g, '').split(', ') ?? [];
-  const close = words.filter((word) => {
-    const meant = word.replace(/^--/, '');
-    const shorter = Math.min(typed.length, meant.length);
-    let start = 0;
-    while (start < shorter && typed[start] === meant[start]) start++;
-    let end = 0;
-    while (end < shorter - start && typed.at(-1 - end) === meant.at(-1 - end)) end++;
-    return start + end >= Math.max(typed.length, meant.length) / 2;
-  });
-  if (close.length === 0) return undefined;
-  return `did you mean ${close.length > 1 ? 'one of ' : ''}${close.join(', ')}?`;
-}
-
-const withSee = (similar: string | undefined, see: string): string =>
-  similar ? `${similar} ${capital(see)}` : see;
-
-const capital = (text: string): string => `${text[0]?.toUpperCase()}${text.slice(1)}`;
 
 /** The command at the start of the words, and its full name, such as `keys add`; an empty name if there is none. */
 function commandOf(
