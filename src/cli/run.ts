@@ -4,6 +4,7 @@ import { parse } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ReadStream } from 'node:tty';
 import { systemClock } from '../contract/clock.ts';
+import { readUptime } from '../system/uptime.ts';
 import { enableCompileCache } from './compile-cache.ts';
 import type { Context } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
@@ -15,7 +16,12 @@ export async function run(): Promise<void> {
   process.exitCode = exitCodes.other;
   const context = createProcessContext();
   enableCompileCache(context);
-  const { main } = await import('./main.ts');
+  const { main, preParseFlags } = await import('./main.ts');
+  if (preParseFlags(context.argv).json) {
+    // Node would print its warnings as text between the JSON lines, for example about NODE_TLS_REJECT_UNAUTHORIZED.
+    process.removeAllListeners('warning');
+    process.on('warning', ({ message }) => process.stderr.write(`${JSON.stringify({ notice: message })}\n`));
+  }
   process.exitCode = await main(context);
   // Wait until all output is written, because the reader may be slow. If the reader has closed its end, the write
   // fails, which also ends the wait.
@@ -38,6 +44,7 @@ export function createProcessContext(): Context {
     pid: process.pid,
     versionDetails: () => versionDetails(version, import.meta.dirname),
     clock: systemClock,
+    uptime: readUptime,
     // The types do not show that Node can return undefined.
     timeZone: (): string | undefined => new Intl.DateTimeFormat().resolvedOptions().timeZone,
     sleep,

@@ -1,5 +1,7 @@
 /// <reference path="./undici.d.ts" />
+import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
+import buildConnector from 'undici/lib/core/connect.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../contract/clock.ts';
 import { tryParseJson } from '../contract/json.ts';
@@ -12,10 +14,12 @@ import {
   errorCodeOf,
   InterruptedError,
   NetworkError,
+  ProtocolError,
   TimeoutError,
 } from './errors.ts';
+import { readHeader } from './headers.ts';
 import { createProxyDispatcher, proxyErrorOf } from './proxy.ts';
-import { type HttpResponse, readHeader } from './response.ts';
+import type { HttpResponse } from './response.ts';
 
 /** One attempt to send a request. */
 export type Attempt = {
@@ -76,8 +80,33 @@ const CONNECTION_OPTIONS = {
   allowH2: false,
 } as const;
 
-const createDispatcher = async (proxy: string | undefined): Promise<Dispatcher> =>
-  proxy === undefined ? new Agent(CONNECTION_OPTIONS) : createProxyDispatcher(proxy, CONNECTION_OPTIONS);
+async function createDispatcher(proxy: string | undefined): Promise<Dispatcher> {
+  if (proxy !== undefined) return createProxyDispatcher(proxy, CONNECTION_OPTIONS);
+  const { connect, allowH2 } = CONNECTION_OPTIONS;
+  const connector = buildConnector({ ...connect, allowH2 });
+  return new Agent({
+    ...CONNECTION_OPTIONS,
+    connect: (options, callback) =>
+      connector(options, (...result) => {
+        if (result[1]) skipContinue(result[1]);
+        callback(...result);
+      }),
+  });
+}
+
+/** Responses that announce the final one. A body with JSON cannot contain this. */
+const CONTINUE = /^(?:HTTP\/1\.[01] 100[^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n)+/;
+
+/** Removes responses with status 100, which pets never asks for. Undici would close the connection. */
+function skipContinue(socket: Socket): void {
+  const read = socket.read.bind(socket);
+  socket.read = (size) => {
+    const chunk: Buffer | null = read(size);
+    if (!chunk?.toString('latin1', 0, 12).endsWith(' 100')) return chunk;
+    const { length } = CONTINUE.exec(chunk.toString('latin1'))?.[0] ?? '';
+    return length === chunk.length ? null : chunk.subarray(length);
+  };
+}
 
 /**
  * Runs one attempt; never rejects. Undici calls `onRequestStart` when it has a connection, before it writes the first
@@ -158,6 +187,7 @@ export function runAttempt(
       onResponseError(_, cause) {
         const proxyError = usesProxy && proxyErrorOf(cause, url, sent);
         if (proxyError) return end({ error: proxyError });
+        if (cause.name === 'HTTPParserError') return end({ error: new ProtocolError(cause) });
         const code = errorCodeOf(cause);
         // Undici uses this code if it refuses to send a request.
         const wasSent = sent && code !== 'UND_ERR_INVALID_ARG';

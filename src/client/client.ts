@@ -9,10 +9,11 @@ import {
   type OperationOutput,
   operations,
 } from '../contract/operations.ts';
+import type { NewPet, ReceivedPet } from '../contract/schemas.ts';
 import { createTransport, type TransportOptions } from './attempt.ts';
 import { ACCEPT_ENCODING } from './decode-body.ts';
 import { type ClientError, ContractError, InterruptedError, OutcomeUnknownError } from './errors.ts';
-import { requestedDelay } from './rate-limit.ts';
+import type { HttpHeaders } from './headers.ts';
 import type { Redact } from './reason.ts';
 import {
   type AttemptEvent,
@@ -20,12 +21,13 @@ import {
   type RequestPolicy,
   requestWithRetry,
 } from './request-with-retry.ts';
-import { type Deprecation, type HttpHeaders, parseBody, readDeprecation, toClientError } from './response.ts';
-import { createServiceState } from './service-state.ts';
-import type { SharedFlags } from './shared-flags.ts';
+import { type Deprecation, parseBody, readDeprecation, toClientError } from './response.ts';
+import { coolDownAfter } from './retry.ts';
+import { createServiceState, type StateOptions } from './service-state.ts';
 
 export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
-  TransportOptions & {
+  TransportOptions &
+  StateOptions & {
     /** The base URL has no trailing slash, for example `https://api.example.com/v1`. */
     baseUrl: string;
     /** The API key. If it is empty, requests have no Authorization header. */
@@ -33,16 +35,18 @@ export type ClientOptions = Omit<RequestOptions, 'transport' | 'service'> &
     /** The value of the header `User-Agent`. */
     userAgent: string;
     redact?: Redact | undefined;
-    flags: SharedFlags;
-    /** Refuses responses that do not match the contract exactly. */
-    strict: boolean;
-    /** Called for the first response that `success.received` of its operation allows but `success.body` does not. */
+    /** Called if a response differs from what was asked or sent. The text follows the name of the service. */
     onDifference?: ((difference: string) => void) | undefined;
-    /** Called at most once a day for each operation that the service reports as deprecated. */
+    /** Called at most once a day for an operation that the service removes within `NOTICE_TIME`, or has removed. */
     onDeprecated?: ((deprecated: { operation: OperationName } & Deprecation) => void) | undefined;
+    /** Calls `onDeprecated` for every response of a deprecated operation. */
+    reportsEveryDeprecation?: boolean;
   };
 
-export type CallOptions = Partial<Pick<RequestPolicy, 'background' | 'ignoreCoolDown' | 'sendLog'>> & {
+/** How long before its removal users learn about a deprecated operation, in milliseconds: half a year. */
+const NOTICE_TIME = 180 * 86_400_000;
+
+export type CallOptions = Partial<Pick<RequestPolicy, 'ignorePause' | 'sendLog'>> & {
   /** Replaces the URL of the operation. The origin must stay the same, because the request contains the API key. */
   url?: URL;
   /** The Idempotency-Key of a creation, random by default. All attempts of a call send the same key. */
@@ -76,6 +80,8 @@ export type Client = {
     input: OperationInput<Name>,
     options?: CallOptions,
   ): Promise<ClientResponse<Name>>;
+  /** Passes a difference on to `ClientOptions.onDifference`. */
+  reportDifference(difference: string): void;
   /** Whether the service has shown that it supports Idempotency-Key, which makes it safe to retry a creation. */
   supportsIdempotency(): boolean;
   /** The number of attempts that have ended, of all requests. */
@@ -85,12 +91,15 @@ export type Client = {
 };
 
 export function createClient(options: ClientOptions): Client {
-  const { clock, strict, onDeprecated, redact = (text) => text } = options;
-  let { onDifference } = options;
+  const { clock, onDeprecated, redact = (text) => text } = options;
   const transport = createTransport(options);
-  const service = createServiceState(options, options.flags, clock);
+  const service = createServiceState(options, options);
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
+  const reportDifference = (difference: string) => options.onDifference?.(difference);
+  /** The ids in the responses to all creations. */
+  const createdIds = new Set<string>();
+  let hasReportedShape = false;
   let attempts = 0;
   const onAttempt = (attempt: AttemptEvent) => {
     attempts++;
@@ -98,7 +107,7 @@ export function createClient(options: ClientOptions): Client {
   };
 
   const request: Client['request'] = async (name, input, callOptions = {}) => {
-    const { background = false, ignoreCoolDown = false, sendLog } = callOptions;
+    const { ignorePause = false, sendLog } = callOptions;
     const operation: Operation = operations[name];
     const idempotencyKey = operation.acceptsIdempotencyKey && (callOptions.idempotencyKey ?? randomUUID());
     const body = operation.body && (input as { body?: unknown }).body;
@@ -124,25 +133,33 @@ export function createClient(options: ClientOptions): Client {
         },
         body: operation.body && stringifyJson(body),
       },
-      { idempotent: operation.idempotent, isSuccess, background, ignoreCoolDown, sendLog },
+      { idempotent: operation.idempotent, isSuccess, ignorePause, sendLog },
     );
     if ('error' in outcome) throw failed(outcome.error, ambiguous);
     const { response } = outcome;
-    const deprecation = readDeprecation(response.headers, clock.now());
-    if (deprecation && service.claimDailyNotice(name)) onDeprecated?.({ operation: name, ...deprecation });
+    const sunset = noteDeprecation(name, response.headers);
     if (!isSuccess(response.status)) {
       const now = clock.now();
-      const delay = requestedDelay(response.headers, now);
-      const until = delay === undefined ? undefined : now + delay;
-      throw failed(toClientError(operation, response, { until, neededMaxWait, redact }), ambiguous);
+      const isRemoved = sunset !== undefined && now >= sunset.getTime();
+      const until = now + (coolDownAfter(response, now) ?? 0);
+      throw failed(
+        toClientError(operation, response, { until, neededMaxWait, isRemoved, redact }),
+        ambiguous,
+      );
     }
     const parse = () => {
       try {
-        const { value, difference } = parseBody(operation, response, { strict, redact });
-        checkName(operation, response.status, { sent: body, received: value });
-        if (difference !== undefined) {
-          onDifference?.(difference);
-          onDifference = undefined;
+        const { value, difference } = parseBody(operation, response, redact);
+        if (operation.method === 'POST') {
+          const { contradiction, change } = compareCreated(body as NewPet, value as ReceivedPet, createdIds);
+          if (contradiction !== undefined) throw new ContractError(response.status, contradiction);
+          if (change !== undefined) reportDifference(`added the animal with ${change}`);
+        }
+        if (difference !== undefined && !hasReportedShape) {
+          hasReportedShape = true;
+          reportDifference(
+            `sent animals that do not match the specification (${difference}); they are kept as received`,
+          );
         }
         return value as OperationOutput<typeof name>;
       } catch (error) {
@@ -159,8 +176,23 @@ export function createClient(options: ClientOptions): Client {
     }
   };
 
+  /** Reports and remembers what a response says about the removal of an operation. Returns the date of the removal. */
+  function noteDeprecation(name: OperationName, headers: HttpHeaders): Date | undefined {
+    const { deprecated }: Operation = operations[name];
+    const deprecation = readDeprecation(headers, clock.now());
+    if (deprecation?.sunset) service.recordSunset(name, deprecation.sunset);
+    const sunset = deprecation?.sunset ?? (deprecated && (service.sunset(name) ?? deprecated.sunset));
+    if (deprecation !== undefined) {
+      const isNear = sunset !== undefined && sunset.getTime() - clock.now() <= NOTICE_TIME;
+      if (options.reportsEveryDeprecation === true || (isNear && service.claimDailyNotice(name)))
+        onDeprecated?.({ operation: name, ...deprecation });
+    }
+    return sunset;
+  }
+
   return {
     baseUrl: options.baseUrl,
+    reportDifference,
     supportsIdempotency: service.supportsIdempotency,
     attempts: () => attempts,
     request,
@@ -175,19 +207,40 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-/** @throws ContractError if a creation gets a success status other than 201, and an animal with another name than was sent */
-function checkName(
-  { method, success }: Operation,
-  status: number,
-  { sent, received }: Record<'sent' | 'received', unknown>,
-): void {
-  const [expected, name] = [sent, received].map((pet) => (pet as { name?: string } | undefined)?.name);
-  if (method === 'POST' && status !== success.status && name !== expected)
-    throw new ContractError(
-      status,
-      `unexpected response: HTTP status ${status} with an animal that has another name`,
-    );
+/**
+ * Compares the animal in the response to a creation with the one that was sent. With a `contradiction`, the response is about
+ * another animal. A `change` shows the values that the service has changed. Fields that are missing are not compared.
+ *
+ * @param ids the ids in earlier responses, to which this one is added
+ */
+function compareCreated(
+  sent: NewPet,
+  received: ReceivedPet,
+  ids: Set<string>,
+): { contradiction?: string; change?: string } {
+  const id = String(received.id);
+  const [name, receivedName] = [sent.name, received.name];
+  if (fold(name) !== fold(receivedName)) {
+    const names = `${JSON.stringify(receivedName)} instead of ${JSON.stringify(name)}`;
+    return { contradiction: `unexpected response: an animal with the name ${names}` };
+  }
+  if (ids.has(id))
+    return { contradiction: `unexpected response: an animal with id ${id}, as after an earlier creation` };
+  ids.add(id);
+  const changes = (['status', 'categoryId'] as const)
+    .filter((field) => {
+      const [before, after] = [sent[field], received[field]];
+      return before !== undefined && after != null && comparable(before) !== comparable(after);
+    })
+    .map((field) => `${field} ${String(received[field])} instead of ${sent[field]}`);
+  return changes.length === 0 ? {} : { change: changes.join(' and ') };
 }
+
+/** Names that a service may treat as the same are mapped to the same text. */
+const fold = (name: string): string => name.normalize('NFC').trim().toUpperCase().toLowerCase();
+
+/** The text of a status, or of a category, which may be a number or a text with this number. */
+const comparable = (value: unknown): string => fold(String(value)).replace(/^\+?0*(\d+)(\.0+)?$/, '$1');
 
 function operationUrl(baseUrl: string, operation: Operation, input: unknown): URL {
   type Parameters = Record<string, unknown> | undefined;

@@ -1,4 +1,4 @@
-import { type HttpHeaders, readHeader, readHeaders } from './response.ts';
+import { type HttpHeaders, readHeader, readHeaders } from './headers.ts';
 
 /** The content codings that `decodeBody` supports (RFC 9110, 12.5.3). */
 export const ACCEPT_ENCODING = 'gzip, br';

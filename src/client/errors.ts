@@ -33,6 +33,9 @@ export class ApiFailure extends ClientError {
   }
 }
 
+/** The service no longer has the operation (docs/service.md, D12). */
+export class RemovedError extends ApiFailure {}
+
 /** What the body of an error response says. */
 type Refusal = { code?: string | undefined; reason?: string | undefined };
 
@@ -53,6 +56,17 @@ export class NetworkError extends NoResponseError {
   constructor(message: string, options: { code?: string | undefined; sent: boolean; cause?: unknown }) {
     super(message, options);
     this.code = options.code;
+  }
+}
+
+/** The response is not valid HTTP/1.1. */
+export class ProtocolError extends NetworkError {
+  /** The bytes that are not valid, as far as they are known. */
+  readonly received: string;
+
+  constructor(cause: Error & { data?: string }) {
+    super(cause.message, { sent: true, cause });
+    this.received = cause.data ?? '';
   }
 }
 
@@ -98,6 +112,16 @@ export class ContractError extends ClientError {
   }
 }
 
+/** The next page of a list could not be read, and `url` is not below the base URL, as if a proxy rewrote paths. */
+export class PageAddressError extends ContractError {
+  readonly url: string;
+
+  constructor(status: number, message: string, url: string, options?: ErrorOptions) {
+    super(status, message, options);
+    this.url = url;
+  }
+}
+
 /** The response is a redirect. Redirects are not followed, because the key must not be sent to another place. */
 export class RedirectError extends ContractError {
   /** The target, as the service wrote it. */
@@ -111,20 +135,17 @@ export class RedirectError extends ContractError {
 
 const NOT_SENT = 'an earlier response reported the rate limit, so the request was not sent';
 
-/**
- * The rate limit does not allow the call before `until`, in milliseconds since the epoch. `until` is undefined if the
- * response does not show when the limit ends.
- */
+/** The rate limit does not allow the call before `until`, in milliseconds since the epoch. */
 export class RateLimitError extends ClientError {
-  readonly until: number | undefined;
+  readonly until: number;
   readonly code: string | undefined;
-  /** True if the last attempt got a 429. False if a cool-down that an earlier response started prevented an attempt. */
+  /** True if the last attempt got a 429. False if a pause that an earlier response started prevented an attempt. */
   readonly fromResponse: boolean;
   /** With a `maxWait` of this many milliseconds, the call would have waited; undefined if it would have failed anyway. */
   readonly neededMaxWait: number | undefined;
 
   constructor(
-    until: number | undefined,
+    until: number,
     { response, neededMaxWait }: { response?: Refusal; neededMaxWait?: number | undefined } = {},
   ) {
     super(response ? (response.reason ?? 'rate limit exceeded') : NOT_SENT);
@@ -149,6 +170,10 @@ export class OutcomeUnknownError extends ClientError {
     this.supportsIdempotency = options.supportsIdempotency;
   }
 }
+
+/** Whether the cause of an OutcomeUnknownError is a response with a success status, which another attempt would repeat. */
+export const isAfterSuccess = (cause: unknown): boolean =>
+  cause instanceof ContractError && cause.status >= 200 && cause.status <= 299;
 
 /** The attempt had a connection but sent nothing, because `Attempt.canSend` returned false. */
 export class DeferredError extends ClientError {}

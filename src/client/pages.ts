@@ -1,18 +1,16 @@
 import type { OperationInput } from '../contract/operations.ts';
-import type { ReceivedPet } from '../contract/schemas.ts';
+import type { PetStatus, ReceivedPet } from '../contract/schemas.ts';
 import type { Client } from './client.ts';
-import { ContractError } from './errors.ts';
-import { findLink, type HttpHeaders } from './response.ts';
+import { ApiFailure, ContractError, PageAddressError } from './errors.ts';
+import { findLink, type HttpHeaders, readHeader } from './headers.ts';
 
-/** `more` shows whether more animals follow. It is `unknown` after a full page if the service sends no links. */
+/** `more` shows whether more animals follow. It is `unknown` if they may follow, but the service sends no link. */
 export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
 export type PagesOptions = {
-  /** Whether all pages are read. Requests then wait for a rate limit as often as necessary. */
-  all?: boolean;
   /**
    * Whether to request the next page before a page is parsed; called with the headers of the page. If the result is false,
-   * the next page is requested when it is consumed. By default, pages are prefetched if all are read.
+   * as it is by default, the next page is requested when it is consumed.
    */
   canPrefetch?: (headers: HttpHeaders) => boolean;
 };
@@ -21,20 +19,20 @@ export type PagesOptions = {
 const MAX_EMPTY_PAGES = 10;
 
 /**
- * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). An error of a prefetched page
- * surfaces when that page is consumed.
+ * Lists animals page by page, following `Link: …; rel="next"` (docs/service.md, D1). Animals with another status than
+ * `query.status` are left out, because some services ignore that parameter. An error of a prefetched page surfaces when
+ * that page is consumed.
  *
- * @throws ClientError, for example a ContractError if a link leads to an earlier page or to another origin (for an
- * exception, see `withOrigin`)
+ * @throws ClientError, for example a PageAddressError if a link leads to another origin (for an exception, see `withOrigin`)
  */
 export async function* listPages(
   client: Client,
   query: OperationInput<'listPets'>['query'],
   pageSize: number,
-  { all = false, canPrefetch = () => all }: PagesOptions = {},
+  { canPrefetch = () => false }: PagesOptions = {},
 ): AsyncGenerator<PetPage> {
   const request = (url?: URL) => {
-    const response = client.request('listPets', { query }, { background: all, ...(url && { url }) });
+    const response = requestPage(client, query, url);
     // If the caller never consumes this page, an error of the page must not become an unhandled rejection.
     response.catch(() => {});
     return response;
@@ -42,6 +40,7 @@ export async function* listPages(
   const seen = new Set<string>();
   let hasLinks = false;
   let emptyPages = 0;
+  let read = 0;
   let nextResponse = request();
   for (;;) {
     const { url, headers, parse } = await nextResponse;
@@ -55,12 +54,14 @@ export async function* listPages(
     const pets = parse();
     hasLinks ||= next !== undefined;
     emptyPages = pets.length === 0 ? emptyPages + 1 : 0;
-    // If the service sends links, a page without a link is the last.
-    const isUnknown = pets.length >= pageSize && !hasLinks;
-    yield { pets, more: next ? 'yes' : isUnknown ? 'unknown' : 'no' };
+    read += pets.length;
+    // A page without a link is the last, unless the service sends no links at all, or counts more animals.
+    const total = Number(readHeader(headers, 'X-Total-Count') ?? (hasLinks ? 0 : Number.NaN));
+    const isUnknown = pets.length > 0 && (Number.isNaN(total) ? pets.length >= pageSize : total > read);
+    const more = next ? 'yes' : isUnknown ? 'unknown' : 'no';
+    yield { pets: withStatus(client, pets, query.status), more };
     if (next === undefined) return;
-    if (refusal !== undefined)
-      throw new ContractError(200, `the link to the next page ${refusal}, so it was not followed`);
+    if (refusal !== undefined) throw refusal;
     if (emptyPages > MAX_EMPTY_PAGES) {
       throw new ContractError(200, `stopped after ${emptyPages} empty pages in a row`);
     }
@@ -68,9 +69,45 @@ export async function* listPages(
   }
 }
 
-function whyNotFollow(next: URL, { origin }: URL, seen: ReadonlySet<string>): string | undefined {
-  if (next.origin !== origin) return `leads to another origin (${next.origin})`;
-  return seen.has(next.href) ? 'leads to an earlier page' : undefined;
+/** Requests a page. The errors of a page whose URL is not below the base URL become a PageAddressError. */
+async function requestPage(client: Client, query: OperationInput<'listPets'>['query'], url?: URL) {
+  const explain = (error: unknown): unknown => {
+    const isRefused = error instanceof ContractError || (error instanceof ApiFailure && error.status < 500);
+    if (!isRefused || url === undefined || isBelow(url, client.baseUrl)) return error;
+    const message = `cannot read the next page: ${error.message}`;
+    return new PageAddressError(error.status, message, url.href, { cause: error });
+  };
+  try {
+    const response = await client.request('listPets', { query }, url && { url });
+    const parse = () => {
+      try {
+        return response.parse();
+      } catch (error) {
+        throw explain(error);
+      }
+    };
+    return { ...response, parse };
+  } catch (error) {
+    throw explain(error);
+  }
+}
+
+/** Leaves out animals with another status, and reports that. A status that is missing, or not a text, is not compared. */
+function withStatus(client: Client, pets: ReceivedPet[], expected: PetStatus | undefined): ReceivedPet[] {
+  if (expected === undefined) return pets;
+  const kept = pets.filter(
+    ({ status }) => typeof status !== 'string' || status.trim().toLowerCase() === expected,
+  );
+  if (kept.length < pets.length)
+    client.reportDifference(`ignores the status ${expected}; animals with another status are left out`);
+  return kept;
+}
+
+function whyNotFollow(next: URL, { origin }: URL, seen: ReadonlySet<string>): ContractError | undefined {
+  const because = (reason: string) => `the link to the next page leads to ${reason}, so it was not followed`;
+  if (next.origin !== origin)
+    return new PageAddressError(200, because(`another origin (${next.origin})`), next.href);
+  return seen.has(next.href) ? new ContractError(200, because('an earlier page')) : undefined;
 }
 
 function nextLink(headers: HttpHeaders, url: URL, baseUrl: string): URL | undefined {
@@ -88,12 +125,16 @@ function nextLink(headers: HttpHeaders, url: URL, baseUrl: string): URL | undefi
  * the link means the same path and query at the origin of the page.
  */
 function withOrigin(page: URL, next: URL, baseUrl: string): URL {
-  if (next.origin === page.origin || !next.pathname.startsWith(new URL(`${baseUrl}/`).pathname)) return next;
+  if (next.origin === page.origin || !isBelow(next, baseUrl)) return next;
   const own = new URL(page);
   own.pathname = next.pathname;
   own.search = next.search;
   return own;
 }
+
+/** Whether the path of a URL is below the path of the base URL. */
+const isBelow = ({ pathname }: URL, baseUrl: string): boolean =>
+  pathname.startsWith(new URL(`${baseUrl}/`).pathname);
 
 /** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */
 const requestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -1,7 +1,5 @@
 import { header } from '../contract/headers.ts';
-import { parseHttpDate } from './http-date.ts';
-import { type HttpHeaders, readHeader, readHeaders } from './response.ts';
-import { readMembers } from './structured-list.ts';
+import { type HttpHeaders, parseHttpDate, readHeader, readHeaders, readList } from './headers.ts';
 
 const SECOND = 1_000;
 
@@ -20,12 +18,6 @@ const MIN_UNIX_SECONDS = 1e9;
  */
 const CLOCK_TOLERANCE = 3_000;
 
-/** A rate-limit window as a response reports it. `delay` is the time until its end, in milliseconds from now. */
-type ReportedWindow = { name?: string | undefined } & Record<
-  'limit' | 'remaining' | 'delay',
-  number | undefined
->;
-
 /** The names of windows by their length in seconds. */
 const WINDOW_NAMES: Readonly<Record<number, string>> = {
   1: 'second',
@@ -33,37 +25,6 @@ const WINDOW_NAMES: Readonly<Record<number, string>> = {
   3600: 'hour',
   86400: 'day',
 };
-
-/** The names of the headers with the limit, the remaining requests, and the end of a window. */
-type HeaderNames = readonly [limit: string, remaining: string, reset: string];
-
-const OUR_HEADERS: HeaderNames = [header.rateLimit, header.rateLimitRemaining, header.rateLimitReset];
-
-/** The headers of draft-ietf-httpapi-ratelimit-headers up to version 6. */
-const DRAFT_6_HEADERS: HeaderNames = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'];
-
-/**
- * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After takes precedence
- * over the end of the rate-limit window.
- */
-export function requestedDelay(headers: HttpHeaders, now: number): number | undefined {
-  const windows = readWindows(headers, serverTime(headers, now));
-  const exhausted = windows.filter(isExhausted);
-  return parseRetryAfter(headers, now) ?? longestDelay(exhausted.length > 0 ? exhausted : windows);
-}
-
-/** The time until the end of the rate-limit window, in milliseconds from now, if the window has no requests left. */
-export function delayIfExhausted(headers: HttpHeaders, now: number): number | undefined {
-  return longestDelay(readWindows(headers, serverTime(headers, now)).filter(isExhausted));
-}
-
-/** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now. The longest of repeated headers counts. */
-export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
-  const delays = readList(headers, header.retryAfter)
-    .map((text) => parseDelay(text, headers, now))
-    .filter((delay) => delay !== undefined);
-  return maximum(delays.map((delay) => Math.min(delay, MAX_DELAY)));
-}
 
 /**
  * A rate-limit window that a response reports. `reset` is its end, in milliseconds since the epoch. `name` is `minute`, `day`
@@ -79,114 +40,121 @@ export type RateLimit = {
 /** A rate-limit window whose end the response may not report. */
 export type OpenRateLimit = Omit<RateLimit, 'reset'> & { reset: number | undefined };
 
-/** Every rate-limit window that a response reports; empty if it reports none. Headers with the end of a window go first. */
+/** A window as its headers describe it. `delay` is the time until its end, in milliseconds. */
+type ReportedWindow = { name?: string | undefined } & Record<
+  'limit' | 'remaining' | 'delay',
+  number | undefined
+>;
+
+/**
+ * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After takes precedence
+ * over the end of the rate-limit windows.
+ */
+export const requestedDelay = (headers: HttpHeaders, now: number): number | undefined =>
+  parseRetryAfter(headers, now) ??
+  longestDelay(readWindows(headers, now).filter(({ remaining = 0 }) => remaining <= 0)) ??
+  longestDelay(readWindows(headers, now));
+
+/** The time until the end of the rate-limit windows without requests left, in milliseconds; undefined if there is none. */
+export const delayIfExhausted = (headers: HttpHeaders, now: number): number | undefined =>
+  longestDelay(readWindows(headers, now).filter(({ remaining = 1 }) => remaining <= 0));
+
+/** The delay in Retry-After (seconds or an HTTP-date), in milliseconds from now. The longest of repeated headers counts. */
+export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
+  const delays = splitValues(headers, header.retryAfter).map((text) => {
+    // RFC 9110 does not allow fractions of a second, but some services send them.
+    if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * SECOND);
+    const date = parseHttpDate(text, now);
+    return date === undefined ? undefined : Math.max(0, date - serverTime(headers, now));
+  });
+  return maximum(delays);
+}
+
+/** Every rate-limit window that a response reports: those of the header RateLimit, or else that of X-RateLimit. */
 export function readRateLimits(headers: HttpHeaders, now: number): OpenRateLimit[] {
   const time = serverTime(headers, now);
   const isSynchronized = Math.abs(time - now) <= CLOCK_TOLERANCE;
-  const readTriple = (names: HeaderNames) =>
-    toRateLimits([readWindow(names, headers, isSynchronized ? now : time)], now);
-  const sources = [
-    // The header RateLimit has delays, which begin at the time in the Date header.
-    toRateLimits(readStructuredWindows(headers, time), isSynchronized ? time : now),
-    readTriple(OUR_HEADERS),
-    readTriple(DRAFT_6_HEADERS),
-  ];
-  return sources.find((limits) => limits.some(hasEnd)) ?? sources.find((limits) => limits.length > 0) ?? [];
-}
-
-const hasEnd = (limit: OpenRateLimit): limit is RateLimit => limit.reset !== undefined;
-
-/** The rate-limit window with the fewest requests left, of those whose end is known; undefined if there is none. */
-export function readRateLimit(headers: HttpHeaders, now: number): RateLimit | undefined {
-  return readRateLimits(headers, now)
-    .filter(hasEnd)
-    .sort((one, other) => one.remaining - other.remaining || other.reset - one.reset)[0];
-}
-
-/** Leaves out windows without the number of remaining requests. `start` is the time from which delays are counted. */
-const toRateLimits = (windows: readonly ReportedWindow[], start: number): OpenRateLimit[] =>
-  windows.flatMap(({ name, limit, remaining, delay }) =>
+  const listed = readListedWindows(headers, time);
+  const isListed = listed.some(({ remaining, delay }) => remaining !== undefined && delay !== undefined);
+  // The delays in RateLimit begin at the time in the Date header.
+  const start = isListed && isSynchronized ? time : now;
+  const windows = isListed ? listed : [readXWindow(headers, isSynchronized ? now : time)];
+  return windows.flatMap(({ name, limit, remaining, delay }) =>
     remaining === undefined
       ? []
       : [{ name, limit, remaining, reset: delay === undefined ? undefined : start + delay }],
   );
-
-/** Accepts fractions of a second as well, although RFC 9110 does not allow them. */
-function parseDelay(text: string, headers: HttpHeaders, now: number): number | undefined {
-  if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * SECOND);
-  const date = parseHttpDate(text, now);
-  return date === undefined ? undefined : Math.max(0, date - serverTime(headers, now));
 }
 
-/**
- * Reads the windows whose end is known from the headers of our service, or else from those of
- * draft-ietf-httpapi-ratelimit-headers. `now` is the time with which Unix times in the headers are compared, in
- * milliseconds since the epoch.
- */
+/** The rate-limit window with the fewest requests left, of those whose end is known; undefined if there is none. */
+export const readRateLimit = (headers: HttpHeaders, now: number): RateLimit | undefined =>
+  readRateLimits(headers, now)
+    .filter((limit): limit is RateLimit => limit.reset !== undefined)
+    .sort((one, other) => one.remaining - other.remaining || other.reset - one.reset)[0];
+
+/** The windows of all headers. */
 function readWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
-  const sources = [
-    [readWindow(OUR_HEADERS, headers, now)],
-    readStructuredWindows(headers, now),
-    [readWindow(DRAFT_6_HEADERS, headers, now)],
-  ];
-  return (
-    sources
-      .map((windows) => windows.filter(({ delay }) => delay !== undefined))
-      .find((windows) => windows.length > 0) ?? []
-  );
-}
-
-/** Reads three headers. If they are repeated, the smallest number of remaining requests and the latest end count. */
-function readWindow(names: HeaderNames, headers: HttpHeaders, now: number): ReportedWindow {
-  const [limits, remaining, resets] = names.map((name) =>
-    readList(headers, name)
-      .filter((text) => /^-?\d+$/.test(text))
-      .map(Number),
-  ) as [number[], number[], number[]];
-  const delays = resets.filter((reset) => reset >= 0).map((reset) => delayUntil(reset, now));
-  return { limit: limits[0], remaining: minimum(remaining), delay: maximum(delays) };
+  const time = serverTime(headers, now);
+  return [readXWindow(headers, time), ...readListedWindows(headers, time)];
 }
 
 /**
- * Reads the header RateLimit, which is a structured field (RFC 9651). Since version 8 of the draft, it lists windows, as
- * in `"minute";r=0;t=30, "day";r=70;t=3600`, and the header RateLimit-Policy has their limits and lengths, as in
- * `"minute";q=60;w=60, "day";q=1000;w=86400`. In version 7, it describes one window: `limit=60, remaining=0, reset=30`.
+ * Reads the window of the X-RateLimit headers. If they are repeated, the smallest number of remaining requests and the
+ * latest end count. `now` is the time with which a Unix time is compared, in milliseconds since the epoch.
  */
-function readStructuredWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
-  const members = readMembers(headers, header.rateLimitWindows);
-  const { limit, remaining, reset } = Object.assign({}, ...members.map(({ integers }) => integers));
-  if (remaining !== undefined || reset !== undefined)
-    return [{ limit, remaining, delay: delayUntil(reset, now) }];
-  const policies = readMembers(headers, header.rateLimitPolicy);
-  return members.map(({ name, integers: { r, t } }) => {
-    const { q, w } = policies.find((policy) => policy.name === name)?.integers ?? {};
-    return { name: WINDOW_NAMES[w ?? 0] ?? name, limit: q, remaining: r, delay: delayUntil(t, now) };
+function readXWindow(headers: HttpHeaders, now: number): ReportedWindow {
+  const numbersIn = (name: string) => splitValues(headers, name).map(parseNumber).filter(isDefined);
+  const remaining = numbersIn(header.rateLimitRemaining);
+  const resets = numbersIn(header.rateLimitReset).filter((reset) => reset >= 0);
+  return {
+    limit: numbersIn(header.rateLimit)[0],
+    remaining: remaining.length === 0 ? undefined : Math.min(...remaining),
+    delay: maximum(resets.map((reset) => delayUntil(reset, now))),
+  };
+}
+
+/**
+ * Reads the header RateLimit, which lists windows, as in `"minute";r=0;t=30, "day";r=70;t=3600`. The header
+ * RateLimit-Policy has their limits and lengths, as in `"minute";q=60;w=60, "day";q=1000;w=86400`
+ * (draft-ietf-httpapi-ratelimit-headers).
+ */
+function readListedWindows(headers: HttpHeaders, now: number): ReportedWindow[] {
+  const policies = readList(headers, header.rateLimitPolicy);
+  return readList(headers, header.rateLimitWindows).map(({ value: name, parameters }) => {
+    const policy = policies.find(({ value }) => value === name)?.parameters ?? {};
+    const delay = parseNumber(parameters['t']);
+    return {
+      name: WINDOW_NAMES[parseNumber(policy['w']) ?? 0] ?? name,
+      limit: parseNumber(policy['q']),
+      remaining: parseNumber(parameters['r']),
+      delay: delay === undefined || delay < 0 ? undefined : delayUntil(delay, now),
+    };
   });
 }
 
-const isExhausted = ({ remaining }: ReportedWindow): boolean => remaining !== undefined && remaining <= 0;
+/** Reads a number such as `0`, `-1` or `0.5`; undefined for any other text. */
+const parseNumber = (text: string | undefined): number | undefined =>
+  text !== undefined && /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
+
+const isDefined = (value: number | undefined): value is number => value !== undefined;
 
 const longestDelay = (windows: readonly ReportedWindow[]): number | undefined =>
-  maximum(windows.map(({ delay }) => delay).filter((delay) => delay !== undefined));
+  maximum(windows.map(({ delay }) => delay));
 
-const maximum = (numbers: readonly number[]): number | undefined =>
-  numbers.length === 0 ? undefined : Math.max(...numbers);
-
-const minimum = (numbers: readonly number[]): number | undefined =>
-  numbers.length === 0 ? undefined : Math.min(...numbers);
+function maximum(delays: readonly (number | undefined)[]): number | undefined {
+  const defined = delays.filter(isDefined);
+  return defined.length === 0 ? undefined : Math.min(Math.max(...defined), MAX_DELAY);
+}
 
 /** The time until the end of a window, in milliseconds from now. `end` is a Unix time or a delay in seconds. */
-function delayUntil(end: number, now: number): number;
-function delayUntil(end: number | undefined, now: number): number | undefined;
-function delayUntil(end: number | undefined, now: number): number | undefined {
-  if (end === undefined) return undefined;
-  if (end < MIN_UNIX_SECONDS) return end * SECOND;
+function delayUntil(end: number, now: number): number {
+  if (end < MIN_UNIX_SECONDS) return Math.ceil(end * SECOND);
   const time = end >= MIN_UNIX_MILLISECONDS ? end : end * SECOND;
-  return Math.min(Math.max(0, time - now), MAX_DELAY);
+  return Math.min(Math.max(0, Math.ceil(time - now)), MAX_DELAY);
 }
 
 /** The values of a header, which the service may have repeated, or a proxy may have joined with commas. */
-const readList = (headers: HttpHeaders, name: string): string[] =>
+const splitValues = (headers: HttpHeaders, name: string): string[] =>
   // Do not split at the comma of an HTTP-date.
   readHeaders(headers, name).flatMap((text) => text.split(/,(?! \d\d[ -][A-Z])/).map((part) => part.trim()));
 

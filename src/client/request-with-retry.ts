@@ -4,6 +4,7 @@ import { header } from '../contract/headers.ts';
 import { IDEMPOTENCY_KEY_LIFETIME_MS } from '../contract/idempotency-key.ts';
 import type { Attempt, AttemptOutcome, Timings, Transport } from './attempt.ts';
 import {
+  ApiFailure,
   ClientError,
   ContractError,
   DeferredError,
@@ -11,13 +12,13 @@ import {
   NoResponseError,
   RateLimitError,
 } from './errors.ts';
-import { type HttpResponse, parseErrorBody, readHeader } from './response.ts';
+import { readHeader } from './headers.ts';
+import { type HttpResponse, parseErrorBody } from './response.ts';
 import {
-  budgetCost,
   coolDownAfter,
   decideRetry,
   isInProgress,
-  neededMaxWait,
+  methodPauseAfter,
   type RetryState,
   type WaitReason,
   withJitter,
@@ -43,7 +44,7 @@ export type RequestOptions = {
   signal: AbortSignal;
   /** The timeout of each attempt. */
   timeoutMilliseconds: number;
-  /** The limit for the sum of all waits of one call; undefined if calls must not be retried. */
+  /** The longest wait before an attempt; undefined if calls must not wait or be retried. */
   maxWaitMilliseconds: number | undefined;
   /** Give up early after refused connections: the service is on this machine, and a user is waiting at a terminal. */
   failsFastIfRefused: boolean;
@@ -52,10 +53,10 @@ export type RequestOptions = {
 };
 
 /** How to retry and record a request. */
-export type RequestPolicy = Pick<RetryState, 'idempotent' | 'background'> & {
+export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
   isSuccess(status: number): boolean;
-  /** Sends during a cool-down too, at most once a minute (`ServiceState.tryAcquireProbe`). A success ends the cool-down. */
-  ignoreCoolDown: boolean;
+  /** Sends during a pause too, at most once a minute (`ServiceState.tryAcquireProbe`). A success ends the pause. */
+  ignorePause: boolean;
   sendLog?: SendLog | undefined;
 };
 
@@ -89,16 +90,15 @@ export async function requestWithRetry(
   policy: RequestPolicy,
 ): Promise<SendResult> {
   const { transport, service, clock, signal, timeoutMilliseconds, failsFastIfRefused } = options;
-  const { idempotent, background, isSuccess, sendLog } = policy;
-  const ignoreCoolDown = policy.ignoreCoolDown && service.tryAcquireProbe();
-  const budget = { waited: 0, maxWait: options.maxWaitMilliseconds ?? -1, background };
+  const { idempotent, isSuccess, sendLog } = policy;
+  const ignorePause = policy.ignorePause && service.tryAcquireProbe();
   const startedAt = clock.now();
   let ambiguous = false;
   try {
     for (let attempt = 1; ; ) {
-      if (!ignoreCoolDown) await waitForCoolDown(options, budget);
+      if (!ignorePause) await waitForPause(options, request.method);
       await sendLog?.intent();
-      const canSend = () => ignoreCoolDown || service.coolDown.until() <= clock.now();
+      const canSend = () => ignorePause || service.pause(request.method) === undefined;
       const { outcome, timings } = await transport.send({
         ...request,
         timeoutMilliseconds,
@@ -107,30 +107,30 @@ export async function requestWithRetry(
         canSend,
       });
       if ('error' in outcome && outcome.error instanceof DeferredError) {
-        // Another request extended the cool-down while this attempt was connecting.
+        // Another request has started a pause while this attempt was connecting.
         if (!ambiguous) await sendLog?.notSent();
         continue;
       }
       options.onAttempt?.({ request, outcome, timings });
       if ('response' in outcome) {
-        updateServiceState(options, outcome.response, { attempt, ignoreCoolDown });
+        updateServiceState(options, request.method, outcome.response, ignorePause);
         if (isSuccess(outcome.response.status)) return { outcome, ambiguous };
       }
       ambiguous ||= mayHaveBeenApplied(outcome);
       if (!ambiguous) await sendLog?.notSent('response' in outcome ? outcome.response.status : undefined);
       const now = clock.now();
       const decision = decideRetry(outcome, {
-        ...budget,
         idempotent,
         supportsIdempotency: service.supportsIdempotency() && now - startedAt < IDEMPOTENT_RETRY_MS,
         ambiguous,
         attempt,
+        maxWait: options.maxWaitMilliseconds,
         failsFastIfRefused,
         now,
         random: options.random(),
       });
       if (!decision.retry) return { outcome, ambiguous, neededMaxWait: decision.neededMaxWait };
-      await wait(options, budget, decision);
+      await wait(options, decision);
       attempt++;
     }
   } catch (error) {
@@ -139,28 +139,29 @@ export async function requestWithRetry(
   }
 }
 
-type Budget = Pick<RetryState, 'waited' | 'maxWait' | 'background'>;
-
-/** Waits until the cool-down that this user's processes share has passed. */
-async function waitForCoolDown(options: RequestOptions, budget: Budget): Promise<void> {
-  const { service, clock, random, signal } = options;
+/** Waits for the end of the pause that this user's processes share. */
+async function waitForPause(options: RequestOptions, method: string): Promise<void> {
+  const { service, clock, random, signal, maxWaitMilliseconds: maxWait } = options;
   for (;;) {
     if (signal.aborted) throw new InterruptedError();
-    const until = service.coolDown.until();
-    const remaining = until - clock.now();
-    if (remaining <= 0) return;
-    const milliseconds = withJitter(remaining, random());
-    const cost = budgetCost(milliseconds, budget);
-    if (cost === undefined)
-      throw new RateLimitError(until, { neededMaxWait: neededMaxWait(milliseconds, budget) });
-    await wait(options, budget, { wait: milliseconds, cost, reason: 'rate limit' });
+    const pause = service.pause(method);
+    if (pause === undefined) return;
+    const { until, reason } = pause;
+    const delay = until - clock.now();
+    if (maxWait === undefined || delay > maxWait) {
+      if (reason === 'rate limit')
+        throw new RateLimitError(until, { neededMaxWait: maxWait === undefined ? undefined : delay });
+      const seconds = Math.ceil(delay / 1_000);
+      const message = `an earlier response asked to wait for another ${seconds} s, so the request was not sent`;
+      throw new ApiFailure(503, { message });
+    }
+    await wait(options, { wait: withJitter(delay, random()), reason });
   }
 }
 
 async function wait(
   { clock, sleep, signal, onWait }: RequestOptions,
-  budget: Budget,
-  { wait: milliseconds, cost, reason }: { wait: number; cost: number; reason: WaitReason },
+  { wait: milliseconds, reason }: { wait: number; reason: WaitReason },
 ): Promise<void> {
   onWait?.({ reason, milliseconds, until: clock.now() + milliseconds });
   try {
@@ -168,20 +169,22 @@ async function wait(
   } catch (error) {
     throw signal.aborted ? new InterruptedError() : error;
   }
-  budget.waited += cost;
 }
 
 /** Stores what the response says about later requests, for all processes of this user. */
 function updateServiceState(
   { service, clock }: RequestOptions,
+  method: string,
   response: HttpResponse,
-  { attempt, ignoreCoolDown }: { attempt: number; ignoreCoolDown: boolean },
+  ignorePause: boolean,
 ): void {
   const { status } = response;
   const isSuccess = status < 300;
-  if (ignoreCoolDown && isSuccess) service.coolDown.clear();
-  const coolDown = coolDownAfter(response, attempt, clock.now());
-  if (coolDown !== undefined) service.coolDown.extend(clock.now() + coolDown);
+  if (ignorePause && isSuccess) service.endPauses();
+  const coolDown = coolDownAfter(response, clock.now());
+  if (coolDown !== undefined) service.startPause(coolDown);
+  const methodPause = methodPauseAfter(response, clock.now());
+  if (methodPause !== undefined) service.startPause(methodPause, method);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
   // A missing Idempotency-Supported header proves nothing in a 5xx without an Error body, which may come from a proxy, or if
   // the request was refused before its API key was read.

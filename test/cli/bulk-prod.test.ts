@@ -98,8 +98,6 @@ describe('import does not ask', () => {
     ['with --no-input', { typed, args: ['--profile', 'prod', '--no-input'] }],
     ['with --json', { typed, args: ['--profile', 'prod', '--json'] }],
     ['if standard input is not a terminal', {}],
-    ['for profile staging', { typed, args: ['--profile', 'staging'] }],
-    ['for profile local', { typed, args: ['--profile', 'local'] }],
     [
       'for PETS_API_KEY and another service than that of profile prod',
       { typed, args: [], savedUrl: 'https://api.example.com/v1' },

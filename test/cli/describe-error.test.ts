@@ -69,7 +69,7 @@ test.each([
     5,
     'rate_limited',
     'no request is sent to api.example.com until 12:00:30 UTC (in 30 s), because an earlier response',
-    'or wait with --max-wait 34. To check the limit now: pets profiles --check',
+    'or wait with --max-wait 30. To check the limit now: pets profiles --check',
   ],
   [
     new RateLimitError(NOW + 30_000, {
@@ -79,7 +79,7 @@ test.each([
     5,
     'key_banned',
     'api.example.com has banned this key until 12:00:30 UTC (in 30 s): stop',
-    'try again after this time, or wait with --max-wait 34',
+    'try again after this time, or wait with --max-wait 30',
   ],
   [new RateLimitError(NOW + 43_200_000), 5, 'rate_limited', '2026-11-21 00:00:00 UTC (in 12 h)', 'try again'],
   [new RateLimitError(0), 5, 'rate_limited', 'until 1970-01-01 00:00:00 UTC', 'try again after this time'],
@@ -160,7 +160,7 @@ test.each([
       [network('ECONNRESET'), 6, 'outcome_unknown', 'connection closed'],
       [new TimeoutError(200, { sent: true }), 6, 'outcome_unknown', 'no response within 0.2 s'],
       [failure(503), 6, 'outcome_unknown', 'why'],
-      [new ContractError(200, 'not JSON'), 6, 'outcome_unknown', 'not JSON'],
+      [new ContractError(302, 'moved'), 6, 'outcome_unknown', 'moved'],
       [new InterruptedError({ sent: true }), 130, 'interrupted', 'interrupted'],
     ] as const) {
       const error = new OutcomeUnknownError(cause, { idempotencyKey: 'k-1', supportsIdempotency });
@@ -185,21 +185,16 @@ test.each([
   expect(describeError(error, CONTEXT).hint).toBe(hint);
 });
 
-test.each<[string, number | undefined, number | undefined, string]>([
-  ['a wait that is too long', NOW + 30_000, 80_000, 'try again after this time, or wait with --max-wait 84'],
+test.each<[string, number, number | undefined, string]>([
+  ['a wait that is too long', NOW + 80_000, 80_000, 'try again after this time, or wait with --max-wait 80'],
   ['a wait of an hour', NOW + 3_600_000, 3_600_000, 'try again after this time'],
   ['a wait that would not have helped', NOW + 30_000, undefined, 'try again after this time'],
-  ['a limit whose end is not known', undefined, undefined, 'try again later'],
-  ['an own wait that is too long', undefined, 1_000, 'try again later, or wait with --max-wait 5'],
 ])('after %s, the hint suggests --max-wait only if it helps', (_name, until, neededMaxWait, hint) => {
   const error = new RateLimitError(until, { response: { reason: 'slow down' }, neededMaxWait });
   const described = describeError(new CallError(error, connection), CONTEXT);
   expect(described.hint).toBe(hint);
-  const isKnown = until !== undefined;
-  expect(described.until === undefined).toBe(!isKnown);
-  expect(described.message).toMatch(
-    isKnown ? /is rate-limited until .*: slow down$/ : /is rate-limited: slow down$/,
-  );
+  expect(described.until).toBe(new Date(until).toISOString());
+  expect(described.message).toMatch(/is rate-limited until .*: slow down$/);
 });
 
 test.each([

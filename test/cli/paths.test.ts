@@ -42,9 +42,8 @@ test.each([
   ['linux', {}, ['/home/ada/.local/state/pets', TEMPORARY]],
   ['darwin', {}, ['/home/ada/Library/Application Support/pets/state', TEMPORARY]],
   ['win32', { LOCALAPPDATA: '/l' }, ['/l/pets/state', TEMPORARY]],
-  ['linux', { XDG_STATE_HOME: '/s', XDG_RUNTIME_DIR: '/run' }, ['/s/pets', '/run/pets', TEMPORARY]],
-  ['linux', { XDG_RUNTIME_DIR: 'run' }, ['/home/ada/.local/state/pets', TEMPORARY]],
-  ['linux', { PETS_STATE_DIR: '/mine', XDG_STATE_HOME: '/s', XDG_RUNTIME_DIR: '/run' }, ['/mine']],
+  ['linux', { XDG_STATE_HOME: '/s' }, ['/s/pets', TEMPORARY]],
+  ['linux', { PETS_STATE_DIR: '/mine', XDG_STATE_HOME: '/s' }, ['/mine']],
   ['linux', { PETS_STATE_DIR: '' }, ['/home/ada/.local/state/pets', TEMPORARY]],
 ] as [NodeJS.Platform, Record<string, string>, string[]][])(
   'on %s with %j, the state directories are %j, and only the first one is not temporary',

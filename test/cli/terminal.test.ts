@@ -39,26 +39,29 @@ describe('a wait', () => {
 });
 
 describe('get, if the service has removed the operation', () => {
+  /** Has 15 animals, each on a page of its own. */
   const gone: Handler = (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://service');
     if (pathname !== '/v1/pets') return replyError(response, 410, 'operation_removed');
     const page = Number(searchParams.get('page') ?? 1);
-    reply(response, 200, [{ id: page, name: `Animal ${page}`, categoryId: 1, status: 'sold' }], {
-      Link: `</v1/pets?page=${page + 1}>; rel="next"`,
-    });
+    reply(
+      response,
+      200,
+      [{ id: page, name: `Animal ${page}`, categoryId: 1, status: 'sold' }],
+      page < 15 ? { Link: `</v1/pets?page=${page + 1}>; rel="next"` } : {},
+    );
   };
 
-  test('searches the list and names a command to use instead', async () => {
+  test('searches the list', async () => {
     const { code, stdout, stderr } = await runAgainst(gone, ['get', '3', '2']);
     expect([code, stdout]).toEqual([0, '3\tAnimal 3\t1\tsold\n2\tAnimal 2\t1\tsold\n']);
-    expect(stderr).toContain('searched the first 3 pages of the list. Use instead: pets list');
+    expect(stderr).toContain('the service no longer offers single animals; searching its list');
   });
 
-  test('searches at most ten pages', async () => {
-    const { code, server, stderr } = await runAgainst(gone, ['get', '11']);
-    expect(code).toBe(3);
-    expect(server.requests).toHaveLength(11);
-    expect(stderr).toContain('the remaining pages were not searched and may contain these ids: 11');
+  test('searches all of it, and shows the cost', async () => {
+    const { code, server, stderr } = await runAgainst(gone, ['get', '16']);
+    expect([code, server.requests.length]).toEqual([3, 16]);
+    expect(stderr).toContain('each further 1000 animals cost');
   });
 
   test('stops searching when all ids are found, even if one is given twice', async () => {

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { PET, type TestClientOptions, testClient } from '../helpers/client.ts';
+import type { Client } from '../../src/client/client.ts';
+import { ApiFailure, OutcomeUnknownError, RemovedError } from '../../src/client/errors.ts';
+import { PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
+import { manualClock } from '../helpers/clock.ts';
 import { type Handler, reply, replyError, scriptedServer } from '../helpers/scripted-server.ts';
 
 async function connect(handler: Handler, options: TestClientOptions = {}) {
@@ -26,11 +29,11 @@ describe('a call', () => {
   });
 
   test('sends and reads exact numbers, and sends a new idempotency key with each creation', async () => {
-    const { client, server } = await connect((_, response) =>
+    const { client, server } = await connect((_, response, count) =>
       reply(
         response,
         201,
-        '{"id":9007199254740993,"name":"Rex","categoryId":9223372036854775807,"new":1.50}',
+        `{"id":900719925474099${count + 2},"name":"Rex","categoryId":9223372036854775807,"new":1.50}`,
       ),
     );
     const body = { name: 'Rex', categoryId: 9223372036854775807n };
@@ -52,28 +55,145 @@ describe('a call', () => {
   });
 });
 
-describe('a deprecated operation', () => {
-  const collect = async (handler: Handler) => {
-    const reported: unknown[] = [];
-    const { client } = await connect(handler, { onDeprecated: (deprecated) => reported.push(deprecated) });
-    await client.call('getPet', { params: { petId: 1n } }).catch(() => {});
-    await client.call('getPet', { params: { petId: 1n } });
-    return reported;
-  };
-
-  test('is reported once, also from an error response', async () => {
-    const headers = { Deprecation: '@1795132800', Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' };
-    const reported = await collect((_, response, count) =>
-      count === 1 ? replyError(response, 404, 'a_code', headers) : reply(response, 200, PET, headers),
+describe('an animal in the response to a creation', () => {
+  /** Adds an animal twice, and returns the outcome of each creation and the differences that were reported. */
+  async function addTwo(sent: object, ...received: [object, object?]) {
+    const differences: string[] = [];
+    const { client, server } = await connect(
+      (_, response, count) => reply(response, 201, received[count - 1] ?? { id: 'other', name: 'Rex' }),
+      { onDifference: (difference) => differences.push(difference) },
     );
-    expect(reported).toEqual([{ operation: 'getPet', sunset: new Date('2030-12-05T00:00:00Z') }]);
+    const body = { name: 'Rex', categoryId: 3n, ...sent };
+    const outcomes: string[] = [];
+    for (const create of [body, { ...body, name: 'Rex' }]) {
+      const error = await client.call('createPet', { body: create }).catch((reason: unknown) => reason);
+      outcomes.push(error instanceof OutcomeUnknownError ? (error.cause as Error).message : 'added');
+    }
+    expect(server.requests).toHaveLength(2);
+    return {
+      outcome: outcomes[0],
+      second: outcomes[1],
+      changes: differences.filter((each) => each.startsWith('added')),
+    };
+  }
+
+  test.each<[string, object, object]>([
+    ['equal', { status: 'sold' }, { name: 'Rex', categoryId: 3, status: 'sold' }],
+    ['without a status and a category', { status: 'sold' }, { name: 'Rex' }],
+    ['with a status that was not sent', {}, { name: 'Rex', status: 'pending' }],
+    [
+      'with a status and a category that are null',
+      { status: 'sold' },
+      { name: 'Rex', status: null, categoryId: null },
+    ],
+    ['with the category as text, and with zeros', {}, { name: 'Rex', categoryId: '03.0' }],
+    ['with a trimmed name', { name: ' Rex\n' }, { name: 'Rex' }],
+    ['with a name in another case', { name: 'Straße' }, { name: 'STRASSE' }],
+    ['with a name in another Unicode form', { name: 'Zoe\u0308' }, { name: 'Zo\u00eb' }],
+  ])('%s, was added', async (_name, sent, received) => {
+    expect(await addTwo(sent, { id: 1, ...received })).toEqual({
+      outcome: 'added',
+      second: 'added',
+      changes: [],
+    });
   });
 
-  test.each([{}, { Deprecation: '@1795132800' }, { Sunset: 'some day' }])(
-    'is recognised by any of its headers: %j',
-    async (headers) => {
-      const reported = await collect((_, response) => reply(response, 200, PET, headers));
-      expect(reported).toEqual(Object.keys(headers).map(() => ({ operation: 'getPet', sunset: undefined })));
-    },
-  );
+  test.each<[string, object, string]>([
+    ['status', { status: 'available' }, 'status available instead of sold'],
+    ['category', { categoryId: 4 }, 'categoryId 4 instead of 3'],
+    [
+      'status and category',
+      { status: 'pending', categoryId: '4' },
+      'status pending and categoryId 4 instead of 3',
+    ],
+  ])('with another %s was added, and the difference is reported', async (_name, received, change) => {
+    const { outcome, changes } = await addTwo({ status: 'sold' }, { id: 1, name: 'Rex', ...received });
+    expect([outcome, changes]).toEqual([
+      'added',
+      [`added the animal with ${change.replace('pending and', 'pending instead of sold and')}`],
+    ]);
+  });
+
+  test('with another name: the outcome is unknown', async () => {
+    const { outcome } = await addTwo({}, { id: 1, name: 'Max', categoryId: 3 });
+    expect(outcome).toBe('unexpected response: an animal with the name "Max" instead of "Rex"');
+  });
+
+  test('with the id of an earlier creation: the outcome is unknown', async () => {
+    const { outcome, second } = await addTwo({}, { id: 1, name: 'Rex' }, { id: '1', name: 'Rex' });
+    expect([outcome, second]).toEqual([
+      'added',
+      'unexpected response: an animal with id 1, as after an earlier creation',
+    ]);
+  });
+});
+
+describe('a deprecated operation', () => {
+  const SUNSET = new Date('2030-12-05T00:00:00Z');
+  const announcement = { Deprecation: '@1795132800', Sunset: SUNSET.toUTCString() };
+  const get = (client: Client) => client.call('getPet', { params: { petId: 1n } });
+
+  test.each<[string, string, Record<string, string>, boolean, number]>([
+    [
+      'not reported earlier than half a year before its removal',
+      '2030-06-07T23:59:59Z',
+      announcement,
+      false,
+      0,
+    ],
+    ['reported once a day in the last half year', '2030-06-08T00:00:00Z', announcement, false, 1],
+    ['reported after its removal date', '2030-12-06T00:00:00Z', announcement, false, 1],
+    ['compared with the date in the specification', '2030-06-08T00:00:00Z', { Deprecation: '?1' }, false, 1],
+    ['reported at any time if this is asked for', '2026-11-20T00:00:00Z', announcement, true, 2],
+    ['not reported without its headers', '2030-06-08T00:00:00Z', {}, true, 0],
+  ])('is %s', async (_name, now, headers, reportsEveryDeprecation, count) => {
+    const reported: unknown[] = [];
+    const { client } = await connect(
+      (_, response, requests) =>
+        requests === 1 ? replyError(response, 400, 'a_code', headers) : reply(response, 200, PET, headers),
+      {
+        clock: manualClock(now),
+        onDeprecated: (deprecated) => reported.push(deprecated),
+        reportsEveryDeprecation,
+      },
+    );
+    await rejection(get(client));
+    await get(client);
+    const sunset = headers['Sunset'] === undefined ? undefined : SUNSET;
+    expect(reported).toEqual(
+      Array.from({ length: count }, () => ({ operation: 'getPet', sunset, link: undefined })),
+    );
+  });
+
+  const earlier = { Sunset: 'Fri, 01 Jan 2027 00:00:00 GMT' };
+  const none: Record<string, string> = {};
+  test.each([
+    ['410 at any time', 410, '2026-11-21T00:00:00Z', none, none, true],
+    ['404 after the date in the specification', 404, '2030-12-05T00:00:00Z', none, none, true],
+    ['405 after the date in the specification', 405, '2030-12-05T00:00:00Z', none, none, true],
+    ['404 before the date', 404, '2030-12-04T23:59:59Z', none, none, false],
+    ['404 after the date in the response', 404, '2027-01-01T00:00:00Z', none, earlier, true],
+    ['404 after a date that an earlier response announced', 404, '2027-01-01T00:00:00Z', earlier, none, true],
+    [
+      '404 before a date that the service has put off',
+      404,
+      '2030-12-05T00:00:00Z',
+      none,
+      { Sunset: 'Thu, 01 Jan 2032 00:00:00 GMT' },
+      false,
+    ],
+    ['400 after the date', 400, '2030-12-05T00:00:00Z', none, none, false],
+  ])('was removed after %s', async (_name, status, now, before, headers, isRemoved) => {
+    const clock = manualClock('2026-11-20T00:00:00Z');
+    const { client } = await connect(
+      (_, response, count) =>
+        count === 1 ? reply(response, 200, PET, before) : replyError(response, status, 'a_code', headers),
+      { clock },
+    );
+    await get(client);
+    clock.set(now);
+    const error = await rejection(get(client));
+    expect(error).toBeInstanceOf(ApiFailure);
+    expect(error instanceof RemovedError).toBe(isRemoved);
+  });
 });

@@ -60,18 +60,11 @@ describe('a success with an invalid body: a ContractError, and a creation is amb
     ['an array in an array', [[PET]]],
     ['an array with an animal without an id', [{ name: 'Rex', categoryId: 3 }]],
   ];
-  const odd: [string, unknown][] = [
-    ['an id that is a string', { ...PET, id: '1' }],
-    ['an id beyond int64', '{"id":9223372036854775808,"name":"Rex","categoryId":3}'],
-  ];
-  test.each([
-    ...unreadable.map((row) => [false, ...row] as const),
-    ...[...unreadable, ...odd].map((row) => [true, ...row] as const),
-  ])('strict: %s, %s', async (strict, _name, body) => {
+  test.each(unreadable)('%s', async (_name, body) => {
     const server = await scriptedServer(({ method }, response) =>
       reply(response, method === 'GET' ? 200 : 201, body),
     );
-    const { client } = testClient(server.url, { strict });
+    const { client } = testClient(server.url);
     expect(await rejection(list(client))).toBeInstanceOf(ContractError);
     const failure = await rejection(add(client));
     expect(failure).toBeInstanceOf(OutcomeUnknownError);

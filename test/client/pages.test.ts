@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { ApiFailure, ContractError } from '../../src/client/errors.ts';
+import { ApiFailure, ContractError, PageAddressError } from '../../src/client/errors.ts';
+import type { HttpHeaders } from '../../src/client/headers.ts';
 import { listPages } from '../../src/client/pages.ts';
-import type { HttpHeaders } from '../../src/client/response.ts';
 import type { Pet } from '../../src/contract/schemas.ts';
 import { PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { gate } from '../helpers/gate.ts';
@@ -22,7 +22,9 @@ const collect = async (handler: Handler, options: { pageSize?: number; all?: boo
   const { client } = testClient(server.url);
   const pages: { ids: number[]; more: string }[] = [];
   const consume = async () => {
-    for await (const { pets, more } of listPages(client, { limit: pageSize }, pageSize, { all })) {
+    for await (const { pets, more } of listPages(client, { limit: pageSize }, pageSize, {
+      canPrefetch: () => all,
+    })) {
       pages.push({ ids: pets.map(({ id }) => Number(id)), more });
     }
   };
@@ -98,9 +100,22 @@ describe.each([true, false])('pages, with prefetch: %s', (all) => {
   });
 });
 
-test.each([
+test.each<[string, object[], Record<string, string | string[]>, string]>([
   ['a page that is not full and has no link', [PET], {}, 'no'],
   ['a full page without a link', [PET, PET], {}, 'unknown'],
+  ['a full page without a link that has all animals', [PET, PET], { 'X-Total-Count': '2' }, 'no'],
+  [
+    'a full page without a link that does not have all animals',
+    [PET, PET],
+    { 'X-Total-Count': '3' },
+    'unknown',
+  ],
+  [
+    'a smaller page without a link that does not have all animals',
+    [PET],
+    { 'X-Total-Count': '3' },
+    'unknown',
+  ],
   ['a link with another relation', [PET], { Link: '</v1/pets?a>; rel="prev"' }, 'no'],
   [
     'two relations in a repeated header',
@@ -115,6 +130,56 @@ test.each([
   expect(pages[0]?.more).toBe(more);
 });
 
+test('if the last page has no link, but the service counts more animals, more may follow', async () => {
+  const { pages } = await collect((_, response, count) =>
+    reply(response, 200, [PET, PET], { 'X-Total-Count': '5', ...(count === 1 && link(2)) }),
+  );
+  expect(pages.map(({ more }) => more)).toEqual(['yes', 'unknown']);
+});
+
+test('animals with another status are left out on every page, and this is reported', async () => {
+  const statuses = [['available', 'sold', ' SOLD'], ['available'], [undefined, null, 7, 'reserved', 'sold']];
+  const server = await scriptedServer((_, response, count) =>
+    reply(
+      response,
+      200,
+      statuses[count - 1]?.map((status, i) => ({ id: 10 * count + i, name: 'Rex', status })),
+      count < statuses.length ? link(count + 1) : {},
+    ),
+  );
+  const differences: string[] = [];
+  const { client } = testClient(server.url, { onDifference: (difference) => differences.push(difference) });
+  const pages: string[][] = [];
+  for await (const { pets } of listPages(client, { status: 'sold' }, 3))
+    pages.push(pets.map(({ id }) => String(id)));
+  expect(pages).toEqual([['11', '12'], [], ['30', '31', '32', '34']]);
+  expect(new Set(differences.filter((each) => each.startsWith('ignores')))).toEqual(
+    new Set(['ignores the status sold; animals with another status are left out']),
+  );
+});
+
+test.each<[string, number, boolean]>([
+  ['404', 404, true],
+  ['403', 403, true],
+  ['a page of the gateway', 200, true],
+  ['500', 501, false],
+])(
+  'the error of a page under another prefix than the base URL names its URL: %s',
+  async (_name, status, isNamed) => {
+    const { pages, error, server } = await collect((_, response, count) =>
+      reply(
+        response,
+        count === 1 ? 200 : status,
+        count === 1 ? [PET] : '<html>',
+        count === 1 ? { Link: '</pets?page=2>; rel=next' } : {},
+      ),
+    );
+    expect([pages.length, server.requests[1]?.url]).toEqual([1, '/pets?page=2']);
+    expect(error instanceof PageAddressError).toBe(isNamed);
+    if (isNamed) expect(error).toMatchObject({ status, url: `${server.origin}/pets?page=2` });
+  },
+);
+
 describe('the prefetch', () => {
   async function start(
     handler: Handler,
@@ -122,7 +187,7 @@ describe('the prefetch', () => {
   ) {
     const server = await scriptedServer(handler);
     const tested = testClient(server.url, options);
-    const pages = listPages(tested.client, { limit: 1 }, 1, { all });
+    const pages = listPages(tested.client, { limit: 1 }, 1, { canPrefetch: () => all });
     const next = async () => (await pages.next()).value?.pets.map(({ id }: Pet) => Number(id));
     const requested = (count: number) => expect.poll(() => server.requests).toHaveLength(count);
     return { server, pages, next, requested, ...tested };
@@ -143,7 +208,7 @@ describe('the prefetch', () => {
     const { client } = testClient(server.url);
     const asked: unknown[] = [];
     const canPrefetch = ({ link: target }: HttpHeaders) => asked.push(target) === 1;
-    const pages = listPages(client, { limit: 1 }, 1, { all: true, canPrefetch });
+    const pages = listPages(client, { limit: 1 }, 1, { canPrefetch });
     await pages.next();
     await expect.poll(() => server.requests).toHaveLength(2);
     await pages.next();

@@ -48,7 +48,7 @@ const starts = {
 /** Responses that are not HTTP, or that make the client close the connection. */
 const unexpected: [string, Act][] = [
   ['text that is not HTTP', begin('SSH-2.0-OpenSSH_9.6\r\n', close)],
-  ['an unexpected 100', begin('HTTP/1.1 100 Continue\r\n\r\n', () => {})],
+  ['a 100 without a final response', begin('HTTP/1.1 100 Continue\r\n\r\n', close)],
   [
     'an unexpected 101',
     begin('HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n', () => {}),

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { AttemptOutcome } from '../../src/client/attempt.ts';
 import { ContractError, DeferredError, InterruptedError } from '../../src/client/errors.ts';
-import type { HttpHeaders } from '../../src/client/response.ts';
-import { coolDownAfter, decideRetry, type RetryState } from '../../src/client/retry.ts';
+import type { HttpHeaders } from '../../src/client/headers.ts';
+import { coolDownAfter, decideRetry, methodPauseAfter, type RetryState } from '../../src/client/retry.ts';
 import { NOW, networkError, resetIn, response, retryAfter, state, timeout } from '../helpers/outcomes.ts';
 
 const inProgress = (headers: HttpHeaders = {}) => response(409, headers, 'idempotency_in_flight');
@@ -21,58 +21,30 @@ describe('after 429', () => {
     ['a creation as well', response(429, retryAfter(7)), creation, 7_000],
     ['a creation with a supported key as well', response(429, retryAfter(7)), supported, 7_000],
     ['waits for the end of the window', response(429, resetIn(30)), {}, 30_000],
-    ['waits at least the backoff', response(429, retryAfter(0)), {}, 1_000],
-    ['waits at least the backoff of the attempt', response(429, retryAfter(1)), { attempt: 3 }, 4_000],
-    ['waits for the backoff without a header', response(429), {}, 1_000],
-    ['waits for the backoff if the window has ended', response(429, resetIn(-5)), {}, 1_000],
-    ['waits for the backoff if Retry-After is invalid', response(429, retryAfter('soon')), {}, 1_000],
-    ['doubles the backoff for the second retry', response(429), { attempt: 2 }, 2_000],
+    ['waits at least a second', response(429, retryAfter(0)), {}, 1_000],
+    ['waits a minute without a header', response(429), {}, 60_000],
+    ['waits at least a second if the window has ended', response(429, resetIn(-5)), {}, 1_000],
+    ['waits a minute if Retry-After is invalid', response(429, retryAfter('soon')), {}, 60_000],
+    ['waits as often as for another failure', response(429, retryAfter(1)), { attempt: 5 }, 1_000],
     ['adds at least a quarter second of jitter', response(429, retryAfter(1)), { random: 1 }, 1_250],
     ['adds up to 10 % of jitter', response(429, retryAfter(20)), { random: 1 }, 22_000],
     ['scales the jitter with the random number', response(429, retryAfter(20)), { random: 0.5 }, 21_000],
     ['adds at most three seconds of jitter', response(429, retryAfter(60)), { random: 1 }, 63_000],
-    ['waits as long as allowed', response(429, retryAfter(35)), { waited: 40_000 }, 35_000],
+    ['waits as long as allowed, and the jitter', response(429, retryAfter(75)), { random: 1 }, 78_000],
     ['waits for days if allowed', response(429, retryAfter(172_800)), { maxWait: 1e9 }, 172_800_000],
   ])('%s', (_name, outcome, change, wait) => {
-    expect(decide(outcome, change)).toEqual({ retry: true, wait, cost: wait, reason: 'rate limit' });
+    expect(decide(outcome, change)).toEqual({ retry: true, wait, reason: 'rate limit' });
   });
 
   test.each<[...Case, number | undefined]>([
-    ['gives up after four attempts', response(429, retryAfter(1)), { attempt: 4 }, undefined],
+    ['gives up after six attempts', response(429, retryAfter(1)), { attempt: 6 }, undefined],
     ['gives up if the wait is longer than allowed', response(429, retryAfter(76)), {}, 76_000],
-    [
-      'gives up if the wait with its jitter is longer than allowed',
-      response(429, retryAfter(74)),
-      { random: 0.9 },
-      76_700,
-    ],
-    [
-      'gives up if all waits together are longer than allowed',
-      response(429, retryAfter(40)),
-      { waited: 40_000 },
-      80_000,
-    ],
     ['gives up with a maximum wait of 0', response(429, retryAfter(1)), { maxWait: 0 }, 1_000],
     ['gives up if support is no longer known', response(429), { ...creation, ambiguous: true }, undefined],
-    ['gives up without retries', response(429, retryAfter(0)), { maxWait: -1 }, undefined],
+    ['gives up without retries', response(429, retryAfter(0)), { maxWait: undefined }, undefined],
     ['gives up at 400 digits', response(429, retryAfter('9'.repeat(400))), { maxWait: 1e9 }, 1e14],
   ])('%s, and reports the maximum wait that would have helped', (_name, outcome, change, neededMaxWait) => {
-    expect(decide(outcome, change)).toEqual({ retry: false, neededMaxWait });
-  });
-
-  test.each<[string, number, Partial<RetryState>, cost: number | undefined]>([
-    ['for a minute is free', 62, { maxWait: 0 }, 0],
-    ['for a minute with jitter is free', 60, { maxWait: 0, random: 0.99 }, 0],
-    ['for a minute after others is free', 60, { waited: 75_000 }, 0],
-    ['for longer than a minute counts', 70, {}, 70_000],
-    ['for an hour is longer than allowed', 3_600, {}, undefined],
-    ['is not made without retries', 1, { maxWait: -1 }, undefined],
-    ['counts from the fourth attempt on', 1, { attempt: 4 }, 8_000],
-    ['from the fourth attempt on can be longer than allowed', 1, { attempt: 4, waited: 68_000 }, undefined],
-    ['for 66 seconds is longer than the allowed 65', 66, { maxWait: 65_000 }, undefined],
-  ])('a background call: a wait %s', (_name, seconds, change, cost) => {
-    const decision = decide(response(429, retryAfter(seconds)), { background: true, ...change });
-    expect(decision).toMatchObject(cost === undefined ? { retry: false } : { retry: true, cost });
+    expect(decide(outcome, change)).toEqual({ retry: false, ...(neededMaxWait && { neededMaxWait }) });
   });
 });
 
@@ -152,7 +124,7 @@ describe('after an error', () => {
   ])('the waits after %s with %j are %j ms, and add up to at most 15 s', (code, change, waits) => {
     const outcome = networkError(code, false);
     const decisions = waits.map((_, i) => decide(outcome, { ...change, attempt: i + 1 }));
-    expect(decisions).toMatchObject(waits.map((wait) => ({ retry: true, wait, cost: wait })));
+    expect(decisions).toMatchObject(waits.map((wait) => ({ retry: true, wait })));
     expect(waits.reduce((sum, wait) => sum + wait, 0)).toBeLessThanOrEqual(15_000);
   });
 
@@ -164,11 +136,10 @@ describe('after an error', () => {
     expect(decide(response(503, headers), { random: 0.5 })).toMatchObject({ wait });
   });
 
-  test('a wait longer than allowed is never free, not even for a background call', () => {
-    for (const background of [false, true]) {
-      const stopped = { retry: false, neededMaxWait: 80_000 };
-      expect(decide(response(503, retryAfter(30)), { waited: 50_000, background })).toEqual(stopped);
-    }
+  test('a wait longer than allowed is not made', () => {
+    const stopped = { retry: false, neededMaxWait: 76_000 };
+    expect(decide(response(503, retryAfter(76)), {})).toEqual(stopped);
+    expect(decide(networkError('ECONNRESET', true), { maxWait: 0 })).toMatchObject({ retry: false });
   });
 });
 
@@ -184,7 +155,6 @@ describe('a creation that is still in progress', () => {
     expect(decide(inProgress(headers), { ...supported, ...change })).toEqual({
       retry: true,
       wait,
-      cost: wait,
       reason,
     });
   });
@@ -202,21 +172,32 @@ describe('a creation that is still in progress', () => {
   ])('%s', (_name, outcome, change) => expect(decide(outcome, change)).toEqual({ retry: false }));
 });
 
-describe('coolDownAfter', () => {
+describe('the pause of all requests with the key, and of requests with the same method', () => {
   const exhausted = (remaining: string) => ({ 'x-ratelimit-remaining': remaining, ...resetIn(45) });
-  test.each<[string, number, HttpHeaders, number, number | undefined]>([
-    ['429: Retry-After', 429, retryAfter(7), 1, 7_000],
-    ['429: the end of the window', 429, resetIn(45), 1, 45_000],
-    ['429 without headers: the backoff', 429, {}, 3, 4_000],
-    ['429: the backoff, if longer than Retry-After', 429, retryAfter(1), 3, 4_000],
-    ['429: at most 60 s of backoff', 429, {}, 30, 60_000],
-    ['429: two days', 429, retryAfter(172_800), 1, 172_800_000],
-    ['Remaining 0: the end of the window', 200, exhausted('0'), 1, 45_000],
-    ['Remaining 0 in an error', 404, exhausted('0'), 1, 45_000],
-    ['Remaining 0 without Reset: none', 200, { 'x-ratelimit-remaining': '0' }, 1, undefined],
-    ['Remaining 1: none', 200, exhausted('1'), 1, undefined],
-    ['Retry-After in another error: none', 503, retryAfter(9), 1, undefined],
-  ])('%s', (_name, status, headers, attempt, coolDown) => {
-    expect(coolDownAfter({ status, headers, body: '' }, attempt, NOW)).toBe(coolDown);
+  test.each<[string, AttemptOutcome, number | undefined, number | undefined]>([
+    ['429: Retry-After', response(429, retryAfter(7)), 7_000, undefined],
+    ['429: the end of the window', response(429, resetIn(45)), 45_000, undefined],
+    ['429 without headers: a minute', response(429), 60_000, undefined],
+    ['429: at least a second', response(429, retryAfter(0)), 1_000, undefined],
+    ['429: two days', response(429, retryAfter(172_800)), 172_800_000, undefined],
+    ['Remaining 0: the end of the window', response(200, exhausted('0')), 45_000, undefined],
+    ['Remaining 0 in an error', response(404, exhausted('0')), 45_000, undefined],
+    [
+      'Remaining 0 without Reset: none',
+      response(200, { 'x-ratelimit-remaining': '0' }),
+      undefined,
+      undefined,
+    ],
+    ['Remaining 1: none', response(200, exhausted('1')), undefined, undefined],
+    ['503: Retry-After', response(503, retryAfter(9)), undefined, 9_000],
+    ['503: at most a minute', response(503, retryAfter(61), 'unavailable'), undefined, 60_000],
+    ['503 without Retry-After: none', response(503, resetIn(45)), undefined, undefined],
+    ['503 of a full disk: none', response(503, retryAfter(9), 'storage_full'), undefined, undefined],
+    ['503 of failed storage: none', response(503, retryAfter(9), 'storage_failed'), undefined, undefined],
+    ['Retry-After in another error: none', response(502, retryAfter(9)), undefined, undefined],
+  ])('%s', (_name, outcome, ofKey, ofMethod) => {
+    if (!('response' in outcome)) throw new Error('expected a response');
+    const { response: received } = outcome;
+    expect([coolDownAfter(received, NOW), methodPauseAfter(received, NOW)]).toEqual([ofKey, ofMethod]);
   });
 });

@@ -1,69 +1,320 @@
-import { readdir } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createServiceState } from '../../src/client/service-state.ts';
-import { createSharedFlags } from '../../src/client/shared-flags.ts';
 import { KEY, list, testClient } from '../helpers/client.ts';
-import { manualClock } from '../helpers/clock.ts';
+import { type ManualClock, manualClock, uptimeOf } from '../helpers/clock.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp.ts';
 
 const ORIGIN = 'https://shop.example';
+const SECOND = 1_000;
+const HOUR = 3_600 * SECOND;
 
+/** A machine whose processes share a state directory, and a fallback for temporary files. */
 async function machine() {
-  const directory = await temporaryDirectory();
+  const home = await temporaryDirectory();
   const clock = manualClock();
-  const process = (baseUrl = `${ORIGIN}/v1`, key = KEY) =>
+  const [first, second] = [join(home, 'first'), join(home, 'second')];
+  let failures = 0;
+  const process = ({
+    baseUrl = `${ORIGIN}/v1`,
+    key = KEY,
+    now = clock.now,
+    uptime = uptimeOf(clock),
+  }: {
+    baseUrl?: string;
+    key?: string;
+    now?: ManualClock['now'];
+    uptime?: ReturnType<typeof uptimeOf>;
+  } = {}) =>
     createServiceState(
       { baseUrl, key },
-      createSharedFlags([{ path: directory, isTemporary: false }], clock),
-      clock,
+      {
+        clock: { now },
+        uptime,
+        stateDirectories: [
+          { path: first, isTemporary: false },
+          { path: second, isTemporary: true },
+        ],
+        onUnwritable: () => failures++,
+      },
     );
-  return { directory: join(directory, 'services'), clock, process };
+  /** The directory of the state of the service. */
+  const directory = async () => {
+    const services = join(first, 'services');
+    return join(services, (await readdir(services))[0] ?? '');
+  };
+  return { home, first, second, clock, process, directory, failures: () => failures };
 }
 
-/** The names of all files and directories below a directory. */
-const namesIn = async (directory: string) =>
-  (await readdir(directory, { recursive: true, withFileTypes: true })).map(({ name }) => name);
+type Machine = Awaited<ReturnType<typeof machine>>;
+type Process = ReturnType<Machine['process']>;
 
-test.each([
-  ['another process', `${ORIGIN}/v1`, KEY, true],
-  ['another path', `${ORIGIN}/v2`, KEY, true],
-  ['the default port', `${ORIGIN}:443/v1`, KEY, true],
-  ['another key', `${ORIGIN}/v1`, 'pets_other', false],
-  ['another port', `${ORIGIN}:8443/v1`, KEY, false],
-  ['another protocol', 'http://shop.example/v1', KEY, false],
-  ['another host', 'https://shop.example.com/v1', KEY, false],
-])('a cool-down applies to one key at one origin: %s', async (_name, baseUrl, key, isShared) => {
-  const { process, clock } = await machine();
-  process().coolDown.extend(clock.now() + 1_000);
-  expect(process(baseUrl, key).coolDown.until() > clock.now()).toBe(isShared);
+/** The time until the next request may be sent, in milliseconds. */
+const left = (state: Process, { clock }: Machine, method = 'GET') =>
+  (state.pause(method)?.until ?? clock.now()) - clock.now();
+
+describe('a pause', () => {
+  test('is shared by all processes until it ends', async () => {
+    const place = await machine();
+    const processes = [place.process(), place.process()];
+    processes[0]?.startPause(30_000.2);
+    processes.push(place.process());
+    for (const each of processes) expect(left(each, place)).toBe(30_001);
+    place.clock.advance(30_001);
+    for (const each of processes) expect(each.pause('GET')).toBeUndefined();
+  });
+
+  test.each([
+    ['another process', {}, true],
+    ['another path', { baseUrl: `${ORIGIN}/v2` }, true],
+    ['the default port', { baseUrl: `${ORIGIN}:443/v1` }, true],
+    ['another key', { key: 'pets_other' }, false],
+    ['another port', { baseUrl: `${ORIGIN}:8443/v1` }, false],
+    ['another protocol', { baseUrl: 'http://shop.example/v1' }, false],
+    ['another host', { baseUrl: 'https://shop.example.com/v1' }, false],
+  ])('applies to one key at one origin: %s', async (_name, change, isShared) => {
+    const place = await machine();
+    place.process().startPause(1_000);
+    expect(left(place.process(change), place) > 0).toBe(isShared);
+  });
+
+  test('is as long as the longest, and never shortened', async () => {
+    const place = await machine();
+    for (const seconds of [5, 50, 20]) place.process().startPause(seconds * SECOND);
+    expect(left(place.process(), place)).toBe(50_000);
+    place.process().startPause(48 * HOUR);
+    expect(left(place.process(), place)).toBe(25 * HOUR);
+    place.process().endPauses();
+    expect(place.process().pause('GET')).toBeUndefined();
+  });
+
+  test('of a method concerns no other method', async () => {
+    const place = await machine();
+    place.process().startPause(30_000, 'POST');
+    const other = place.process();
+    expect([other.pause('GET'), other.pause('POST')?.reason]).toEqual([undefined, 'server error']);
+    other.startPause(40_000);
+    expect([left(other, place), other.pause('POST')?.reason]).toEqual([40_000, 'rate limit']);
+  });
+
+  const steps = [-24 * HOUR, -2 * HOUR, -2 * SECOND, 2 * SECOND, 2 * HOUR, 24 * HOUR];
+  test.each(steps)('lasts as long for a process whose clock differs by %i ms', async (step) => {
+    const place = await machine();
+    const { clock, process } = place;
+    const other = process({ now: () => clock.now() + step });
+    const leftOfOther = () => (other.pause('GET')?.until ?? 0) - clock.now() - step;
+    process().startPause(30_000);
+    clock.advance(10_000);
+    expect(leftOfOther()).toBeGreaterThanOrEqual(20_000);
+    expect(leftOfOther()).toBeLessThanOrEqual(20_020);
+    // A later pause counts from its own start, whichever process starts it.
+    other.startPause(60_000);
+    clock.advance(50_000);
+    expect(left(process(), place)).toBeGreaterThanOrEqual(10_000);
+    expect(left(process(), place)).toBeLessThanOrEqual(10_020);
+    clock.advance(10_020);
+    expect([process().pause('GET'), other.pause('GET')]).toEqual([undefined, undefined]);
+  });
+
+  test.each<[string, number, number]>([
+    ['10 s later', 10_000, 20_000],
+    ['a day later', 24 * HOUR, 0],
+    ['with a clock that is slow: the whole duration counts from now', -24 * HOUR, 30_000],
+  ])('after a restart of the machine, %s', async (_name, step, expected) => {
+    const place = await machine();
+    place.process().startPause(30_000);
+    place.clock.step(step);
+    const restarted = place.process({ uptime: () => ({ boot: 'next', milliseconds: 5 }) });
+    expect(left(restarted, place)).toBe(expected);
+  });
+
+  test.each([60_000, 10_000])(
+    'of 50 s is kept if others start one of %i ms at the same time',
+    async (other) => {
+      const place = await machine();
+      const { process, clock } = place;
+      let started = 0;
+      // Whenever the process has read the state and looks at the time, others change the state.
+      const interrupted = process({
+        now() {
+          if (started++ < 3) process().startPause(other + started);
+          return clock.now();
+        },
+      });
+      interrupted.startPause(50_000);
+      expect(started).toBeGreaterThan(3);
+      expect(left(process(), place)).toBe(Math.max(50_000, other + 3));
+      expect(await readdir(await place.directory())).toHaveLength(1);
+    },
+  );
 });
 
-test('no file name contains the key or the origin', async () => {
-  const { process, clock, directory } = await machine();
+test('a slow process does not undo changes, even if it creates a version whose number was used before', async () => {
+  const place = await machine();
+  const { process, clock } = place;
+  process().startPause(1_000);
+  let isSlow = false;
+  const slow = process({
+    now() {
+      if (isSlow) {
+        isSlow = false;
+        for (const seconds of [10, 20, 30]) process().startPause(seconds * SECOND);
+      }
+      return clock.now();
+    },
+  });
+  slow.supportsIdempotency();
+  isSlow = true;
+  slow.startPause(15_000);
+  expect(left(process(), place)).toBe(30_000);
+  expect(slow.claimDailyNotice('getPet')).toBe(true);
+});
+
+test('no file name contains the key or the origin, and only the user can read the files', async () => {
+  const { process, first, directory } = await machine();
   const service = process();
-  service.coolDown.extend(clock.now() + 1_000);
+  service.startPause(1_000);
   service.recordIdempotencySupport(true);
   service.claimDailyNotice('getPet');
-  const names = await namesIn(directory);
-  expect(names).toHaveLength(5);
   const encoded = (['base64', 'hex'] as const).map((encoding) => Buffer.from(KEY).toString(encoding));
-  for (const secret of [KEY, 'shop', 'https', ...encoded]) expect(names.join('\n')).not.toContain(secret);
+  const [file = ''] = await readdir(await directory());
+  const text =
+    (await readdir(first, { recursive: true })).join('\n') + (await readFile(join(await directory(), file)));
+  for (const secret of [KEY, 'shop', 'https', ...encoded]) expect(text).not.toContain(secret);
+  const modes = await Promise.all([first, join(await directory(), file)].map((path) => stat(path)));
+  expect(modes.map(({ mode }) => mode & 0o777)).toEqual([0o700, 0o600]);
+});
+
+test.each([
+  '',
+  '{',
+  'null',
+  '[]',
+  '{"waits":{}}',
+  '{"waits":{"all":{"duration":-1}},"notices":{},"sunsets":{}}',
+])('a damaged state is ignored and replaced: %j', async (content) => {
+  const place = await machine();
+  place.process().startPause(1_000);
+  const [file = ''] = await readdir(await place.directory());
+  await writeFile(join(await place.directory(), file), content);
+  expect(place.process().pause('GET')).toBeUndefined();
+  place.process().startPause(2_000);
+  expect(left(place.process(), place)).toBe(2_000);
+});
+
+test('the state of services that are no longer used is deleted', async () => {
+  const { process, first, clock } = await machine();
+  process().startPause(1_000);
+  const [old = ''] = await readdir(join(first, 'services'));
+  const unused = new Date(clock.now() - 31 * 24 * HOUR);
+  await utimes(join(first, 'services', old), unused, unused);
+  process({ key: 'pets_other' }).startPause(1_000);
+  expect(await readdir(join(first, 'services'))).not.toContain(old);
+});
+
+describe('the fallback', () => {
+  test('is not used if the first directory can be', async () => {
+    const { home, process, failures } = await machine();
+    process().startPause(1_000);
+    expect([await readdir(home), failures()]).toEqual([['first'], 0]);
+  });
+
+  test.each<[string, (place: Machine) => Promise<unknown>]>([
+    ['is a file', ({ first }) => writeFile(first, '')],
+    ['is below /proc, where mkdir fails with ENOENT', ({ first }) => symlink('/proc/missing', first)],
+    ['is a symbolic link to itself', ({ first }) => symlink(first, first)],
+    [
+      'does not accept the state',
+      async ({ first }) => {
+        await mkdir(first);
+        await writeFile(join(first, 'services'), '');
+      },
+    ],
+  ])('is written, with mode 0700, and read, if the first directory %s', async (_what, prepare) => {
+    const place = await machine();
+    await prepare(place);
+    place.process().startPause(1_000);
+    expect(left(place.process(), place)).toBe(1_000);
+    expect([(await stat(place.second)).mode & 0o777, place.failures()]).toEqual([0o700, 0]);
+  });
+
+  test('counts together with the first directory', async () => {
+    const place = await machine();
+    const { first, process } = place;
+    process().startPause(1_000);
+    await rename(first, `${first}.moved`);
+    await writeFile(first, '');
+    process().startPause(2_000, 'POST');
+    await rm(first);
+    await rename(`${first}.moved`, first);
+    expect([left(process(), place), left(process(), place, 'POST')]).toEqual([1_000, 2_000]);
+  });
+
+  const isUnix = process.getuid !== undefined;
+  test
+    .runIf(isUnix)
+    .each<[string, (place: Machine) => Promise<unknown>]>([
+      ['is a symbolic link', ({ home, second }) => symlink(join(home, 'target'), second)],
+      ['has permissions for the group', async ({ second }) => mkdir(second).then(() => chmod(second, 0o710))],
+      ['has permissions for others', async ({ second }) => mkdir(second).then(() => chmod(second, 0o707))],
+      ['is a file', ({ second }) => writeFile(second, '')],
+      ...(process.getuid?.() === 0
+        ? [
+            [
+              'belongs to another user',
+              ({ second }: Machine) =>
+                mkdir(second, { mode: 0o700 }).then(() => chown(second, 12_345, 12_345)),
+            ] as [string, (place: Machine) => Promise<unknown>],
+          ]
+        : []),
+    ])(
+    'is neither written nor read if it %s, and each process remembers its own pauses',
+    async (_what, prepare) => {
+      const place = await machine();
+      await writeFile(place.first, '');
+      await mkdir(join(place.home, 'target'));
+      await prepare(place);
+      const content = async () => [
+        await readdir(place.home, { recursive: true }),
+        (await lstat(place.second)).mode,
+      ];
+      const before = await content();
+      const own = place.process();
+      own.startPause(1_000);
+      expect([left(own, place), left(place.process(), place), place.failures()]).toEqual([1_000, 0, 1]);
+      expect(await content()).toEqual(before);
+      own.endPauses();
+      expect(left(own, place)).toBe(0);
+    },
+  );
+
+  test('is not needed if the state is deleted: a process remembers its own pauses', async () => {
+    const place = await machine();
+    const own = place.process();
+    own.startPause(1_000);
+    await rm(place.first, { recursive: true });
+    expect([left(own, place), left(place.process(), place)]).toEqual([1_000, 0]);
+    own.startPause(2_000);
+    expect(left(place.process(), place)).toBe(2_000);
+  });
 });
 
 describe('support of Idempotency-Key', () => {
-  test('is recorded for all processes and keys of an origin', async () => {
-    const { process } = await machine();
-    expect(process().supportsIdempotency()).toBe(false);
-    process().recordIdempotencySupport(true);
-    expect(process().supportsIdempotency()).toBe(true);
-    expect(process(`${ORIGIN}/v1`, 'pets_other').supportsIdempotency()).toBe(true);
-    expect(process('https://other.example/v1').supportsIdempotency()).toBe(false);
-    process().recordIdempotencySupport(false);
-    expect(process().supportsIdempotency()).toBe(false);
-  });
-
   const supported = { 'Idempotency-Supported': 'true' };
   const withValue = (value: string) => ({ 'Idempotency-Supported': value });
   test.each<[string, number, Record<string, string>, before: boolean, after: boolean]>([
@@ -89,8 +340,14 @@ describe('support of Idempotency-Key', () => {
     expect(service.supportsIdempotency()).toBe(after);
   });
 
-  test('ends after a day', async () => {
+  test('is recorded for all processes with a key at an origin, and ends after a day', async () => {
     const { process, clock } = await machine();
+    expect(process().supportsIdempotency()).toBe(false);
+    process().recordIdempotencySupport(true);
+    expect(process().supportsIdempotency()).toBe(true);
+    expect(process({ baseUrl: 'https://other.example/v1' }).supportsIdempotency()).toBe(false);
+    process().recordIdempotencySupport(false);
+    expect(process().supportsIdempotency()).toBe(false);
     process().recordIdempotencySupport(true);
     clock.set('2026-11-21T23:59:59Z');
     expect(process().supportsIdempotency()).toBe(true);
@@ -99,14 +356,13 @@ describe('support of Idempotency-Key', () => {
   });
 });
 
-test('a daily notice can be claimed once per operation, origin and day (UTC), and leaves one flag per operation', async () => {
-  const { process, clock, directory } = await machine();
+test('a daily notice can be claimed once per operation and day (UTC)', async () => {
+  const { process, clock } = await machine();
   clock.set('2026-11-20T00:00:00Z');
   expect(process().claimDailyNotice('getPet')).toBe(true);
   expect(process().claimDailyNotice('getPet')).toBe(false);
   expect(process().claimDailyNotice('listPets')).toBe(true);
-  expect(process(`${ORIGIN}/v1`, 'pets_other').claimDailyNotice('getPet')).toBe(false);
-  expect(process('https://other.example/v1').claimDailyNotice('getPet')).toBe(true);
+  expect(process({ baseUrl: 'https://other.example/v1' }).claimDailyNotice('getPet')).toBe(true);
   clock.set('2026-11-20T23:59:59.999Z');
   expect(process().claimDailyNotice('getPet')).toBe(false);
   clock.set('2026-11-21T00:00:00Z');
@@ -115,19 +371,23 @@ test('a daily notice can be claimed once per operation, origin and day (UTC), an
       expect(process().claimDailyNotice(operation)).toBe(isNew);
     }
   }
-  expect((await namesIn(directory)).filter((name) => name.includes('told')).sort()).toEqual([
-    'getPet-told-2026-11-20',
-    'getPet-told-2026-11-21',
-    'getPets-told-2026-11-21',
-    'listPets-told-2026-11-20',
+});
+
+test('the announced removal of an operation is remembered', async () => {
+  const { process } = await machine();
+  expect(process().sunset('getPet')).toBeUndefined();
+  process().recordSunset('getPet', new Date('2027-01-01T00:00:00Z'));
+  expect([process().sunset('getPet'), process().sunset('listPets')]).toEqual([
+    new Date('2027-01-01T00:00:00Z'),
+    undefined,
   ]);
 });
 
-test('a probe is allowed once a minute across processes during a cool-down, and always without one', async () => {
+test('a probe is allowed once a minute across processes during a pause, and always without one', async () => {
   const { process, clock } = await machine();
   const probe = () => process().tryAcquireProbe();
   expect([probe(), probe()]).toEqual([true, true]);
-  process().coolDown.extend(clock.now() + 600_000);
+  process().startPause(600_000);
   expect([probe(), probe()]).toEqual([true, false]);
   clock.advance(59_999);
   expect(probe()).toBe(false);

@@ -1,38 +1,37 @@
 import { describe, expect, test } from 'vitest';
 import { RateLimitError } from '../../src/client/errors.ts';
-import { createSharedFlags, type SharedFlags } from '../../src/client/shared-flags.ts';
 import { add, list, PET, rejection, type TestClientOptions, testClient } from '../helpers/client.ts';
 import { type ManualClock, manualClock } from '../helpers/clock.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
-import { temporaryDirectory } from '../helpers/temp.ts';
+import { stateDirectory } from '../helpers/temp.ts';
 
 const HOUR = 3_600_000;
 const SECOND = 1_000;
 
-type Step = { status: number; headers?: (clock: ManualClock) => Record<string, string> };
+type Step = { status: number; code?: string; headers?: (clock: ManualClock) => Record<string, string> };
 
 /** Starts a service that responds to the first requests with `steps`, and then with success. `process()` creates a client. */
 async function machine(...steps: Step[]) {
-  const directory = await temporaryDirectory();
+  const stateDirectories = [stateDirectory()];
   const clock = manualClock();
   const arrivals: number[] = [];
   const server = await scriptedServer((request, response, count) => {
     arrivals.push(clock.now());
     const isPost = request.method === 'POST';
-    const { status, headers } = steps[count - 1] ?? { status: isPost ? 201 : 200 };
-    const error = { code: 'a_code', message: 'no', status };
+    const step: Step = steps[count - 1] ?? { status: isPost ? 201 : 200 };
+    const { status, code = 'a_code', headers } = step;
+    const error = { code, message: 'no', status };
     reply(response, status, status >= 300 ? error : isPost ? PET : [], {
       Date: new Date(clock.now()).toUTCString(),
       ...headers?.(clock),
     });
   });
-  const flags = () => createSharedFlags([{ path: directory, isTemporary: false }], clock);
   const process = (options: TestClientOptions = {}) =>
-    testClient(server.url, { clock, flags: flags(), ...options });
+    testClient(server.url, { clock, stateDirectories, ...options });
   /** A process that does not wait or retry. */
   const impatient = () => process({ maxWaitMilliseconds: undefined });
   const listOnce = () => list(impatient().client).catch(() => {});
-  return { directory, clock, start: clock.now(), arrivals, flags, process, impatient, listOnce };
+  return { clock, start: clock.now(), arrivals, process, impatient, listOnce };
 }
 
 const retryAfter = (seconds: number) => () => ({ 'Retry-After': String(seconds) });
@@ -44,18 +43,34 @@ const window =
   });
 
 describe('a response delays the requests of other processes', () => {
-  test.each<[string, Step, number]>([
-    ['429 with Retry-After', { status: 429, headers: retryAfter(30) }, 30],
-    ['not 503 with Retry-After, which is about its own request', { status: 503, headers: retryAfter(30) }, 0],
-  ])('%s', async (_name, step, seconds) => {
-    const { listOnce, process, start, arrivals } = await machine(step);
-    await listOnce();
+  const busy = { status: 503, headers: retryAfter(30) };
+  test.each<[string, Step, typeof list | typeof add, typeof list | typeof add, number, string]>([
+    ['429 with Retry-After', { status: 429, headers: retryAfter(30) }, list, add, 30, 'rate limit'],
+    ['429 without Retry-After, for a minute', { status: 429 }, list, list, 60, 'rate limit'],
+    ['503 with Retry-After', busy, list, list, 30, 'server error'],
+    ['503 for at most a minute', { ...busy, headers: retryAfter(90) }, list, list, 60, 'server error'],
+    ['503 to a creation, but not reads', busy, add, list, 0, ''],
+    ['503 to a read, but not creations', busy, list, add, 0, ''],
+    ['503 without Retry-After does not', { status: 503 }, list, list, 0, ''],
+    ['503 of a full disk does not', { ...busy, code: 'storage_full' }, add, add, 0, ''],
+  ])('%s', async (_name, step, first, second, seconds, reason) => {
+    const { impatient, process, start, arrivals } = await machine(step);
+    await rejection(first(impatient().client));
     const other = process();
-    await list(other.client);
+    await second(other.client);
     const until = start + seconds * SECOND;
     expect(arrivals).toEqual([start, until]);
-    const wait = { reason: 'rate limit', milliseconds: seconds * SECOND, until };
-    expect(other.waits).toEqual(seconds === 0 ? [] : [wait]);
+    expect(other.waits).toEqual(seconds === 0 ? [] : [{ reason, milliseconds: seconds * SECOND, until }]);
+  });
+
+  test('a request that may not wait after a 503 fails and is not sent', async () => {
+    const { listOnce, impatient, arrivals } = await machine(busy);
+    await listOnce();
+    expect(await rejection(list(impatient().client))).toMatchObject({
+      status: 503,
+      message: 'an earlier response asked to wait for another 30 s, so the request was not sent',
+    });
+    expect(arrivals).toHaveLength(1);
   });
 
   test.each([
@@ -81,31 +96,22 @@ describe('a response delays the requests of other processes', () => {
 });
 
 describe('a cool-down that another process starts while this one connects', () => {
-  /** Flags to which another process adds a deadline right after this process has read them for the first time. */
   async function race(milliseconds: number, ...steps: Step[]) {
     const tested = await machine(...steps);
-    const { flags, process, start } = tested;
-    const other = process().service.coolDown;
-    const shared = flags();
-    let reads = 0;
-    const raced: SharedFlags = {
-      ...shared,
-      list(group) {
-        const names = shared.list(group);
-        if (reads++ === 0) other.extend(start + milliseconds);
-        return names;
-      },
-    };
-    return { ...tested, ...process({ flags: raced }) };
+    const other = tested.process().service;
+    let attempts = 0;
+    // The timer of an attempt starts after the process has read the state, and before the connection is ready.
+    const startTimer = () => void (attempts++ === 0 && other.startPause(milliseconds));
+    return { ...tested, ...tested.process({ startTimer: () => startTimer() as undefined }) };
   }
 
   test.each([
     ['a read', list],
     ['a creation', add],
-  ])('defers %s, which does not lengthen the backoff of a later 429', async (_name, call) => {
+  ])('defers %s', async (_name, call) => {
     const { client, arrivals, attempts, slept } = await race(30_000, { status: 429 });
     await call(client);
-    expect(slept).toEqual([30_000, 1_000]);
+    expect(slept).toEqual([30_000, 60_000]);
     expect([arrivals.length, attempts.length]).toEqual([2, 2]);
   });
 
@@ -118,9 +124,9 @@ describe('a cool-down that another process starts while this one connects', () =
   });
 });
 
-describe('a request with ignoreCoolDown', () => {
+describe('a request with ignorePause', () => {
   const probe = ({ client }: ReturnType<typeof testClient>) =>
-    client.call('listPets', { query: {} }, { ignoreCoolDown: true });
+    client.call('listPets', { query: {} }, { ignorePause: true });
 
   test.each<[string, Step, number]>([
     ['429', { status: 429, headers: retryAfter(10) }, 3_600],
@@ -135,6 +141,6 @@ describe('a request with ignoreCoolDown', () => {
     );
     await listOnce();
     await probe(impatient()).catch(() => {});
-    expect(process().service.coolDown.until()).toBe(start + seconds * SECOND);
+    expect(process().service.pause('GET')?.until).toBe(start + seconds * SECOND);
   });
 });

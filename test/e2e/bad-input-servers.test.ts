@@ -93,8 +93,8 @@ const otherErrors: Row[] = [
     [429, '', { 'Retry-After': '9'.repeat(400) }],
     5,
     undefined,
-    'is rate-limited: ',
-    'try again later',
+    'is rate-limited until ',
+    'try again after this time, or wait with --max-wait 60',
   ],
 ];
 

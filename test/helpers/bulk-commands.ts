@@ -92,6 +92,7 @@ export async function bulkAdd({
   async function startAdd(args: string[] = [], options: TerminalOptions = {}, input = file) {
     const program = await startInTerminal(['import', input, ...args], {
       clock,
+      temporaryDirectory: directory,
       ...options,
       env: { ...env, NO_COLOR: '1', ...options.env },
       onSleep(milliseconds, raise) {

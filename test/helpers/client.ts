@@ -3,8 +3,8 @@ import { type Client, type ClientOptions, createClient } from '../../src/client/
 import { InterruptedError } from '../../src/client/errors.ts';
 import type { AttemptEvent, WaitEvent } from '../../src/client/request-with-retry.ts';
 import { createServiceState } from '../../src/client/service-state.ts';
-import { createMemoryFlags } from '../../src/client/shared-flags.ts';
-import { type ManualClock, manualClock } from './clock.ts';
+import { type ManualClock, manualClock, uptimeOf } from './clock.ts';
+import { stateDirectory } from './temp.ts';
 
 export const KEY = 'pets_key';
 export const PET = { id: 1, name: 'Rex', categoryId: 3, status: 'available' };
@@ -25,13 +25,14 @@ export function testClient(
   baseUrl: string,
   {
     clock = manualClock(),
-    flags = createMemoryFlags(),
+    stateDirectories = [stateDirectory()],
     supportsIdempotency,
     onSleep,
     ...options
   }: TestClientOptions = {},
 ) {
-  const service = createServiceState({ baseUrl, key: KEY }, flags, clock);
+  const uptime = uptimeOf(clock);
+  const service = createServiceState({ baseUrl, key: KEY }, { clock, uptime, stateDirectories });
   if (supportsIdempotency !== undefined) service.recordIdempotencySupport(supportsIdempotency);
   const interrupt = new AbortController();
   const waits: WaitEvent[] = [];
@@ -41,9 +42,9 @@ export function testClient(
     baseUrl,
     key: KEY,
     userAgent: 'pets/test',
-    strict: false,
-    flags,
+    stateDirectories,
     clock,
+    uptime,
     async sleep(milliseconds, signal) {
       slept.push(milliseconds);
       onSleep?.(milliseconds);

@@ -1,3 +1,6 @@
+import type { SteadyClock } from '../../src/contract/clock.ts';
+import type { Uptime } from '../../src/system/uptime.ts';
+
 export type ManualClock = ReturnType<typeof manualClock>;
 
 /** A clock that only the test changes. `advance` lets time pass, and `set` only changes the system time. */
@@ -20,3 +23,8 @@ export function manualClock(start = '2026-11-20T12:00:00Z') {
     },
   };
 }
+
+/** The time since a machine was started whose processes have this clock. */
+export const uptimeOf =
+  (clock: SteadyClock, boot = 'test') =>
+  (): Uptime => ({ boot, milliseconds: clock.elapsed() });

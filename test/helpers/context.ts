@@ -4,7 +4,7 @@ import { PassThrough, Readable, Writable } from 'node:stream';
 import type { Context, OutputStream, Signal } from '../../src/cli/core/context.ts';
 import { main } from '../../src/cli/main.ts';
 import { createProcessContext } from '../../src/cli/run.ts';
-import { type ManualClock, manualClock } from './clock.ts';
+import { type ManualClock, manualClock, uptimeOf } from './clock.ts';
 import { withDeadline } from './deadline.ts';
 import { temporaryDirectory } from './temp.ts';
 
@@ -167,6 +167,7 @@ export async function startInTerminal(
     temporaryDirectory: temporary ?? home,
     pid: 1,
     clock,
+    uptime: uptimeOf(clock),
     async sleep(milliseconds, signal) {
       onSleep?.(milliseconds, program.raise);
       signal.throwIfAborted();

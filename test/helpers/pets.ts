@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import type { Context, Signal } from '../../src/cli/core/context.ts';
 import type { SteadyClock } from '../../src/contract/clock.ts';
+import { uptimeOf } from './clock.ts';
 import { type Program, startProgram } from './context.ts';
 import { withDeadline } from './deadline.ts';
 import { makeTemporaryDirectory } from './temp.ts';
@@ -98,6 +99,7 @@ export async function makeMachine(): Promise<{ machine: Machine; dispose(): Prom
         homeDirectory: home,
         temporaryDirectory: home,
         ...options,
+        ...(options.clock && { uptime: uptimeOf(options.clock) }),
         env: { ...env, ...options.env },
       });
       programs.add(program);

@@ -25,12 +25,19 @@ export async function listAnimals(selection: Selection, context: CommandContext)
   return undefined;
 }
 
+/** Prints one page, or as many as are needed if the service sends animals with another status. */
 async function listPage(client: Client, { status, limit }: Selection, writer: PetWriter): Promise<Listed> {
-  for await (const { pets, more } of listPages(client, { limit, status }, limit ?? pageSize.default)) {
-    await writer.write(pets);
-    return { shown: pets.length, found: pets.length, more };
+  const size = limit ?? pageSize.default;
+  const listed: Listed = { shown: 0, found: 0, more: 'no' };
+  for await (const { pets, more } of listPages(client, { limit, status }, size)) {
+    const shown = pets.slice(0, size - listed.shown);
+    await writer.write(shown);
+    listed.shown += shown.length;
+    listed.found = listed.shown;
+    listed.more = shown.length < pets.length ? 'yes' : more;
+    if (listed.shown === size || status === undefined) break;
   }
-  throw new Error('a list has at least one page');
+  return listed;
 }
 
 async function listAll(

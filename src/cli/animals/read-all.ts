@@ -18,6 +18,8 @@ export type ReadPlan = {
   size: number;
   /** Reading stops after this number of results. */
   enough: number;
+  /** Selects the results of a page; by default those that meet the conditions of the selection. */
+  select?: (pets: readonly ReceivedPet[]) => readonly ReceivedPet[];
 };
 
 /** What has been read so far. */
@@ -42,7 +44,7 @@ export type Reading = {
 export async function readAll(
   context: CommandContext,
   client: Client,
-  { selection, size, enough }: ReadPlan,
+  { selection, size, enough, select = selectorOf(selection) }: ReadPlan,
   onResults: (pets: readonly ReceivedPet[]) => Promise<void> | void,
 ): Promise<Reading> {
   const { console, clock, stderr } = context;
@@ -50,9 +52,7 @@ export async function readAll(
   const reading: Reading = { pages: 0, animals: 0, found: 0, requests: 0, more: 'no', isAnnounced: false };
   let limits: readonly OpenRateLimit[] = [];
   const { status, all = false, yes = false } = selection;
-  const select = selectorOf(selection);
   const pages = listPages(client, { limit: size, status }, size, {
-    all: true,
     canPrefetch(headers) {
       limits = readRateLimits(headers, clock.now());
       spending.record(limits, client.attempts(), clock.now());

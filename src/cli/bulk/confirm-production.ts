@@ -7,7 +7,7 @@ import type { CommandContext } from '../program/command.ts';
 import { canAsk, confirm } from '../prompts/prompt.ts';
 
 /**
- * Asks at a terminal before rows are sent to profile prod, because animals cannot be removed again. Returns whether the
+ * Asks at a terminal before rows are sent to the service of profile prod, because animals cannot be removed again. Returns whether the
  * user was asked. With `isPiped`, the rows came from a pipe, so standard input cannot be used for the answer.
  *
  * @throws CliError if the answer is no
@@ -32,8 +32,20 @@ export async function confirmProduction(
   });
 }
 
-/** With PETS_API_KEY, the profile counts only if it has the same base URL. */
-function isProduction(context: CommandContext, { profile, keySource, baseUrl }: Connection): boolean {
-  if (profile !== 'prod') return false;
-  return keySource !== 'PETS_API_KEY' || readProfile(context, profile)?.baseUrl === baseUrl;
+/** Whether the rows go to the service of profile prod, whichever profile or variable names it. */
+function isProduction(context: CommandContext, { keySource, baseUrl }: Connection): boolean {
+  if (keySource === 'profile prod') return true;
+  try {
+    const prod = readProfile(context, 'prod');
+    return prod !== undefined && serviceOf(prod.baseUrl) === serviceOf(baseUrl);
+  } catch {
+    // The command does not need the profile, so a damaged one does not matter.
+    return false;
+  }
+}
+
+/** The same text for all base URLs of a service, with http and with https. */
+function serviceOf(baseUrl: string): string {
+  const { hostname, port, pathname } = new URL(baseUrl);
+  return `${hostname.replace(/\.$/, '')}:${port}${pathname.replace(/\/$/, '')}`;
 }

@@ -39,7 +39,9 @@ export async function listInventory(
     whyIncomplete: undefined,
   };
   let more: PetPage['more'] = 'no';
-  for await (const page of listPages(client, { limit: pageSize.max }, pageSize.max, { all: true })) {
+  for await (const page of listPages(client, { limit: pageSize.max }, pageSize.max, {
+    canPrefetch: () => true,
+  })) {
     more = page.more;
     inventory.count += page.pets.length;
     for (const pet of page.pets) {
@@ -75,6 +77,6 @@ function addedRows(rows: readonly PlannedRow[]): Map<string, PlannedRow> {
  */
 async function respectsLimit(client: Client, count: number): Promise<boolean> {
   const query = count === 0 ? {} : { limit: 1 };
-  const { value } = await client.call('listPets', { query }, { background: true });
+  const { value } = await client.call('listPets', { query });
   return value.length === Math.min(count, 1);
 }

@@ -1,5 +1,5 @@
 import type { Client } from '../../client/client.ts';
-import { ApiFailure, InterruptedError, OutcomeUnknownError } from '../../client/errors.ts';
+import { ApiFailure, InterruptedError, isAfterSuccess, OutcomeUnknownError } from '../../client/errors.ts';
 import { readRateLimit } from '../../client/rate-limit.ts';
 import type { Clock } from '../../contract/clock.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
@@ -46,7 +46,7 @@ export async function sendRow(row: PlannedRow, context: RowContext): Promise<Row
   }
   try {
     const idempotencyKey = idempotencyKeyOf(file.header, row, row.entry);
-    const options = { idempotencyKey, background: true, sendLog: log };
+    const options = { idempotencyKey, sendLog: log };
     const { value, headers } = await client.call('createPet', { body: row.pet }, options);
     highestId.add(value.id);
     log.added(value);
@@ -134,8 +134,10 @@ function rejectionIn(error: unknown): ApiFailure | undefined {
  * Undefined after any other failure.
  */
 function whyLost(error: unknown): string | undefined {
-  // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
-  const isLost = error instanceof OutcomeUnknownError && !error.supportsIdempotency;
+  // With idempotency keys, the next run can send the row again, but not after a success. After Ctrl-C, the next run decides
+  // whether that is safe.
+  const isLost =
+    error instanceof OutcomeUnknownError && (!error.supportsIdempotency || isAfterSuccess(error.cause));
   if (!isLost || error.cause instanceof InterruptedError) return undefined;
   return error.cause instanceof Error ? error.cause.message : String(error.cause);
 }

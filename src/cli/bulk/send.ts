@@ -31,7 +31,7 @@ export async function sendRows(
 ): Promise<Stop | undefined> {
   const { client, clock, onResult, highestId = createHighestId() } = options;
   // Before the first row, check the API key and find out whether the service supports idempotency keys.
-  const first = await client.call('listPets', { query: { limit: 1 } }, { background: true });
+  const first = await client.call('listPets', { query: { limit: 1 } });
   if (first.value.length === 0) highestId.add(BEFORE_FIRST_ID);
   let quota = readRateLimit(first.headers, clock.now());
   let supportsIdempotency = client.supportsIdempotency();

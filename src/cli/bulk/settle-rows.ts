@@ -34,7 +34,7 @@ export async function settleRows(
     // Find out whether the service supports idempotency keys, because rows without a recorded outcome can then be sent
     // again.
     if (open.some(({ entry }) => entry?.kind === 'intent'))
-      await client.call('listPets', { query: { limit: 1 } }, { background: true });
+      await client.call('listPets', { query: { limit: 1 } });
     const circumstances = { ...options, supportsIdempotency: client.supportsIdempotency() };
     const unknown = open.filter(({ entry }) => classify(entry, circumstances) === 'unknown');
     if (unknown.length === 0) return undefined;

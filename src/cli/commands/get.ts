@@ -1,6 +1,5 @@
 import type { Client } from '../../client/client.ts';
-import { ApiFailure, ContractError, InterruptedError } from '../../client/errors.ts';
-import { listPages } from '../../client/pages.ts';
+import { ApiFailure, ContractError, InterruptedError, RemovedError } from '../../client/errors.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
@@ -11,9 +10,6 @@ import type { Command, CommandContext } from '../program/command.ts';
 
 type Options = { id: bigint[] };
 
-/** The maximum number of pages to search if the service no longer gets animals by id. */
-const MAX_PAGES = 10;
-
 export const get: Command<Options> = {
   name: 'get',
   summary: 'show animals by id',
@@ -21,7 +17,8 @@ export const get: Command<Options> = {
   arguments: [
     {
       name: '<id...>',
-      description: 'ids of the animals',
+      description:
+        'ids of the animals; if the service no longer offers single animals, pets searches its list',
       parse: parseInt64Argument,
       hint: 'use the number in the ID column of pets list --all',
     },
@@ -56,9 +53,8 @@ async function findAll(client: Client, ids: readonly bigint[], context: CommandC
         throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
       found.set(String(petId), pet);
     } catch (error) {
-      if (!(error instanceof ApiFailure)) throw error;
-      if (error.status === 410) return searchList(client, ids, context);
-      if (error.status !== 404) throw error;
+      if (error instanceof RemovedError) return searchList(client, ids, context);
+      if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
     }
   }
   if (found.size === 0) await checkBaseUrl(client);
@@ -76,28 +72,18 @@ async function checkBaseUrl(client: Client): Promise<void> {
   }
 }
 
-async function searchList(
-  client: Client,
-  ids: readonly bigint[],
-  { console }: CommandContext,
-): Promise<Found> {
-  const missing = new Set(ids.map(String));
+/** Searches the whole list, until all animals are found. */
+async function searchList(client: Client, ids: readonly bigint[], context: CommandContext): Promise<Found> {
+  const { readAll } = await import('../animals/read-all.ts');
+  context.console.notice('the service no longer offers single animals; searching its list');
+  const wanted = new Set(ids.map(String));
   const found: Found = new Map();
-  let pages = 0;
-  let isComplete = false;
-  for await (const { pets, more } of listPages(client, { limit: pageSize.max }, pageSize.max)) {
-    for (const pet of pets) if (missing.delete(String(pet.id))) found.set(String(pet.id), pet);
-    pages++;
-    isComplete = more === 'no';
-    if (missing.size === 0 || pages === MAX_PAGES) break;
-  }
-  const searched = pages === 1 ? 'first page' : `first ${pages} pages`;
-  console.notice(
-    `the service can no longer get animals by id; searched the ${searched} of the list. Use instead: pets list --all --json`,
-  );
-  if (missing.size > 0 && !isComplete)
-    console.notice(
-      `the remaining pages were not searched and may contain these ids: ${[...missing].join(', ')}`,
-    );
+  const select = (pets: readonly ReceivedPet[]) => pets.filter(({ id }) => wanted.has(String(id)));
+  const plan = { selection: {}, size: pageSize.max, enough: wanted.size, select };
+  const { more } = await readAll(context, client, plan, (pets) => {
+    for (const pet of pets) found.set(String(pet.id), pet);
+  });
+  if (more === 'unknown' && found.size < wanted.size)
+    context.console.notice('the service may have more animals, but sends no link to a next page');
   return found;
 }

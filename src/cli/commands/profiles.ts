@@ -1,6 +1,6 @@
 import { InterruptedError, ProxyError } from '../../client/errors.ts';
+import type { HttpHeaders } from '../../client/headers.ts';
 import { readRateLimit } from '../../client/rate-limit.ts';
-import type { HttpHeaders } from '../../client/response.ts';
 import { connectionFor, withClient } from '../connection/connect.ts';
 import { proxyFor } from '../connection/proxy.ts';
 import { writableStateDirectory } from '../connection/state.ts';
@@ -120,7 +120,7 @@ function createKeyCheck(context: CommandContext): KeyCheck {
       const { headers } = await withClient(
         context,
         connection,
-        (client) => client.call('listPets', { query: { limit: 1 } }, { ignoreCoolDown: true }),
+        (client) => client.call('listPets', { query: { limit: 1 } }, { ignorePause: true }),
         { once: true },
       );
       return checkOf(headers, clock.now());

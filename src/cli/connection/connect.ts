@@ -9,9 +9,9 @@ import { readProfile, readSettings } from '../profiles/files.ts';
 import { type Connection, isLoopbackUrl, type ProfileName, profileNames } from '../profiles/profile.ts';
 import { resolveConnection } from '../profiles/resolve.ts';
 import type { CommandContext } from '../program/command.ts';
-import { proxyFor } from './proxy.ts';
+import { ignoredProxyVariable, proxyFor } from './proxy.ts';
 import { createWaitReporter, reportAttempt, reportDeprecation } from './reporting.ts';
-import { openSharedFlags } from './state.ts';
+import { stateOptions } from './state.ts';
 
 /** The service and key to use for a command. Prints notices about ignored settings. @throws CliError */
 export function connectionFor(context: CommandContext): Connection {
@@ -36,12 +36,6 @@ export function reportTarget(
   if (stderr.isTTY === true) console.notice(`${action} ${targetLabel(connection)}`);
 }
 
-function reportDifference({ console }: CommandContext, { baseUrl }: Connection, difference: string): void {
-  console.notice(
-    `${new URL(baseUrl).host} sent animals that do not match the specification (${difference}); they are kept as received`,
-  );
-}
-
 export type ClientSettings = {
   /** Shows a countdown during a wait; undefined removes the countdown. The default is `console.status`. */
   showWait?: (line: StatusLine | undefined) => void;
@@ -62,7 +56,7 @@ export async function withClient<Result>(
   work: (client: Client, signal: AbortSignal) => Promise<Result>,
   { showWait = context.console.status, once = false }: ClientSettings = {},
 ): Promise<Result> {
-  const { globals, clock, random } = context;
+  const { globals, random } = context;
   context.console.redact(connection.key);
   const redact = createRedactor(connection.key);
   const proxy = proxyFor(connection.baseUrl, context.env);
@@ -72,7 +66,6 @@ export async function withClient<Result>(
     // flag is set after the import, because changing flags makes the code cache of Node's own modules unusable.
     (await import('node:v8')).setFlagsFromString('--liftoff-only');
   }
-  const flags = openSharedFlags(context);
   const interrupt = new AbortController();
   const unsubscribe = context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () =>
     interrupt.abort(new InterruptedError()),
@@ -80,26 +73,27 @@ export async function withClient<Result>(
   const client = createClient({
     baseUrl: connection.baseUrl,
     key: connection.key,
-    strict: false,
-    onDifference: (difference) => reportDifference(context, connection, difference),
+    onDifference: (difference) =>
+      context.console.noticeOnce(`${new URL(connection.baseUrl).host} ${difference}`),
     userAgent: `pets/${version}`,
     redact,
     proxy: proxy?.address,
-    flags,
-    clock,
+    ...stateOptions(context),
     random,
     ...createWaitReporter(context, showWait),
     signal: interrupt.signal,
     timeoutMilliseconds: globals.timeout * 1_000,
     failsFastIfRefused: context.stderr.isTTY === true && isLoopbackUrl(new URL(connection.baseUrl)),
     maxWaitMilliseconds: globals.retry && !once ? globals.maxWait * 1_000 : undefined,
+    reportsEveryDeprecation: globals.debug,
     onDeprecated: (deprecated) => reportDeprecation(context, deprecated),
     onAttempt: globals.debug ? (attempted) => reportAttempt(context, attempted, redact) : undefined,
   });
   try {
     return await work(client, interrupt.signal);
   } catch (error) {
-    throw new CallError(error, connection, { proxy });
+    const ignoredProxy = proxy ? undefined : ignoredProxyVariable(connection.baseUrl, context.env);
+    throw new CallError(error, connection, { proxy, ignoredProxy });
   } finally {
     unsubscribe();
     await client.close();

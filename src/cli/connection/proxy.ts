@@ -27,6 +27,13 @@ export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | u
   );
 }
 
+/** The name of a variable with a proxy that other programs would use, but pets does not; undefined if there is none. */
+export function ignoredProxyVariable(baseUrl: string, env: Context['env']): string | undefined {
+  const url = new URL(baseUrl);
+  if (isLoopbackUrl(url) || isExcluded(url, env['no_proxy'] ?? env['NO_PROXY'] ?? '')) return undefined;
+  return ['all_proxy', 'ALL_PROXY'].find((name) => env[name]);
+}
+
 function isProxyUrl(address: string): boolean {
   try {
     const { protocol, username, password } = new URL(address);

@@ -12,28 +12,20 @@ import type { CommandContext } from '../program/command.ts';
 const SECOND = 1_000;
 const DAY = 86_400_000;
 
-/** The command that uses an operation, and what to use instead. */
-const REPLACEMENTS: Partial<Record<OperationName, { command: string; replacement: string }>> = {
-  getPet: { command: 'pets get', replacement: '; use pets list --status <status> instead' },
-};
-
-/** Prints that the service has deprecated an operation, with the removal date if the service has announced a date. */
+/** Prints that the service will remove an operation, or has announced a date for that which has passed. */
 export function reportDeprecation(
   { console, clock }: CommandContext,
   { operation, sunset, link }: { operation: OperationName } & Deprecation,
 ): void {
-  const { command, replacement } = REPLACEMENTS[operation] ?? { command: 'this operation', replacement: '' };
+  const now = clock.now();
+  const day = sunset?.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
+  const days = sunset && Math.ceil((sunset.getTime() - now) / DAY);
+  let when = days === undefined ? 'on a day that it has not announced' : `on ${day} (in ${days} days)`;
+  if (days !== undefined && days <= 0) when = `soon (${day} has passed)`;
+  const what = operation === 'getPet' ? 'single animals' : 'data that this command uses';
+  const then = operation === 'getPet' ? '; pets get will then search the whole list' : '';
   const more = link === undefined ? '' : ` (see ${link})`;
-  console.notice(`${command} is deprecated${removalText(sunset, clock.now())}${replacement}${more}`);
-}
-
-function removalText(sunset: Date | undefined, now: number): string {
-  if (sunset === undefined) return '';
-  const day = sunset.toLocaleDateString('en-GB', { dateStyle: 'long', timeZone: 'UTC' });
-  const days = Math.ceil((sunset.getTime() - now) / DAY);
-  return days > 0
-    ? ` and will be removed on ${day} (in ${days} days)`
-    : ` and its announced removal date (${day}) has passed`;
+  console.notice(`the service stops offering ${what} ${when}${then}${more}`);
 }
 
 /** A wait of the client, or of `pets import` for requests of an earlier run that the service may still receive. */

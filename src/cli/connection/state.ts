@@ -1,4 +1,4 @@
-import { createSharedFlags, type SharedFlags } from '../../client/shared-flags.ts';
+import type { StateOptions } from '../../client/service-state.ts';
 import { prepareStateDirectory, type StateDirectory } from '../../system/state-directory.ts';
 import { usageError } from '../core/errors.ts';
 import { stateDirectories } from '../profiles/paths.ts';
@@ -21,16 +21,18 @@ export function writableStateDirectory(context: CommandContext): StateDirectory 
 }
 
 /**
- * The flags that all commands of this user share. If they cannot be stored, prints one notice per command.
+ * Where all commands of this user share what they know about a service. If that cannot be stored, prints one notice per
+ * command.
  *
  * @throws CliError if PETS_STATE_DIR is not writable
  */
-export function openSharedFlags(context: CommandContext): SharedFlags {
+export function stateOptions(context: CommandContext): StateOptions {
+  const { clock, uptime } = context;
   const directories = stateDirectories(context);
-  const warn = () =>
+  const onUnwritable = () =>
     context.console.noticeOnce(
       `pets commands cannot share their rate-limit waits, because none of these directories is writable: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
     );
-  if (writableStateDirectory(context) === undefined) warn();
-  return createSharedFlags(directories, context.clock, warn);
+  if (writableStateDirectory(context) === undefined) onUnwritable();
+  return { clock, uptime, stateDirectories: directories, onUnwritable };
 }

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { SteadyClock } from '../../contract/clock.ts';
+import type { Uptime } from '../../system/uptime.ts';
 import type { VersionDetails } from './version-details.ts';
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
@@ -24,6 +25,8 @@ export type Context = {
   versionDetails(): VersionDetails;
   /** The current time, in milliseconds since the epoch. */
   clock: SteadyClock;
+  /** The time since this machine was started. */
+  uptime(): Uptime;
   /**
    * The name of the time zone that Node uses, such as `Europe/Berlin`. Slow. It is wrong for many values of the variable
    * TZ: use `Console.localTimeZone`.

@@ -39,6 +39,7 @@ export const UNKNOWN_ISSUER = 'its certificate is signed by an unknown authority
 export const NOT_HTTPS = 'it does not use https';
 export const OTHER_TLS_VERSION = 'it does not support any version of TLS that pets accepts';
 export const TLS_REFUSED = 'it refused the TLS connection';
+export const ONLY_HTTP2 = 'it supports only HTTP/2';
 
 /** Descriptions of the error codes of the operating system, of TLS and of undici. */
 const REASONS: Record<string, string> = {
@@ -83,6 +84,7 @@ export function systemReason(error: unknown): string {
 function opensslReason(code: string): string | undefined {
   if (!code.startsWith('ERR_SSL_')) return undefined;
   if (/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|WRONG_SSL_VERSION/.test(code)) return OTHER_TLS_VERSION;
+  if (code.includes('NO_APPLICATION_PROTOCOL')) return ONLY_HTTP2;
   // Only a peer that uses TLS can send an alert.
   return code.includes('_ALERT_') ? TLS_REFUSED : NOT_HTTPS;
 }

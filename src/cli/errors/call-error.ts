@@ -7,17 +7,25 @@ export class CallError extends Error {
 
   readonly proxy: ProxySetting | undefined;
 
+  /** A variable such as ALL_PROXY, which pets does not support. */
+  readonly ignoredProxy: string | undefined;
+
   /** Replaces the hint that `describeError` would choose. */
   readonly hint: string | undefined;
 
   constructor(
     cause: unknown,
     connection: Connection,
-    { proxy, hint }: { proxy?: ProxySetting | undefined; hint?: string } = {},
+    {
+      proxy,
+      ignoredProxy,
+      hint,
+    }: { proxy?: ProxySetting | undefined; ignoredProxy?: string | undefined; hint?: string } = {},
   ) {
     super(redactKey(cause instanceof Error ? cause.message : String(cause), connection.key), { cause });
     this.connection = connection;
     this.proxy = proxy;
+    this.ignoredProxy = ignoredProxy;
     this.hint = hint;
   }
 }

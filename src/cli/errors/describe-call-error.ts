@@ -2,6 +2,7 @@ import {
   ApiFailure,
   ContractError,
   InterruptedError,
+  isAfterSuccess,
   NetworkError,
   OutcomeUnknownError,
   ProxyError,
@@ -17,7 +18,7 @@ import type { Console } from '../output/console.ts';
 import { maskKey } from '../output/redact.ts';
 import { formatDeadline, formatIso } from '../output/time.ts';
 import { type Connection, listAllCommand, type ProxySetting, proxyLabel } from '../profiles/profile.ts';
-import { addressHint, networkHint } from './address-hint.ts';
+import { addressHint, ignoredProxyNote, networkHint, networkReason } from './address-hint.ts';
 import type { CallError } from './call-error.ts';
 
 /** The time and the time zone for deadlines, and the platform whose shell must understand the commands in hints. */
@@ -59,12 +60,12 @@ function describeClientError(
     const via =
       call.proxy === undefined ? '' : `; the request goes through the proxy ${proxyLabel(call.proxy)}`;
     return userError('timeout', `${server}: ${error.message}`, {
-      hint: `try again, or increase --timeout${via}`,
+      hint: `try again, or increase --timeout${via}${ignoredProxyNote(call.ignoredProxy)}`,
     });
   }
   if (error instanceof NetworkError) {
     const hint = networkHint(error, call, clock.now());
-    return userError('network_error', `cannot reach ${server}: ${systemReason(error)}`, { hint });
+    return userError('network_error', `cannot reach ${server}: ${networkReason(error)}`, { hint });
   }
   if (error instanceof ContractError) {
     const { status, message } = error;
@@ -78,9 +79,6 @@ const SECOND = 1_000;
 /** The hint suggests --max-wait only for waits that are shorter than this, in milliseconds. */
 const MAX_SUGGESTED_WAIT = 3_600 * SECOND;
 
-/** Added to a suggested --max-wait, in milliseconds, because the jitter of the client counts towards --max-wait. */
-const JITTER_ALLOWANCE = 4 * SECOND;
-
 function describeRateLimit(
   error: RateLimitError,
   server: string,
@@ -88,7 +86,7 @@ function describeRateLimit(
   { timeZone }: ErrorContext['console'],
 ): UserError {
   const { until, code, fromResponse, neededMaxWait = Number.POSITIVE_INFINITY } = error;
-  const deadline = until === undefined ? undefined : formatDeadline(until, now, timeZone());
+  const deadline = formatDeadline(until, now, timeZone());
   const when = deadline === undefined ? '' : ` ${deadline}`;
   const state = code === 'key_banned' ? 'has banned this key' : 'is rate-limited';
   // The message has the deadline already, so remove the waiting time from the text of our service.
@@ -96,14 +94,14 @@ function describeRateLimit(
   const message = fromResponse
     ? `${server} ${state}${when}: ${reason}`
     : `no request is sent to ${server}${when}, because an earlier response reported the rate limit`;
-  const maxWait = neededMaxWait + JITTER_ALLOWANCE;
-  const wait = maxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${Math.ceil(maxWait / SECOND)}` : '';
+  const seconds = Math.ceil(neededMaxWait / SECOND);
+  const wait = neededMaxWait < MAX_SUGGESTED_WAIT ? `, or wait with --max-wait ${seconds}` : '';
   const check = fromResponse ? '' : '. To check the limit now: pets profiles --check';
   return {
     ...userError('rate_limited', message),
     ...(code !== undefined && { code }),
     status: 429,
-    until: until === undefined || deadline === undefined ? undefined : formatIso(until),
+    until: deadline === undefined ? undefined : formatIso(until),
     hint: `try again ${deadline === undefined ? 'later' : 'after this time'}${wait}${check}`,
   };
 }
@@ -114,16 +112,18 @@ function describeUnknownOutcome(
   { connection }: CallError,
   platform: NodeJS.Platform,
 ): UserError {
-  const reason = cause instanceof NetworkError ? systemReason(cause) : cause;
-  const repeat = supportsIdempotency
+  const reason = cause instanceof NetworkError ? networkReason(cause) : cause;
+  // After a success, another attempt would get the same response.
+  const canRepeat = supportsIdempotency && !isAfterSuccess(cause);
+  const repeat = canRepeat
     ? `to retry without adding it twice, run the same command within 24 hours with ${shellQuote(['--idempotency-key', idempotencyKey], platform)}`
-    : 'add it again only if it is missing, because this service may not support idempotency keys';
+    : 'add it again only if it is missing';
   return userError(
     cause instanceof InterruptedError ? 'interrupted' : 'outcome_unknown',
     `${new URL(connection.baseUrl).host}: outcome unknown (${reason instanceof Error ? reason.message : reason}); the animal may or may not have been added`,
     {
       mayHaveBeenAdded: true,
-      ...(supportsIdempotency && { idempotencyKey }),
+      ...(canRepeat && { idempotencyKey }),
       hint: `check whether the animal was added: ${listAllCommand(connection, platform)}; ${repeat}`,
     },
   );

@@ -41,8 +41,8 @@ export const stateDirectory = (context: HomeContext): string =>
   context.env['PETS_STATE_DIR'] || directory(context, 'state');
 
 /**
- * The state directory, and the directories to use if it is not writable, in this order. The compile cache is stored only
- * in the first of them. PETS_STATE_DIR replaces all of them.
+ * The state directory, and the directory to use if it is not writable. The compile cache is stored only in the first of
+ * them. PETS_STATE_DIR replaces both.
  */
 export function stateDirectories(
   context: HomeContext & Pick<Context, 'temporaryDirectory'>,
@@ -50,11 +50,9 @@ export function stateDirectories(
   const { env, temporaryDirectory } = context;
   const normal = { path: stateDirectory(context), isTemporary: false };
   if (env['PETS_STATE_DIR']) return [normal];
-  const runtime = env['XDG_RUNTIME_DIR'];
-  const places = runtime && isAbsolute(runtime) ? [join(runtime, 'pets')] : [];
   // The name has the user id, because all users of a machine may share the directory for temporary files.
-  places.push(join(temporaryDirectory, `pets-state-${process.geteuid?.() ?? 'user'}`));
-  return [normal, ...places.map((path) => ({ path, isTemporary: true }))];
+  const path = join(temporaryDirectory, `pets-state-${process.geteuid?.() ?? 'user'}`);
+  return [normal, { path, isTemporary: true }];
 }
 
 function directory({ env, platform, homeDirectory }: HomeContext, kind: Kind): string {

@@ -9,7 +9,7 @@ export type GlobalOptions = {
   profile?: ProfileName;
   baseUrl?: string;
   json: boolean;
-  /** Maximum time in seconds that one request waits for a rate limit; 0 = don't wait. */
+  /** The longest wait for a rate limit, in seconds; 0 never waits. */
   maxWait: number;
   /** Timeout per attempt, in seconds. */
   timeout: number;

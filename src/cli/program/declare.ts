@@ -23,7 +23,7 @@ export const globalOptions: readonly Option[] = [
   { flags: '--json', description: 'print JSON to stdout, and notices and errors as JSON lines to stderr' },
   {
     flags: '--max-wait <seconds>',
-    description: "longest wait for a rate limit; 0 = don't wait",
+    description: 'longest wait for a rate limit; 0 never waits',
     parse: seconds(0),
     default: 75,
     variable: 'PETS_MAX_WAIT',

@@ -195,9 +195,8 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   PETS_SERVE_TOKEN: 'developer token of pets serve, instead of a new one; pets keys list asks with it',
   'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME':
     'base directories for configuration, state and data files',
-  XDG_RUNTIME_DIR: 'base directory for state if the state directory is not writable',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
-    'proxies (lower case works too); never used for services on this machine',
+    'proxies (lower case works too); never used for services on this machine; ALL_PROXY is not supported',
   NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',
   'NO_COLOR, FORCE_COLOR':
     'disable colors, or force them when not writing to a terminal; --color overrides this',
