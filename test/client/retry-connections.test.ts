@@ -46,8 +46,10 @@ const starts = {
 };
 
 /** Responses that are not HTTP, or that make the client close the connection. */
-const unexpected: [string, Act][] = [
-  ['text that is not HTTP', begin('SSH-2.0-OpenSSH_9.6\r\n', close)],
+const unexpected: [string, Act, isPermanent?: boolean][] = [
+  ['text that is not HTTP', begin('SSH-2.0-OpenSSH_9.6\r\n', close), true],
+  ['a header without a colon', begin('HTTP/1.1 200 OK\r\nBad Header\r\n\r\n', close), true],
+  ['the settings of HTTP/2', begin('\0\0\0\x04\0\0\0\0\0', close), true],
   ['a 100 without a final response', begin('HTTP/1.1 100 Continue\r\n\r\n', close)],
   [
     'an unexpected 101',
@@ -100,11 +102,21 @@ describe.each(calls)('$name', ({ call, supportsIdempotency, isRetried }) => {
     });
   });
 
-  test.each(unexpected)('%s: the request may have been applied', async (_name, act) => {
+  test.each(unexpected)('%s: the request may have been applied', async (_name, act, isPermanent = false) => {
     const { client, server, attempts } = await start(act);
     expect(await expectError(client, true)).toMatchObject({ sent: true });
-    expect(attempts).toHaveLength(isRetried ? 6 : 1);
+    expect(attempts).toHaveLength(isRetried && !isPermanent ? 6 : 1);
     expect(server.connections()).toBe(attempts.length);
+  });
+
+  test('a 100 Continue that nobody asked for is skipped, also if it is repeated or has headers', async () => {
+    const status = supportsIdempotency || !isRetried ? 201 : 200;
+    const body = status === 200 ? '[]' : JSON.stringify(PET);
+    const final = `HTTP/1.1 ${status} OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const more = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\nX: y\r\n\r\n';
+    const { client, attempts } = await start(begin(more + final, close));
+    expect((await call(client)).value).toMatchObject(status === 200 ? [] : { id: 1n, name: 'Rex' });
+    expect(attempts).toHaveLength(1);
   });
 
   test('a reset before the request is read: it may have been applied', async () => {

@@ -73,7 +73,7 @@ const otherErrors: Row[] = [
   ['an empty body with 403', [403, ''], 4, undefined, 'rejected key …K2mX', 'pets login'],
   ['HTML with 502', html(502), 7, 'http_502', 'HTTP status 502', 'try again'],
   ['an empty body with 500', [500, ''], 7, undefined, 'HTTP status 500'],
-  ['an empty body with 429', [429, ''], 5, 'rate_limited', 'is rate-limited: ', 'try again later'],
+  ['an empty body with 429', [429, ''], 5, 'rate_limited', 'is rate-limited until ', '(in 1 min)'],
   ['an Error body with 500', error(500, 'an_error', 'the disk is full'), 7, 'an_error', 'the disk is full'],
   ['an Error body with 400', error(400, 'an_error', 'limit is odd'), 1, 'an_error', 'limit is odd'],
   ['the key in a 401', error(401, 'unauthorized', echo), 4, undefined, 'rejected key …K2mX'],
@@ -93,8 +93,8 @@ const otherErrors: Row[] = [
     [429, '', { 'Retry-After': '9'.repeat(400) }],
     5,
     undefined,
-    'is rate-limited until ',
-    'try again after this time, or wait with --max-wait 60',
+    'is rate-limited: ',
+    'try again later',
   ],
 ];
 
