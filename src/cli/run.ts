@@ -16,8 +16,8 @@ export async function run(): Promise<void> {
   process.exitCode = exitCodes.other;
   const context = createProcessContext();
   enableCompileCache(context);
-  const { main, preParseFlags } = await import('./main.ts');
-  if (preParseFlags(context.argv).json) {
+  const { main } = await import('./main.ts');
+  if (context.argv.includes('--json')) {
     // Node would print its warnings as text between the JSON lines, for example about NODE_TLS_REJECT_UNAUTHORIZED.
     process.removeAllListeners('warning');
     process.on('warning', ({ message }) => process.stderr.write(`${JSON.stringify({ notice: message })}\n`));
