@@ -119,6 +119,10 @@ describe('import does not ask', () => {
 test.each<[string, Situation]>([
   ['prod as the default profile', { args: [], env: { PETS_API_KEY: '', PETS_BASE_URL: '' } }],
   ['PETS_API_KEY with the service of profile prod', { args: [] }],
+  [
+    'the service of profile prod although another profile is chosen',
+    { args: [], env: { PETS_PROFILE: 'staging' } },
+  ],
 ])('import asks for %s', async (_name, situation) => {
   const { result } = await addAtTerminal({ ...situation, typed: ['n'] });
   expect(result.stderr).toContain(QUESTION);
