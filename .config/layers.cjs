@@ -21,7 +21,7 @@ const cliFloors = [
   'animals',
   'orders',
   'rows',
-  'bulk',
+  'import',
   'serve',
   'completion',
   'commands',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bulkAdd } from '../helpers/bulk-commands.ts';
+import { importing } from '../helpers/import-commands.ts';
 import { runAgainst } from '../helpers/in-terminal.ts';
 
 import { type Handler, reply } from '../helpers/scripted-server.ts';
@@ -51,11 +51,11 @@ test.each<[string, { columns?: number }, string]>([
   ['local at a terminal', { columns: 200 }, '13:00 CET'],
   ['UTC elsewhere', {}, '12:00 UTC'],
 ])('the times of earlier runs of import are %s, and UTC in the ledger', async (_name, options, time) => {
-  const { add, ledger, service } = await bulkAdd();
+  const { add, ledger, service } = await importing();
   service.replies = { Lola: 422 };
   await add([], { timeZone, ...options });
   const { stderr } = await add(['--dry-run'], { timeZone, ...options });
-  expect(stderr).toContain(`(run of 2026-11-20 ${time})`);
+  expect(stderr).toContain(`2 already added on 2026-11-20 ${time}`);
   service.replies = {};
   await add([], { timeZone, ...options });
   expect((await add([], { timeZone, ...options })).stderr).toContain(`were added on 2026-11-20 ${time}`);

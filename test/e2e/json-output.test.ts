@@ -57,6 +57,14 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'import <file> --dry-run', ['import', a, '--dry-run']);
   await machine.file('a.csv', 'name,category\nBella,2\nMax,3\n');
   await run(machine, 'import <file>', ['import', a, '--skip-added']);
+  const [five, more] = await Promise.all(
+    ['P,Q,R,S,T', 'P,U,V,W,X'].map((names) =>
+      machine.file(`${names}.csv`, `name,category\n${names.replaceAll(',', ',1\n')},1\n`),
+    ),
+  );
+  await run(machine, 'import <file>', ['import', five ?? '']);
+  // One of the rows was imported before, so a line on stderr names it.
+  await run(machine, 'import <file>', ['import', more ?? '']);
   await run(machine, 'orders', ['orders']);
   await run(machine, 'orders --ndjson', ['orders', '--ndjson', '--where', 'status=placed']);
   await run(machine, 'orders --sum <field>', ['orders', '--sum', 'amount']);
@@ -222,9 +230,10 @@ async function withWaits({ run }: Samples): Promise<void> {
 
 /** Collects the progress of a bulk run. Its clock advances by a minute with each reading, so that it reports progress. */
 async function withProgress({ run }: Samples): Promise<void> {
+  let id = 0;
   const machine = await shopWith((request, response) => {
     if (request.method === 'GET') reply(response, 200, [], HONOURED);
-    else reply(response, 201, { id: 1, name: 'Rex', categoryId: 1 }, HONOURED);
+    else reply(response, 201, { id: ++id, name: 'Rex', categoryId: id }, HONOURED);
   });
   const a = await machine.file('a.csv', 'name,category\nRex,1\nRex,2\n');
   let minutes = 0;

@@ -33,16 +33,16 @@ export const importCommand: Command<Options> = {
     },
     {
       flags: '--skip-added',
-      description: 'if the file has changed, add only the rows that were not added yet',
+      description: 'add only the rows that were not added before',
       conflicts: ['addAgain'],
     },
-    { flags: '--add-again', description: 'add every row, including those that were already added' },
+    { flags: '--add-again', description: 'add every row, including those that were added before' },
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
-    { flags: '--yes', description: "don't ask before adding animals to profile prod" },
+    { flags: '--yes', description: "don't ask before adding animals to prod's service" },
   ],
   prints: ['rows', 'json'],
   async run({ file, ...options }, context) {
-    const { importFile } = await import('../bulk/run.ts');
+    const { importFile } = await import('../import/run.ts');
     return importFile({ from: file, ...options }, context);
   },
 };

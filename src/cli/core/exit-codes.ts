@@ -52,7 +52,7 @@ export const cliErrorCodes = {
   some_failed: exitCodes.someFailed,
   file_error: exitCodes.other,
   damaged_file: exitCodes.other,
-  file_changed: exitCodes.other,
+  already_imported: exitCodes.other,
   already_running: exitCodes.other,
   unsuitable_orders: exitCodes.other,
   store_error: exitCodes.other,

@@ -36,7 +36,7 @@ export function configHint(error: unknown): string {
 /** The directory of the local service's store, unless `--data` or PETS_DATA names another place. */
 export const dataDirectory = (context: HomeContext): string => join(directory(context, 'data'), 'store');
 
-/** The directory for the rate-limit state of services, the ledgers of bulk adds, and the compile cache. */
+/** The directory for the rate-limit state of services, the ledgers of imports, and the compile cache. */
 export const stateDirectory = (context: HomeContext): string =>
   context.env['PETS_STATE_DIR'] || directory(context, 'state');
 

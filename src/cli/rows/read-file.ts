@@ -6,7 +6,6 @@
 // 5. Return the animals, their lines, and which of them had an id.
 // Ctrl-C ends the reading at any time.
 
-import { createHash } from 'node:crypto';
 import { createReadStream, fstatSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
@@ -31,7 +30,7 @@ type FileRow<Animal> = {
   line: number;
   pet: Animal;
   /** Set if the row has an id, such as a row of an export. */
-  hasId?: true;
+  id?: unknown;
 };
 
 export type PetRow = FileRow<NewPet>;
@@ -42,8 +41,6 @@ export type PetFile = {
   name: string;
   /** The real path; undefined for standard input and other pipes. */
   path: string | undefined;
-  /** The SHA-256 of the bytes of the input, in hexadecimal digits. */
-  sha256: string;
   rows: PetRow[];
 };
 
@@ -96,7 +93,7 @@ export async function readPetFile(
         'check the command that created it; a CSV file without animals needs a header line',
       );
     for (const notice of describeIgnoredFields(fields, rows)) console.notice(notice);
-    return { name, path, sha256: createHash('sha256').update(bytes).digest('hex'), rows };
+    return { name, path, rows };
   } finally {
     unsubscribe();
   }
@@ -115,13 +112,12 @@ async function realPathOf(from: string): Promise<string | undefined> {
 const FIELDS_SHOWN = 10;
 
 function describeIgnoredFields(fields: ReadonlySet<string>, rows: readonly PetRow[]): string[] {
-  const ids = fields.has('id') ? ['ids are not sent; the service assigns a new id to each animal'] : [];
   const unknown = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
-  if (unknown.length === 0) return ids;
+  if (unknown.length === 0) return [];
   const hasStatus = rows.some(({ pet }) => pet.status !== undefined);
   const lost = hasStatus ? '' : '; no row has a status, so every animal becomes available';
   const names = unknown.slice(0, FIELDS_SHOWN).join(', ');
-  return [...ids, `fields not sent, because the service does not have them: ${names}${lost}`];
+  return [`fields not sent, because the service does not have them: ${names}${lost}`];
 }
 
 /** The ids that an animal of a seed file may have. */
@@ -217,9 +213,8 @@ async function checkRows<Animal>(
     const value = row.value as Record<string, unknown>;
     for (const field of Object.keys(value)) fields.add(field);
     const { line } = row;
-    rows.push(
-      (value['id'] ?? undefined) === undefined ? { line, pet: data } : { line, pet: data, hasId: true },
-    );
+    const id = value['id'] ?? undefined;
+    rows.push(id === undefined ? { line, pet: data } : { line, pet: data, id });
   }
   signal?.throwIfAborted();
   errors.throwIfAny(refused);

@@ -1,0 +1,80 @@
+import type { RateLimit } from '../../client/rate-limit.ts';
+import { drawBar } from '../output/bar.ts';
+import type { StatusLine } from '../output/console.ts';
+import { formatDuration } from '../output/time.ts';
+import type { CommandContext } from '../program/command.ts';
+
+/** The minimum time between two progress lines, which are written if there is no bar. */
+const LINE_EVERY_MS = 15_000;
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+
+/** Shows the progress as a bar if the console has a status line, and otherwise as a line at most every 15 seconds. */
+export function createProgressBar(
+  { console, clock }: Pick<CommandContext, 'console' | 'clock'>,
+  { rows }: { rows: number },
+) {
+  let started = clock.now();
+  /** The number of rows that were done before the first one was sent. */
+  let before = 0;
+  let done = 0;
+  let writtenAt = started;
+  let reason: StatusLine | undefined;
+  let quota: RateLimit | undefined;
+  /**
+   * The longest time to the end of a rate-limit window that a response has shown. It stands for the length of the window,
+   * which responses do not show.
+   */
+  let windowMinutes = 0;
+
+  function speedText(): string | undefined {
+    const minutes = (clock.now() - started) / MINUTE_MS;
+    // A rate that is measured over less than a second is too inexact.
+    if (minutes <= 1 / 60 || done === before) return undefined;
+    const measured = (done - before) / minutes;
+    // If more rows are left than the current window allows, the run cannot be faster than the rate limit.
+    const isLimited = quota !== undefined && rows - done > quota.remaining;
+    const allowed = quota?.limit ? quota.limit / windowMinutes : measured;
+    const rate = isLimited ? Math.min(measured, allowed) : measured;
+    return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
+  }
+  const text = () => [`${done}/${rows}`, reason?.[0], speedText()].filter(Boolean).join('; ');
+  /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`, or less on a narrow terminal. */
+  function draw(): void {
+    const bar = drawBar(done, rows);
+    const count = `${done}/${rows}`;
+    const reasons = (reason ?? []).map((each) => `${count}; ${each}`);
+    const withBar = reasons.slice(0, 1).map((each) => `${bar} ${each}`);
+    console.status([`${bar} ${text()}`, ...withBar, ...reasons, `${bar} ${count}`, count]);
+  }
+
+  return {
+    /** Begins to measure the speed, when the first of the rows is sent. `already` rows are done. */
+    start(already: number): void {
+      started = clock.now();
+      writtenAt = started;
+      before = already;
+      done = already;
+    },
+    /** Counts one more row as done. `latest` is the latest rate limit that the service has reported, if any. */
+    advance(latest?: RateLimit): void {
+      done++;
+      if (latest) {
+        if (latest.limit !== quota?.limit) windowMinutes = SECOND_MS / MINUTE_MS;
+        windowMinutes = Math.max(windowMinutes, (latest.reset - clock.now()) / MINUTE_MS);
+        quota = latest;
+      }
+      if (console.hasStatus) draw();
+      else if (clock.now() - writtenAt >= LINE_EVERY_MS) {
+        writtenAt = clock.now();
+        console.event({ progress: { done, rows } }, console.errorColours.dim(text()), 2);
+      }
+    },
+    /** Shows why the run waits. `line` is undefined when the run continues. */
+    pause(line: StatusLine | undefined): void {
+      reason = line;
+      draw();
+    },
+    end: () => console.status(undefined),
+  };
+}

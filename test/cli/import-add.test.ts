@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'vitest';
+import {
+  ALL,
+  importing,
+  interruptWait,
+  limited,
+  manyRows,
+  rejection,
+  scenario,
+} from '../helpers/import-commands.ts';
+
+describe('a file', () => {
+  scenario(
+    'is added row by row in its order, and is not added again; --add-again adds it again',
+    {},
+    {
+      sends: 'Rex Bella Lola',
+      stdout: '2\tadded\t1\tRex\t\n3\tadded\t2\tBella\t\n4\tadded\t3\tLola\t\n',
+      stderr: /^note: added 3 of 3 rows\n$/,
+    },
+    { isOffline: true, results: ALL },
+    { isOffline: true, columns: 80, stdout: '' },
+    { args: '--add-again --json', sends: 'Rex Bella Lola', keys: 6, stdout: /^\[(.*\n){3}$/ },
+    {
+      args: '--json',
+      isOffline: true,
+      stdout: 'same',
+      stderr: ': all 3 rows were added on 2026-11-20 12:00 UTC',
+    },
+  );
+
+  for (const [file, text] of Object.entries({
+    'animals.ndjson': '{"name":"Rex","categoryId":1}\n',
+    'animals.json': '[{"name":"Rex","categoryId":1}]',
+  }))
+    scenario(`may be ${file}`, { file, text }, { stdout: '1\tadded\t1\tRex\t\n' });
+
+  for (const [count, rows] of [
+    [1, '1 row'],
+    [2, '2 rows'],
+  ] as const)
+    scenario(
+      `with ${rows} is announced on a terminal`,
+      { text: `name,category\n${'Rex,1\n'.repeat(count)}` },
+      { columns: 80, stderr: new RegExp(`^note: adding ${rows} at `) },
+    );
+
+  scenario(
+    'with a header and no rows sends nothing',
+    { text: 'name,category\n' },
+    { stdout: '', isOffline: true },
+    { args: '--json', stdout: '[]\n', isOffline: true },
+  );
+
+  scenario(
+    'with a row that may have been added says what compares it with the inventory',
+    { supportsKeys: false },
+    { replies: { Bella: 'lost' }, code: 8 },
+    {
+      columns: 200,
+      code: 8,
+      stdout: /^LINE.*RESULT.*\n.*\n *3 +unknown.*\n/,
+      stderr:
+        /error: added 2 of 3 rows; 1 may have been added\n {2}→ to see the animals: pets list --all; the next run of the command compares these rows with the inventory\n$/,
+    },
+  );
+
+  test('has as many results as rows, without control sequences on a terminal', async () => {
+    const text = manyRows(900).replaceAll('animal', `"animal\x1b[31m ${'x'.repeat(60)}"`);
+    const { add } = await importing({ text: text.replaceAll('" ', '').replaceAll(',1\n', '",1\n') });
+    const { stdout } = await add(['--json']);
+    expect(JSON.parse(stdout)).toHaveLength(900);
+    const piped = (await add()).stdout.trimEnd().split('\n');
+    expect([piped.length, piped[899]?.split('\t')[0]]).toEqual([900, '901']);
+    const shown = (await add(['--json'], { columns: 80 })).stdout;
+    expect(shown).not.toContain('\x1b');
+    expect(JSON.parse(shown)).toEqual(JSON.parse(stdout));
+  });
+});
+
+describe('the rate limit', () => {
+  test('is never exceeded: the run pauses at the end of each minute', async () => {
+    const waits: number[] = [];
+    const quota = { perMinute: 10, perDay: 1_000 };
+    const { service, run } = await importing({ text: manyRows(35), quota });
+    await run({ onSleep: (milliseconds) => waits.push(milliseconds) });
+    expect(service.names()).toHaveLength(35);
+    // The command sends one request before the first row, and one for each of the 35 rows.
+    expect([waits.length, service.requestCount()]).toEqual([3, 36]);
+  });
+
+  scenario(
+    'of the day ends the run when it is used up, and the next run resumes it',
+    { quota: { perMinute: 10, perDay: 3 } },
+    {
+      args: '--json',
+      code: 5,
+      stdout: '',
+      keys: 2,
+      stderr: 'added 2 of 3 rows; to continue: pets import FILE --json',
+      error: {
+        code: 'rate_limited',
+        message: expect.stringMatching(
+          /^no request is sent to .* until 2026-11-21 00:00:00 UTC \(in 12 h\), /,
+        ),
+        hint: expect.stringContaining('try again after this time'),
+      },
+    },
+    { code: 5, stderr: 'until 2026-11-21 00:00:00 UTC', keys: 2 },
+    { hoursLater: 48, results: ALL },
+  );
+
+  for (const [window, seconds, left] of [
+    ['ten minutes', 600, '10 min'],
+    ['an hour', 3_600, '1 h'],
+    ['a month', 30 * 86_400, '30 days'],
+  ] as const)
+    scenario(
+      `of ${window} is described by its end, and not called a daily limit`,
+      {},
+      {
+        args: '--json',
+        code: 5,
+        lacks: 'daily',
+        replies: { '*': limited(seconds) },
+        error: {
+          message: expect.stringContaining(`(in ${left}): `),
+          hint: expect.stringMatching(/^try again after this time/),
+        },
+      },
+      { code: 5, lacks: 'daily', stderr: 'because an earlier response reported the rate limit' },
+    );
+
+  test('delays a row before anything is written about it', async () => {
+    const { run, ledger } = await importing({ quota: { perMinute: 1, perDay: 100 } });
+    // The request before the first row uses up the limit.
+    await run({ ...interruptWait, code: 130, keys: 0 });
+    expect(await ledger()).not.toContain('"intent"');
+  });
+
+  scenario(
+    'is shown by the progress bar of a terminal, which disappears at the end',
+    { quota: { perMinute: 3, perDay: 1_000 } },
+    {
+      columns: 120,
+      stdout: /LINE.*RESULT.*ID.*NAME/,
+      stderr: [
+        /\r\x1b\[K\[#####-----------\] 1\/3/,
+        /\[##########------\] 2\/3; waiting \d+ s \(rate limit\), until 12:0\d:\d\d UTC/,
+        /\r\x1b\[K.*added 3 of 3 rows\n$/,
+      ],
+    },
+  );
+});
+
+describe('the messages of rejected rows', () => {
+  const long = (name: string) =>
+    `${name} is not wanted, ${'because of a reason that takes a line, '.repeat(3)}END`;
+  const rejects = (name: string) => rejection(long(name));
+
+  scenario(
+    'are complete below the table, wrapped to the terminal; the table has a column for them only then',
+    { text: manyRows(5) },
+    {
+      columns: 80,
+      replies: { 'animal 3': rejects('animal 3') },
+      code: 8,
+      stdout: /^LINE.*MESSAGE\n(?!.*END)/,
+      stderr: [
+        /note: line 5: animal 3 is not wanted,[^→]* END\nerror: added 4 of 5/,
+        // No line has 90 or more characters.
+        /^(?![\s\S]*[^\r\n]{90})/,
+      ],
+    },
+  );
+  scenario('have no column if there are none', {}, { columns: 80, stdout: /LINE.*RESULT.*ID.*NAME *\n/ });
+  scenario(
+    'are shown up to the twentieth, with a count of the others',
+    { text: manyRows(26) },
+    {
+      columns: 80,
+      replies: { 'animal 0': [], '*': rejects('it') },
+      code: 8,
+      stderr:
+        /^([\s\S]*note: line \d+:){20}(?![\s\S]*note: line)[\s\S]*note: … and 5 more; for all messages, add --json\n/,
+    },
+  );
+  scenario(
+    'are only on stdout in a pipe, each in its line, with tabs and line ends escaped',
+    {},
+    {
+      replies: { '*': rejection('not\tthis\none') },
+      code: 8,
+      stdout: /^2\tfailed\t\tRex\tnot\\tthis\\none\n.*this\\none\n.*this\\none\n$/,
+      stderr:
+        /^error: added 0 of 3 rows; 3 failed\n {2}→ run the command again to try the failed rows again\n$/,
+    },
+  );
+  scenario(
+    'of more than 100 rows are shown without the rows that were added',
+    { text: manyRows(120) },
+    {
+      columns: 80,
+      replies: { 'animal 77': rejection('not this one') },
+      code: 8,
+      stdout: /^LINE.*\n.*not this one.*\n$/,
+    },
+  );
+});

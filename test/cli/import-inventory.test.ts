@@ -1,0 +1,278 @@
+import { join } from 'node:path';
+import { describe, expect, it, test } from 'vitest';
+import {
+  type InventoryOptions,
+  inventoryWithoutKeys,
+  type Loss,
+  type StoredPet,
+} from '../helpers/express.ts';
+import { importing } from '../helpers/import-commands.ts';
+import { freshMachine, type ProgramOptions } from '../helpers/pets.ts';
+
+const rex: StoredPet = { id: 1, name: 'Rex', categoryId: 3, status: 'available' };
+
+/** A machine with a file of animals in category 3, and a service without idempotency keys. */
+async function shop(
+  names: string,
+  { lost = {}, ...options }: InventoryOptions & { lost?: Record<string, Loss> } = {},
+) {
+  const service = await inventoryWithoutKeys(options);
+  const machine = await freshMachine();
+  await machine.saveProfile('prod', { baseUrl: `http://${service.host}/v1`, key: 'pets_k' });
+  const text = `name,category\n${names.replaceAll(/\S+/g, '$&,3').replaceAll(' ', '\n')}\n`;
+  const file = await machine.file('a.csv', text);
+  async function add(args: string[] = [], run: ProgramOptions = {}) {
+    const { code, stdout, stderr } = await machine.pets(['import', file, ...args], run);
+    const results = stdout.replaceAll(/\t+/g, ' ').replaceAll(/ $/gm, '').trimEnd().replaceAll('\n', '; ');
+    return { code, results, stdout, stderr: stderr.replaceAll(file, 'FILE') };
+  }
+  return {
+    service,
+    machine,
+    file,
+    add,
+    /** Adds the file, and loses the responses in `lost`. Later responses are not lost. */
+    async addWithLosses(): Promise<void> {
+      service.lose = (name) => lost[name];
+      expect((await add()).code).toBe(8);
+      service.lose = () => undefined;
+      service.sent.length = 0;
+      service.lists = 0;
+    },
+    /** Runs the command again a minute later, so that it does not wait for earlier requests. */
+    async settle(args: string[] = []) {
+      const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
+      const result = await add(args, { clock });
+      return { ...result, sent: service.sent.join(' ') };
+    },
+  };
+}
+
+type Shop = Awaited<ReturnType<typeof shop>>;
+type Case = {
+  file?: string;
+  lost?: Record<string, Loss>;
+  options?: InventoryOptions;
+  /** Called between the run that loses responses and the next run. */
+  between?: (service: Shop['service']) => void;
+  results: string;
+  sent?: string;
+  /** Text that a notice contains. */
+  notice?: string;
+};
+
+/** Ids that are text, such as those of many databases. */
+const textIds: InventoryOptions = { idOf: (number) => `id-${number}` };
+const LOST_REX = '2 added 1 Max; 3 added 2 Bella; 4 unknown Rex';
+const LOLA = '5 added 4 Lola';
+const CLOSED = 'outcome unknown: other side closed';
+const old = (count: number): StoredPet[] =>
+  Array.from({ length: count }, (_, i) => ({ ...rex, id: i + 1, name: `old ${i}` }));
+
+describe('a second import of unknown rows', () => {
+  test.each<[string, Case]>([
+    [
+      'shows the candidates of a row, and sends a row without candidates',
+      {
+        lost: { Bella: 'after adding', Rex: 'before adding' },
+        file: 'Lulu Max Bella Rex Lola',
+        results:
+          '2 added 1 Lulu; 3 added 2 Max; 4 unknown Bella may be animal 3; 5 added 5 Rex; 6 added 4 Lola',
+        sent: 'Rex',
+        notice: 'note: compared 2 rows with 4 animals: 1 not added, 1 may have been added\n',
+      },
+    ],
+    [
+      'shows all candidates if an equal animal existed before',
+      {
+        options: { pets: [rex] },
+        file: 'Rex Max Bella',
+        results: '2 unknown Rex may be one of the animals 1, 2; 3 added 3 Max; 4 added 4 Bella',
+      },
+    ],
+    [
+      'shows the candidate if its status has changed',
+      {
+        between: ({ pets }) => Object.assign(pets[2] as StoredPet, { status: 'sold' }),
+        results: `${LOST_REX} may be animal 3; ${LOLA}`,
+      },
+    ],
+    [
+      'shows the candidate if ids are text',
+      {
+        options: textIds,
+        file: 'Max Rex',
+        results: '2 added id-1 Max; 3 unknown Rex may be animal id-2',
+      },
+    ],
+    [
+      'sends a row that was not added, even if ids are text',
+      {
+        options: textIds,
+        file: 'Max Rex',
+        lost: { Rex: 'before adding' },
+        results: '2 added id-1 Max; 3 added id-2 Rex',
+        sent: 'Rex',
+        notice: 'compared 1 row with 1 animal: 1 not added',
+      },
+    ],
+    [
+      'compares rows with a service that ignores the limit and sends all animals at once',
+      {
+        options: { pets: old(150) },
+        lost: { Rex: 'before adding' },
+        results: '2 added 151 Max; 3 added 152 Bella; 4 added 154 Rex; 5 added 153 Lola',
+        sent: 'Rex',
+      },
+    ],
+    [
+      'compares rows also if other clients add animals while the pages are read',
+      {
+        options: { pageSize: 1 },
+        between(service) {
+          // The list has the newest animal first, so each new animal moves the others to later pages.
+          service.onList = (_, offset) => {
+            if (offset < 3) service.pets.unshift({ ...rex, id: 100 + offset, name: 'New' });
+            return false;
+          };
+        },
+        results: `${LOST_REX} may be animal 3; ${LOLA}`,
+      },
+    ],
+    [
+      'leaves rows unknown if the list does not show an animal that was added',
+      {
+        between: ({ pets }) => pets.shift(),
+        results: `${LOST_REX} ${CLOSED}; ${LOLA}`,
+        notice:
+          'the rows stay unknown, because the list of animals may be incomplete: ' +
+          'animal 1, which was added, is missing or has changed\n',
+      },
+    ],
+    [
+      'leaves rows unknown if the list ends with a full page without a link',
+      {
+        options: { pets: old(97) },
+        file: 'Max Rex Lola',
+        results: `2 added 98 Max; 3 unknown Rex ${CLOSED}; 4 added 100 Lola`,
+        notice: 'the service sends no link to a next page\n',
+      },
+    ],
+    [
+      'leaves rows unknown if the service takes the limit as a filter',
+      {
+        file: 'Rex',
+        lost: { Rex: 'before adding' },
+        between(service) {
+          service.pets.push({ ...rex, id: 9 });
+          service.onList = (response) => {
+            const isFiltered = response.req.url.includes('limit');
+            if (isFiltered) response.json([]);
+            return isFiltered;
+          };
+        },
+        results: `2 unknown Rex ${CLOSED}`,
+        notice: 'the service ignores the limit of animals per page\n',
+      },
+    ],
+    [
+      'sends the only row if there are no animals',
+      { file: 'Rex', lost: { Rex: 'before adding' }, results: '2 added 1 Rex', sent: 'Rex' },
+    ],
+  ])('%s', async (_, { file = 'Max Bella Rex Lola', lost = { Rex: 'after adding' }, ...more }) => {
+    const { options, between, notice = '', ...expected } = more;
+    const { addWithLosses, settle, service } = await shop(file, { lost, ...options });
+    await addWithLosses();
+    between?.(service);
+    const { code, results, sent, stderr } = await settle();
+    expect({ results, sent }).toEqual({ sent: '', ...expected });
+    expect(code).toBe(results.includes('unknown') ? 8 : 0);
+    expect(stderr).toContain(notice);
+  });
+
+  it('waits until the service can no longer receive the request of a row, and shows why', async () => {
+    const { run } = await importing({ supportsKeys: false, text: 'name,category\nRex,1\n' });
+    const waits: number[] = [];
+    await run(
+      { replies: { Rex: 'lost' }, code: 8 },
+      {
+        onSleep: (milliseconds) => waits.push(milliseconds),
+        sends: 'Rex',
+        stderr: /^waiting 30 s \(earlier requests\), until 12:00:30 UTC$/m,
+      },
+    );
+    expect(waits).toEqual([30_000]);
+  });
+
+  it.each([
+    [
+      'compares a row that was interrupted',
+      false,
+      [30_000],
+      'comparing 1 row that may have been added with the inventory',
+    ],
+    ['repeats a row that was interrupted if the service supports keys', true, [], 'added 1 of 1 row'],
+  ])('%s', async (_, supportsKeys, expected, notice) => {
+    const { run } = await importing({ supportsKeys, text: 'name,category\nRex,1\n' });
+    const waits: number[] = [];
+    const onSleep = (milliseconds: number) => waits.push(milliseconds);
+    await run(
+      { replies: { Rex: 'interrupt' }, code: 130 },
+      { onSleep, sends: 'Rex', keys: supportsKeys ? 1 : 2, stderr: notice },
+    );
+    expect(waits).toEqual(expected);
+  });
+
+  it.each([
+    ['is cut', 6, 'network_error'],
+    ['is refused because of the rate limit of the day', 5, 'rate_limited'],
+  ])('settles and sends nothing if the list %s', async (what, code, error) => {
+    const { addWithLosses, settle, service } = await shop('Max Bella Rex', {
+      lost: { Rex: 'before adding' },
+      pageSize: 1,
+    });
+    await addWithLosses();
+    service.onList = (response, offset) => {
+      if (offset < 1) return false;
+      if (what === 'is cut') response.destroy();
+      else
+        response
+          .status(429)
+          .set('Retry-After', '40000')
+          .json({ code: 'rate_limited', message: 'no', status: 429 });
+      return true;
+    };
+    const failed = await settle(['--no-retry', '--json']);
+    expect([failed.code, failed.stdout, failed.sent]).toEqual([code, '', '']);
+    expect(JSON.parse(failed.stderr.trimEnd().split('\n').at(-1) ?? '').error.code).toBe(error);
+    service.onList = () => false;
+    if (code === 6) expect((await settle()).results).toBe('2 added 1 Max; 3 added 2 Bella; 4 added 3 Rex');
+  });
+
+  it('compares the rows of a pipe if the same content is piped again', async () => {
+    const { machine, service } = await shop('Rex');
+    service.lose = () => 'before adding';
+    const stdin = 'name,category\nRex,3\n';
+    expect((await machine.pets(['import', '-'], { stdin })).code).toBe(8);
+    service.lose = () => undefined;
+    const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
+    const { code, stdout } = await machine.pets(['import', '-'], { stdin, clock });
+    expect([code, stdout, service.pets.length]).toEqual([0, '2\tadded\t1\tRex\t\n', 1]);
+  });
+
+  it('compares a row of another file with --skip-added, and sends it as a row of this file', async () => {
+    const { addWithLosses, machine, service } = await shop('Max Bella Rex', {
+      lost: { Rex: 'before adding' },
+    });
+    await addWithLosses();
+    const other = await machine.file('b.csv', 'name,category\nMax,3\nBella,3\nRex,3\nLola,3\n');
+    const clock = { now: () => Date.now() + 60_000, elapsed: () => performance.now() };
+    const { code, stdout } = await machine.pets(['import', other, '--skip-added'], { clock });
+    const results = '2 added 1 Max; 3 added 2 Bella; 4 added 3 Rex; 5 added 4 Lola; ';
+    expect([code, stdout.replaceAll(/\t+/g, ' ').replaceAll(/ ?\n/g, '; ')]).toEqual([0, results]);
+    expect(service.sent).toEqual(['Rex', 'Lola']);
+    // The file whose row it was has nothing to send any more.
+    const again = await machine.pets(['import', join(machine.home, 'a.csv')], { clock });
+    expect([again.code, service.sent]).toEqual([0, ['Rex', 'Lola']]);
+  });
+});

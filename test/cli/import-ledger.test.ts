@@ -1,0 +1,257 @@
+import { chmod, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { applyRecord, type LedgerRecord } from '../../src/cli/import/ledger.ts';
+import { type LedgerPlace, openLedger, readLedger } from '../../src/cli/import/ledger-file.ts';
+import { realFileSystem } from '../../src/system/file-system.ts';
+import { errno, interceptFiles } from '../helpers/store-faults.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
+
+const AT = '2026-11-20T12:00:00.000Z';
+const HASHES = Buffer.from('0123456789abcdef0123456789ABCDEF').toString('base64');
+const sent = { at: AT, apiKeyHash: '0'.repeat(64) };
+const pet = { id: 2n ** 63n - 1n, name: 'Zoë "Z"\u2028\n', categoryId: 1n, colour: { hex: '#fff' } };
+const RECORDS: LedgerRecord[] = [
+  { kind: 'import', seq: 1, at: AT, source: '/a.csv', hashes: HASHES },
+  { kind: 'intent', import: 1, row: 0, seq: 2, ...sent },
+  { kind: 'added', import: 1, row: 0, seq: 2, pet },
+  { kind: 'intent', import: 1, row: 1, seq: 3, ...sent },
+  { kind: 'unknown', import: 1, row: 1, seq: 3, ...sent, endedAt: AT, message: 'lost' },
+];
+
+async function place(more: Partial<LedgerPlace> = {}) {
+  const directory = join(await temporaryDirectory(), 'state', 'imports', 'id');
+  const whole: LedgerPlace = {
+    directory,
+    service: 'http://127.0.0.1:7387/v1',
+    files: realFileSystem,
+    now: () => Date.parse(AT),
+    random: (bytes) => Buffer.alloc(bytes, 7),
+    ...more,
+  };
+  const open = async (again: Partial<LedgerPlace> = {}) => {
+    const file = await openLedger({ ...whole, ...again });
+    onTestFinished(() => file.close().catch(() => {}));
+    return file;
+  };
+  const path = join(directory, 'ledger.ndjson');
+  const lines = async () => (await readFile(path, 'utf8')).trimEnd().split('\n');
+  /** Writes all records, the last two as one line. */
+  const write = async () => {
+    const file = await open();
+    for (const record of RECORDS.slice(0, 3)) await file.append(record);
+    await file.append(...RECORDS.slice(3));
+    await file.close();
+  };
+  return { whole, directory, path, open, lines, write };
+}
+
+const kindsOf = ({ imports }: Awaited<ReturnType<typeof readLedger>>) =>
+  [...imports.values()].flatMap(({ rows }) => rows.map((record) => record?.kind));
+const problemOf = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    ({ code, message, hint }) => ({ code, message, hint }),
+  );
+
+describe('a ledger', () => {
+  it('has every digit and the highest number after a restart, and one record for each row', async () => {
+    const { open, lines, write } = await place();
+    await write();
+    const { ledger } = await open();
+    expect(ledger.seq).toBe(3);
+    expect([...ledger.imports.values()]).toMatchObject([
+      { seq: 1, source: '/a.csv', rows: [{ kind: 'added', pet }, { kind: 'unknown' }] },
+    ]);
+    expect((await lines()).map((line) => JSON.parse(line).kind)).toEqual([
+      'ledger',
+      'import',
+      'added',
+      'unknown',
+    ]);
+  });
+
+  it('keeps open rows and the highest number when it forgets the others', async () => {
+    const { open, write } = await place();
+    await write();
+    const first = await open();
+    await first.append({ kind: 'finished', import: 1, at: AT });
+    await first.close();
+    const later = { now: () => Date.parse(AT) + 31 * 86_400_000 };
+    const { ledger } = await open(later);
+    expect([ledger.seq, kindsOf(ledger)]).toEqual([3, [undefined, 'unknown']]);
+  });
+
+  it('that is cut or torn anywhere is read up to its last complete line', async () => {
+    const { whole, path, write } = await place();
+    await write();
+    const bytes = await readFile(path);
+    const ends = [...bytes.keys()].filter((at) => bytes[at] === 0x0a);
+    const none = [undefined, undefined];
+    const expected = [[], none, ['intent', undefined], ['added', undefined], ['added', 'unknown']];
+    for (let length = (ends[0] ?? 0) + 1; length <= bytes.length; length++) {
+      const kinds = expected[ends.filter((end) => end < length).length - 1];
+      await writeFile(path, bytes.subarray(0, length));
+      expect(kindsOf(await readLedger(whole)), `cut at ${length}`).toEqual(kinds);
+    }
+    // A part of the last line did not reach the disk.
+    bytes.fill(0, (ends.at(-2) ?? 0) + 5, bytes.length - 10);
+    await writeFile(path, bytes);
+    expect(kindsOf(await readLedger(whole))).toEqual(['added', undefined]);
+  });
+
+  const edit = (line: number, change: (text: string) => string) => (text: string) =>
+    text
+      .split('\n')
+      .map((one, i) => (i + 1 === line ? change(one) : one))
+      .join('\n');
+  it.each<[string, (text: string) => string, string]>([
+    ['no JSON', edit(3, (line) => line.slice(0, 20)), 'is damaged in line 3: it is not valid JSON'],
+    ['zeros in the middle', edit(3, (line) => '\0'.repeat(line.length)), 'is damaged in line 3'],
+    ['a record without its row', edit(4, (line) => line.replace('"row"', '"raw"')), 'is damaged in line 4'],
+    ['a group without a number', edit(5, (line) => line.replace('"seq"', '"sum"')), 'is damaged in line 5'],
+    ['no header', edit(1, () => 'hello'), 'is damaged in line 1'],
+    ['nothing in it', () => '', 'is damaged in line 1: it is incomplete'],
+    [
+      'a higher version',
+      edit(1, (line) => line.replace('"version":1', '"version":2')),
+      'was written by a newer version of pets',
+    ],
+  ])('with %s is refused and left as it is', async (_, damage, message) => {
+    const { open, path, write } = await place();
+    await write();
+    const damaged = damage(await readFile(path, 'utf8'));
+    await writeFile(path, damaged);
+    expect(await problemOf(open())).toMatchObject({
+      code: 'damaged_file',
+      message: expect.stringContaining(`${path} ${message}`),
+      hint: expect.stringContaining('are added again'),
+    });
+    expect(await readFile(path, 'utf8')).toBe(damaged);
+  });
+
+  it('can be open in one process only, and is free after it was closed', async () => {
+    const { open } = await place();
+    const all = await Promise.allSettled(Array.from({ length: 6 }, () => open()));
+    const opened = all.filter((each) => each.status === 'fulfilled');
+    expect(opened).toHaveLength(1);
+    for (const each of all)
+      if (each.status === 'rejected')
+        expect(each.reason).toMatchObject({
+          code: 'already_running',
+          message: `another import into 127.0.0.1:7387 is running (process ${process.pid})`,
+        });
+    await opened[0]?.value.close();
+    await open();
+  });
+
+  it('is private, whatever the umask, and made so again', async () => {
+    const umask = process.umask(0);
+    onTestFinished(() => void process.umask(umask));
+    const { open, directory, path } = await place();
+    const modes = async () =>
+      Promise.all([directory, path].map(async (each) => ((await stat(each)).mode & 0o777).toString(8)));
+    await (await open()).close();
+    expect(await modes()).toEqual(['700', '600']);
+    await chmod(directory, 0o755);
+    await chmod(path, 0o644);
+    await open();
+    expect(await modes()).toEqual(['700', '600']);
+  });
+
+  it('is synced with every name above it before a row can be sent', async () => {
+    const calls: string[] = [];
+    const { open, directory } = await place({
+      files: interceptFiles((name, path) => void calls.push(`${name} ${path}`)),
+    });
+    await open();
+    const renamed = calls.findLastIndex((call) => call.startsWith(`rename ${directory}`));
+    for (let path = directory; path !== dirname(path) && path.includes('pets-test'); path = dirname(path))
+      expect(calls.lastIndexOf(`syncDirectory ${path}`)).toBeGreaterThan(renamed);
+    expect(calls.findIndex((call) => call.startsWith('datasync'))).toBeLessThan(renamed);
+  });
+
+  it.each([
+    ['open create', 'EACCES', 'permission denied', 'make the directory writable'],
+    ['open create', 'ENOSPC', 'the disk is full', 'free some disk space'],
+    ['mkdir', 'EROFS', 'the file system is read-only', 'make the directory writable'],
+  ])('that cannot be written (%s, %s) is an error, and leaves nothing', async (call, code, reason, fix) => {
+    const { open, directory } = await place({
+      files: interceptFiles((name) => {
+        if (name === call) throw errno(code);
+      }),
+    });
+    expect(await problemOf(open())).toMatchObject({
+      code: 'file_error',
+      message: `cannot write ${directory}: ${reason}`,
+      hint: expect.stringMatching(`^${fix}; .*PETS_STATE_DIR`),
+    });
+    expect(await readdir(directory).catch(() => [])).toEqual([]);
+    await open({ files: realFileSystem });
+  });
+});
+
+describe('a record', () => {
+  const [start, record] = RECORDS as [LedgerRecord, LedgerRecord];
+
+  it('is written and synced with those that are appended at the same time, before the next ones', async () => {
+    const calls: string[] = [];
+    const { open, lines } = await place({
+      files: interceptFiles((name, path) => void (path.endsWith('ledger.ndjson') && calls.push(name))),
+    });
+    const { append } = await open();
+    calls.length = 0;
+    await Promise.all([append(start), append(record)]);
+    // Append the others while the first record is being written.
+    const first = append(record);
+    await vi.waitFor(() => expect(calls.filter((name) => name === 'write')).toHaveLength(2));
+    await Promise.all([first, append(record), append(record)]);
+    expect(calls.filter((name) => name === 'write' || name === 'datasync')).toEqual(
+      Array(3).fill(['write', 'datasync']).flat(),
+    );
+    const sizes = (await lines()).slice(1).map((line) => JSON.parse(line).records?.length ?? 1);
+    expect(sizes).toEqual([2, 1, 2]);
+  });
+
+  it.each([
+    ['write', 'ENOSPC', 'the disk is full'],
+    ['datasync', 'EIO', 'EIO: injected'],
+  ])('is refused if the %s fails with %s, and so are all that follow', async (call, code, reason) => {
+    let isBroken = false;
+    const { open, path } = await place({
+      files: interceptFiles((name, each) => {
+        if (isBroken && name === call && each.endsWith('ledger.ndjson')) throw errno(code);
+      }),
+    });
+    const { append } = await open();
+    isBroken = true;
+    const refusal = { code: 'file_error', message: `cannot write ${path}: ${reason}` };
+    expect(await problemOf(append(start))).toMatchObject(refusal);
+    isBroken = false;
+    expect(await problemOf(append(record))).toMatchObject(refusal);
+  });
+
+  it.each<[string, (path: string) => Promise<void>]>([
+    ['removed', (path) => rm(path)],
+    [
+      'replaced',
+      async (path) => {
+        await writeFile(`${path}.new`, await readFile(path));
+        await rename(`${path}.new`, path);
+      },
+    ],
+    ['changed', (path) => writeFile(path, 'hello\n', { flag: 'a' })],
+  ])('is refused if the ledger was %s by another program', async (_, change) => {
+    const { open, path } = await place();
+    const { append } = await open();
+    await change(path);
+    expect(await problemOf(append(start))).toMatchObject({ code: 'file_error' });
+  });
+
+  it('of an import that was dropped is ignored', async () => {
+    const { open } = await place();
+    const { ledger } = await open();
+    applyRecord(ledger, record);
+    expect([ledger.seq, ledger.imports.size]).toEqual([2, 0]);
+  });
+});

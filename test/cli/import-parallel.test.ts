@@ -1,0 +1,179 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it, test } from 'vitest';
+import {
+  type Conditions,
+  findStop,
+  latestQuota,
+  maxInFlight,
+  type RowResult,
+} from '../../src/cli/import/send.ts';
+import { importing, limited, manyRows, type Options, resultsIn } from '../helpers/import-commands.ts';
+
+const GOOD: Conditions = {
+  supportsIdempotency: true,
+  quota: { limit: 1_000, remaining: 1_000, reset: 60_000 },
+  hasAdded: true,
+  wasRefused: false,
+};
+const left = (remaining: number) => ({ quota: { limit: 1_000, remaining, reset: 60_000 } });
+
+describe('the number of rows in flight', () => {
+  it.each<[string, Partial<Conditions>, number]>([
+    ['8 at most', {}, 8],
+    ['1 without idempotency keys', { supportsIdempotency: false }, 1],
+    ['1 if the rate limit is not known', { quota: undefined }, 1],
+    ['1 until a row is added', { hasAdded: false }, 1],
+    ['1 after a refusal', { wasRefused: true }, 1],
+    ['half of 16 remaining requests', left(16), 8],
+    ['half of 15 remaining requests', left(15), 7],
+    ['half of 2 remaining requests', left(2), 1],
+    ['1 if no requests remain', left(0), 1],
+    ['1 if the service reports a negative number', left(-3), 1],
+  ])('is %s', (_, conditions, expected) => {
+    expect(maxInFlight({ ...GOOD, ...conditions })).toBe(expected);
+  });
+
+  it.each([
+    ['the first one', undefined, left(5).quota, 5],
+    [
+      'the lower one of the same window, because the other response was counted earlier',
+      left(3).quota,
+      left(5).quota,
+      3,
+    ],
+    ['the one of a new window', left(3).quota, { ...left(9).quota, reset: 120_000 }, 9],
+    ['the known one if a response does not have it', left(3).quota, undefined, 3],
+  ])('depends on the rate limit of the latest response: %s', (_, known, received, expected) => {
+    expect(latestQuota(known, received)?.remaining).toBe(expected);
+  });
+});
+
+test('a run stops only at the first 20 or the last 5 results, in the order of the rows', () => {
+  const results = (text: string): RowResult[] =>
+    [...text].map((letter) =>
+      letter === '.'
+        ? { kind: 'added' }
+        : letter === '?'
+          ? { kind: 'lost', text: 'lost' }
+          : { kind: 'rejected', text: letter },
+    );
+  const stops = (text: string) =>
+    // The last result is a later one, which does not count.
+    findStop([...results(text), { kind: 'added' }], text.length, 100)?.reason;
+  const same = 'a'.repeat(20);
+  expect([stops(same), stops(same.slice(1)), stops(`${same}a`)]).toEqual(['rejected', undefined, undefined]);
+  expect([stops(`${same.slice(1)}b`), stops(`.${same}`)]).toEqual([undefined, undefined]);
+  expect([stops('?????'), stops('..?????'), stops('????'), stops('????.?'), stops('????a?')]).toEqual([
+    'lost',
+    'lost',
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+/** A run of 40 rows at a service that reports its rate limit. */
+const many = (options: Options = {}) => importing({ text: manyRows(40), remaining: 1_000, ...options });
+const NAMES = Array.from({ length: 40 }, (_, i) => `animal ${i}`);
+const LINES = Array.from({ length: 40 }, (_, i) =>
+  expect.stringMatching(`^${i + 2} added \\d+ animal ${i}$`),
+);
+
+/** Holds responses until `count` requests are waiting, and then releases them, the latest first. Never holds animal 0. */
+function gate(count: number) {
+  const waiting: (() => void)[] = [];
+  let isOpen = false;
+  return async (name: string) => {
+    if (name === 'animal 0' || isOpen) return;
+    const released = new Promise<void>((resolve) => waiting.push(resolve));
+    isOpen = waiting.length === count;
+    if (isOpen) for (const release of waiting.reverse()) release();
+    await released;
+  };
+}
+
+/** The largest number of rows whose outcome a crash could have left open. A crash keeps or loses a line as a whole. */
+function mostOpen(ledger: string): number {
+  const open = new Set<string>();
+  let most = 0;
+  for (const line of ledger.trimEnd().split('\n').slice(1)) {
+    const { records = [JSON.parse(line)] } = JSON.parse(line);
+    for (const { kind, import: its, row } of records) {
+      if (kind === 'intent') open.add(`${its}:${row}`);
+      else open.delete(`${its}:${row}`);
+    }
+    most = Math.max(most, open.size);
+  }
+  return most;
+}
+
+describe('a run with several rows in flight', () => {
+  test('has 8 rows in flight, also in the ledger, and prints the results in the order of the rows', async () => {
+    const { service, add, ledger } = await many();
+    service.beforeReply = gate(8);
+    const { code, stdout, stderr } = await add();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'note: added 40 of 40 rows\n' });
+    expect(resultsIn(stdout).split(', ')).toEqual(LINES);
+    expect([service.mostInFlight, mostOpen(await ledger())]).toEqual([8, 8]);
+    expect(service.keyCount()).toBe(40);
+  });
+
+  test.each<[string, Options, number]>([
+    ['two rows if four requests remain', { remaining: 4 }, 2],
+    ['one row if the service does not support idempotency keys', { supportsKeys: false }, 1],
+    ['one row if the service does not report its rate limit', { remaining: undefined }, 1],
+  ])('has at most %s', async (_, options, most) => {
+    const { service, run, ledger } = await many(options);
+    service.beforeReply = async () => {
+      for (let turn = 0; turn < 20; turn++) await nextTurn();
+    };
+    await run({ keys: 40 });
+    expect(service.mostInFlight).toBe(most);
+    expect(mostOpen(await ledger())).toBe(most);
+  });
+
+  test('starts no row after a failure that concerns all rows, and records those in flight', async () => {
+    const { service, run } = await many();
+    service.beforeReply = gate(8);
+    await run({ replies: { 'animal 3': 401 }, code: 4, stdout: '' });
+    expect(service.names().length).toBeLessThan(40);
+    await run({});
+    // Only animal 3 was sent twice, so the first run has recorded the results of all rows that were in flight.
+    expect(service.names().sort()).toEqual([...NAMES, 'animal 3'].sort());
+  });
+
+  test('reports how many rows Ctrl-C has interrupted, and the next run repeats them with their keys', async () => {
+    const { service, run } = await many();
+    let held = 0;
+    service.beforeReply = async (name) => {
+      if (name === 'animal 0') return;
+      if (++held === 8) service.interrupt();
+      await new Promise(() => {});
+    };
+    await run({
+      code: 130,
+      keys: 9,
+      stderr: [
+        'added 1 of 40 rows',
+        'error: interrupted; 8 rows were being sent; they may or may not have been added\n',
+        'run the command again to continue; the rows are not added twice',
+      ],
+    });
+    service.beforeReply = async () => {};
+    await run({ keys: 40 });
+    expect(service.names().slice(9).sort()).toEqual(NAMES.slice(1).sort());
+  });
+
+  test('sends the other rows one by one after a 429', async () => {
+    const { service, run } = await many();
+    const hold = gate(8);
+    service.beforeReply = async (name) => {
+      // At most 16 rows were started before the command got the 429.
+      if (name === 'animal 20') service.mostInFlight = 0;
+      await hold(name);
+    };
+    await run({ replies: { 'animal 2': [limited(1)] }, keys: 40 });
+    expect(service.mostInFlight).toBe(1);
+    expect(service.names()).toHaveLength(41);
+  });
+});

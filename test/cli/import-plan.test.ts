@@ -1,0 +1,194 @@
+import { expect, it } from 'vitest';
+import {
+  animalHash,
+  applyRecord,
+  emptyLedger,
+  isOpen,
+  type Ledger,
+  type RowRecord,
+} from '../../src/cli/import/ledger.ts';
+import { type Choice, isToSend, placeOf, plan } from '../../src/cli/import/plan.ts';
+import type { PetRow } from '../../src/cli/rows/read-file.ts';
+
+const DAY = 86_400_000;
+const HASH = '0'.repeat(64);
+
+/** `A`, or `A7` for an animal with the id 7. Each letter is the name of an animal. */
+const rowsOf = (text: string): PetRow[] =>
+  [...text.matchAll(/([A-Z])(\d*)/g)].map(([, name = '', id], i) => ({
+    line: i + 2,
+    pet: { name, categoryId: 1n },
+    ...(id && { id: BigInt(id) }),
+  }));
+
+/** The result of a row by the sign after it. A row without a sign is added. */
+const KINDS: Record<string, RowRecord['kind']> = {
+  '': 'added',
+  '-': 'failed',
+  '~': 'unknown',
+  '?': 'intent',
+  '!': 'answered',
+  _: 'notSent',
+};
+
+function recordOf(
+  ledger: Ledger,
+  place: { import: number; row: number },
+  sign: string,
+  now: number,
+): RowRecord {
+  const base = { ...place, seq: ledger.seq + 1 };
+  const at = new Date(now).toISOString();
+  const sent = { ...base, at, apiKeyHash: HASH };
+  switch (KINDS[sign]) {
+    case 'added':
+      return { kind: 'added', ...base, pet: { id: BigInt(base.seq), name: 'x' } };
+    case 'failed':
+      return { kind: 'failed', ...base, error: { code: 'no', message: 'no' } };
+    case 'unknown':
+      return { kind: 'unknown', ...sent, endedAt: at, message: 'lost' };
+    case 'intent':
+      return { kind: 'intent', ...sent };
+    case 'answered':
+      return { kind: 'answered', ...base, message: 'no animal' };
+    default:
+      return { kind: 'notSent', ...base };
+  }
+}
+
+/**
+ * Runs a step such as `v1 ABCD --skip-added → AB-…`: imports the file v1 with four rows and the option. After the arrow
+ * are the rows that are sent, with the signs of their results, and `…` if the run is interrupted after them. Open rows
+ * that are settled come first, in parentheses. Returns what the import really does, in the same form.
+ */
+function run(ledger: Ledger, step: string, now: number): string {
+  const [, file = '', text = '', option, outcome = ''] = /^(\S+) (\S+)(?: --(\S+))? → (.*)$/.exec(step) ?? [];
+  const signs = [...outcome.matchAll(/[A-Z]([-~?!_]?)/g)].map(([, sign = '']) => sign);
+  const rows = rowsOf(text);
+  const source = file === '-' ? undefined : `/${file}`;
+  const planned = plan(rows, { ledger, choice: option as Choice, source, now });
+  const does = (what: string) => `${step.split(' → ')[0]} → ${what}`;
+  if (planned.kind === 'stop') {
+    const counts = planned.matches.map(
+      ({ its, known, common }) => `${its.source?.slice(1)} ${known} ${common}`,
+    );
+    return does(
+      `stops: ${planned.known} known; ${counts.join(', ')}${planned.ids.length > 0 ? '; ids' : ''}`,
+    );
+  }
+  const before = new Map(ledger.imports);
+  for (const record of planned.records) applyRecord(ledger, record);
+  const its = ledger.imports.get(planned.import);
+  if (!its) throw new Error('no import');
+  let sent = '';
+  for (const wanted of ['open', 'fresh', 'failed']) {
+    for (const { pet, index } of planned.rows) {
+      const place = placeOf(ledger, its, index);
+      const state = place.its.rows[place.index];
+      const found = isOpen(state) && state.kind !== 'answered' ? 'open' : isToSend(state) ? 'fresh' : 'done';
+      if ((state?.kind === 'failed' ? 'failed' : found) !== wanted) continue;
+      const sign = signs.shift();
+      if (sign === undefined) continue;
+      const at =
+        found === 'open' ? { import: place.its.seq, row: place.index } : { import: its.seq, row: index };
+      applyRecord(ledger, recordOf(ledger, at, sign, now));
+      sent += found === 'open' ? `(${pet.name}${sign})` : `${pet.name}${sign}`;
+    }
+  }
+  const isLeft = planned.rows.some(
+    ({ index }) => isToSend(its.rows[index]) && its.rows[index]?.kind !== 'failed',
+  );
+  const isOver = !outcome.includes('…');
+  if (isOver && planned.kind !== 'nothing') {
+    expect(isLeft, `${step}: ${sent}`).toBe(false);
+    applyRecord(ledger, { kind: 'finished', import: its.seq, at: new Date(now).toISOString() });
+  }
+  // Nothing is written about an import that has nothing to do.
+  if (planned.kind === 'nothing') ledger.imports = before;
+  const again = planned.again.map(({ pet }) => pet.name).join('');
+  return does(`${sent}${isOver ? '' : '…'}${again && `; again: ${again}`}`);
+}
+
+it.each<[string, ...(string | number)[]]>([
+  ['an interrupted import continues', 'v1 ABCDE → AB…', 'v1 ABCDE → CDE', 'v1 ABCDE → '],
+  ['under another name, in another order, or from a pipe', 'v1 ABC → A…', 'v2 CBA → C…', '- BAC → B'],
+  ['also with an option, which counts only for another import', 'v1 AB → A…', 'v1 AB --add-again → B'],
+  ['after it, --add-again starts anew', 'v1 AB → AB', 'v1 AB --add-again → A…', 'v1 AB → B', 'v2 AB → '],
+  ['an import never expires while it is interrupted', 'v1 AB → A…', 900, 'v1 AB → B'],
+  ['a complete import is known for 30 days', 'v1 AB → AB', 29, 'v1 AB → ', 2, 'v1 AB → AB'],
+  ['also if it was continued', 'v1 AB → AB-', 29, 'v1 AB → B', 29, 'v1 AB → ', 2, 'v1 AB → AB'],
+  ['two equal rows are two animals', 'v1 AAB → AAB', 'v2 AAAB --skip-added → A', 'v1 AAB → ', 'v3 AAA → '],
+  ['a rejected row is tried again', 'v1 ABC → AB-C', 'v1 ABC → B-', 'v1 ABC --skip-added → B'],
+  ['rows that were never sent come before those that failed', 'v1 ABCD → A-B-…', 'v1 ABCD → CDAB'],
+  ['the request of a row that had no effect is like none', 'v1 ABC → AB_…', 'v1 ABC → BC'],
+  ['fewer rows are nothing to do', 'v1 ABC → ABC', 'v2 AB → ', 'v1 CA → '],
+  ['rows that are new are sent', 'v1 AB → AB', 'v1 CD → CD', 'v2 EF → EF'],
+  ['the same path stops', 'v1 ABCDEFGH → ABCDEFGH', 'v1 AVWXYZ → stops: 1 known; v1 1 1'],
+  ['half of the rows stop', 'v1 ABCDEF → ABCDEF', 'v2 ABXY → stops: 2 known; v1 2 2'],
+  ['half of the rows of an earlier import stop', 'v1 AB → AB', 'v2 AVWXYZ → stops: 1 known; v1 1 1'],
+  [
+    'also those that were not sent, unless nothing was',
+    ...['v1 ABCD → A…', 'v2 BCDX → stops: 0 known; v1 0 3', 'v2 BCDX --skip-added → BCDX', 'v1 ABCD → '],
+    ...['w1 EFGH → E-F-G-H-', 'w2 FGHY → FGHY'],
+  ],
+  [
+    'rows of an interrupted import stop',
+    ...['v1 ABCDEF → A…', 'v2 AUVWXYZ → stops: 1 known; v1 1 1', 'v2 AUVWXYZ --skip-added → UVWXYZ'],
+  ],
+  ['fewer rows are named and sent', 'v1 ABCDEF → ABCDEF', 'v2 AVWXYZ → AVWXYZ; again: A', 'v1 ABCDEF → '],
+  [
+    'what a corrected file has sent is not sent by the interrupted one',
+    ...['v1 ABCD → A…', 'v2 ABXD --skip-added → BXD', 'v1 ABCD → C', 'v1 ABCD → ', 'v2 ABXD → '],
+  ],
+  [
+    'one row that was sent since then stands for one row',
+    ...['v1 AAAB → A…', 'v2 AA --skip-added → A', 'v1 AAAB → A…', 'v1 AAAB → B', 'v1 AAAB → '],
+  ],
+  [
+    '--skip-added is interrupted and continues',
+    ...[
+      'v1 AB → AB',
+      'v2 ABCD → stops: 2 known; v1 2 2',
+      'v2 ABCD --skip-added → C…',
+      'v2 ABCD → D',
+      'v2 ABCD → ',
+    ],
+  ],
+  ['skipped rows do not count twice', 'v1 AB → AB', 'v2 ABC --skip-added → C', 'v3 AABBC --skip-added → AB'],
+  [
+    'open rows are settled first, wherever they are recorded',
+    ...['v1 ABC → A~B?…', 'v2 AX --skip-added → (A)X', 'v1 ABC → (B)C', 'v1 ABC → '],
+  ],
+  ['an open row that was not added is sent', 'v1 AB → A~B', 'v2 A → (A_)A', 'v1 AB → ', 'v2 A → '],
+  ['an open row never expires', 'v1 ABC → AB?C~', 31, 'v2 B → (B~)', 900, 'v3 CX → stops: 1 known; v1 1 0'],
+  ['an answered row is never sent again', 'v1 AB → A!B', 'v1 AB → ', 31, 'v2 A → ', 'v3 AX --skip-added → X'],
+  [
+    'rows with ids stop, and --skip-added sends only the others',
+    ...['v1 AB → AB', 'v2 A2X3 → stops: 1 known; v1 1 1; ids', 'v2 A2X3Y --skip-added → Y', 'v2 A2X3Y → '],
+  ],
+  ['rows with ids that are all known are nothing to do', 'v1 AB → AB', 'v2 A2B3 → '],
+  ['--add-again sends rows with ids, too', 'v2 A2B3 → stops: 0 known; ; ids', 'v2 A2B3 --add-again → AB'],
+  ['a row without an id is another animal than the one with its id', 'v1 A → A', 'v2 A2A --skip-added → A'],
+  ['but may be the known one if the id is another', 'v1 A → A', 'v2 A9A --skip-added → '],
+])('%s', (_, ...steps) => {
+  const at = '2026-11-20T12:00:00.000Z';
+  const header = { kind: 'ledger', version: 1, service: 'x', nonce: '', seq: 0, at } as const;
+  const ledger = emptyLedger(header);
+  let now = Date.parse(at);
+  for (const step of steps) {
+    if (typeof step === 'number') now += step * DAY;
+    else expect(run(ledger, step, now)).toBe(step);
+  }
+});
+
+it('the hash depends on name, category and status, and a missing status is available', () => {
+  const rex = { name: 'Rex', categoryId: 1n };
+  const hashes = [
+    rex,
+    { ...rex, status: 'sold' as const },
+    { ...rex, categoryId: 2n },
+    { ...rex, name: 'rex' },
+  ];
+  expect(new Set(hashes.map(animalHash)).size).toBe(4);
+  expect(animalHash({ ...rex, status: 'available' })).toBe(animalHash(rex));
+});

@@ -1,0 +1,198 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import {
+  importing,
+  manyRows,
+  type Reply,
+  rejection,
+  type Step,
+  scenario,
+} from '../helpers/import-commands.ts';
+import { reply, replyError } from '../helpers/scripted-server.ts';
+
+const PROBLEM = { type: 'about:blank', title: 'Conflict', detail: 'the name is taken' };
+const page =
+  (status: number): Reply =>
+  (response) => {
+    response.writeHead(status, { 'Content-Type': 'text/html' });
+    response.end('<title>no</title><h1>Sorry</h1>');
+  };
+const inFlight = (response: ServerResponse) =>
+  replyError(response, 409, 'idempotency_in_flight', { 'Idempotency-Supported': 'true' });
+
+describe('a row that the service rejects fails, and the run continues', () => {
+  for (const [what, status, body, message] of [
+    ['an Error object', 400, { code: 'wrong', message: 'not a name', status: 400 }, 'not a name'],
+    ['problem details', 409, PROBLEM, 'the name is taken'],
+    ['an array of messages', 422, { message: ['too short', 'too plain'] }, 'too short; too plain'],
+    ['plain text', 415, 'unsupported', 'unsupported'],
+    ['an empty body', 413, '', 'HTTP status 413'],
+  ] as const)
+    for (const supportsKeys of [true, false])
+      scenario(
+        `with status ${status} and ${what} (idempotency keys: ${supportsKeys})`,
+        { supportsKeys },
+        {
+          replies: { Bella: (response) => reply(response, status, body) },
+          code: 8,
+          sends: 'Rex Bella Lola',
+          stdout: `2\tadded\t1\tRex\t\n3\tfailed\t\tBella\t${message}\n4\tadded\t3\tLola\t\n`,
+        },
+        { sends: 'Bella', results: '2 added 1 Rex, 3 added 4 Bella, 4 added 3 Lola' },
+      );
+
+  scenario(
+    'with a web page; the code is the status',
+    {},
+    {
+      args: '--json',
+      replies: { Bella: page(400) },
+      code: 8,
+      sends: 'Rex Bella Lola',
+      stdout: /"line":3,"result":"failed".*"error":\{"code":"http_400",.*"status":400\}/,
+    },
+  );
+
+  for (const [status, code] of Object.entries({ 401: 4, 403: 1, 404: 7, 405: 7, 410: 7 }))
+    scenario(
+      `but ${status} does not concern a single row, and ends the run`,
+      {},
+      { replies: { Bella: page(Number(status)) }, code, stdout: '', sends: 'Rex Bella' },
+      { sends: 'Bella Lola' },
+    );
+});
+
+{
+  const limited = (response: ServerResponse) =>
+    replyError(response, 429, 'rate_limited', { 'Retry-After': '1', 'Idempotency-Supported': 'true' });
+  scenario(
+    'the run waits out five 429s of a row',
+    {},
+    { replies: { Bella: Array(5).fill(limited) }, sends: `Rex${' Bella'.repeat(6)} Lola`, code: 0 },
+  );
+  scenario(
+    'a row that always gets 429 ends the run after six attempts',
+    {},
+    { replies: { Bella: Array(99).fill(limited) }, sends: `Rex${' Bella'.repeat(6)}`, code: 5 },
+    { sends: 'Bella Lola', code: 0 },
+  );
+}
+
+describe('a row that may have been added is unknown, and the run continues', () => {
+  const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
+  scenario(
+    'if an attempt had no response and the next one is rejected',
+    {},
+    {
+      ...UNKNOWN,
+      args: '',
+      replies: { Bella: ['lost', (response) => replyError(response, 400, 'wrong')] },
+      sends: 'Rex Bella Bella Lola',
+      stdout:
+        /unknown\t\tBella\trejected after an earlier response was lost; the animal may have been added: no\n/,
+    },
+    { sends: 'Bella', keys: 3 },
+  );
+  scenario(
+    'if the first request with its idempotency key never ends',
+    {},
+    {
+      ...UNKNOWN,
+      replies: { Bella: inFlight },
+      sends: `Rex ${'Bella '.repeat(10)}Lola`,
+      stdout: /after an earlier response was lost/,
+    },
+    { sends: 'Bella', keys: 3 },
+  );
+  scenario(
+    'but not if the first request with its idempotency key ends in time',
+    {},
+    { replies: { Bella: [inFlight, inFlight] }, sends: 'Rex Bella Bella Bella Lola' },
+  );
+});
+
+describe('without idempotency keys, a row with a lost response is unknown, and the run continues', () => {
+  const options = { supportsKeys: false, text: manyRows(30) };
+  const lost = (...indices: number[]) =>
+    Object.fromEntries(indices.map((i) => [`animal ${i}`, 'lost' as const]));
+
+  test('whatever hides the outcome', async () => {
+    const replies: Record<string, Reply> = {
+      'animal 3': 'lost',
+      'animal 5': 500,
+      'animal 7': 303,
+      'animal 9': 202,
+      'animal 11': (response) => reply(response, 201, 'not JSON'),
+    };
+    const { run } = await importing(options);
+    await run({ replies, code: 8, keys: 30, stderr: 'added 25 of 30 rows; 5 may have been added' });
+  });
+  scenario(
+    'if up to four rows in a row are lost',
+    options,
+    { replies: lost(0, 1, 2, 3, 5, 6, 7, 8, 26, 27, 28, 29), code: 8, keys: 30 },
+    { code: 8, sends: '' },
+  );
+  scenario(
+    'but five lost rows in a row stop the run; the next run sends the other rows',
+    options,
+    {
+      args: '--json',
+      replies: lost(0, 1, 2, 3, 5, 6, 7, 8, 9),
+      code: 6,
+      keys: 10,
+      stdout: /^\[(.*"line":\d+,"result":"(added|unknown)".*\n){10}$/,
+      stderr: 'added 1 of 30 rows; to continue: pets import FILE --json',
+      error: {
+        code: 'outcome_unknown',
+        mayHaveBeenAdded: true,
+        exitCode: 6,
+        message: expect.stringContaining('stopped, because the outcome of the last 5 rows is unknown'),
+      },
+    },
+    { code: 8, keys: 30, stderr: 'added 21 of 30 rows; 9 may have been added' },
+  );
+  scenario('also if the last five rows are lost', options, {
+    replies: lost(25, 26, 27, 28, 29),
+    code: 8,
+    keys: 30,
+  });
+});
+
+describe('20 equal rejections at the start', () => {
+  const rejected: Step = { replies: { '*': rejection('no such category') }, code: 8 };
+  const lines = (count: number) =>
+    Array.from({ length: count }, (_, i) => `${i + 2} failed animal ${i}`).join(', ');
+
+  scenario(
+    'stop the run; it prints the results of these rows and is resumed later',
+    { text: manyRows(30) },
+    {
+      ...rejected,
+      keys: 20,
+      results: lines(20),
+      stderr: [
+        'added 0 of 30 rows; to continue: pets import FILE\n',
+        /error: stopped, because the first 20 rows were rejected with the same error: no such category \(HTTP status 422\)\n/,
+        /→ fix the problem and run the command again; it begins with the rows that were not sent yet\n$/,
+      ],
+    },
+    { args: '--json', ...rejected, error: { code: 'some_failed', exitCode: 8 }, keys: 40 },
+    { keys: 70 },
+  );
+  scenario('do not stop a run of 20 rows', { text: manyRows(20) }, { ...rejected, results: lines(20) });
+  for (const [what, other] of [
+    ['reasons differ', rejection('too long')],
+    ['statuses differ', (response: ServerResponse) => reply(response, 400, { message: 'no such category' })],
+  ] as const)
+    scenario(
+      `do not stop a run if their ${what}`,
+      { text: manyRows(30) },
+      { replies: { ...rejected.replies, 'animal 19': other }, code: 8, results: lines(30) },
+    );
+  scenario(
+    'do not stop a run if one row was added',
+    { text: manyRows(30) },
+    { replies: { ...rejected.replies, 'animal 7': [] }, code: 8 },
+  );
+});

@@ -1,0 +1,300 @@
+import { writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import {
+  ALL,
+  importing,
+  interruptWait,
+  limited,
+  manyRows,
+  type Step,
+  scenario,
+} from '../helpers/import-commands.ts';
+import { replyError } from '../helpers/scripted-server.ts';
+
+const diskFull = (response: ServerResponse) => replyError(response, 503, 'storage_full');
+
+describe('a rejected row', () => {
+  scenario(
+    'fails alone, and only that row is tried again, with another idempotency key',
+    {},
+    {
+      args: '--json',
+      replies: { Bella: 400 },
+      code: 8,
+      sends: 'Rex Bella Lola',
+      stdout: /"line":3,"result":"failed".*"error":\{"code":"no_.*"status":400/,
+      keys: 3,
+    },
+    { sends: 'Bella', keys: 4, results: '2 added 1 Rex, 3 added 4 Bella, 4 added 3 Lola' },
+  );
+
+  for (const status of [413, 422])
+    scenario(
+      `fails with the status ${status}, too`,
+      {},
+      { replies: { Bella: status }, code: 8, results: '2 added 1 Rex, 3 failed Bella, 4 added 3 Lola' },
+    );
+
+  const INCOMPLETE: Step = { replies: { Bella: 401 }, stdout: '', sends: 'Rex Bella' };
+  // Bella gets another idempotency key, so the service counts four of them.
+  const REST = { sends: 'Bella Lola', results: '2 added 1 Rex, 3 added 3 Bella, 4 added 4 Lola' };
+  // Also run each case without idempotency keys, because then a row that may have been added would become unknown.
+  for (const [what, first, second] of [
+    ['because of the API key', { ...INCOMPLETE, code: 4 }, {}],
+    [
+      'because of the API key; the next run uses another one',
+      { ...INCOMPLETE, code: 4 },
+      { env: { PETS_API_KEY: 'pets_new' } },
+    ],
+    [
+      'because of a full disk of the service',
+      { ...INCOMPLETE, args: '--no-retry', replies: { Bella: diskFull }, code: 7 },
+      {},
+    ],
+    ['because of a wrong base URL', { ...INCOMPLETE, replies: { Bella: 404 }, code: 7 }, {}],
+    [
+      'because of the rate limit, and interrupted while it waits',
+      {
+        ...INCOMPLETE,
+        ...interruptWait,
+        args: '--json',
+        error: { code: 'interrupted' },
+        replies: { Bella: limited(30) },
+        code: 130,
+      },
+      {},
+    ],
+  ] as [string, Step, Step][])
+    for (const supportsKeys of [true, false])
+      scenario(
+        `${what} was certainly not added, also two days later (idempotency keys: ${supportsKeys})`,
+        { supportsKeys },
+        first,
+        { hoursLater: 48, ...REST, ...second },
+      );
+});
+
+test('Ctrl-C during a wait for the rate limit does not end the cool-down: the next run waits for the rest', async () => {
+  const { run } = await importing();
+  const waits: number[] = [];
+  await run(
+    { ...interruptWait, replies: { Bella: limited(30) }, code: 130 },
+    { onSleep: (milliseconds) => waits.push(milliseconds), sends: 'Bella Lola' },
+  );
+  expect(waits).toEqual([30_000]);
+});
+
+describe('a lost response', () => {
+  scenario(
+    'is repeated with the same idempotency key',
+    {},
+    { replies: { Bella: ['lost'] }, sends: 'Rex Bella Bella Lola', keys: 3, results: ALL },
+  );
+
+  const LOST: Step = {
+    replies: { Bella: 'lost' },
+    code: 6,
+    stdout: '',
+    lacks: '--idempotency-key',
+    stderr: [/added 1 of 3 rows; to continue: pets import FILE\n/, /to continue: pets import \S+\n$/],
+  };
+  const REPEATED = { sends: 'Bella Lola', results: ALL, keys: 3 };
+  const UNKNOWN = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
+  const NOT_REPEATED = { ...UNKNOWN, sends: 'Lola', stderr: '1 may have been added', keys: 3 };
+  const STILL_UNKNOWN: Step = { ...UNKNOWN, sends: '' };
+
+  scenario('ends the run, and the next one repeats the row', {}, LOST, REPEATED);
+  scenario('is repeated 22 hours later', {}, LOST, { hoursLater: 22, ...REPEATED });
+  scenario('is unknown 24 hours later', {}, LOST, { hoursLater: 24, ...NOT_REPEATED }, STILL_UNKNOWN);
+  scenario('is unknown if the clock was set back', {}, LOST, { hoursLater: -1, ...NOT_REPEATED });
+  scenario('is unknown with another API key', {}, LOST, {
+    env: { PETS_API_KEY: 'pets_other' },
+    ...NOT_REPEATED,
+  });
+  scenario(
+    'is unknown at once without idempotency keys, and the run continues',
+    { supportsKeys: false },
+    { ...UNKNOWN, replies: { Bella: 'lost' }, sends: 'Rex Bella Lola' },
+    STILL_UNKNOWN,
+  );
+  scenario(
+    'has mayHaveBeenAdded in the error that ends the run',
+    {},
+    {
+      args: '--json',
+      replies: { Bella: 'lost' },
+      code: 6,
+      error: { code: 'outcome_unknown', mayHaveBeenAdded: true },
+    },
+  );
+  scenario(
+    'has mayHaveBeenAdded in the result of the row',
+    { supportsKeys: false },
+    {
+      args: '--json',
+      replies: { Bella: 'lost' },
+      code: 8,
+      stdout: /"line":3,"result":"unknown".*"code":"outcome_unknown",.*"mayHaveBeenAdded":true/,
+    },
+  );
+  scenario(
+    'because of Ctrl-C has mayHaveBeenAdded in the error that ends the run',
+    {},
+    {
+      args: '--json',
+      replies: { Bella: 'interrupt' },
+      code: 130,
+      error: { code: 'interrupted', mayHaveBeenAdded: true },
+    },
+  );
+  scenario(
+    'stays open if the repetition is not carried out',
+    {},
+    LOST,
+    { replies: { Bella: 401 }, code: 4 },
+    { hoursLater: 48, ...NOT_REPEATED },
+  );
+  scenario(
+    'is unknown if the repetition is rejected, and is repeated again',
+    {},
+    LOST,
+    { replies: { Bella: 400 }, ...UNKNOWN, sends: 'Bella Lola' },
+    { sends: 'Bella', results: ALL },
+  );
+
+  const INTERRUPTED = 'error: interrupted; one row was being sent; it may or may not have been added\n';
+  scenario(
+    'because of Ctrl-C is repeated by the next run',
+    {},
+    {
+      replies: { Bella: 'interrupt' },
+      code: 130,
+      stderr: [INTERRUPTED, 'run the command again to continue; the row is not added twice'],
+      lacks: 'outcome is unknown',
+    },
+    REPEATED,
+  );
+  scenario(
+    'because of Ctrl-C is unknown without idempotency keys',
+    { supportsKeys: false },
+    {
+      replies: { Bella: 'interrupt' },
+      code: 130,
+      stderr: [INTERRUPTED, 'it first compares the row with the inventory'],
+      lacks: 'outcome is unknown',
+    },
+    NOT_REPEATED,
+  );
+});
+
+const CORRECTED = 'name,category\nRex,1\nBellissima,2\nLola,3\n';
+
+describe('a changed file', () => {
+  scenario(
+    'stops with the two ways on; --skip-added sends the rest',
+    {},
+    { replies: { Bella: 422 }, code: 8 },
+    {
+      text: CORRECTED,
+      args: '--json',
+      code: 1,
+      isOffline: true,
+      error: {
+        code: 'already_imported',
+        message: 'FILE: 2 of 3 rows were added on 2026-11-20 12:00 UTC from FILE',
+        hint: 'to add only the others: pets import FILE --json --skip-added; to add all 3: pets import FILE --json --add-again',
+      },
+    },
+    {
+      args: '--skip-added',
+      sends: 'Bellissima',
+      results: '2 added 1 Rex, 3 added 4 Bellissima, 4 added 3 Lola',
+      stderr: /^note: skipping 2 rows, added on 2026-11-20 12:00 UTC from FILE\nnote: added 3 of 3 rows\n$/,
+    },
+    { args: '--skip-added --json', isOffline: true, stdout: /^\[(.*"added".*\n){3}$/ },
+    { isOffline: true, stderr: 'all 3 rows were added 2 on 2026-11-20 12:00 UTC from FILE, 1 on' },
+  );
+
+  scenario(
+    'says how many rows of the earlier file it does not have',
+    { text: manyRows(13) },
+    {},
+    {
+      text: 'name,category\nanimal 0,1\nNew,1\n',
+      code: 1,
+      stderr:
+        'FILE: 1 of 2 rows were added on 2026-11-20 12:00 UTC from FILE; so were 12 rows that this file does not have',
+    },
+  );
+
+  scenario(
+    'with a lost response is added with --skip-added, and that row is repeated with its own key',
+    {},
+    { replies: { Bella: 'lost' }, code: 6 },
+    {
+      text: `name,category,status\nRex,1,\nBella,2,\nLolita,3,sold\n`,
+      code: 1,
+      stderr: [
+        '2 of 3 rows were, or may have been, added on',
+        'the import from FILE was interrupted after 2 of 3 rows',
+      ],
+    },
+    { args: '--skip-added', sends: 'Bella Lolita', keys: 3 },
+  );
+
+  scenario(
+    'cannot be imported with both ways on',
+    {},
+    {
+      args: '--skip-added --add-again',
+      code: 2,
+      stderr: '--skip-added cannot be used with --add-again',
+      isOffline: true,
+      leavesNoFiles: true,
+    },
+  );
+});
+
+describe('a file with rows of an earlier one', () => {
+  const text = `${manyRows(30)}Rex,1\n`;
+  const rex = [{ line: 32, name: 'Rex' }];
+  for (const [args, stderr] of [
+    [
+      '',
+      'note: one row equal to rows that were added on 2026-11-20 12:00 UTC from FILE is added again: line 32 Rex\n',
+    ],
+    ['--json', `{"addedAgain":${JSON.stringify(rex)}}\n`],
+  ] as const)
+    test(`names them, and sends them again ${args}`, async () => {
+      const { run, add, directory } = await importing();
+      await run({});
+      const other = join(directory, 'other.csv');
+      await writeFile(other, text);
+      const result = await add(args.split(' ').filter(Boolean), {}, other);
+      expect([result.code, result.stderr]).toEqual([0, expect.stringContaining(stderr)]);
+    });
+
+  scenario(
+    'with ids stops; --skip-added skips them',
+    { text: 'id,name,category\n17,Rex,1\n316,Bella,2\n,Max,3\n' },
+    {
+      code: 1,
+      isOffline: true,
+      stderr:
+        /^error: FILE: import adds new animals; those with the ids 17 to 316 are not changed\n {2}→ to add only the others/,
+    },
+    {
+      args: '--skip-added',
+      sends: 'Max',
+      stderr: 'note: skipping 2 rows with an id\nnote: added 1 of 1 row\n',
+    },
+    {
+      text: 'id,name,category\n18,Rex,1\n',
+      code: 1,
+      stderr: /the one with the id 18 is not changed\n {2}→ to add all 1: .* --add-again\n$/,
+    },
+    { args: '--add-again', sends: 'Rex' },
+  );
+});
