@@ -22,7 +22,8 @@ describe('a dry run reports what the same command would do', () => {
       FAILED,
       {
         ...DRY,
-        stderr: /would add 1 of 3 rows from FILE at .*; 2 already added on 2026-11-20 12:00 UTC from FILE\n$/,
+        stderr:
+          /would add 1 of 3 rows from FILE at .*; 2 already added on 2026-11-20 12:00 UTC from animals.csv\n$/,
       },
     ],
     [
@@ -31,7 +32,8 @@ describe('a dry run reports what the same command would do', () => {
       {},
       {
         ...DRY,
-        stderr: /^note: dry run: nothing to add; all 3 rows were added on 2026-11-20 12:00 UTC from FILE\n$/,
+        stderr:
+          /^note: dry run: nothing to add; all 3 rows were added on 2026-11-20 12:00 UTC from animals.csv\n$/,
       },
     ],
     [
@@ -63,7 +65,8 @@ describe('a dry run reports what the same command would do', () => {
       {
         ...DRY,
         args: '--dry-run --skip-added',
-        stderr: /would add 2 of 4 rows from .* at .*; 2 already added on 2026-11-20 12:00 UTC from FILE\n$/,
+        stderr:
+          /would add 2 of 4 rows from .* at .*; 2 already added on 2026-11-20 12:00 UTC from animals.csv\n$/,
       },
       {
         ...DRY,

@@ -203,7 +203,7 @@ describe('a changed file', () => {
       isOffline: true,
       error: {
         code: 'already_imported',
-        message: 'FILE: 2 of 3 rows were added on 2026-11-20 12:00 UTC from FILE',
+        message: 'FILE: 2 of 3 rows were added on 2026-11-20 12:00 UTC from animals.csv',
         hint: 'to add only the others: pets import FILE --json --skip-added; to add all 3: pets import FILE --json --add-again',
       },
     },
@@ -211,10 +211,14 @@ describe('a changed file', () => {
       args: '--skip-added',
       sends: 'Bellissima',
       results: '2 added 1 Rex, 3 added 4 Bellissima, 4 added 3 Lola',
-      stderr: /^note: skipping 2 rows, added on 2026-11-20 12:00 UTC from FILE\nnote: added 3 of 3 rows\n$/,
+      stderr:
+        /^note: skipping 2 rows, added on 2026-11-20 12:00 UTC from animals.csv\nnote: added 3 of 3 rows\n$/,
     },
     { args: '--skip-added --json', isOffline: true, stdout: /^\[(.*"added".*\n){3}$/ },
-    { isOffline: true, stderr: 'all 3 rows were added 2 on 2026-11-20 12:00 UTC from FILE, 1 on' },
+    {
+      isOffline: true,
+      stderr: 'all 3 rows were added before (2 on 2026-11-20 12:00 UTC from animals.csv, 1 on',
+    },
   );
 
   scenario(
@@ -225,7 +229,7 @@ describe('a changed file', () => {
       text: 'name,category\nanimal 0,1\nNew,1\n',
       code: 1,
       stderr:
-        'FILE: 1 of 2 rows were added on 2026-11-20 12:00 UTC from FILE; so were 12 rows that this file does not have',
+        'FILE: 1 of 2 rows were added on 2026-11-20 12:00 UTC from animals.csv; so were 12 rows that this file does not have',
     },
   );
 
@@ -238,7 +242,7 @@ describe('a changed file', () => {
       code: 1,
       stderr: [
         '2 of 3 rows were, or may have been, added on',
-        'the import from FILE was interrupted after 2 of 3 rows',
+        'the import from animals.csv was interrupted after 2 of 3 rows',
       ],
     },
     { args: '--skip-added', sends: 'Bella Lolita', keys: 3 },
@@ -263,7 +267,7 @@ describe('a file with rows of an earlier one', () => {
   for (const [args, stderr] of [
     [
       '',
-      'note: one row equal to rows that were added on 2026-11-20 12:00 UTC from FILE is added again: line 32 Rex\n',
+      'note: one row equal to rows that were added on 2026-11-20 12:00 UTC from animals.csv is added again: line 32 Rex\n',
     ],
     ['--json', `{"addedAgain":${JSON.stringify(rex)}}\n`],
   ] as const)

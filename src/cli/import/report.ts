@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { stringifyJson } from '../../contract/json.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
@@ -7,7 +8,7 @@ import { quoteIfBlank, sanitizeJson, tsvLine } from '../output/sanitize.ts';
 import type { Column } from '../output/table.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetRow } from '../rows/read-file.ts';
-import { idempotencyKeyOf, isOpen, type LedgerHeader, type RowRecord } from './ledger.ts';
+import { type Import, idempotencyKeyOf, isOpen, type LedgerHeader, type RowRecord } from './ledger.ts';
 import type { Match, Plan, PlannedRow } from './plan.ts';
 import { LOST_IN_A_ROW, SAME_REJECTIONS, type Stop } from './send.ts';
 
@@ -164,16 +165,14 @@ export function countText(count: number, total: number): string {
 /** When and from which files rows were added, such as `on 2026-11-20 13:00 CET from v1.csv`. */
 export function whenText(matches: readonly Match[], zone: () => string): string {
   const found = matches.filter(({ known }) => known > 0).sort((a, b) => b.known - a.known);
-  const texts = found.slice(0, NAMED.imports).map(({ its, known }) => {
-    const count = found.length > 1 ? `${known} ` : '';
-    return `${count}on ${formatMinute(its.at, zone())}${fromText(its.source)}`;
-  });
-  const more = found.length - texts.length;
-  if (more > 0) texts.push(`${formatCount(more, 'earlier import')}`);
-  return texts.join(', ');
+  const texts = found.map(({ its }) => `on ${formatMinute(its.at, zone())} from ${sourceOf(its)}`);
+  if (found.length < 2) return texts.join('');
+  const counted = texts.slice(0, NAMED.imports).map((text, i) => `${found[i]?.known} ${text}`);
+  const more = found.length - counted.length;
+  return `before (${counted.join(', ')}${more > 0 ? `, and others from ${formatCount(more, 'file')}` : ''})`;
 }
 
-const fromText = (source: string | undefined): string => ` from ${source ?? 'standard input'}`;
+const sourceOf = ({ source }: Import): string => (source === undefined ? 'standard input' : basename(source));
 
 /** Why the import stops, and how to go on. `commandWith` returns the command line of this run with one more option. */
 export function stopError(
@@ -189,17 +188,20 @@ export function stopError(
     const were = open === 0 ? 'were added' : 'were, or may have been, added';
     reasons.push(`${known} of ${total} ${were} ${whenText(matches, zone)}`);
     const other = matches.reduce((sum, each) => sum + (each.known > 0 ? each.sent - each.known : 0), 0);
-    if (other > 0) reasons.push(`so were ${formatCount(other, 'row')} that this file does not have`);
+    if (other > 0)
+      reasons.push(
+        `so ${other === 1 ? 'was' : 'were'} ${formatCount(other, 'row')} that this file does not have`,
+      );
   }
   for (const { its, common, sent } of matches.filter((each) => each.known === 0).slice(0, NAMED.imports))
     reasons.push(
-      `${formatCount(sent, 'other row')} of ${its.source ?? 'standard input'} ${sent === 1 ? 'was' : 'were'} added on ${formatMinute(its.at, zone())}, and ${common} of its ${formatCount(its.rows.length, 'row')} are in this file`,
+      `${formatCount(sent, 'other row')} of ${sourceOf(its)} ${sent === 1 ? 'was' : 'were'} added on ${formatMinute(its.at, zone())}, and ${common} of its ${formatCount(its.rows.length, 'row')} are in this file`,
     );
   const unfinished = matches.find(({ its }) => its.finishedAt === undefined)?.its;
   if (unfinished) {
     const sent = unfinished.rows.filter(Boolean).length;
     reasons.push(
-      `the import${fromText(unfinished.source)} was interrupted after ${sent} of ${formatCount(unfinished.rows.length, 'row')}`,
+      `the import from ${sourceOf(unfinished)} was interrupted after ${sent} of ${formatCount(unfinished.rows.length, 'row')}`,
     );
   }
   const again = `to add all ${rows.length}: ${commandWith('--add-again')}`;
