@@ -54,7 +54,7 @@ function script(): string {
 "$NODE" "$PETS" serve --ephemeral --seed --no-profile --port 0 --json > started 2> /dev/null &
 until [ -s started ]; do sleep 0.02; done
 field() { sed 's/.*"'$1'":"\\([^"]*\\)".*/\\1/' started; }
-field key | pets login --with-key --base-url "$(field url)" > /dev/null 2>&1
+field key | pets login --base-url "$(field url)" > /dev/null 2>&1
 ${typed.join('echo\n')}
 kill $!
 wait

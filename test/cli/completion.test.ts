@@ -111,7 +111,7 @@ describe('a position decides what is offered', () => {
     [
       'options for an empty word where only free text is allowed',
       'login x ',
-      `--with-key --allow-http --no-verify ${globals.join(' ')}`,
+      `--no-verify ${globals.join(' ')}`,
     ],
     ['nothing for free text', 'add Re', ''],
     ['no shell command before --', 'serve n', ''],

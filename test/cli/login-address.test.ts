@@ -9,28 +9,54 @@ import { type Handler, reply, replyError, scriptedServer } from '../helpers/scri
 async function loginTo(handler: Handler, options: string[] = []) {
   const server = await scriptedServer(handler);
   const machine = await freshMachine();
-  const args = ['login', '--with-key', '--base-url', server.url, ...options];
+  const args = ['login', '--base-url', server.url, ...options];
   const ran = await machine.pets(args, { stdin: 'pets_secret_key' });
   return { ...ran, sent: server.requests.map(({ headers }) => headers.authorization) };
 }
 
 const WITH_KEY = 'Bearer pets_secret_key';
 
-test.each<[string, Handler]>([
-  ['a list', (_, response) => reply(response, 200, [])],
-  ['401', (_, response, count) => (count === 1 ? replyError(response, 401) : reply(response, 200, []))],
-  ['403', (_, response, count) => (count === 1 ? replyError(response, 403) : reply(response, 200, []))],
-  ['503', (_, response, count) => (count === 1 ? replyError(response, 503) : reply(response, 200, []))],
-  ['429', (_, response, count) => (count === 1 ? replyError(response, 429) : reply(response, 200, []))],
-  ['text', (_, response, count) => reply(response, 200, count === 1 ? 'log in first' : [])],
-])('after %s without a key, the key is verified', async (_name, handler) => {
-  const { code, sent } = await loginTo(handler);
+const asksForKey: Handler = ({ headers }, response) =>
+  headers.authorization ? reply(response, 200, []) : replyError(response, 401);
+
+test('after 401 without a key, the key is verified', async () => {
+  const { code, sent } = await loginTo(asksForKey);
   expect([code, sent]).toEqual([0, [undefined, WITH_KEY]]);
+});
+
+test('if only the address with /v1 asks for a key, the key is sent there', async () => {
+  const server = await scriptedServer((request, response) =>
+    request.url?.startsWith('/shop/v1/') ? asksForKey(request, response, 0) : replyError(response, 404),
+  );
+  const machine = await freshMachine();
+  const baseUrl = `${server.origin}/shop`;
+  const { code, stderr } = await machine.pets(['login', '--base-url', baseUrl], { stdin: 'pets_secret_key' });
+  expect([code, stderr]).toEqual([0, expect.stringContaining(`for ${baseUrl}/v1 to profile prod`)]);
+  expect(server.requests.map(({ url, headers }) => [url, headers.authorization])).toEqual([
+    ['/shop/pets?limit=1', undefined],
+    ['/shop/v1/pets?limit=1', undefined],
+    ['/shop/v1/pets?limit=1', WITH_KEY],
+  ]);
+});
+
+test('the key that is replaced is named', async () => {
+  const server = await scriptedServer(asksForKey);
+  const machine = await freshMachine();
+  const args = ['login', '--base-url', server.url];
+  expect((await machine.pets(args, { stdin: 'pets_first_key_0001' })).stderr).not.toContain('instead of');
+  const { stderr } = await machine.pets(args, { stdin: 'pets_second_key_0002' });
+  expect(stderr).toContain(
+    `saved key …0002 for ${server.url} to profile prod, instead of key …0001 for ${server.url}.`,
+  );
 });
 
 describe('the key is not sent', () => {
   test.each<[string, number, Handler, string]>([
     ['404', 7, (_, response) => replyError(response, 404), 'check the base URL http://127.0.0.1:'],
+    ['a list', 7, (_, response) => reply(response, 200, []), 'to save the key without sending it'],
+    ['403', 1, (_, response) => replyError(response, 403), ''],
+    ['503', 7, (_, response) => replyError(response, 503), 'try again later'],
+    ['text', 7, (_, response) => reply(response, 200, 'log in first'), 'check the base URL'],
     [
       'a redirect to https',
       7,
@@ -53,7 +79,7 @@ describe('the key is not sent', () => {
   test('at a port where nothing listens', async () => {
     const machine = await freshMachine();
     const url = `http://127.0.0.1:${await closedPort()}/v1`;
-    const ran = await machine.pets(['login', '--with-key', '--base-url', url], { stdin: 'pets_secret_key' });
+    const ran = await machine.pets(['login', '--base-url', url], { stdin: 'pets_secret_key' });
     expect([ran.code, ran.stderr]).toEqual([6, expect.stringContaining('connection refused')]);
   });
 });
@@ -70,6 +96,6 @@ test.each([
   ['ftp://api.example.com/v1', 'for example https://api.example.com/v1'],
 ])('--base-url %s: %s', async (baseUrl, hint) => {
   const machine = await freshMachine();
-  const { code, stderr } = await machine.pets(['login', '--with-key', '--base-url', baseUrl]);
+  const { code, stderr } = await machine.pets(['login', '--base-url', baseUrl]);
   expect([code, stderr]).toEqual([2, expect.stringContaining(hint)]);
 });

@@ -70,7 +70,6 @@ describe('a key is only sent to the service it is for', () => {
     ],
     ['http on this machine', { env: { ...KEY, PETS_BASE_URL: LOOPBACK } }, 'k', LOOPBACK],
     ['PETS_ALLOW_HTTP=1', { prod: HTTP, env: { PETS_ALLOW_HTTP: '1' } }, 'http-key', HTTP.baseUrl],
-    ['a profile that allows http', { prod: { ...HTTP, allowHttp: true } }, 'http-key', HTTP.baseUrl],
   ] as [string, Given, string, string][])('%s', (_name, given, key, baseUrl) => {
     expect(resolveConnection(sources(given)).connection).toMatchObject({ key, baseUrl });
   });
@@ -107,11 +106,6 @@ describe('a key is only sent to the service it is for', () => {
     ['http to another machine', { prod: HTTP }, 'does not use https'],
     ['PETS_ALLOW_HTTP not 1', { prod: HTTP, env: { PETS_ALLOW_HTTP: 'yes' } }, 'does not use https'],
     ['PETS_API_KEY over http', { env: { ...KEY, PETS_BASE_URL: HTTP.baseUrl } }, 'does not use https'],
-    [
-      'allowHttp of another origin',
-      { prod: { ...HTTP, allowHttp: true }, env: { ...KEY, PETS_BASE_URL: 'http://other.example/v1' } },
-      'does not use https',
-    ],
     [
       'a key with a line break',
       { env: { PETS_API_KEY: 'a\nb' } },

@@ -98,7 +98,7 @@ test.each([
 const CONFIG_HINT = 'make the directory writable, or set PETS_CONFIG_DIR to another one';
 
 test.each([
-  ['login --with-key --no-verify', /^cannot write .*prod[.]json: /, CONFIG_HINT],
+  ['login --no-verify', /^cannot write .*prod[.]json: /, CONFIG_HINT],
   ['use staging', /^cannot write .*settings[.]json: /, CONFIG_HINT],
   ['serve --port 0', /^cannot open the store in /, 'choose another directory with --data'],
   ['serve --port 0 --data DIRECTORY', /^cannot write .*[.]key: /, CONFIG_HINT],

@@ -184,10 +184,10 @@ test.each<[Record<string, string>, string, string]>([
   [{ PETS_PROFILE: 'production' }, 'list', 'PETS_PROFILE'],
   [{ PETS_PROFILE: 'production' }, 'profiles', 'PETS_PROFILE'],
   [{ PETS_PROFILE: 'production' }, 'logout', 'PETS_PROFILE'],
-  [{ PETS_PROFILE: 'production' }, 'login --with-key', 'PETS_PROFILE'],
+  [{ PETS_PROFILE: 'production' }, 'login', 'PETS_PROFILE'],
   [{ PETS_MAX_WAIT: 'long' }, 'list', 'PETS_MAX_WAIT'],
   [{ PETS_BASE_URL: 'nowhere', PETS_API_KEY: 'key' }, 'list', 'PETS_BASE_URL'],
-  [{ PETS_BASE_URL: 'nowhere' }, 'login --with-key', 'PETS_BASE_URL'],
+  [{ PETS_BASE_URL: 'nowhere' }, 'login', 'PETS_BASE_URL'],
 ])('an invalid environment variable is named: %o pets %s', async (env, line, name) => {
   await expectFailure(machine, splitLine(line), { env, exit: 2, code: 'usage', contains: [name] });
 });

@@ -33,7 +33,6 @@ describe('a damaged profile is reported and not changed', () => {
     ['key empty', withKey(''), 'key must be visible'],
     ['key not ASCII', withKey(`${CANARY}é`), 'key must be visible'],
     ['key a number', withKey(7), 'key must be a string'],
-    ['allowHttp a word', { ...withKey('k'), allowHttp: 'yes' }, 'allowHttp must be'],
   ])('%s', async (_name, content, contains) => {
     const machine = await freshMachine();
     const text = typeof content === 'string' ? content : JSON.stringify(content);
@@ -43,7 +42,7 @@ describe('a damaged profile is reported and not changed', () => {
       code: 'damaged_file',
       contains: [path, contains, 'pets login --profile prod'],
     };
-    const login = ['login', '--with-key', '--no-verify', '--base-url', url];
+    const login = ['login', '--no-verify', '--base-url', url];
     for (const args of [['list'], ['logout'], login]) {
       await expectFailure(machine, args, { ...expected, stdin: CANARY });
     }
@@ -105,8 +104,12 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
     const machine = await freshMachine();
     const server = await anyServer();
     const refused = { exit: 4, code: 'bad_key' };
-    const login = ['login', '--with-key', '--base-url', server.url];
-    await expectFailure(machine, login, { ...refused, stdin: key, contains: ['the key', 'copy it again'] });
+    const login = ['login', '--base-url', server.url];
+    await expectFailure(machine, login, {
+      ...refused,
+      stdin: key,
+      contains: ['the key', key.trim() === '' ? 'pipe the key in' : 'copy it again'],
+    });
     // An empty variable counts as unset.
     if (key !== '') {
       const env = { PETS_API_KEY: key, PETS_BASE_URL: server.url };
@@ -117,7 +120,7 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
 
   test('standard input that is too long for a key', async () => {
     const machine = await freshMachine();
-    await expectFailure(machine, ['login', '--with-key', '--base-url', 'https://api.example.com/v1'], {
+    await expectFailure(machine, ['login', '--base-url', 'https://api.example.com/v1'], {
       stdin: 'x'.repeat(100_000),
       exit: 2,
       code: 'usage',
@@ -128,7 +131,7 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
   test('a key that the service rejects is not saved, and the saved one is kept', async () => {
     const machine = await freshMachine();
     const server = await scriptedServer((_request, response) => replyError(response, 401, 'unauthorized'));
-    const login = ['login', '--with-key', '--base-url', server.url];
+    const login = ['login', '--base-url', server.url];
     const refused = {
       stdin: CANARY,
       exit: 4,
@@ -140,14 +143,7 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
   });
 
   test.each<[string, number, ...string[]]>([
-    [
-      'login --base-url https://api.example.com/v1',
-      2,
-      "can't prompt for the key",
-      'pets login --base-url https://api.example.com/v1 --with-key',
-    ],
-    ['login --no-input --base-url https://api.example.com/v1', 2, "can't prompt", '--with-key < key.txt'],
-    ['login --with-key', 2, 'no base URL', 'pets login --base-url'],
+    ['login', 2, 'no base URL', 'pets login --base-url'],
     ['login --profile staging', 2, 'pets login --profile staging --base-url'],
     ['list', 4, 'profile prod', 'log in: pets login. Or start', 'pets serve --seed'],
     ['add Rex --category 1', 4, 'profile prod', 'log in: pets login.'],
@@ -158,6 +154,12 @@ describe('an invalid key is refused before it is sent, and not shown', () => {
   ])('no key, and no terminal to prompt for it: pets %s', async (line, exit, ...contains) => {
     const code = exit === 4 ? { code: 'no_key' } : {};
     await expectFailure(await freshMachine(), line.split(' '), { exit, ...code, stdin: '', contains });
+  });
+
+  test('if only profile local has a key, the hint names it', async () => {
+    const machine = await freshMachine();
+    await machine.saveProfile('local', { baseUrl: 'http://127.0.0.1:9/v1', key: CANARY });
+    await expectFailure(machine, ['list'], { exit: 4, code: 'no_key', contains: ['pets use local'] });
   });
 });
 
@@ -199,13 +201,13 @@ describe('a key is sent only to the server that it belongs to', () => {
 
   test.each([
     ['list'],
-    ['login --with-key --base-url http://192.0.2.1/v1'],
-    ['login --with-key --base-url http://localhost.example/v1'],
-    ['login --with-key --base-url http://127.0.0.1.example/v1'],
+    ['login --base-url http://192.0.2.1/v1'],
+    ['login --base-url http://localhost.example/v1'],
+    ['login --base-url http://127.0.0.1.example/v1'],
   ])('http to another machine is refused: pets %s', async (line) => {
     const machine = await freshMachine();
     await machine.saveProfile('prod', { baseUrl: 'http://192.0.2.1/v1', key: CANARY });
-    const contains = ['does not use https', '--allow-http'];
+    const contains = ['does not use https', 'PETS_ALLOW_HTTP=1'];
     await expectFailure(machine, line.split(' '), { stdin: CANARY, exit: 2, code: 'usage', contains });
   });
 });

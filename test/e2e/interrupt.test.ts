@@ -44,7 +44,7 @@ test.skipIf(EXECUTABLE !== undefined).each([
   ['list', 130],
   ['list --json', 130],
   ['import -', 130],
-  ['login --base-url http://127.0.0.1:9/v1 --with-key', 130],
+  ['login --base-url http://127.0.0.1:9/v1', 130],
   ['serve --port 0', 0],
   ['serve --ephemeral --port 0 -- node -e setInterval(Object,1e3)', 143],
   ['--json serve --ephemeral --port 0 --no-profile', 0],

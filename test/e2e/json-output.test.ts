@@ -148,7 +148,7 @@ async function withoutData({ run, serve }: Samples): Promise<void> {
   await run(machine, undefined, ['serve', '--ephemeral', '--faults', file, ...command]);
   const service = await serve(machine, ['--ephemeral', '--plan', 'enterprise']);
   await run(machine, undefined, ['use', 'staging']);
-  const login = ['login', '--with-key', '--no-verify', '--base-url', service.url];
+  const login = ['login', '--no-verify', '--base-url', service.url];
   await run(machine, undefined, login, { stdin: 'pets_k' });
   await run(machine, undefined, ['logout']);
   await run(machine, undefined, ['list'], { exit: 4 });

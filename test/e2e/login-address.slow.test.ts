@@ -18,7 +18,7 @@ const hasFaketime = () => spawnSync('faketime', ['--version']).error === undefin
 /** Logs in with this base URL. Returns the exit code and the error. */
 async function login(baseUrl: string) {
   const machine = await freshMachine();
-  const args = ['login', '--with-key', '--base-url', baseUrl, '--json'];
+  const args = ['login', '--base-url', baseUrl, '--json'];
   const { code, stderr } = await machine.command(args, { env: ENV, stdin: 'pets_secret_key' });
   return { code, error: JSON.parse(stderr).error };
 }
@@ -107,7 +107,7 @@ test.skipIf(!hasFaketime())('with a clock that is behind, the hint shows its tim
   const { port, connections } = await tlsServer('localhost');
   const machine = await freshMachine();
   // The certificate is valid from 2020.
-  const line = `faketime 2019-06-01 ${petsInShell} login --with-key --base-url https://localhost:${port}/v1`;
+  const line = `faketime 2019-06-01 ${petsInShell} login --base-url https://localhost:${port}/v1`;
   const { code, stderr } = await machine.shell(line, { env: ENV, stdin: 'pets_secret_key' });
   expect([code, connections()]).toEqual([6, 1]);
   expect(stderr).toContain('its certificate is not valid yet');

@@ -34,8 +34,13 @@ const startService = async () => serve(await freshMachine(), ['--ephemeral', '--
 const savedOn = async ({ configDirectory }: Machine) =>
   (await readdir(configDirectory).catch(() => [])).filter((name) => name.endsWith('.json'));
 
-/** The base URL of a server that responds to every request with an empty list. */
-const startServer = async () => (await scriptedServer((_, response) => reply(response, 200, []))).url;
+/** The base URL of a server that refuses requests without a key. */
+const startServer = async () =>
+  (
+    await scriptedServer(({ headers }, response) =>
+      headers.authorization ? reply(response, 200, []) : replyError(response, 401),
+    )
+  ).url;
 
 describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
   test('asks for the base URL and, without showing it, the key; the command that it suggests next works', async () => {
@@ -57,19 +62,7 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     expect([code, stdout.split('\n').length]).toEqual([0, 4]);
   });
 
-  test('after three rejected keys nothing is saved, and no key was shown', async () => {
-    const { terminal, expectNothingSaved } = await startLogin((await startService()).url);
-    for (let tries = 1; tries <= 3; tries++) {
-      if (tries > 1) await terminal.waitFor(KEY_PROMPT);
-      terminal.type(`${CANARY}${ENTER}`);
-      await terminal.waitFor('rejected key …K2mX');
-    }
-    await terminal.waitFor('nothing was saved');
-    await expectNothingSaved(4);
-    expect(terminal.output()).not.toContain(CANARY);
-  });
-
-  test('asks again after an empty line and after a rejected key', async () => {
+  test('asks again after an empty line, a rejected key and a paste of two lines, which is not shown', async () => {
     const service = await startService();
     const { machine, terminal } = await startLogin(service.url);
     terminal.type(ENTER);
@@ -78,6 +71,10 @@ describe.skipIf(!hasTerminal())('pets login at a terminal', () => {
     terminal.type(`${service.key.slice(0, -1)}${ENTER}`);
     await terminal.waitFor('rejected key');
     await terminal.waitFor(KEY_PROMPT);
+    terminal.type(`${CANARY}\n${CANARY}${ENTER}`);
+    await terminal.waitFor('the key contains a line break');
+    await terminal.waitFor(KEY_PROMPT);
+    expect(terminal.output()).not.toContain(CANARY);
     terminal.type(`Bearer ${service.key}${ENTER}`);
     expect(await terminal.exitCode()).toBe(0);
     expect(await savedOn(machine)).toEqual(['prod.json']);
@@ -148,11 +145,11 @@ test.each([
   ['in the form of a header', (key: string) => `Bearer ${key}`],
   ['in quotes', (key: string) => `"${key}"\n`],
   ['with a CRLF', (key: string) => `${key}\r\n`],
-])('--with-key reads a key %s', async (_name, pasted) => {
+])('standard input has a key %s', async (_name, pasted) => {
   const service = await startService();
   const machine = await freshMachine();
   const stdin = pasted(service.key);
-  const ran = await machine.pets(['login', '--with-key', '--base-url', service.url], { stdin });
+  const ran = await machine.pets(['login', '--base-url', service.url], { stdin });
   expect(ran).toMatchObject({ code: 0, stdout: '' });
   const saved = JSON.parse(await readFile(join(machine.configDirectory, 'prod.json'), 'utf8'));
   expect(saved.key).toBe(service.key);

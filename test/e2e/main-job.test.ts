@@ -106,10 +106,9 @@ describe('list, add, get and orders', () => {
 test('login, profiles, use and logout', async () => {
   const machine = await freshMachine();
   const service = await serve(machine, ['--ephemeral', '--no-profile']);
-  const login = await machine.pets(
-    ['login', '--profile', 'staging', '--with-key', '--base-url', service.url],
-    { stdin: `${service.key}\n` },
-  );
+  const login = await machine.pets(['login', '--profile', 'staging', '--base-url', service.url], {
+    stdin: `${service.key}\n`,
+  });
   expect(login).toMatchObject({ code: 0, stdout: '' });
   expect(login.stderr).not.toContain(service.key);
   const path = join(machine.configDirectory, 'staging.json');
@@ -184,7 +183,7 @@ test('files are 0600 and directories 0700, also under umask 0', async () => {
     ${petsInShell} serve --json --port 0 --data store --seed > started &
     until [ -s started ]; do sleep 0.02; done
     pets keys add till --plan free --data store >/dev/null && pets use staging &&
-      echo k | pets login --with-key --no-verify --base-url https://api.example.com/v1`;
+      echo k | pets login --no-verify --base-url https://api.example.com/v1`;
   expect(await machine.shell(`${command}; code=$?; kill $!; wait; exit $code`)).toMatchObject({ code: 0 });
   expect(await readdir(join(machine.configDirectory, 'stores'))).toHaveLength(1);
   const modes: Record<string, string> = {};

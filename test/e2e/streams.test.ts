@@ -78,7 +78,7 @@ test.each([
 });
 
 test('a login whose stdin is closed reports an empty key', async () => {
-  const login = await machine.shell('pets login --with-key --base-url https://api.example.com/v1 <&-');
+  const login = await machine.shell('pets login --base-url https://api.example.com/v1 <&-');
   expectNoLeaks(login);
   expect(login.code).toBe(4);
   expect(login.stderr).toContain('the key is empty');

@@ -59,7 +59,7 @@ export type Machine = {
   /** Writes a file below the home directory; returns its path. */
   file(name: string, content: string | Uint8Array): Promise<string>;
   /** Writes the file that `pets login` would write for a profile. */
-  saveProfile(name: string, profile: { baseUrl: string; key?: string; allowHttp?: boolean }): Promise<void>;
+  saveProfile(name: string, profile: { baseUrl: string; key?: string }): Promise<void>;
 };
 
 /** A new machine, removed after the test together with everything that was started on it. */

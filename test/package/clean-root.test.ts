@@ -50,7 +50,7 @@ for i in $(seq 100); do grep -q 'try:' serve-output && break; sleep 0.1; done
 report readme-list sh -c 'pets --profile local list --status available --limit 3 --json 2> /dev/null'
 report readme-add pets --profile local add 'Rex the Second' --category 1 --json
 grep -o 'pets_[A-Za-z0-9_-]*' serve-output | head -1 > key.txt
-report readme-login sh -c 'pets login --with-key --base-url http://127.0.0.1:7387/v1 < key.txt'
+report readme-login sh -c 'pets login --base-url http://127.0.0.1:7387/v1 < key.txt'
 report readme-prod sh -c 'pets --profile prod list --json 2> /dev/null'
 report readme-command sh -c 'pets serve --ephemeral --seed --quiet -- pets list --json --limit 1'
 kill $!

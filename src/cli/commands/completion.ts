@@ -55,7 +55,12 @@ export function completionSpec(commands: CommandContext['commands']): Completion
 const specOf = (entry: Command | CommandGroup): CompletionSpec => {
   const { name, summary } = entry;
   if ('commands' in entry) return { name, summary, commands: entry.commands.map(specOf) };
-  return { name, summary, arguments: entry.arguments ?? [], options: optionsOf(entry) };
+  return {
+    name,
+    summary,
+    arguments: entry.arguments ?? [],
+    options: optionsOf(entry).filter((option) => !globalOptions.includes(option)),
+  };
 };
 
 /** The commands as arguments of `pets help`, which does not accept their options. */

@@ -1,9 +1,10 @@
 import type { Client } from '../../client/client.ts';
+import { ApiFailure, ContractError } from '../../client/errors.ts';
 import { API_KEY_PATTERN } from '../../contract/headers.ts';
+import { API_PREFIX } from '../../contract/operations.ts';
 import { followUpCommand, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
-import { isAddressError } from '../errors/address-hint.ts';
 import { CallError } from '../errors/call-error.ts';
 import { describeError } from '../errors/describe-error.ts';
 import { maskKey } from '../output/redact.ts';
@@ -11,47 +12,62 @@ import { readProfile, readSettings, writeProfile } from '../profiles/files.ts';
 import { addScheme, type Connection, parseBaseUrl } from '../profiles/profile.ts';
 import { checkProtocol, checkUrl, chooseProfile } from '../profiles/resolve.ts';
 import type { Command, CommandContext } from '../program/command.ts';
+import { baseUrlOption, profileOption } from '../program/declare.ts';
 import { canPrompt, promptSecret, promptText, readStdin } from '../prompts/prompt.ts';
 
-type Options = { withKey?: boolean; allowHttp?: boolean; verify: boolean };
+type Options = { verify: boolean };
 
 export const login: Command<Options> = {
   name: 'login',
   summary: 'save an API key to a profile',
   examples: [
+    'pets login',
     'pets login --base-url https://api.example.com/v1',
-    'pets login --profile staging --with-key < key.txt',
+    'pets login --profile staging < key.txt',
   ],
   options: [
-    { flags: '--with-key', description: 'read the key from standard input' },
-    { flags: '--allow-http', description: 'allow sending the key to another machine over plain http' },
+    profileOption,
+    baseUrlOption,
     { flags: '--no-verify', description: 'save the key without sending any request' },
   ],
-  async run(options, context) {
+  notes: 'Asks for the key on a terminal; otherwise reads it from standard input.',
+  async run({ verify }, context) {
     const { globals, console, env } = context;
     const { defaultProfile } = readSettings(context);
     const profile = chooseProfile({ flags: globals, env, defaultProfile });
     const stored = readProfile(context, profile);
-    const baseUrl = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
-    const allowHttp = options.allowHttp || (stored?.allowHttp && stored.baseUrl === baseUrl) || false;
-    checkProtocol(baseUrl, { profile, allowHttp, env });
-    const given = options.withKey ? await readKey(context) : undefined;
-    if (given === undefined) requireKeyPrompt(context);
-    const connectionWith = (key: string): Connection => ({ profile, baseUrl, key, keySource: 'this login' });
-    if (options.verify) await checkAddress(context, connectionWith(''));
-    const verify = async (key: string) => {
-      if (options.verify) await withClient(context, connectionWith(key), listOne);
+    const given = givenBaseUrl(context) ?? stored?.baseUrl ?? (await promptBaseUrl(context, profile));
+    checkProtocol(given, env);
+    // Read the key before a request, because it may be invalid.
+    const piped = context.stdin.isTTY === true ? undefined : await readKey(context);
+    if (piped === undefined) {
+      requirePrompt(context, "can't prompt for the key", pipeHint(context));
+    }
+    const connectionWith = (baseUrl: string, key = ''): Connection => ({
+      profile,
+      baseUrl,
+      key,
+      keySource: 'this login',
+    });
+    const baseUrl = verify ? await findService(context, given, connectionWith) : given;
+    const check = async (key: string) => {
+      if (verify) await withClient(context, connectionWith(baseUrl, key), listOne);
       return key;
     };
     const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
-    const key = await (given === undefined ? promptKey(context, message, verify) : verify(given));
-    await writeProfile(context, profile, { baseUrl, key, ...(allowHttp && { allowHttp }) });
-    const profileOption = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
+    const key = await (piped === undefined ? promptKey(context, message, check) : check(piped));
+    await writeProfile(context, profile, { baseUrl, key });
+    const isReplaced = stored?.key !== undefined && (stored.key !== key || stored.baseUrl !== baseUrl);
+    const before = isReplaced ? `, instead of key ${maskKey(stored.key ?? '')} for ${stored.baseUrl}` : '';
+    const profileFlag = profile === (defaultProfile ?? 'prod') ? '' : ` --profile ${profile}`;
     console.notice(
-      `saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: pets list${profileOption}`,
+      `saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}${before}. Next: pets list${profileFlag}`,
     );
   },
 };
+
+const pipeHint = (context: CommandContext): string =>
+  `pipe the key in: ${followUpCommand(context, 'login')} < key.txt`;
 
 function givenBaseUrl({ globals, env }: CommandContext): string | undefined {
   if (globals.baseUrl !== undefined) return checkUrl(globals.baseUrl, '--base-url');
@@ -88,7 +104,10 @@ async function readKey(context: CommandContext): Promise<string> {
   if (problem !== undefined) {
     throw new CliError(problem, {
       code: 'bad_key',
-      hint: 'a key is a single word of visible ASCII characters; copy it again',
+      hint:
+        text.trim() === ''
+          ? `${pipeHint(context)}, or type it at a terminal`
+          : 'a key is a single word of visible ASCII characters; copy it again',
     });
   }
   return keyIn(text);
@@ -97,42 +116,56 @@ async function readKey(context: CommandContext): Promise<string> {
 const listOne = (client: Client) => client.call('listPets', { query: { limit: 1 } });
 
 /**
- * Sends one request without a key, so that a wrong base URL is reported before the user types the key, and before the
- * key is sent there. A refusal, such as 401, is expected.
+ * Finds the base URL of the service: the one that the user has given, or that URL with /v1. Both get a request without a key,
+ * and the key is only sent to a URL that has refused such a request with 401.
  *
- * @throws CallError if the service cannot be reached at the base URL
+ * @throws CallError if the service cannot be reached, and CliError if it does not ask for a key
  */
-async function checkAddress(context: CommandContext, connection: Connection): Promise<void> {
-  try {
-    await withClient(context, connection, listOne, { once: true });
-  } catch (error) {
-    if (!(error instanceof CallError) || isAddressError(error)) throw error;
-  }
+async function findService(
+  context: CommandContext,
+  given: string,
+  connectionWith: (baseUrl: string) => Connection,
+): Promise<string> {
+  const probe = async (baseUrl: string): Promise<unknown> => {
+    try {
+      await withClient(context, connectionWith(baseUrl), listOne, { once: true });
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  };
+  const isRefused = (error: unknown) =>
+    error instanceof CallError && error.cause instanceof ApiFailure && error.cause.status === 401;
+  const error = await probe(given);
+  if (isRefused(error)) return given;
+  const longer = `${given}${API_PREFIX}`;
+  const hasResponded =
+    error instanceof CallError && (error.cause instanceof ApiFailure || error.cause instanceof ContractError);
+  const canBeLonger = hasResponded && !given.endsWith(API_PREFIX);
+  if (canBeLonger && isRefused(await probe(longer))) return longer;
+  if (error !== undefined) throw error;
+  throw new CliError(`${given} did not ask for a key, so the key was not sent to it`, {
+    code: 'contract_error',
+    hint: 'check the base URL; to save the key without sending it, add --no-verify',
+  });
 }
 
-const MAX_TRIES = 3;
-
-/** Prompts again if the service rejects the key, so that the base URL does not have to be typed again. */
+/** Asks again if the service rejects the key, so that nobody types it once more at the shell. */
 async function promptKey(
   context: CommandContext,
   message: string,
-  verify: (key: string) => Promise<string>,
+  check: (key: string) => Promise<string>,
 ): Promise<string> {
-  for (let tries = 1; ; tries++) {
+  for (;;) {
     const key = keyIn(await promptSecret(context, message, keyProblem));
     try {
-      return await verify(key);
+      return await check(key);
     } catch (error) {
       const userError = describeError(error, context);
-      if (userError.exitCode !== exitCodes.noKey || tries === MAX_TRIES) throw error;
-      context.console.notice(userError.message);
+      if (userError.exitCode !== exitCodes.noKey) throw error;
+      context.console.notice(`${userError.message}; try again, or press Ctrl-C`);
     }
   }
-}
-
-function requireKeyPrompt(context: CommandContext): void {
-  const pipe = `pipe the key in: ${followUpCommand(context, 'login')} --with-key < key.txt`;
-  requirePrompt(context, "can't prompt for the key", pipe);
 }
 
 /** @throws CliError if the command can't prompt */

@@ -64,8 +64,7 @@ async function environmentRow(
   }
   const { baseUrl, key } = connection;
   const row: ProfileRow = { profile: 'environment', baseUrl, key: maskKey(key), default: false };
-  // Plain http is allowed here, because `connectionFor` has already checked the protocol.
-  return checkKey ? { ...row, check: await checkKey(connection, true) } : row;
+  return checkKey ? { ...row, check: await checkKey(connection) } : row;
 }
 
 function reportProblem(context: CommandContext, error: unknown): UserError {
@@ -91,14 +90,14 @@ async function profileRow(
     reportProblem(context, error);
     return { profile, baseUrl: null, key: null, default: isDefault, damaged: true };
   }
-  const { baseUrl = null, key, allowHttp } = stored ?? {};
+  const { baseUrl = null, key } = stored ?? {};
   const row = { profile, baseUrl, key: key ? maskKey(key) : null, default: isDefault };
   if (!checkKey || !baseUrl || !key) return row;
   const connection: Connection = { profile, baseUrl, key, keySource: `profile ${profile}` };
-  return { ...row, check: await checkKey(connection, allowHttp) };
+  return { ...row, check: await checkKey(connection) };
 }
 
-type KeyCheck = (connection: Connection, allowHttp: boolean | undefined) => Promise<Check>;
+type KeyCheck = (connection: Connection) => Promise<Check>;
 
 /**
  * Returns a function that checks a key with one request, which may be sent during a cool-down too. After a proxy has
@@ -111,10 +110,10 @@ function createKeyCheck(context: CommandContext): KeyCheck {
   // If PETS_STATE_DIR is not writable, end the command instead of reporting the error as the result of each check.
   writableStateDirectory(context);
   const refusals = new Map<string | undefined, Check>();
-  return async (connection, allowHttp) => {
-    const { baseUrl, profile } = connection;
+  return async (connection) => {
+    const { baseUrl } = connection;
     try {
-      checkProtocol(baseUrl, { profile, allowHttp, env });
+      checkProtocol(baseUrl, env);
       const refusal = refusals.get(proxyFor(baseUrl, env)?.address);
       if (refusal) return refusal;
       const { headers } = await withClient(

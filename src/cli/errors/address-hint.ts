@@ -1,8 +1,6 @@
 import {
   ApiFailure,
-  ContractError,
   type NetworkError,
-  NoResponseError,
   PageAddressError,
   ProtocolError,
   RedirectError,
@@ -58,13 +56,6 @@ function protocolReason({ received, message }: ProtocolError): string {
   const [line = ''] = received.split(/[\r\n]/);
   const isOther = /Expected HTTP\//.test(message);
   return isOther ? `it does not use HTTP (it sent ${JSON.stringify(line.slice(0, 80))})` : message;
-}
-
-/** Whether a failed call shows that no request to the base URL can succeed, with any key. */
-export function isAddressError(call: CallError): boolean {
-  const { cause } = call;
-  const isMissing = cause instanceof ContractError && cause.status >= 300;
-  return cause instanceof NoResponseError || isMissing || addressHint(cause, call) !== undefined;
 }
 
 /**

@@ -20,7 +20,6 @@ export const Profile = z.object(
         .string(fieldError('must be a string'))
         .check(z.regex(API_KEY_PATTERN, { error: 'must be visible ASCII characters' })),
     ),
-    allowHttp: z.optional(z.boolean(fieldError('must be true or false'))),
   },
   fieldError('must be a JSON object'),
 );

@@ -57,7 +57,7 @@ export function resolveConnection(sources: Sources): Resolved {
     ? [envKey, environmentUrl || stored?.baseUrl, 'PETS_API_KEY']
     : [stored?.key, stored?.baseUrl, `profile ${profile}`];
   const baseUrl = flagUrl || environmentUrl || stored?.baseUrl;
-  if (key === undefined) throw noKey(profile, { isNamed, isNew: stored === undefined, environmentUrl });
+  if (key === undefined) throw noKey(sources, profile, environmentUrl);
   if (!API_KEY_PATTERN.test(key)) {
     throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
@@ -73,8 +73,7 @@ export function resolveConnection(sources: Sources): Resolved {
   if (home !== undefined && !sameOrigin(home, baseUrl)) {
     throw otherOrigin({ profile, baseUrl, keySource }, home, flagUrl === undefined);
   }
-  const isAllowed = stored?.allowHttp === true && sameOrigin(stored.baseUrl, baseUrl);
-  checkProtocol(baseUrl, { profile, allowHttp: isAllowed, env });
+  checkProtocol(baseUrl, env);
   const notices = ignoredVariables(env, profile, isNamed);
   const needsBaseUrl = flagUrl !== undefined || baseUrl !== home;
   return { connection: { profile, baseUrl, key, keySource, needsBaseUrl }, notices };
@@ -93,19 +92,13 @@ export function checkUrl(text: string, source: string): string {
   );
 }
 
-/**
- * @param allowHttp whether the user has allowed plain http for this profile
- * @throws CliError with exit code 2 if the key would be sent unencrypted to another machine
- */
-export function checkProtocol(
-  baseUrl: string,
-  { profile, allowHttp, env }: { profile: ProfileName; allowHttp: boolean | undefined; env: Sources['env'] },
-): void {
+/** @throws CliError with exit code 2 if the key would be sent unencrypted to another machine */
+export function checkProtocol(baseUrl: string, env: Sources['env']): void {
   const url = new URL(baseUrl);
-  if (url.protocol === 'https:' || isLoopbackUrl(url) || allowHttp || env['PETS_ALLOW_HTTP'] === '1') return;
+  if (url.protocol === 'https:' || isLoopbackUrl(url) || env['PETS_ALLOW_HTTP'] === '1') return;
   throw usageError(
     `${url.origin} does not use https: the key would be sent unencrypted`,
-    `use https, or allow http: pets login --profile ${profile} --base-url ${baseUrl} --allow-http`,
+    'use https, or set PETS_ALLOW_HTTP=1 if you trust the network',
   );
 }
 
@@ -120,21 +113,26 @@ function ignoredVariables(env: Sources['env'], profile: ProfileName, isNamed: bo
   return names.length === 0 ? [] : [`--profile ${profile} overrides ${names.join(' and ')}`];
 }
 
-/** `isNamed` means that the profile was chosen with --profile. `isNew` means that the profile has never been saved. */
-function noKey(
-  profile: ProfileName,
-  {
-    isNamed,
-    isNew,
-    environmentUrl,
-  }: { isNamed: boolean; isNew: boolean; environmentUrl: string | undefined },
-): CliError {
+function noKey(sources: Sources, profile: ProfileName, environmentUrl: string | undefined): CliError {
+  const isNamed = sources.flags.profile !== undefined;
   const login = `log in: pets login${isNamed ? ` --profile ${profile}` : ''}`;
-  // If the profile was never saved, the user may be new and have no service yet.
-  let hint = isNew ? `${login}. Or start a local service with sample animals: pets serve --seed` : login;
+  let hint = login;
   if (profile === 'local') hint = 'start the local service: pets serve --seed';
-  if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
+  else if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
+  else if (!isNamed && isOnlyLocal(sources)) hint = `to use profile local: pets use local. Or ${login}`;
+  // If the profile was never saved, the user may be new and have no service yet.
+  else if (sources.readProfile(profile) === undefined)
+    hint = `${login}. Or start a local service with sample animals: pets serve --seed`;
   return new CliError(`no API key saved for profile ${profile}`, { code: 'no_key', hint });
+}
+
+/** Whether `local` is the only profile with a key. A damaged profile is not, because the user has chosen its service. */
+function isOnlyLocal({ readProfile }: Sources): boolean {
+  try {
+    return profileNames.every((name) => (readProfile(name)?.key !== undefined) === (name === 'local'));
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -52,9 +52,16 @@ export async function confirm(context: CommandContext, question: string): Promis
 export const canAsk = (context: CommandContext): boolean =>
   !context.console.hasJsonEvents && canPrompt(context);
 
-/** Prompts for a secret, which is not shown while the user types it. */
-export function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {
-  return readLine(context, `${message}, input hidden: `, validate, { isHidden: true });
+/**
+ * Prompts for a secret, which is not shown while the user types it. Asks again after a paste of several lines: otherwise
+ * the shell would show the other lines, and keep them in its history.
+ */
+export async function promptSecret(context: Context, message: string, validate: Validate): Promise<string> {
+  for (;;) {
+    const line = await readLine(context, `${message}, input hidden: `, validate, { isHidden: true });
+    if (!(await discardPaste(context)) && line !== '') return line;
+    context.stderr.write('the key contains a line break\n');
+  }
 }
 
 /** Whether the command can prompt: without `--no-input`, if standard input and standard error are terminals. */
@@ -66,11 +73,16 @@ const PASTE_PAUSE = 50;
 /** The maximum number of pauses to wait for the end of a paste. */
 const MAX_DISCARDS = 10;
 
-/** Drops the rest of a paste. Otherwise the shell would read the rest, and run its lines as commands. */
-async function discardPaste({ stdin, sleep }: Context): Promise<void> {
+/**
+ * Drops the rest of a paste. Otherwise the shell would read the rest, and run its lines as commands. Returns whether there was
+ * more.
+ */
+async function discardPaste({ stdin, sleep }: Context): Promise<boolean> {
   let hasMore = true;
+  let hasDropped = false;
   const drop = () => {
     hasMore = true;
+    hasDropped = true;
   };
   stdin.setRawMode?.(true);
   stdin.on('data', drop).resume();
@@ -80,6 +92,7 @@ async function discardPaste({ stdin, sleep }: Context): Promise<void> {
   }
   stdin.off('data', drop).pause();
   stdin.setRawMode?.(false);
+  return hasDropped;
 }
 
 /**
@@ -95,19 +108,21 @@ function readLine(
   const { stdin, stderr, onSignal } = context;
   return new Promise((resolve, reject) => {
     let typed = 0;
+    let hasMore = false;
     const watch = (chunk: unknown) => {
+      hasMore = /[\r\n][^\r\n]/.test(String(chunk));
       typed += String(chunk).length;
       if (typed > MAX_TYPED) finish(usageError('the input is too long', 'type or paste it again'), true);
       else if (CANCEL.test(String(chunk))) interrupt();
     };
     const interrupt = () => finish(new InterruptedError());
-    const finish = (result: string | Error, hasMore = false) => {
+    const finish = (result: string | Error, discards = false) => {
       unsubscribe();
       stdin.off('data', watch).off('end', interrupt);
       // Closing the editor also discards the rest of the current chunk.
       editor.close();
       if (isHidden || result instanceof Error) stderr.write('\n');
-      if (hasMore) discardPaste(context).then(() => reject(result), reject);
+      if (discards) discardPaste(context).then(() => reject(result), reject);
       else if (result instanceof Error) reject(result);
       else resolve(result);
     };
@@ -128,6 +143,8 @@ function readLine(
     });
     const unsubscribe = onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], interrupt);
     editor.on('line', (line) => {
+      // Closing the editor drops the other lines of a paste. A part of a secret is not valid.
+      if (isHidden && hasMore) return finish('');
       const error = validate(line);
       if (error === undefined) return finish(line);
       stderr.write(`${isHidden ? '\n' : ''}${error}\n`);

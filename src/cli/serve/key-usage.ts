@@ -77,7 +77,7 @@ async function knownServers(context: CommandContext, storeId: string): Promise<S
   const token = env['PETS_SERVE_TOKEN'];
   if (token) {
     const url = readLocalBaseUrl(context);
-    checkProtocol(url, { profile: 'local', allowHttp: false, env });
+    checkProtocol(url, env);
     servers.push({ url, token });
   }
   // `pets serve` writes this file, and removes it when it stops. After a crash, nothing listens at the address, or another
