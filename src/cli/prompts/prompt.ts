@@ -132,8 +132,8 @@ function readLine(
       editor.prompt();
       editor.write(initial);
     };
-    // Listen before the editor does, so that input that is too long never reaches the editor.
-    stdin.on('data', watch).once('end', interrupt);
+    // Listen before the editor and those before it, so that input that is too long never reaches an editor.
+    stdin.prependListener('data', watch).once('end', interrupt);
     const editor = createInterface({
       input: stdin,
       ...(!isHidden && { output: stderr }),
