@@ -179,7 +179,7 @@ export function createClient(options: ClientOptions): Client {
   /** Reports and remembers what a response says about the removal of an operation. Returns the date of the removal. */
   function noteDeprecation(name: OperationName, headers: HttpHeaders): Date | undefined {
     const { deprecated }: Operation = operations[name];
-    const deprecation = readDeprecation(headers, clock.now());
+    const deprecation = readDeprecation(headers);
     if (deprecation?.sunset) service.recordSunset(name, deprecation.sunset);
     const sunset = deprecation?.sunset ?? (deprecated && (service.sunset(name) ?? deprecated.sunset));
     if (deprecation !== undefined) {

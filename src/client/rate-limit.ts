@@ -64,7 +64,7 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
   const delays = splitValues(headers, header.retryAfter).map((text) => {
     // RFC 9110 does not allow fractions of a second, but some services send them.
     if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * SECOND);
-    const date = parseHttpDate(text, now);
+    const date = parseHttpDate(text);
     return date === undefined ? undefined : Math.max(0, date - serverTime(headers, now));
   });
   return maximum(delays);
@@ -160,4 +160,4 @@ const splitValues = (headers: HttpHeaders, name: string): string[] =>
 
 /** Times are compared with the response's Date header, because the local clock may be wrong. */
 const serverTime = (headers: HttpHeaders, now: number): number =>
-  parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '', now) ?? now;
+  parseHttpDate(readHeader(headers, 'Date')?.trim() ?? '') ?? now;

@@ -107,10 +107,10 @@ function bodyNote({ headers, body }: HttpResponse, redact: Redact): string {
 export type Deprecation = { sunset: Date | undefined; link: string | undefined };
 
 /** Reads the Deprecation, Sunset and Link headers (RFC 9745, RFC 8594); undefined if the operation is not deprecated. */
-export function readDeprecation(headers: HttpHeaders, now: number): Deprecation | undefined {
+export function readDeprecation(headers: HttpHeaders): Deprecation | undefined {
   const sunset = readHeader(headers, header.sunset);
   const link = findLink(headers, 'deprecation');
   if ((sunset ?? link ?? readHeader(headers, header.deprecation)) === undefined) return undefined;
-  const time = parseHttpDate(sunset ?? '', now);
+  const time = parseHttpDate(sunset ?? '');
   return { sunset: time === undefined ? undefined : new Date(time), link };
 }
