@@ -1,7 +1,7 @@
 // Generates the man page from the same declarations as the help of the program.
 import { commands } from '../../src/cli/commands/index.ts';
 import { exitCodeMeanings } from '../../src/cli/core/exit-codes.ts';
-import { wrapText } from '../../src/cli/output/width.ts';
+import { wrapText } from '../../src/cli/output/text.ts';
 import type { Command, CommandGroup, Option } from '../../src/cli/program/command.ts';
 import { globalOptions } from '../../src/cli/program/declare.ts';
 import {

@@ -7,7 +7,7 @@ import { exitCodes } from './core/exit-codes.ts';
 import { CallError } from './errors/call-error.ts';
 import { describeError } from './errors/describe-error.ts';
 import { createConsole, isClosedPipe } from './output/console.ts';
-import { chooseFormat, type OutputOptions } from './output/format.ts';
+import { chooseFormat, type OutputOptions } from './output/printer.ts';
 import type { Command, CommandContext } from './program/command.ts';
 import { createProgram, declare, flagsOf, globalsOf, namedArguments, namesOf } from './program/declare.ts';
 import { helpPage, startPage } from './program/help.ts';
@@ -97,18 +97,20 @@ async function runCommand(
   options: Record<string, unknown>,
   context: Omit<CommandContext, 'console'>,
 ): Promise<number> {
-  const { globals } = context;
+  const { globals, stdout } = context;
+  const { prints } = command;
   const { width, output: file }: OutputOptions = options;
-  const prints = command.prints && chooseFormat(options, { prints: command.prints, json: globals.json });
+  const isTerminal = stdout.isTTY === true;
+  const format = prints && chooseFormat(options, { json: globals.json, isTerminal, prints });
   const output =
     file === undefined
       ? undefined
-      : await (await import('./output/open-output.ts')).openOutput(
+      : (await import('./output/output-file.ts')).openOutput(
           file,
           context,
           command.printsKey ? 0o600 : 0o666,
         );
-  const console = createConsole(context, { ...globals, ...prints, width, output });
+  const console = createConsole(context, { ...globals, format, width, output });
   try {
     const exitCode = await command.run(options as never, { ...context, console });
     await console.finish();

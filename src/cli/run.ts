@@ -47,6 +47,7 @@ export function createProcessContext(): Context {
     uptime: readUptime,
     // The types do not show that Node can return undefined.
     timeZone: (): string | undefined => new Intl.DateTimeFormat().resolvedOptions().timeZone,
+    locale: () => new Intl.NumberFormat().resolvedOptions().locale,
     sleep,
     random: Math.random,
     onSignal(signals, handler) {

@@ -40,7 +40,7 @@ describe('candidates', () => {
     ['completion ', 'bash zsh fish powershell'],
     ['help l', 'list login logout'],
     ['help keys ', 'add list revoke'],
-    ['list --n', '--name --ndjson --no-retry --no-input'],
+    ['list --n', '--ndjson --no-retry --no-input'],
     ['--profile local li', 'list'],
     ['--profile=local li', 'list'],
     ['--json keys r', 'revoke'],

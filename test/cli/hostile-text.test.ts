@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import stringWidth from 'string-width';
 import { expect, test } from 'vitest';
-import { displayWidth } from '../../src/cli/output/width.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
@@ -40,7 +40,7 @@ test.each([
   expectHarmless(stdout + stderr);
   const lines = stdout.split('\n').slice(1, -1);
   expect(lines).toHaveLength([body].flat().length);
-  for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(80);
+  for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(80);
 });
 
 test.each([['--json'], ['--ndjson'], ['--csv']])('%s on a terminal is harmless', async (flag) => {
@@ -57,7 +57,7 @@ test.each([[], ['--json'], ['--ndjson'], ['--csv']])(
     expect(code).toBe(0);
     expectHarmless(stdout.replaceAll('\r\n', '\n') + stderr);
     if (flags.length > 0) return;
-    for (const line of stdout.split('\n')) expect(displayWidth(line)).toBeLessThanOrEqual(80);
+    for (const line of stdout.split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(80);
   },
 );
 
@@ -115,7 +115,7 @@ test.each([
   });
   expect(code).toBe(exit);
   expectHarmless(stdout + stderr);
-  for (const line of stdout.split('\n')) expect(displayWidth(line)).toBeLessThanOrEqual(80);
+  for (const line of stdout.split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(80);
 });
 
 test('C1 controls in headers are harmless with --debug and in the deprecation notice', async () => {

@@ -20,7 +20,12 @@ describe('a file', () => {
     },
     { isOffline: true, results: ALL },
     { isOffline: true, columns: 80, stdout: '' },
-    { args: '--add-again --json', sends: 'Rex Bella Lola', keys: 6, stdout: /^\[(.*\n){3}$/ },
+    {
+      args: '--add-again --json',
+      sends: 'Rex Bella Lola',
+      keys: 6,
+      stdout: /^\[(\{"line":.*?){3}\]\n$/,
+    },
     {
       args: '--json',
       isOffline: true,

@@ -1,5 +1,5 @@
+import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
-import { displayWidth } from '../../src/cli/output/width.ts';
 import { parseJson } from '../../src/contract/json.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 
@@ -24,7 +24,7 @@ describe('orders on a terminal', () => {
     [
       'nested values are on one line',
       [{ id: 1, item: { sku: 'a', tags: ['x', 'y'] }, paid: true, note: null }],
-      ['ID  ITEM                          PAID  NOTE', ' 1  {"sku":"a","tags":["x","y"]}  true  null'],
+      ['ID  ITEM                          PAID  NOTE', ' 1  {"sku":"a","tags":["x","y"]}  true'],
       '1 order',
     ],
     [
@@ -49,15 +49,10 @@ describe('orders on a terminal', () => {
       ],
       '2 orders',
     ],
-    [
-      'a single object is a table of its fields',
-      { id: 7, total: '12.50', note: '' },
-      ['FIELD  VALUE', 'id     7', 'total  12.50', 'note   ""'],
-    ],
     ['a nested object, as JSON', { total: [2] }, ['{', '  "total": [', '    2', '  ]', '}']],
     ['a mixed array, as JSON', [1, { a: 2 }], ['[', '  1,', '  {', '    "a": 2', '  }', ']']],
     ['an array of arrays, as JSON', [[1], []], ['[', '  [', '    1', '  ],', '  []', ']']],
-    ['objects without fields, as JSON', [{}, {}], ['[', '  {},', '  {}', ']']],
+    ['objects without fields', [{}, {}], [], '2 orders'],
     ['an object without fields', {}, ['{}']],
     ['a string', '"none"', ['"none"']],
     [
@@ -87,7 +82,7 @@ describe('orders on a terminal', () => {
       const body = [Object.fromEntries(fields.map((field) => [field, `a long value of ${field}`]))];
       const { stdout, stderr } = await orders(body, columns);
       const [head = '', row = ''] = stdout.split('\n');
-      expect(displayWidth(row)).toBeLessThanOrEqual(columns);
+      expect(stringWidth(row)).toBeLessThanOrEqual(columns);
       const shown = head.trim().split(/ +/);
       expect(shown).toEqual(fields.slice(0, shown.length).map((field) => field.toUpperCase()));
       for (const cell of row.split(/ {2}/)) expect(cell.length).toBeGreaterThanOrEqual(7);
@@ -95,7 +90,7 @@ describe('orders on a terminal', () => {
       expect(stderr.replace(/\s+/g, ' ')).toContain(
         `1 order; fields not shown: field${shown.length}, field${shown.length + 1}, `,
       );
-      expect(stderr.replace(/\s+/g, ' ')).toMatch(/ and \d+ more\. For all fields: pets orders --json/);
+      expect(stderr.replace(/\s+/g, ' ')).toMatch(/ and \d+ more; for all fields, add --json/);
     },
   );
 
@@ -108,7 +103,7 @@ describe('orders on a terminal', () => {
       expect(stdout + stderr).not.toMatch(/[\u001b\u202e\r]/);
       const lines = stdout.split('\n').slice(0, -1);
       expect(lines).toHaveLength(2);
-      for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+      for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
       expect(stderr.length).toBeLessThan(400);
     }
   });

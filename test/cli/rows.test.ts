@@ -3,7 +3,7 @@ import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
-import { renderCsv } from '../../src/cli/output/csv.ts';
+import { toCsv } from '../../src/cli/output/csv.ts';
 import { csvRows } from '../../src/cli/rows/csv.ts';
 import { readInput, utf8Text } from '../../src/cli/rows/input.ts';
 import { jsonRows, ndjsonRows } from '../../src/cli/rows/json.ts';
@@ -290,14 +290,16 @@ describe('rows that were written are read back unchanged', () => {
   const pets = fc.array(fc.record({ name, categoryId: fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n) }));
   const valuesOf = (rows: RawRow[]) => rows.map((row) => ('error' in row ? row.error : row.value));
 
-  test('CSV written by pets list --csv', () =>
+  test.each(['csv', 'excel', 'tsv'] as const)('%s written by pets list', (format) =>
     fc.assert(
       fc.asyncProperty(pets, async (animals) => {
         const rows = animals.map((pet) => [pet.name, pet.categoryId]);
-        const text = renderCsv([['name', 'categoryId'], ...rows]);
+        const target = { format, isTerminal: false, hasDecimalComma: () => true };
+        const text = toCsv([['name', 'categoryId'], ...rows], target);
         expect(valuesOf(await rowsOf('csv', text))).toEqual(animals);
       }),
-    ));
+    ),
+  );
 
   test('CSV written by other programs', () =>
     fc.assert(

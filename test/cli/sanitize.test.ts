@@ -1,7 +1,7 @@
 import fc from 'fast-check';
+import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { quoteIfBlank, sanitizeForTerminal, sanitizeJson, tsvLine } from '../../src/cli/output/sanitize.ts';
-import { displayWidth } from '../../src/cli/output/width.ts';
 import { cases } from '../helpers/cases.ts';
 import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
 
@@ -69,7 +69,7 @@ describe('control characters and invisible characters', () => {
         );
         expect(shown).not.toMatch(/^\p{M}/u);
         for (const { segment } of new Intl.Segmenter().segment(shown)) {
-          expect(displayWidth(segment)).toBeGreaterThan(0);
+          expect(stringWidth(segment)).toBeGreaterThan(0);
         }
       }),
       { numRuns: cases(500) },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { manualClock } from '../helpers/clock.ts';
 import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
 import { type Handler, reply, replyError } from '../helpers/scripted-server.ts';
 
@@ -52,17 +53,39 @@ describe('get, if the service has removed the operation', () => {
     );
   };
 
-  test('searches the list', async () => {
+  test('searches the list and says so', async () => {
     const { code, stdout, stderr } = await runAgainst(gone, ['get', '3', '2']);
     expect([code, stdout]).toEqual([0, '3\tAnimal 3\t1\tsold\n2\tAnimal 2\t1\tsold\n']);
-    expect(stderr).toContain('the service no longer offers single animals; searching its list');
+    expect(stderr).toContain('so its list was searched: read 3 animals with 3 requests');
   });
 
-  test('searches all of it, and shows the cost', async () => {
-    const { code, server, stderr } = await runAgainst(gone, ['get', '16']);
-    expect([code, server.requests.length]).toEqual([3, 16]);
-    expect(stderr).toContain('each further 1000 animals cost');
+  test('searches the whole list, with progress on a terminal', async () => {
+    const { code, server, stderr } = await runAgainst(gone, ['get', '14'], { columns: 100 });
+    expect([code, server.requests.length]).toEqual([0, 15]);
+    expect(stderr).toContain('read 13 animals on 13 pages, found 0');
+    const handler: Handler = (request, response, count) => {
+      if (count <= 3) gone(request, response, count);
+      else reply(response, 200, []);
+    };
+    const missing = await runAgainst(handler, ['get', '14', '2']);
+    expect([missing.code, missing.stdout]).toEqual([3, '2\tAnimal 2\t1\tsold\n']);
+    expect(missing.stderr).toContain('no animal with id 14');
   });
+
+  test.each([
+    [404, '2030-12-05T00:00:01Z', 0],
+    [405, '2030-12-05T00:00:01Z', 0],
+    [404, '2030-12-04T23:59:59Z', 3],
+    [405, '2030-12-04T23:59:59Z', 1],
+  ])(
+    'treats %i as the removal only after the date in the specification: at %s',
+    async (status, time, code) => {
+      const clock = manualClock(time);
+      const handler: Handler = (request, response, count) =>
+        request.url?.includes('/pets/') ? replyError(response, status) : gone(request, response, count);
+      expect((await runAgainst(handler, ['get', '2'], { clock })).code).toBe(code);
+    },
+  );
 
   test('stops searching when all ids are found, even if one is given twice', async () => {
     const { code, server } = await runAgainst(gone, ['get', '1', '1']);
@@ -78,7 +101,7 @@ test('--debug logs each attempt with its headers, but never the key, even if the
         : replyError(response, 500, 'pets_secret_key', { 'X-Echo': 'pets_secret_key' }),
     ['list', '--debug', '--color', 'never'],
   );
-  expect(stderr.match(/^GET http:\/\/127\.0\.0\.1:\d+\/v1\/pets$/gm)).toHaveLength(6);
+  expect(stderr.match(/^GET http:\/\/127\.0\.0\.1:\d+\/v1\/pets\?limit=20$/gm)).toHaveLength(6);
   expect(stderr.match(/^ {2}> Authorization: Bearer …_key$/gm)).toHaveLength(6);
   expect(stderr).toMatch(/^failed: NetworkError: .* \(connected \d+ ms, complete \d+ ms\)$/m);
   expect(stderr.match(/^500 \(connected \d+ ms, first byte \d+ ms, complete \d+ ms\)$/gm)).toHaveLength(5);

@@ -49,7 +49,6 @@ async function withRealService({ run, serve }: Samples): Promise<void> {
   await run(machine, 'find', ['find', 'rex', '--limit', '2']);
   await run(machine, 'count', ['count']);
   await run(machine, 'count --by category', ['count', '--by', 'category']);
-  await run(machine, 'count --ndjson', ['count', '--ndjson', '--by', 'status,category']);
   await run(machine, 'get <id>', ['get', '1']);
   await run(machine, 'get <id> <id>...', ['get', '2', '4711', '1'], { exit: 3 });
   await run(machine, 'add <name>', ['add', 'Rex', '--category', BIG]);

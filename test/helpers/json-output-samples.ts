@@ -3,7 +3,7 @@ import type { Sample } from './json-output-types.ts';
 import { type Machine, type ProgramOptions, serve } from './pets.ts';
 
 /** The fields of `Output` whose output has one JSON value per line. */
-const LINE_OUTPUTS = ['count --ndjson', 'list --ndjson', 'orders --ndjson', 'serve'];
+const LINE_OUTPUTS = ['list --ndjson', 'orders --ndjson', 'serve'];
 
 /** Runs commands with `--json` and collects their output as samples of `Output` and `Message`. */
 export function collectSamples() {

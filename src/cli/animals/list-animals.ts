@@ -1,70 +1,256 @@
 import type { Client } from '../../client/client.ts';
-import { listPages } from '../../client/pages.ts';
+import { type HttpHeaders, readHeader } from '../../client/headers.ts';
+import { listPages, type PetPage } from '../../client/pages.ts';
+import { type OpenRateLimit, readRateLimits } from '../../client/rate-limit.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
-import { connectionFor, withClient } from '../connection/connect.ts';
-import { createPetWriter, type PetWriter } from '../output/pet-writer.ts';
+import { formatDuration } from '../../contract/time-text.ts';
+import {
+  connectionFor,
+  followUpCommand,
+  footerLabel,
+  targetLabel,
+  withClient,
+} from '../connection/connect.ts';
+import { usageError } from '../core/errors.ts';
+import { fieldAt, fieldNames } from '../fields/field.ts';
+import { sortByField } from '../fields/sort.ts';
+import type { StatusLine } from '../output/console.ts';
+import { createPrinter, type Footer } from '../output/printer.ts';
+import { formatCount, listNames } from '../output/text.ts';
+import { formatTime } from '../output/time.ts';
+import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
-import { type Listed, listFooter } from './footer.ts';
-import { needsAllPages, type Selection } from './selection.ts';
+import { petView } from './pet-columns.ts';
+import { describeFilters, hasOwnFilter, matcherOf, type Selection } from './selection.ts';
 
 /** Prints the selected animals and a footer, for `pets list` and `pets find`. */
 export async function listAnimals(selection: Selection, context: CommandContext): Promise<undefined> {
-  const { console } = context;
+  const { sort, columns, all, limit } = selection;
+  const isWhole = all === true || hasOwnFilter(selection) || sort !== undefined;
+  const enough = limit ?? (isWhole ? Number.POSITIVE_INFINITY : pageSize.default);
   const connection = connectionFor(context);
-  await withClient(context, connection, async (client) => {
-    const writer = createPetWriter(console, selection.columns);
-    const listed =
-      selection.all || needsAllPages(selection)
-        ? await listAll(context, client, selection, writer)
-        : await listPage(client, selection, writer);
-    await writer.end();
-    const footer = listFooter(context, connection, listed, selection);
-    if (footer !== undefined) console.notice(footer);
+  const printer = createPrinter(context.console, petView(columns));
+  const fields = columns && createFieldCheck(columns);
+  const found: ReceivedPet[] = [];
+  const reading = await readAnimals(context, connection, selection, {
+    enough: sort === undefined ? enough : Number.POSITIVE_INFINITY,
+    async onResults(pets) {
+      for (const pet of pets) found.push(pet);
+      // Nothing is printed before it is known that the fields exist.
+      if (sort !== undefined || fields?.hasMissing(pets)) return;
+      await printer.write(found.splice(0));
+    },
   });
+  fields?.end();
+  const rest = sort === undefined ? found : sortByField(found, sort).slice(0, enough);
+  await printer.write(rest);
+  const shown = sort === undefined ? reading.found : rest.length;
+  await printer.end(footerOf(context, connection, selection, { ...reading, shown }));
   return undefined;
 }
 
-/** Prints one page, or as many as are needed if the service sends animals with another status. */
-async function listPage(client: Client, { status, limit }: Selection, writer: PetWriter): Promise<Listed> {
-  const size = limit ?? pageSize.default;
-  const listed: Listed = { shown: 0, found: 0, more: 'no' };
-  for await (const { pets, more } of listPages(client, { limit, status }, size)) {
-    const shown = pets.slice(0, size - listed.shown);
-    await writer.write(shown);
-    listed.shown += shown.length;
-    listed.found = listed.shown;
-    listed.more = shown.length < pets.length ? 'yes' : more;
-    if (listed.shown === size || status === undefined) break;
-  }
-  return listed;
+/** Finds fields that no animal has, because their names may be mistyped. */
+function createFieldCheck(columns: readonly string[]) {
+  const missing = new Set(columns);
+  const known = new Set<string>();
+  return {
+    /** Whether some fields have not been found yet, also in these animals. */
+    hasMissing(pets: readonly ReceivedPet[]): boolean {
+      for (const pet of pets) {
+        if (missing.size === 0) break;
+        for (const field of missing) if (fieldAt(pet, field) !== undefined) missing.delete(field);
+      }
+      if (missing.size > 0) for (const field of fieldNames(pets)) known.add(field);
+      return missing.size > 0;
+    },
+    /** @throws CliError if no animal has one of the fields */
+    end(): void {
+      if (missing.size === 0 || known.size === 0) return;
+      throw usageError(
+        `--columns: no animal has the field ${[...missing].join(' or ')}`,
+        `use some of these fields: ${listNames([...known])}`,
+      );
+    },
+  };
 }
 
-async function listAll(
+/** What has been read so far. */
+export type Reading = {
+  pages: number;
+  animals: number;
+  /** The number of results. */
+  found: number;
+  /** Whether more animals follow on pages that were not read, or as results after `enough`. */
+  more: PetPage['more'];
+  requests: number;
+  /** The rate-limit windows that the latest response with a next page has reported. */
+  limits: readonly OpenRateLimit[];
+};
+
+/** `onResults` gets the results page by page. Reading stops after `enough` results. */
+export type ReadingOptions = {
+  enough: number;
+  onResults(pets: readonly ReceivedPet[]): Promise<void> | void;
+};
+
+/** Reads pages and passes on the animals that meet the conditions. A terminal shows the progress. */
+export function readAnimals(
   context: CommandContext,
+  connection: Connection,
+  selection: Selection,
+  options: ReadingOptions,
+): Promise<Reading> {
+  const progress = createProgress(context);
+  const read = (client: Client) => readPages(context, client, selection, { ...options, progress });
+  return withClient(context, connection, read, { showWait: progress.showWait });
+}
+
+export async function readPages(
+  { clock }: CommandContext,
   client: Client,
   selection: Selection,
-  writer: PetWriter,
-): Promise<Listed> {
-  const { readAll } = await import('./read-all.ts');
-  // Otherwise, `--limit` is the page size.
-  const limitsResults = needsAllPages(selection);
-  const { limit = Number.POSITIVE_INFINITY, sort } = selection;
-  const plan = {
-    selection,
-    size: limitsResults ? pageSize.max : (selection.limit ?? pageSize.max),
-    enough: limitsResults && sort === undefined ? limit : Number.POSITIVE_INFINITY,
-  };
-  if (sort === undefined) {
-    const reading = await readAll(context, client, plan, (pets) => writer.write(pets));
-    return { shown: reading.found, ...reading };
-  }
-  const { compareAnimals } = await import('./sort.ts');
-  const found: ReceivedPet[] = [];
-  const reading = await readAll(context, client, plan, (pets) => {
-    for (const pet of pets) found.push(pet);
+  { enough, onResults, progress }: ReadingOptions & { progress: Progress },
+): Promise<Reading> {
+  const reading: Reading = { pages: 0, animals: 0, found: 0, more: 'no', requests: 0, limits: [] };
+  const size = hasOwnFilter(selection) ? pageSize.max : Math.min(enough, pageSize.max);
+  const matches = matcherOf(selection);
+  let total: number | undefined;
+  const pages = listPages(client, { limit: size, status: selection.status }, size, {
+    canPrefetch(headers: HttpHeaders) {
+      reading.limits = readRateLimits(headers, clock.now());
+      total = Number(readHeader(headers, 'X-Total-Count')) || undefined;
+      // The page that has just arrived may complete the results.
+      return enough - reading.found > size;
+    },
   });
-  const shown = found.sort(compareAnimals(sort)).slice(0, limit);
-  await writer.write(shown);
-  return { shown: shown.length, ...reading };
+  for await (const { pets, more } of pages) {
+    const results = hasOwnFilter(selection) ? pets.filter(matches) : pets;
+    const taken = results.slice(0, enough - reading.found);
+    reading.pages++;
+    reading.animals += pets.length;
+    reading.found += taken.length;
+    reading.requests = client.attempts();
+    reading.more = taken.length < results.length ? 'yes' : more;
+    await onResults(taken);
+    if (more !== 'yes' || reading.found >= enough) break;
+    progress.show(reading, total);
+  }
+  progress.end();
+  return reading;
+}
+
+const MINUTE = 60_000;
+
+export type Progress = ReturnType<typeof createProgress>;
+
+/** Shows on the status line how much was read, how long the rest takes, and why the command waits. */
+export function createProgress({ console, clock }: CommandContext) {
+  const started = clock.now();
+  let shown: StatusLine | undefined;
+  return {
+    /** @param total the number of animals, if the service sends it */
+    show(reading: Reading, total: number | undefined): void {
+      const { animals, pages, found, limits } = reading;
+      const read = `read ${formatCount(animals, 'animal')}`;
+      const results = found === animals ? '' : `, found ${found}`;
+      const left = timeLeft(reading, total);
+      const minute = limits.find(({ name, limit, reset }) =>
+        name === undefined
+          ? limit !== undefined && reset !== undefined && reset - clock.now() <= MINUTE
+          : name === 'minute',
+      );
+      const plan = minute?.limit === undefined ? '' : `your plan allows ${minute.limit} requests a minute`;
+      const isLimited = minute?.limit !== undefined && left !== undefined && left.pages > minute.remaining;
+      const time =
+        left === undefined
+          ? plan && `; ${plan}`
+          : isLimited
+            ? `; about ${formatMinutes((left.pages / (minute?.limit ?? 1)) * MINUTE)} left: ${plan}`
+            : `; about ${formatMinutes(left.milliseconds)} left`;
+      const short = `${read}${results}`;
+      shown = [`${read} on ${formatCount(pages, 'page')}${results}${time}`, `${short}${time}`, short];
+      console.status(shown);
+    },
+    /** Shows a countdown after the progress; undefined ends it. */
+    showWait(wait: StatusLine | undefined): void {
+      const last = shown?.at(-1);
+      const both = last === undefined ? [] : (wait ?? []).map((text) => `${last}; ${text}`);
+      console.status(wait === undefined ? shown : [...both, ...wait]);
+    },
+    end(): void {
+      shown = undefined;
+      console.status(undefined);
+    },
+  };
+
+  function timeLeft({ animals, pages }: Reading, total: number | undefined) {
+    if (total === undefined || total <= animals) return undefined;
+    const pagesLeft = Math.ceil(((total - animals) / animals) * pages);
+    return { pages: pagesLeft, milliseconds: ((clock.now() - started) / pages) * pagesLeft };
+  }
+}
+
+/** A rough duration: `about 4 minutes` is easier to read than its seconds. */
+const formatMinutes = (milliseconds: number): string =>
+  milliseconds < 1.5 * MINUTE ? formatDuration(milliseconds) : `${Math.round(milliseconds / MINUTE)} minutes`;
+
+/** The footer of a list. `shown` is the number of animals that were printed. */
+export function footerOf(
+  context: CommandContext,
+  connection: Connection,
+  selection: Selection,
+  { shown, ...reading }: Reading & { shown: number },
+): Footer {
+  const { found, more } = reading;
+  if (found === 0 && more === 'no') return { summary: describeNothing(context, connection, selection) };
+  const count = shown < found ? `${shown} of ${formatCount(found, 'animal')}` : formatCount(shown, 'animal');
+  const parts = [
+    `${count}${footerLabel(context, connection)}`,
+    ...describeFilters(selection),
+    ...describeCost(context, reading),
+  ];
+  return { summary: parts.join(', '), warning: describeRest(context, selection, { shown, more }) };
+}
+
+function describeNothing(context: CommandContext, connection: Connection, selection: Selection): string {
+  const target = targetLabel(connection);
+  const { status, ...others } = selection;
+  const filters = describeFilters(others);
+  if (!status && filters.length === 0)
+    return `no animals at ${target}. Add one: ${followUpCommand(context, 'add')} <name> --category <id>`;
+  const conditions = filters.length > 0 ? ` with ${filters.join(' and ')}` : '';
+  const hint = /[*?]|^\/.*\/$/.test(selection.name ?? '')
+    ? 'The name is searched for as it is: *, ? and slashes have no special meaning. '
+    : '';
+  const all = `${followUpCommand(context, 'list')} --all`;
+  return `no ${status ? `${status} ` : ''}animals at ${target}${conditions}. ${hint}See all: ${all}`;
+}
+
+/** Why the list may lack animals; undefined if it has all. */
+function describeRest(
+  context: CommandContext,
+  { status, limit }: Selection,
+  { shown, more }: { shown: number; more: PetPage['more'] },
+): string | undefined {
+  if (more === 'no') return undefined;
+  if (more === 'unknown') return 'there may be more: the service sends no link to a next page';
+  if (limit !== undefined) return 'there may be more: the list ends at --limit';
+  if (!context.console.isForPeople)
+    return `only the first ${formatCount(shown, 'animal')}; for all, add --all`;
+  return `more available: ${followUpCommand(context, 'list')}${status ? ` --status ${status}` : ''} --all`;
+}
+
+/** What reading has cost, if few requests are left in a window that does not end soon. */
+function describeCost({ clock, console }: CommandContext, { requests, limits }: Reading): string[] {
+  const now = clock.now();
+  const scarce = limits.find(
+    ({ limit = 100, remaining, reset = 0 }) => reset - now > 2 * MINUTE && remaining < limit / 5,
+  );
+  if (scarce === undefined) return [];
+  const { limit, remaining, reset = now } = scarce;
+  const left = `${remaining}${limit === undefined ? '' : ` of ${limit}`} left`;
+  return [
+    `${formatCount(requests, 'request')} (${left} until ${formatTime(reset, now, console.timeZone())})`,
+  ];
 }

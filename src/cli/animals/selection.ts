@@ -1,28 +1,26 @@
-import { pageSize } from '../../contract/operations.ts';
-import { type PetStatus, petStatuses } from '../../contract/schemas.ts';
-import { usageError } from '../core/errors.ts';
+import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { ArgumentError, oneOf, parseInt64Argument } from '../core/parsers.ts';
-import { parseFields } from '../fields/parse-fields.ts';
-import { petFields } from '../output/pets.ts';
+import { cellText, parseFields } from '../fields/field.ts';
+import type { FieldOrder } from '../fields/sort.ts';
 import type { Option } from '../program/command.ts';
-import { type NameFilter, parseNameFilter } from './name-filter.ts';
+import { petFields } from './pet-columns.ts';
 
-/** The conditions that animals must meet. The service checks only the status. */
-export type Filters = { status?: PetStatus; name?: NameFilter; category?: readonly bigint[] };
+// What the options of pets list, pets find and pets count select.
 
-/** The fields by which animals can be sorted, as `--sort` names them. */
-export const sortFields = { name: 'name', id: 'id', category: 'categoryId', status: 'status' } as const;
-type SortField = keyof typeof sortFields;
-export type SortOrder = SortField | `${SortField}:desc`;
-const sortOrders = Object.keys(sortFields).flatMap((field) => [field, `${field}:desc`]);
+/** The conditions that animals must meet. The service checks only the status. `name` is a text in the name. */
+export type Filters = {
+  status?: PetStatus;
+  name?: string;
+  category?: readonly bigint[];
+  ids?: ReadonlySet<string>;
+};
 
 /** The animals that a list shows, and in which order and columns. */
 export type Selection = Filters & {
-  sort?: SortOrder;
+  sort?: FieldOrder;
   columns?: readonly string[];
   limit?: number;
   all?: boolean;
-  yes?: boolean;
 };
 
 export const filterOptions: readonly Option[] = [
@@ -36,65 +34,33 @@ export const filterOptions: readonly Option[] = [
   },
 ];
 
-export const nameOption: Option = {
-  flags: '--name <text>',
-  description: 'only animals with this text in their name, ignoring case and accents, or matching /regex/',
-  parse: parseNameFilter,
-};
+/** The fields by which animals can be sorted, as `--sort` names them. */
+const sortFields = { name: 'name', id: 'id', category: 'categoryId', status: 'status' } as const;
+const sortOrders = Object.keys(sortFields).flatMap((field) => [field, `${field}:desc`]);
 
-export const yesOption: Option = {
-  flags: '--yes',
-  description: "don't ask before spending more than half of a rate limit",
-};
-
-/** The options that `list` and `find` share, besides the filters. */
+/** The options that `list` and `find` share, besides the filters and `--limit`. */
 export const listOptions: readonly Option[] = [
-  {
-    flags: '--sort <field>',
-    description: 'sort by',
-    choices: sortOrders,
-    parse: (text) => oneOf(sortOrders)(text.replace(/:asc$/, '')),
-  },
+  { flags: '--sort <field>', description: 'sort by', choices: sortOrders, parse: parseSort },
   {
     flags: '--columns <names>',
     description: `fields to print, such as ${petFields.join()}`,
-    parse: parseColumns,
+    parse: (text) => parseFields(text, (name) => FIELDS.get(name.toLowerCase()) ?? name),
   },
 ];
 
-/** Whether all pages have to be read to find the animals, because the service can only filter by status. */
-export const needsAllPages = ({ name, category, sort }: Selection): boolean =>
-  (name ?? category ?? sort) !== undefined;
-
-const PAGE_LIMIT = `an integer from ${pageSize.min} to ${pageSize.max}`;
-const LIMIT = `must be ${PAGE_LIMIT}, or any positive integer with --name, --category or --sort`;
-
-export const limitOption: Option = {
+/** `defaultLimit` describes how many animals are listed without the option. */
+export const limitOption = (defaultLimit: string): Option => ({
   flags: '--limit <number>',
-  description: `animals per page, ${pageSize.min} to ${pageSize.max} (default: ${pageSize.default}; ${pageSize.max} with --all); with --name, --category or --sort: maximum number of animals to list`,
-  parse: positiveInteger(LIMIT),
-};
-
-/** `--limit` of a command that always reads all pages. */
-export const resultLimitOption: Option = {
-  flags: '--limit <number>',
-  description: 'maximum number of animals to list',
-  parse: positiveInteger('must be a positive integer'),
-};
-
-/** Returns a parser for a number of animals. Other texts cause an ArgumentError with this message. */
-function positiveInteger(message: string): (text: string) => number {
-  return (text) => {
+  description: `list at most this many animals (default: ${defaultLimit})`,
+  parse(text) {
     if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
-    throw new ArgumentError(message);
-  };
-}
+    throw new ArgumentError('must be a positive integer');
+  },
+});
 
-/** @throws CliError if the limit is a page size that the service does not accept */
-export function checkLimit(selection: Selection): void {
-  const { limit } = selection;
-  if (limit === undefined || limit <= pageSize.max || needsAllPages(selection)) return;
-  throw usageError(`--limit ${LIMIT}, not "${limit}"`, 'to list all animals: pets list --all');
+function parseSort(text: string): FieldOrder {
+  const [name, direction] = oneOf(sortOrders)(text.replace(/:asc$/, '')).split(':');
+  return { field: sortFields[name as keyof typeof sortFields], descending: direction === 'desc' };
 }
 
 /** The fields of every animal, by their names in lower case. `category` is the head of a column. */
@@ -103,6 +69,39 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   ['category', 'categoryId'],
 ]);
 
-function parseColumns(text: string): readonly string[] {
-  return parseFields(text, (name) => FIELDS.get(name.toLowerCase()) ?? name);
+/** Parses a text that names contain. It must not be empty, because it would match every name. */
+export function parseNameText(text: string): string {
+  if (fold(text) === '') throw new ArgumentError('must be part of a name');
+  return text;
+}
+
+/** Texts that differ only in case or accents are mapped to the same text. */
+const fold = (text: string): string =>
+  text
+    .normalize('NFKD')
+    .replace(/[\u0300-\u036f]/g, '')
+    .toUpperCase();
+
+/** Whether animals are left out that the service sends. */
+export const hasOwnFilter = ({ name, category, ids }: Filters): boolean =>
+  (name ?? category ?? ids) !== undefined;
+
+/** Returns a function that tests the conditions that the service does not check. */
+export function matcherOf({ name, category, ids }: Filters): (pet: ReceivedPet) => boolean {
+  const part = name && fold(name);
+  // A service may send numbers as text.
+  const categories = category && new Set(category.map(String));
+  return (pet) =>
+    (part === undefined || fold(pet.name).includes(part)) &&
+    categories?.has(cellText(pet.categoryId)) !== false &&
+    ids?.has(String(pet.id)) !== false;
+}
+
+/** The conditions as a message shows them, such as `status sold`, `name "rex"` and `category 3 or 4`. */
+export function describeFilters({ status, name, category }: Filters): string[] {
+  return [
+    ...(status ? [`status ${status}`] : []),
+    ...(name ? [`name ${JSON.stringify(name)}`] : []),
+    ...(category ? [`category ${category.join(' or ')}`] : []),
+  ];
 }

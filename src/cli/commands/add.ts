@@ -1,11 +1,12 @@
 import { IdempotencyKey } from '../../contract/idempotency-key.ts';
 import { type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
+import { petView } from '../animals/pet-columns.ts';
 import { connectionFor, followUpCommand, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { parseInt64Argument, parseWith } from '../core/parsers.ts';
 import { OutputError } from '../output/console.ts';
-import { renderPets } from '../output/pets.ts';
+import { print } from '../output/printer.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 import { EMPTY_NAME } from '../rows/row.ts';
 
@@ -43,7 +44,8 @@ export const add: Command<Options> = {
       parse: parseWith(IdempotencyKey),
     },
   ],
-  prints: ['rows', 'json'],
+  prints: 'rows',
+  outputOptions: [],
   check({ name, category }: Partial<Options>) {
     // An empty name usually comes from an unset variable in a script. An animal cannot be removed again.
     if (name !== undefined && EMPTY_NAME.test(name)) throw usageError('the name is empty', EXAMPLE);
@@ -66,8 +68,7 @@ export const add: Command<Options> = {
       return client.call('createPet', { body }, { idempotencyKey });
     });
     try {
-      if (console.json) await console.writeJson(pet);
-      else await console.write(await renderPets(console, [pet]));
+      await print(console, { ...petView(), isSingle: true }, [pet]);
       await console.finish();
     } catch (error) {
       throw outputFailed(error, pet.id, context);

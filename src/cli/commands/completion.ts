@@ -26,7 +26,7 @@ export const completion: Command<Options> = {
       isHidden: true,
     },
   ],
-  prints: ['text'],
+  prints: 'text',
   async run({ shell, words }, { argv, console, commands }) {
     if (argv.includes('--')) {
       const { complete, formatCandidates } = await import('../completion/complete.ts');

@@ -1,10 +1,18 @@
-import { pageSize } from '../../contract/operations.ts';
-import type { CountField } from '../animals/counter.ts';
-import { listFooter } from '../animals/footer.ts';
-import { filterOptions, nameOption, type Selection, yesOption } from '../animals/selection.ts';
-import { connectionFor, withClient } from '../connection/connect.ts';
-import { listFormats } from '../output/format.ts';
+import type { ReceivedPet } from '../../contract/schemas.ts';
+import { footerOf, readAnimals } from '../animals/list-animals.ts';
+import { petColumn } from '../animals/pet-columns.ts';
+import { filterOptions, parseNameText, type Selection } from '../animals/selection.ts';
+import { connectionFor } from '../connection/connect.ts';
+import { cellText, fieldAt } from '../fields/field.ts';
+import { sortByField } from '../fields/sort.ts';
+import { type Column, print } from '../output/printer.ts';
 import type { Command } from '../program/command.ts';
+
+/** The fields by which animals can be counted. */
+type CountField = 'status' | 'categoryId';
+
+/** A number of animals that have the same values. A value is null if the animals do not have the field. */
+type Count = { status?: unknown; categoryId?: unknown; animals: number };
 
 const groupings = {
   status: ['status'],
@@ -26,24 +34,61 @@ export const countCommand: Command<Options> = {
   options: [
     { flags: '--by <fields>', description: 'count by', choices: Object.keys(groupings), default: 'status' },
     ...filterOptions,
-    nameOption,
-    yesOption,
+    {
+      flags: '--name <text>',
+      description: 'only animals with this text in their name; case and accents do not matter',
+      parse: parseNameText,
+    },
   ],
-  prints: listFormats,
+  prints: 'rows',
+  outputOptions: ['csv', 'excel', 'output'],
   async run({ by, ...selection }, context) {
     const connection = connectionFor(context);
-    const { createCounter } = await import('../animals/counter.ts');
-    const { readAll } = await import('../animals/read-all.ts');
-    const { writeCounts } = await import('../animals/write-counts.ts');
-    const counter = createCounter(groupings[by]);
-    await withClient(context, connection, async (client) => {
-      const plan = { selection, size: pageSize.max, enough: Number.POSITIVE_INFINITY };
-      const reading = await readAll(context, client, plan, counter.add);
-      await writeCounts(context.console, counter.result(), groupings[by]);
-      const listed = { shown: reading.found, verb: 'counted', ...reading } as const;
-      const footer = listFooter(context, connection, listed, selection);
-      if (footer !== undefined) context.console.notice(footer);
+    const fields = groupings[by];
+    const counter = createCounter(fields);
+    const reading = await readAnimals(context, connection, selection, {
+      enough: Number.POSITIVE_INFINITY,
+      onResults: counter.add,
     });
+    const counts = counter.result();
+    const footer = footerOf(context, connection, selection, { ...reading, shown: reading.found });
+    await print(context.console, { noun: 'a count', columns: columnsOf(fields, counts) }, counts, footer);
     return undefined;
   },
 };
+
+/** Counts animals by the values of these fields. */
+function createCounter(fields: readonly CountField[]) {
+  const counts = new Map<string, Count>();
+  return {
+    add(pets: readonly ReceivedPet[]): void {
+      for (const pet of pets) {
+        // A service may send a category as text. The number 1 and the text "1" are the same category.
+        const key = fields.map((field) => cellText(pet[field])).join('\0');
+        const count = counts.get(key);
+        const values = fields.map((field) => [field, fieldAt(pet, field) ?? null]);
+        if (count) count.animals++;
+        else counts.set(key, { ...Object.fromEntries(values), animals: 1 });
+      }
+    },
+    /** The counts, sorted by the first field, then by the second one. Animals without the field come last. */
+    result: (): Count[] =>
+      fields.reduceRight<Count[]>(
+        (sorted, field) => sortByField(sorted, { field, descending: false }),
+        [...counts.values()],
+      ),
+  };
+}
+
+/** The length of the longest bar. A terminal that is too narrow for it shows no bars. */
+const BAR_COLUMNS = 20;
+
+function columnsOf(fields: readonly CountField[], counts: readonly Count[]): Column<Count>[] {
+  const largest = counts.reduce((most, { animals }) => Math.max(most, animals), 0);
+  const bar = ({ animals }: Count) => '#'.repeat(Math.ceil((animals / largest) * BAR_COLUMNS));
+  return [
+    ...fields.map(petColumn<Count>),
+    { name: 'animals', value: ({ animals }) => animals },
+    { name: '', head: '', value: bar, isFlexible: false, only: 'table' },
+  ];
+}

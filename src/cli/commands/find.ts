@@ -1,33 +1,23 @@
 import { listAnimals } from '../animals/list-animals.ts';
-import { type NameFilter, parseNameFilter } from '../animals/name-filter.ts';
 import {
   filterOptions,
+  limitOption,
   listOptions,
-  resultLimitOption,
+  parseNameText,
   type Selection,
-  yesOption,
 } from '../animals/selection.ts';
-import { listFormats } from '../output/format.ts';
 import type { Command } from '../program/command.ts';
+import { allOutputOptions } from '../program/output-options.ts';
 
-type Options = Selection & { text: NameFilter };
-
-export const find: Command<Options> = {
+export const find: Command<Selection & { text: string }> = {
   name: 'find',
   summary: 'find animals by name',
-  examples: [
-    'pets find rex',
-    'pets find rex --category 3 --status available',
-    "pets find '/^(rex|max)$/i' --sort name",
-  ],
+  examples: ['pets find rex', 'pets find rex --category 3 --status available'],
   arguments: [
-    {
-      name: '<text>',
-      description: 'part of the name, ignoring case and accents, or /regex/',
-      parse: parseNameFilter,
-    },
+    { name: '<text>', description: 'part of the name; case and accents do not matter', parse: parseNameText },
   ],
-  options: [...filterOptions, ...listOptions, resultLimitOption, yesOption],
-  prints: listFormats,
+  options: [...filterOptions, ...listOptions, limitOption('all')],
+  prints: 'rows',
+  outputOptions: allOutputOptions,
   run: ({ text, ...selection }, context) => listAnimals({ ...selection, name: text }, context),
 };

@@ -2,37 +2,46 @@ import type { Client } from '../../client/client.ts';
 import { ApiFailure, ContractError, InterruptedError, RemovedError } from '../../client/errors.ts';
 import { pageSize } from '../../contract/operations.ts';
 import type { ReceivedPet } from '../../contract/schemas.ts';
+import { createProgress, readPages } from '../animals/list-animals.ts';
+import { petView } from '../animals/pet-columns.ts';
 import { connectionFor, followUpCommand, withClient } from '../connection/connect.ts';
-import { CliError } from '../core/errors.ts';
+import { CliError, usageError } from '../core/errors.ts';
 import { parseInt64Argument } from '../core/parsers.ts';
-import { renderPets } from '../output/pets.ts';
+import { print } from '../output/printer.ts';
+import { formatCount } from '../output/text.ts';
 import type { Command, CommandContext } from '../program/command.ts';
 
-type Options = { id: bigint[] };
+/** An id, or `-` for the ids on standard input. */
+type Options = { id: (bigint | '-')[] };
+
+const LIST_HINT = 'use the number in the ID column of pets list --all';
 
 export const get: Command<Options> = {
   name: 'get',
   summary: 'show animals by id',
-  examples: ['pets get 7', 'pets get 7 8 9 --json'],
+  examples: ['pets get 7', 'pets get 7 8 9 --json', 'pets get - < ids.txt'],
   arguments: [
     {
       name: '<id...>',
       description:
-        'ids of the animals; if the service no longer offers single animals, pets searches its list',
-      parse: parseInt64Argument,
-      hint: 'use the number in the ID column of pets list --all',
+        'ids of the animals, or - for standard input; if the service no longer offers single animals, pets searches its list',
+      parse: (text) => (text === '-' ? text : parseInt64Argument(text)),
+      hint: LIST_HINT,
     },
   ],
-  prints: ['rows', 'json'],
-  async run({ id: ids }, context) {
-    const { console } = context;
+  prints: 'rows',
+  outputOptions: ['csv', 'excel', 'output'],
+  async run({ id: given }, context) {
+    const ids: bigint[] = [];
+    for (const id of given) ids.push(...(id === '-' ? await readIds(context) : [id]));
     const connection = connectionFor(context);
-    const found = await withClient(context, connection, (client) => findAll(client, ids, context));
+    const progress = createProgress(context);
+    const work = (client: Client) => findAll(context, client, ids, progress);
+    const found = await withClient(context, connection, work, { showWait: progress.showWait });
     const pets = ids.flatMap((id) => found.get(String(id)) ?? []);
     const missing = ids.filter((id) => !found.has(String(id)));
-    if (console.json && ids.length > 1) await console.writeJson(pets);
-    else if (console.json && pets.length > 0) await console.writeJson(pets[0]);
-    else if (pets.length > 0) await console.write(await renderPets(console, pets));
+    const isSingle = given.length === 1 && given[0] !== '-';
+    if (pets.length > 0 || !isSingle) await print(context.console, { ...petView(), isSingle }, pets);
     if (missing.length === 0) return;
     const what = missing.length === 1 ? 'animal with id' : 'animals with ids';
     const hint = `to list all animals: ${followUpCommand(context, 'list')} --all`;
@@ -40,11 +49,31 @@ export const get: Command<Options> = {
   },
 };
 
+/** The ids on standard input, separated by white space. @throws CliError if a word is not an id */
+async function readIds({ stdin }: CommandContext): Promise<bigint[]> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stdin) chunks.push(chunk);
+  const words = Buffer.concat(chunks).toString().split(/\s+/).filter(Boolean);
+  return words.map((word) => {
+    try {
+      return parseInt64Argument(word);
+    } catch (error) {
+      const message = `${JSON.stringify(word.slice(0, 80))} on standard input ${(error as Error).message}`;
+      throw usageError(message, LIST_HINT);
+    }
+  });
+}
+
 /** The animals found, by their id as text, because some services send ids as strings. */
 type Found = Map<string, ReceivedPet>;
 
 /** Requests the animals one after another, because a burst could exceed the rate limit. */
-async function findAll(client: Client, ids: readonly bigint[], context: CommandContext): Promise<Found> {
+async function findAll(
+  context: CommandContext,
+  client: Client,
+  ids: readonly bigint[],
+  progress: ReturnType<typeof createProgress>,
+): Promise<Found> {
   const found: Found = new Map();
   for (const petId of ids) {
     try {
@@ -53,7 +82,7 @@ async function findAll(client: Client, ids: readonly bigint[], context: CommandC
         throw new ContractError(200, `expected animal ${petId}, received animal ${pet.id}`);
       found.set(String(petId), pet);
     } catch (error) {
-      if (error instanceof RemovedError) return searchList(client, ids, context);
+      if (error instanceof RemovedError) return searchList(context, client, ids, progress);
       if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
     }
   }
@@ -64,7 +93,7 @@ async function findAll(client: Client, ids: readonly bigint[], context: CommandC
 /** Detects a wrong base URL, with which every animal seems missing. @throws ContractError if the list is missing too */
 async function checkBaseUrl(client: Client): Promise<void> {
   try {
-    await client.call('listPets', { query: { limit: 1 } });
+    await client.call('listPets', { query: { limit: pageSize.min } });
   } catch (error) {
     // Ignore other errors, because the result of `get` is already known.
     if (error instanceof InterruptedError || (error instanceof ContractError && error.status === 404))
@@ -72,18 +101,29 @@ async function checkBaseUrl(client: Client): Promise<void> {
   }
 }
 
-/** Searches the whole list, until all animals are found. */
-async function searchList(client: Client, ids: readonly bigint[], context: CommandContext): Promise<Found> {
-  const { readAll } = await import('../animals/read-all.ts');
-  context.console.notice('the service no longer offers single animals; searching its list');
+async function searchList(
+  context: CommandContext,
+  client: Client,
+  ids: readonly bigint[],
+  progress: ReturnType<typeof createProgress>,
+): Promise<Found> {
   const wanted = new Set(ids.map(String));
   const found: Found = new Map();
-  const select = (pets: readonly ReceivedPet[]) => pets.filter(({ id }) => wanted.has(String(id)));
-  const plan = { selection: {}, size: pageSize.max, enough: wanted.size, select };
-  const { more } = await readAll(context, client, plan, (pets) => {
-    for (const pet of pets) found.set(String(pet.id), pet);
-  });
-  if (more === 'unknown' && found.size < wanted.size)
-    context.console.notice('the service may have more animals, but sends no link to a next page');
+  const reading = await readPages(
+    context,
+    client,
+    { ids: wanted },
+    {
+      enough: wanted.size,
+      onResults: (pets) => {
+        for (const pet of pets) found.set(String(pet.id), pet);
+      },
+      progress,
+    },
+  );
+  const read = `read ${formatCount(reading.animals, 'animal')} with ${formatCount(reading.pages, 'request')}`;
+  context.console.notice(`the service no longer offers single animals, so its list was searched: ${read}`);
+  if (reading.more === 'unknown' && found.size < wanted.size)
+    context.console.notice('there may be more: the service sends no link to a next page');
   return found;
 }

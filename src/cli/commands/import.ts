@@ -40,7 +40,7 @@ export const importCommand: Command<Options> = {
     { flags: '--dry-run', description: 'check the file and show what would be added; add nothing' },
     { flags: '--yes', description: "don't ask before adding animals to prod's service" },
   ],
-  prints: ['rows', 'json'],
+  prints: 'rows',
   async run({ file, ...options }, context) {
     const { importFile } = await import('../import/run.ts');
     return importFile({ from: file, ...options }, context);

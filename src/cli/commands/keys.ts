@@ -1,13 +1,13 @@
 import { InterruptedError } from '../../client/errors.ts';
 import { MAX_QUOTA, type PlanName, planNames, plans, type Quota } from '../../contract/plans.ts';
+import { createTimeFormatter } from '../../contract/time-text.ts';
 import type { StoreLocation } from '../../store/backend.ts';
 import { StoreMissingError } from '../../store/errors.ts';
 import type { CreatedKey, StoredKey } from '../../store/keys/keys.ts';
 import { CliError } from '../core/errors.ts';
 import { integer } from '../core/parsers.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
-import type { Column } from '../output/table.ts';
-import { createTimeFormatter } from '../output/time.ts';
+import { type Column, print, printText } from '../output/printer.ts';
 import { writeProfile } from '../profiles/files.ts';
 import type { Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { DEFAULT_PLAN } from '../serve/options.ts';
@@ -67,7 +67,7 @@ const add: Command<AddOptions> = {
     { flags: '--save', description: 'also save the key to profile local' },
     dataOption,
   ],
-  prints: ['text', 'json'],
+  prints: 'text',
   printsKey: true,
   async run(options, context) {
     const { name, plan, perMinute, perDay, save } = options;
@@ -128,11 +128,8 @@ async function printKey(
 ): Promise<void> {
   const { name, plan, key } = created;
   try {
-    if (console.json) await console.writeJson(created);
-    else {
-      console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
-      await console.write(`${key}\n`);
-    }
+    if (!console.json) console.notice(`created key ${name} (${plan}); copy it now, it won't be shown again`);
+    await printText(console, created, `${key}\n`);
     await console.finish();
   } catch (error) {
     const isClosed = isClosedPipe(error);
@@ -157,7 +154,8 @@ const list: Command<Data> = {
   summary: 'list the keys with the requests that are left, without their secret values',
   examples: ['pets keys list', 'pets keys list --csv'],
   options: [dataOption],
-  prints: ['rows', 'json', 'csv'],
+  prints: 'rows',
+  outputOptions: ['csv', 'output'],
   async run(options, context) {
     const { console, clock } = context;
     const { command, manage } = await openKeys(options, context);
@@ -179,7 +177,7 @@ const list: Command<Data> = {
         bannedUntil: asked ? (asked.bannedUntil ?? null) : bannedUntil,
       };
     });
-    await printKeys(console, keys);
+    await print(console, { noun: 'a key', columns: columnsOf(console) }, keys);
     if (stored.length === 0)
       console.notice(`the store has no keys. Create one: ${command('pets keys add <name>')}`);
     if (problem !== undefined) {
@@ -189,45 +187,30 @@ const list: Command<Data> = {
   },
 };
 
-/** The columns of a table; the rows have the same fields. If the terminal is narrow, the name is cut before anything else. */
-const COLUMNS: readonly Column[] = [
-  { head: 'NAME', flexible: true, minWidth: 8 },
-  ...['PLAN', 'LEFT/MIN', 'LEFT/DAY', 'BANNED UNTIL', 'CREATED'].map((head) => ({
-    head,
-    minWidth: Number.POSITIVE_INFINITY,
-    keepHead: true,
-  })),
-];
-
-async function printKeys(console: Console, keys: readonly ListedKey[]): Promise<void> {
-  if (console.format === 'json') return console.writeJson(keys);
-  const fields = [
-    'name',
-    'plan',
-    'perMinute',
-    'perDay',
-    'minuteLeft',
-    'dayLeft',
-    'bannedUntil',
-    'created',
-  ] as const;
-  if (console.format === 'csv') {
-    const { writeCsv } = await import('../output/csv.ts');
-    return writeCsv(console, [fields, ...keys.map((key) => fields.map((field) => key[field]))], 'a key');
-  }
-  if (keys.length === 0) return;
-  const { renderRows } = await import('../output/table.ts');
-  const format = createTimeFormatter(console.localTimeZone);
-  // Programs read rows that are not a table, so these have whole times in UTC.
-  const timeOf = (text: string | null) =>
-    console.isTable && text !== null ? format(Date.parse(text)) : text;
-  const dateOf = (text: string) => (console.isTable ? timeOf(text)?.slice(0, 'YYYY-MM-DD'.length) : text);
-  const cells = keys.map(({ name, plan, minuteLeft, dayLeft, bannedUntil, created }) =>
-    [name, plan, minuteLeft, dayLeft, timeOf(bannedUntil), dateOf(created)].map((value) =>
-      String(value ?? '-'),
-    ),
-  );
-  await console.write(renderRows(console, COLUMNS, cells));
+/** A narrow table cuts the names. A terminal shows local times. */
+function columnsOf({ localTimeZone }: Console): Column<ListedKey>[] {
+  let format: ((instant: number) => string) | undefined;
+  const showTime = (time: unknown) => {
+    if (typeof time !== 'string') return time;
+    format ??= createTimeFormatter(localTimeZone());
+    return format(Date.parse(time));
+  };
+  const column = (name: keyof ListedKey, more: Partial<Column<ListedKey>> = {}): Column<ListedKey> => ({
+    name,
+    value: (key) => key[name],
+    isFlexible: false,
+    ...more,
+  });
+  return [
+    column('name', { isFlexible: true }),
+    column('plan'),
+    column('perMinute', { only: 'data' }),
+    column('perDay', { only: 'data' }),
+    column('minuteLeft', { head: 'LEFT/MIN' }),
+    column('dayLeft', { head: 'LEFT/DAY' }),
+    column('bannedUntil', { head: 'BANNED UNTIL', shown: showTime }),
+    column('created', { shown: (time) => String(showTime(time)).slice(0, 'YYYY-MM-DD'.length) }),
+  ];
 }
 
 const revoke: Command<Data & { name: string }> = {

@@ -1,35 +1,24 @@
 import { listAnimals } from '../animals/list-animals.ts';
-import {
-  checkLimit,
-  filterOptions,
-  limitOption,
-  listOptions,
-  nameOption,
-  type Selection,
-  yesOption,
-} from '../animals/selection.ts';
-import { listFormats } from '../output/format.ts';
+import { filterOptions, limitOption, listOptions, type Selection } from '../animals/selection.ts';
 import type { Command } from '../program/command.ts';
+import { allOutputOptions } from '../program/output-options.ts';
 
 export const list: Command<Selection> = {
   name: 'list',
   summary: 'list animals',
   examples: [
     'pets list --status available',
-    'pets list --name rex --category 3',
-    'pets list --sort name --columns name,status',
+    'pets list --category 3 --sort name --columns name,status',
     'pets list --all --json | jq length',
     'pets list --all --output animals.csv',
   ],
   options: [
     ...filterOptions,
-    nameOption,
     ...listOptions,
-    limitOption,
-    { flags: '--all', description: 'fetch all pages (implied by --name, --category and --sort)' },
-    yesOption,
+    limitOption('20; all with --category or --sort'),
+    { flags: '--all', description: 'list all animals', conflicts: ['limit'] },
   ],
-  prints: listFormats,
-  check: checkLimit,
+  prints: 'rows',
+  outputOptions: allOutputOptions,
   run: listAnimals,
 };

@@ -22,7 +22,7 @@ export const profiles: Command<{ check?: boolean }> = {
   options: [
     { flags: '--check', description: 'check each key with its service and show the remaining requests' },
   ],
-  prints: ['rows', 'json'],
+  prints: 'rows',
   async run({ check = false }, context) {
     const { console, globals } = context;
     const { defaultProfile } = readSettings(context);
@@ -36,8 +36,7 @@ export const profiles: Command<{ check?: boolean }> = {
     if (context.env['PETS_API_KEY'] && globals.profile === undefined) {
       rows.push(await environmentRow(context, context.env['PETS_API_KEY'], checkKey));
     }
-    if (console.json) await console.writeJson(rows);
-    else await showProfiles(console, rows, { withCheck: check, now: context.clock.now() });
+    await showProfiles(console, rows, { withCheck: check, now: context.clock.now() });
     if (console.isTerminal && rows.every(({ key }) => key === null))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
   },

@@ -4,9 +4,9 @@ import { StoreMissingError } from '../../store/errors.ts';
 import { formatTornEnd, type StoreReport } from '../../store/store.ts';
 import { CliError } from '../core/errors.ts';
 import { parsePlace } from '../core/parsers.ts';
-import { drawBar } from '../output/bar.ts';
-import { formatCount } from '../output/format-count.ts';
+import { printText } from '../output/printer.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
+import { drawBar, formatCount } from '../output/text.ts';
 import type { Argument, Command, CommandContext, CommandGroup } from '../program/command.ts';
 import { openLocation } from '../serve/store-location.ts';
 
@@ -23,7 +23,7 @@ const check: Command<Place> = {
   summary: 'verify a store and print its size, last id and sequence number',
   examples: ['pets store check', 'pets store check ./backup --json'],
   arguments: [placeArgument],
-  prints: ['text', 'json'],
+  prints: 'text',
   async run(options, context) {
     const location = await openLocation(options['dir|url'], context);
     const path = location.place;
@@ -55,7 +55,7 @@ const copy: Command<{ from: string; to: string }> = {
       parse: parsePlace,
     },
   ],
-  prints: ['text', 'json'],
+  prints: 'text',
   async run({ from, to }, context) {
     const { console } = context;
     const [source, target] = [await openLocation(from, context), await openLocation(to, context)];
@@ -91,7 +91,7 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
   ],
   arguments: [placeArgument],
   options: [{ flags: '--dry-run', description: 'print the SQL to stdout instead of running it' }],
-  prints: ['text', 'json'],
+  prints: 'text',
   async run(options, context) {
     const location = await openLocation(options['dir|url'], context);
     return options.dryRun ? printPendingSql(location, context) : migrateSchema(location, context);
@@ -100,16 +100,17 @@ const migrate: Command<Place & { dryRun?: boolean }> = {
 
 async function printPendingSql(location: StoreLocation, { console }: CommandContext): Promise<undefined> {
   const sql = await location.pendingSql();
-  if (console.json) await console.writeJson({ directory: location.place, sql: sql ?? null });
-  else if (sql) await console.write(sql);
-  else console.notice(sql === undefined ? NO_SCHEMA : `the schema in ${location.place} is up to date`);
+  await printText(console, { directory: location.place, sql: sql ?? null }, sql ?? '');
+  if (!sql && !console.json)
+    console.notice(sql === undefined ? NO_SCHEMA : `the schema in ${location.place} is up to date`);
 }
 
 async function migrateSchema(location: StoreLocation, { console }: CommandContext): Promise<undefined> {
   const migration = await location.migrate();
   const { from, to } = migration ?? { from: null, to: null };
-  if (console.json) await console.writeJson({ directory: location.place, from, to });
-  else if (migration === undefined) console.notice(NO_SCHEMA);
+  await printText(console, { directory: location.place, from, to }, '');
+  if (console.json) return;
+  if (migration === undefined) console.notice(NO_SCHEMA);
   else if (from === to) console.notice(`the schema in ${location.place} is up to date (version ${to})`);
   else if (from === 0) console.notice(`created the schema in ${location.place} (version ${to})`);
   else console.notice(`updated the schema in ${location.place} from version ${from} to ${to}`);
@@ -145,10 +146,6 @@ async function printReport(
 ): Promise<void> {
   const lastId = report.lastId ?? null;
   const sequence = report.sequence ?? null;
-  if (console.json) {
-    await console.writeJson({ directory, ...report, lastId, sequence });
-    return;
-  }
   const count = (name: 'animals' | 'orders' | 'keys') =>
     source ? `${report[name]} of ${source[name]}` : `${report[name]}`;
   const rows = [
@@ -159,5 +156,6 @@ async function printReport(
     ['API keys', count('keys')],
   ];
   const lines = rows.map(([name = '', value]) => `  ${name.padEnd(15)}  ${value}`);
-  await console.write(`${[sanitizeForTerminal(directory), ...lines].join('\n')}\n`);
+  const text = `${[sanitizeForTerminal(directory), ...lines].join('\n')}\n`;
+  await printText(console, { directory, ...report, lastId, sequence }, text);
 }

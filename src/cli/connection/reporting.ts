@@ -1,12 +1,13 @@
 import type { AttemptEvent, WaitEvent } from '../../client/request-with-retry.ts';
 import type { Deprecation } from '../../client/response.ts';
 import type { OperationName } from '../../contract/operations.ts';
+import { formatDuration } from '../../contract/time-text.ts';
 import type { Context } from '../core/context.ts';
 import type { UserError } from '../core/exit-codes.ts';
 import type { Console, StatusLine } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { formatDuration, formatTime } from '../output/time.ts';
-import { cutToWidth } from '../output/width.ts';
+import { cutToWidth } from '../output/text.ts';
+import { formatTime } from '../output/time.ts';
 import type { CommandContext } from '../program/command.ts';
 
 const SECOND = 1_000;

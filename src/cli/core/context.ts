@@ -27,11 +27,10 @@ export type Context = {
   clock: SteadyClock;
   /** The time since this machine was started. */
   uptime(): Uptime;
-  /**
-   * The name of the time zone that Node uses, such as `Europe/Berlin`. Slow. It is wrong for many values of the variable
-   * TZ: use `Console.localTimeZone`.
-   */
+  /** The name of the time zone of the system or the variable TZ. Undefined if Node does not know it. Slow. */
   timeZone(): string | undefined;
+  /** The user's locale, such as `de-DE`. Slow. */
+  locale(): string;
   /** Resolves after this time. If `signal` is aborted first, rejects with the reason of `signal`. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A random number, uniform in [0, 1). */

@@ -1,5 +1,6 @@
 import { isLosslessNumber } from 'lossless-json';
 import { stringifyJson } from '../../contract/json.ts';
+import { ArgumentError } from '../core/parsers.ts';
 
 /** An object as `parseJson` returns it. Its fields may have any names and values. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -13,30 +14,26 @@ export const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || typeof value === 'bigint' || isLosslessNumber(value);
 
 /**
- * The value of a field, or undefined if there is none. A dotted path such as `customer.name` is a field of an object in a
- * field. If the path leads through a list, the value is the list of the values of its elements. A field whose own name
- * has dots has precedence.
+ * The value of a field, or undefined if there is none. A name such as `customer.name` is a field of the object in a field. If
+ * that field has a list of objects, the value is the list of their values.
  */
-export function fieldAt(value: unknown, path: string): unknown {
-  if (Array.isArray(value)) {
-    const values = value.map((element) => fieldAt(element, path)).filter((each) => each !== undefined);
-    return values.length > 0 ? values : undefined;
-  }
+export function fieldAt(value: unknown, name: string): unknown {
   if (!isObject(value)) return undefined;
-  if (Object.hasOwn(value, path)) return value[path];
-  for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
-    const name = path.slice(0, dot);
-    const found = Object.hasOwn(value, name) ? fieldAt(value[name], path.slice(dot + 1)) : undefined;
-    if (found !== undefined) return found;
-  }
-  return undefined;
+  if (Object.hasOwn(value, name)) return value[name];
+  const dot = name.indexOf('.');
+  const outer = name.slice(0, Math.max(dot, 0));
+  if (!Object.hasOwn(value, outer)) return undefined;
+  const [inner, parent] = [name.slice(dot + 1), value[outer]];
+  const values = [parent]
+    .flat()
+    .flatMap((each) => (isObject(each) && Object.hasOwn(each, inner) ? [each[inner]] : []));
+  return Array.isArray(parent) && values.length > 0 ? values : values[0];
 }
 
 /** The value of a field, or the elements of a list; empty if there is no such field. */
-export function valuesOf(object: unknown, field: string): unknown[] {
-  const value = fieldAt(object, field);
-  if (value === undefined) return [];
-  return Array.isArray(value) ? value.flat(Number.POSITIVE_INFINITY) : [value];
+export function valuesOf(object: unknown, name: string): unknown[] {
+  const value = fieldAt(object, name);
+  return value === undefined ? [] : [value].flat();
 }
 
 /** Returns a string unchanged, an empty string for null and undefined, and JSON for any other value. */
@@ -45,25 +42,24 @@ export function cellText(value: unknown): string {
   return value === undefined || value === null ? '' : stringifyJson(value);
 }
 
-/** The fields at these paths as an object, whose fields are named after the paths. Missing fields are left out. */
-export function pick(value: unknown, paths: readonly string[]): Fields {
-  const entries = paths.map((path) => [path, fieldAt(value, path)] as const);
+/** An object with only these fields, which are named as in `names`. Missing fields are left out. */
+export function pick(value: unknown, names: readonly string[]): Fields {
+  const entries = names.map((name) => [name, fieldAt(value, name)] as const);
   return Object.fromEntries(entries.filter(([, field]) => field !== undefined));
 }
 
-/** The paths of all fields of these objects, in the order of their first appearance. */
-export function fieldPaths(objects: readonly unknown[]): Set<string> {
-  const paths = new Set<string>();
-  const addFieldsOf = (value: unknown, prefix: string) => {
-    if (Array.isArray(value)) for (const element of value) addFieldsOf(element, prefix);
-    if (!isObject(value)) return;
-    for (const [name, member] of Object.entries(value)) {
-      paths.add(prefix + name);
-      addFieldsOf(member, `${prefix}${name}.`);
+/** The names of all fields of these objects, in the order of their first appearance. */
+export function fieldNames(objects: Iterable<unknown>): Set<string> {
+  const names = new Set<string>();
+  for (const object of objects) {
+    if (!isObject(object)) continue;
+    for (const [name, value] of Object.entries(object)) {
+      names.add(name);
+      for (const inner of [value].flat())
+        if (isObject(inner)) for (const each of Object.keys(inner)) names.add(`${name}.${each}`);
     }
-  };
-  addFieldsOf(objects, '');
-  return paths;
+  }
+  return names;
 }
 
 /**
@@ -71,7 +67,20 @@ export function fieldPaths(objects: readonly unknown[]): Set<string> {
  * only one field has that name. Undefined if there is none.
  */
 export function findField(objects: readonly unknown[], name: string): string | undefined {
-  if (fieldAt(objects, name) !== undefined) return name;
-  const similar = [...fieldPaths(objects)].filter((path) => path.toLowerCase() === name.toLowerCase());
+  if (objects.some((object) => fieldAt(object, name) !== undefined)) return name;
+  const similar = [...fieldNames(objects)].filter((each) => each.toLowerCase() === name.toLowerCase());
   return similar.length === 1 ? similar[0] : undefined;
+}
+
+/** Parses the name of a field. An empty argument is usually an unset shell variable. */
+export function parseField(text: string): string {
+  if (text === '') throw new ArgumentError('must be the name of a field');
+  return text;
+}
+
+/** Parses names of fields that are separated by commas. `resolve` converts a name to that of the field. */
+export function parseFields(text: string, resolve = (name: string) => name): string[] {
+  const fields = text.split(',').map((name) => resolve(parseField(name.trim())));
+  if (new Set(fields).size < fields.length) throw new ArgumentError('must not name a field twice');
+  return fields;
 }

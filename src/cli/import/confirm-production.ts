@@ -1,6 +1,6 @@
 import { targetLabel } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
-import { formatCount } from '../output/format-count.ts';
+import { formatCount } from '../output/text.ts';
 import { readProfile } from '../profiles/files.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';

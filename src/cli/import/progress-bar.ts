@@ -1,7 +1,7 @@
 import type { RateLimit } from '../../client/rate-limit.ts';
-import { drawBar } from '../output/bar.ts';
+import { formatDuration } from '../../contract/time-text.ts';
 import type { StatusLine } from '../output/console.ts';
-import { formatDuration } from '../output/time.ts';
+import { drawBar } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /** The minimum time between two progress lines, which are written if there is no bar. */

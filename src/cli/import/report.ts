@@ -3,9 +3,9 @@ import { stringifyJson } from '../../contract/json.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { type Console, isClosedPipe } from '../output/console.ts';
-import { formatCount } from '../output/format-count.ts';
-import { quoteIfBlank, sanitizeJson, tsvLine } from '../output/sanitize.ts';
-import type { Column } from '../output/table.ts';
+import { type Column, print } from '../output/printer.ts';
+import { quoteIfBlank } from '../output/sanitize.ts';
+import { formatCount } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetRow } from '../rows/read-file.ts';
 import { type Import, idempotencyKeyOf, isOpen, type LedgerHeader, type RowRecord } from './ledger.ts';
@@ -23,9 +23,6 @@ const MESSAGES_SHOWN = 20;
 const NAMED = { rows: 10, imports: 3 };
 /** The number of rows that a dry run shows on a terminal, so that the user can check the columns. */
 const PREVIEW_ROWS = 5;
-/** Rows are written in parts, because few long writes take less time than many short ones. */
-const ROWS_PER_WRITE = 100;
-
 export const countKind = (results: readonly Result[], kind: RowRecord['kind']): number =>
   results.filter(({ record }) => record?.kind === kind).length;
 
@@ -41,59 +38,35 @@ export async function writeResults(
   const results = all.filter(
     ({ record }) => record && !['notSent', 'intent', 'skipped'].includes(record.kind),
   );
-  if (results.length === 0 && !console.json) return;
+  const isShort = console.isTerminal && !console.json;
+  const isWhole = !isShort || (results.length <= ROWS_SHOWN && !isRerun);
+  const listed = isWhole ? results : results.filter(({ record }) => record?.kind !== 'added');
+  if (listed.length === 0 && !console.json) return;
+  const withMessage = listed.filter(({ record }) => messageOf(record) !== '');
+  const columns: Column<Result>[] = [
+    { name: 'line', value: ({ row }) => row.line },
+    {
+      name: 'result',
+      value: ({ record }) => (isOpen(record) ? 'unknown' : record?.kind),
+      color: (result) => (result === 'added' ? 'green' : 'red'),
+      isFlexible: false,
+    },
+    { name: 'id', value: ({ record }) => (record?.kind === 'added' ? record.pet.id : undefined) },
+    { name: 'name', value: ({ row }) => row.pet.name },
+    {
+      name: 'message',
+      value: ({ record }) => messageOf(record) || undefined,
+      ...(withMessage.length === 0 && { only: 'data' }),
+    },
+  ];
+  const json = (result: Result) => stringifyJson(jsonOf(header, result));
   try {
-    if (console.json) await writeJsonArray(console, results, (result) => jsonOf(header, result));
-    else if (console.isTable) await writeTable(console, results, isRerun);
-    else await writeTexts(console, results, (result) => tsvLine(cellsOf(result)));
+    await print(console, { noun: 'a row', columns, json }, isShort ? listed.slice(0, ROWS_SHOWN) : listed);
   } catch (error) {
     // A closed output pipe does not change the result of the run.
     if (!isClosedPipe(error)) throw error;
   }
-}
-
-/** Writes a JSON array as one document, with one element per line. */
-export function writeJsonArray<Item>(
-  console: Console,
-  items: readonly Item[],
-  toJson: (item: Item) => unknown,
-): Promise<void> {
-  const show = console.isTerminal ? sanitizeJson : (text: string) => text;
-  if (items.length === 0) return console.write('[]\n');
-  return writeTexts(console, items, (item, i) => {
-    const end = i === items.length - 1 ? ']' : ',';
-    return `${i === 0 ? '[' : ''}${show(stringifyJson(toJson(item)))}${end}\n`;
-  });
-}
-
-async function writeTexts<Item>(
-  console: Console,
-  items: readonly Item[],
-  toText: (item: Item, i: number) => string,
-): Promise<void> {
-  for (let first = 0; first < items.length; first += ROWS_PER_WRITE) {
-    const part = items.slice(first, first + ROWS_PER_WRITE);
-    await console.write(part.map((item, i) => toText(item, first + i)).join(''));
-  }
-}
-
-async function writeTable(console: Console, results: readonly Result[], isRerun: boolean): Promise<void> {
-  const isWhole = !console.isTerminal || (results.length <= ROWS_SHOWN && !isRerun);
-  const listed = isWhole ? results : results.filter(({ record }) => record?.kind !== 'added');
-  if (listed.length === 0) return;
-  const withMessage = listed.filter(({ record }) => messageOf(record) !== '');
-  const { green, red } = console.colours;
-  const columns: Column[] = [
-    { head: 'LINE', align: 'right' },
-    { head: 'RESULT', format: (shown: string, result: string) => (result === 'added' ? green : red)(shown) },
-    { head: 'ID', align: 'right' },
-    { head: 'NAME', flexible: true },
-  ];
-  if (withMessage.length > 0) columns.push({ head: 'MESSAGE', flexible: true });
-  const shown = console.isTerminal ? listed.slice(0, ROWS_SHOWN) : listed;
-  const cells = shown.map((result) => cellsOf(result, quoteIfBlank));
-  const { renderRows } = await import('../output/table.ts');
-  await console.write(renderRows(console, columns, cells));
+  if (!console.isForPeople) return;
   // The table cuts long messages, so they are repeated below it.
   for (const { row, record } of withMessage.slice(0, MESSAGES_SHOWN))
     console.notice(`line ${row.line}: ${messageOf(record)}`);
@@ -108,14 +81,6 @@ function jsonOf(header: LedgerHeader, { row: { line, pet }, record }: Result): R
   const idempotencyKey = record && 'seq' in record ? idempotencyKeyOf(header, record.seq) : undefined;
   const candidates = record?.kind === 'unknown' ? record.candidates : undefined;
   return { line, result: 'unknown', pet, error, idempotencyKey, ...(candidates && { candidates }) };
-}
-
-function cellsOf({ row, record }: Result, showName = (name: string) => name): string[] {
-  const [result, id] =
-    record?.kind === 'added'
-      ? ['added', String(record.pet.id)]
-      : [isOpen(record) ? 'unknown' : record?.kind, ''];
-  return [String(row.line), result ?? '', id, showName(row.pet.name), messageOf(record)];
 }
 
 function messageOf(record: RowRecord | undefined): string {
@@ -254,19 +219,16 @@ export function toStopError({ reason, text }: Stop): CliError {
   );
 }
 
-/** Shows the first rows of a file, so that the user can check the columns. */
-export async function writePreview(console: Console, rows: readonly PetRow[]): Promise<void> {
-  const { renderRows } = await import('../output/table.ts');
-  const columns: Column[] = [
-    { head: 'LINE', align: 'right' },
-    { head: 'NAME', flexible: true },
-    { head: 'CATEGORY', align: 'right' },
-    { head: 'STATUS' },
+/** Prints the rows that an import would send as JSON, or the first ones, so that the user can check the columns. */
+export function writePreview(console: Console, rows: readonly PetRow[]): Promise<void> {
+  const columns: Column<PetRow>[] = [
+    { name: 'line', value: ({ line }) => line },
+    { name: 'name', value: ({ pet }) => pet.name },
+    { name: 'categoryId', head: 'CATEGORY', value: ({ pet }) => pet.categoryId },
+    { name: 'status', value: ({ pet }) => pet.status, isFlexible: false },
   ];
-  const cells = rows
-    .slice(0, PREVIEW_ROWS)
-    .map(({ line, pet }) => [`${line}`, quoteIfBlank(pet.name), `${pet.categoryId}`, pet.status ?? '']);
-  const more = rows.length - cells.length;
-  const rest = more === 0 ? '' : `${console.colours.dim(`… and ${formatCount(more, 'row')} more`)}\n`;
-  await console.write(renderRows(console, columns, cells) + rest);
+  const more = rows.length - PREVIEW_ROWS;
+  const footer = more <= 0 ? undefined : { summary: `… and ${formatCount(more, 'row')} more` };
+  const view = { noun: 'a row', columns, json: ({ pet }: PetRow) => stringifyJson(pet) };
+  return print(console, view, console.json ? rows : rows.slice(0, PREVIEW_ROWS), footer);
 }

@@ -10,7 +10,7 @@ import { CliError, usageError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { shellQuote } from '../core/shell-words.ts';
 import { CallError } from '../errors/call-error.ts';
-import { formatCount } from '../output/format-count.ts';
+import { formatCount } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import { type Connection, listAllCommand } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
@@ -30,7 +30,6 @@ import {
   summarize,
   toStopError,
   whenText,
-  writeJsonArray,
   writePreview,
   writeResults,
 } from './report.ts';
@@ -251,7 +250,7 @@ function toRunError(error: unknown, resume: string, open: number): unknown {
 async function dryRun(setting: Setting, place: LedgerPlace): Promise<number> {
   const { input, connection, context } = setting;
   const { console } = context;
-  if (console.json) await writeJsonArray(console, input.rows, ({ pet }) => pet);
+  if (console.json) await writePreview(console, input.rows);
   try {
     const ledger = await readLedger(place);
     const planned = planFor(setting, ledger);

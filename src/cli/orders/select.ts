@@ -1,118 +1,87 @@
+import { stringifyJson } from '../../contract/json.ts';
+import { createTimeFormatter } from '../../contract/time-text.ts';
 import { CliError, usageError } from '../core/errors.ts';
-import { wholePart } from '../fields/decimal.ts';
-import { cellText, type Fields, fieldPaths, findField, isObject, valuesOf } from '../fields/field.ts';
-import type { Format, OutputOptions } from '../output/format.ts';
-import { formatCount } from '../output/format-count.ts';
-import { listNames } from '../output/list-names.ts';
-import type { Zone } from '../output/zone.ts';
-import type { Condition, OrderOptions } from './options.ts';
-import { sortByField } from './sort.ts';
-import { checkTimeField, findTimeField, ordersInWindow, type TimeWindow } from './time-window.ts';
-import { meets } from './where.ts';
+import {
+  cellText,
+  type Fields,
+  fieldAt,
+  fieldNames,
+  findField,
+  isNumber,
+  valuesOf,
+} from '../fields/field.ts';
+import { DECIMAL, numberOf, sortByField, sumOf } from '../fields/sort.ts';
+import { formatCount, listNames } from '../output/text.ts';
+import type { CommandContext } from '../program/command.ts';
+import { type Condition, instantIn, type OrderOptions, resolveTime, type TimeLimit } from './options.ts';
 
 /** The orders that the options select, in the order to print. */
 export type Selected = {
   orders: readonly Fields[];
   /** The conditions as a footer shows them, such as `status=delivered`. */
   conditions: readonly string[];
-  /** What can be selected instead, if no order meets one of the conditions. */
-  alternatives?: string | undefined;
 };
-
-/** Where a selection is carried out: the time zone, and functions for messages. */
-export type SelectionContext = {
-  zone: Zone;
-  formatTime(instant: number): string;
-  notice(text: string): void;
-};
-
-/** The options that need the fields of the orders. */
-const FLAGS = {
-  where: '--where',
-  since: '--since',
-  until: '--until',
-  sort: '--sort',
-  columns: '--columns',
-  sum: '--sum',
-} as const;
-
-/**
- * Returns a list of objects, or undefined if the orders are another value that can be printed as it is.
- *
- * @throws CliError if an option or the format needs a list of objects, and the orders are another value
- */
-export function requireFields(
-  orders: unknown,
-  options: OrderOptions & OutputOptions,
-  format: Format,
-): readonly Fields[] | undefined {
-  if (Array.isArray(orders) && orders.every(isObject)) return orders;
-  const given = Object.entries(FLAGS).filter(([name]) => Object.hasOwn(options, name));
-  const flags = given.map(([, flag]): string => flag);
-  // The extension of the output file can choose CSV, too.
-  if (format === 'csv') flags.push(options.csv ? '--csv' : 'the format CSV');
-  if (flags.length === 0) return undefined;
-  throw new CliError(`${flags.join(' and ')} cannot be used: the service did not send a list of objects`, {
-    code: 'unsuitable_orders',
-    hint: 'to see what it sent: pets orders --json',
-  });
-}
 
 /**
  * Selects and sorts orders.
  *
- * @throws CliError if no order has a field that an option names, or if the field for the window is not known
+ * @throws CliError if no order has a field that an option names, or if it is not clear which field has the times
  */
 export function selectOrders(
   all: readonly Fields[],
-  { where = [], sort, dateField }: OrderOptions,
-  window: TimeWindow,
-  context: SelectionContext,
+  { where = [], since, until, sort }: OrderOptions,
+  { console, clock }: Pick<CommandContext, 'console' | 'clock'>,
 ): Selected {
-  const conditions = where.map(({ field, value }) => ({
-    field: requireField(all, field, '--where'),
-    value,
+  const named = where.map((condition) => ({
+    ...condition,
+    field: requireField(all, condition.field, '--where'),
   }));
-  const matching = all.filter((order) => conditions.every((condition) => meets(order, condition)));
-  const shown = conditions.map(({ field, value }) => `${field}=${value}`);
-  const inWindow = selectTimes(all, matching, dateField, window, context);
-  const orders = sort
-    ? sortByField(inWindow.orders, { ...sort, field: requireField(all, sort.field, '--sort') }, context.zone)
-    : inWindow.orders;
-  const alternatives = matching.length === 0 ? describeOtherValues(all, conditions) : undefined;
-  return { orders, conditions: [...shown, ...inWindow.conditions], alternatives };
+  // Several conditions on one field mean either value.
+  const meetsAll = (order: Fields) =>
+    named.every(({ field }) => named.some((each) => each.field === field && meets(order, each)));
+  let orders = all.filter(meetsAll);
+  const conditions = [...new Set(named.map(({ field }) => field))].map((name) =>
+    named.flatMap(({ field, value }) => (field === name ? `${field}=${value}` : [])).join(' or '),
+  );
+  const now = clock.now();
+  const zone = console.localTimeZone;
+  const [from, to] = [since, until].map((limit) => limit && resolveTime(limit.time, now, zone));
+  if (from !== undefined && to !== undefined && from >= to && since?.field === until?.field)
+    throw usageError(
+      '--since must be before --until',
+      'the orders of yesterday, for example: pets orders --since yesterday --until today',
+    );
+  for (const [limit, time, flag, word] of [
+    [since, from, '--since', 'since'],
+    [until, to, '--until', 'before'],
+  ] as const) {
+    if (limit === undefined || time === undefined || all.length === 0) continue;
+    const field = timeFieldOf(all, limit, flag);
+    const times = orders.map((order) =>
+      valuesOf(order, field)
+        .map((value) => instantIn(value, zone))
+        .find((each) => each !== undefined),
+    );
+    const isIn = (each: number | undefined) =>
+      each !== undefined && (flag === '--since' ? each >= time : each < time);
+    const without = times.filter((each) => each === undefined).length;
+    if (without > 0)
+      console.noticeOnce(`${formatCount(without, 'order')} without a time in ${field}: left out`);
+    orders = orders.filter((_, i) => isIn(times[i]));
+    conditions.push(`${field} ${word} ${createTimeFormatter(console.timeZone())(time)}`);
+  }
+  if (sort) orders = sortByField(orders, { ...sort, field: requireField(all, sort.field, '--sort') });
+  return { orders, conditions };
 }
 
-function selectTimes(
-  all: readonly Fields[],
-  matching: readonly Fields[],
-  dateField: string | undefined,
-  window: TimeWindow,
-  { zone, formatTime, notice }: SelectionContext,
-): Selected {
-  const { since, until } = window;
-  if (all.length === 0 || (since === undefined && until === undefined))
-    return { orders: matching, conditions: [] };
-  const field =
-    dateField === undefined
-      ? findTimeField(all)
-      : checkTimeField(all, requireField(all, dateField, '--date-field'));
-  const { selected, withoutTime } = ordersInWindow(matching, field, window, zone);
-  if (withoutTime > 0) notice(`${formatCount(withoutTime, 'order')} without a time in ${field}: left out`);
-  const limits = [
-    ...(since === undefined ? [] : [`since ${formatTime(wholePart(since))}`]),
-    ...(until === undefined ? [] : [`before ${formatTime(wholePart(until))}`]),
-  ];
-  return { orders: selected, conditions: [`${field} ${limits.join(' and ')}`] };
-}
-
-/** The name of a field that at least one order has. Reports a field that no order has, and returns it unchanged. */
-export function knownField(orders: readonly Fields[], name: string, notice: (text: string) => void): string {
-  const field = findField(orders, name);
-  if (field === undefined && orders.length > 0)
-    notice(`no order has the field ${name}. Fields: ${listNames([...fieldPaths(orders)])}`);
-  return field ?? name;
-}
+/** Compares numbers by value, so that 12.5 is 12.50, and other values by their text. */
+const meets = (order: Fields, { field, value }: Condition): boolean =>
+  valuesOf(order, field).some((each) => {
+    if (typeof each === 'string' || !isNumber(each)) return each === value || stringifyJson(each) === value;
+    const [number, wanted] = [numberOf(each), numberOf(value)];
+    // An integer can be a bigint or a number.
+    return number !== undefined && wanted !== undefined && !(number < wanted) && !(number > wanted);
+  });
 
 /** The name of a field that at least one order has. @throws CliError if no order has it */
 export function requireField(orders: readonly Fields[], name: string, flag: string): string {
@@ -120,14 +89,92 @@ export function requireField(orders: readonly Fields[], name: string, flag: stri
   if (field !== undefined || orders.length === 0) return field ?? name;
   throw usageError(
     `${flag}: no order has the field ${name}`,
-    `use one of these fields: ${listNames([...fieldPaths(orders)])}`,
+    `use one of these fields: ${listNames([...fieldNames(orders)])}`,
   );
 }
 
-/** The values that can be selected instead, if no order meets one of the conditions. */
-function describeOtherValues(all: readonly Fields[], where: readonly Condition[]): string | undefined {
-  const unmet = where.find((condition) => !all.some((order) => meets(order, condition)));
-  if (unmet === undefined) return undefined;
-  const values = new Set(all.flatMap((order) => valuesOf(order, unmet.field)).map(cellText));
-  return values.size > 0 ? `The values of ${unmet.field} are: ${listNames([...values])}` : undefined;
+const EXAMPLE = '2026-11-20T14:30:00Z';
+const UTC = () => 'UTC';
+const isTime = (value: unknown): boolean => instantIn(value, UTC) !== undefined;
+
+/**
+ * The field that `--since` or `--until` names, or the only field whose values are times. Some may also be null or empty.
+ *
+ * @throws CliError if there is no such field, or if several fields contain times
+ */
+function timeFieldOf(orders: readonly Fields[], { field: name }: TimeLimit, flag: string): string {
+  if (name !== undefined) {
+    const field = requireField(orders, name, flag);
+    if (orders.some((order) => valuesOf(order, field).some(isTime))) return field;
+    throw usageError(`${field} does not contain times in ISO 8601, such as ${EXAMPLE}`, 'name another field');
+  }
+  const [first, ...others] = [...fieldNames(orders)].filter((field) => {
+    const values = orders.map((order) => fieldAt(order, field)).filter((value) => (value ?? '') !== '');
+    return values.length > 0 && values.every(isTime);
+  });
+  if (first === undefined)
+    throw new CliError(`no field of the orders contains times in ISO 8601, such as ${EXAMPLE}`, {
+      code: 'unsuitable_orders',
+      hint: `if only some values of a field are times, name the field: ${flag} <field>=7d`,
+    });
+  if (others.length > 0)
+    throw usageError(
+      `several fields contain times: ${listNames([first, ...others])}`,
+      `name one of them, for example: ${flag} ${first}=7d`,
+    );
+  return first;
+}
+
+/** The values of the first field for which no order has a value of `--where`; undefined if there is no such field. */
+export function describeOtherValues(
+  all: readonly Fields[],
+  where: readonly Condition[] = [],
+): string | undefined {
+  for (const { field: name } of where) {
+    const field = findField(all, name) ?? name;
+    const wanted = where.filter((each) => each.field === name);
+    if (all.some((order) => wanted.some(({ value }) => meets(order, { field, value })))) continue;
+    const values = new Set(all.flatMap((order) => valuesOf(order, field)).map(cellText));
+    if (values.size > 0) return `The values of ${field} are: ${listNames([...values])}`;
+  }
+  return undefined;
+}
+
+/** The exact sum of a field, as JSON, and the number of orders that have it. */
+export type Sum = { field: string; orders: number; sum: string };
+
+/**
+ * Adds up a field of the selected orders, which may be a number or a list of numbers. Orders without a value are not counted.
+ *
+ * @param all the orders in the response, to name an order by its position
+ * @throws CliError if a value is not a number
+ */
+export function sumField(selected: readonly Fields[], field: string, all: readonly Fields[]): Sum {
+  const numbers: unknown[] = [];
+  let orders = 0;
+  for (const order of selected) {
+    const values = valuesOf(order, field).filter((value) => value !== null);
+    if (values.length > 0) orders++;
+    const other = values.find((value) => !DECIMAL.test(cellText(value)));
+    if (other !== undefined) throw notANumber(order, field, other, all);
+    numbers.push(...values);
+  }
+  return { field, orders, sum: sumOf(numbers) };
+}
+
+/** The maximum length of a value in an error message, in UTF-16 units. */
+const MAX_VALUE_LENGTH = 60;
+
+function notANumber(order: Fields, field: string, value: unknown, all: readonly Fields[]): CliError {
+  const text = stringifyJson(value);
+  const shown = text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text;
+  const id = fieldAt(order, findField([order], 'id') ?? 'id');
+  const name =
+    typeof id === 'string' || isNumber(id)
+      ? `order ${id}`
+      : `order ${all.indexOf(order) + 1} of the response`;
+  return new CliError(`cannot add up ${field}: it is ${shown} in ${name}, which is not a decimal number`, {
+    code: 'unsuitable_orders',
+    hint: 'select other orders with --where, --since and --until',
+  });
 }

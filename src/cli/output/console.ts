@@ -4,16 +4,14 @@ import { isMissing } from '../../system/file-system.ts';
 import type { Context } from '../core/context.ts';
 import { systemReason } from '../core/errors.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
-import type { Format } from './format.ts';
-import { mapStrings } from './map-strings.ts';
-import type { Output } from './open-output.ts';
+import type { Output } from './output-file.ts';
+import type { Format } from './printer.ts';
 import { createPasswordRemover, createRedactor } from './redact.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
-import { findTimeZone, type UserTimeZone } from './user-time-zone.ts';
-import { cutToWidth, displayWidth, wrapText } from './width.ts';
+import { cutToWidth, widthOf, wrapText } from './text.ts';
 
 /** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
-export type StatusLine = readonly [string, ...string[]];
+export type StatusLine = readonly string[];
 
 /** Writing the data failed. The code is EPIPE if the reader has closed the pipe. */
 export class OutputError extends Error {
@@ -43,7 +41,7 @@ const ECHO_COLUMNS = 3;
 /** Fits a status line to the width of the terminal. If the text wrapped, only its last part could be erased. */
 function fitStatus(line: StatusLine, width: number): string {
   const texts = line.map(sanitizeForTerminal);
-  return texts.find((text) => displayWidth(text) <= width) ?? cutToWidth(texts.at(-1) ?? '', width);
+  return texts.find((text) => widthOf(text) <= width) ?? cutToWidth(texts.at(-1) ?? '', width);
 }
 
 export type Console = ReturnType<typeof createConsole>;
@@ -53,22 +51,23 @@ export type ConsoleOptions = {
   json: boolean;
   color: ColourMode;
   /** The format of the data, which may be JSON without `--json`. */
-  format?: Format;
-  /** Whether rows are a table; by default, only on a terminal. */
-  table?: boolean | undefined;
-  /** The width of tables; by default that of the terminal. */
+  format?: Format | undefined;
+  /** The width of tables; by default that of the terminal. Nothing is cut in a file. */
   width?: number | undefined;
   /** Replaces stdout. */
   output?: Output | undefined;
 };
 
+/** TZ of these zones, which Node reports as UTC like every zone that it does not know. */
+const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/i;
+
 /** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
-export function createConsole(context: Context, { json, color, output, ...data }: ConsoleOptions) {
+export function createConsole(context: Context, { json, color, output, width, ...data }: ConsoleOptions) {
   const { stderr, env } = context;
   const stdout = output?.stream ?? context.stdout;
   const errorColours = coloursFor(stderr, env, color);
   const isTerminal = stdout.isTTY === true;
-  const { format = json ? 'json' : 'rows' } = data;
+  const { format = json ? 'json' : 'text' } = data;
   /** Whether `status` prints anything: only without `--json`, and on a terminal that can erase a line. */
   const hasStatus = stderr.isTTY === true && !json && env['TERM'] !== 'dumb';
   const errorColumns = () => stderr.columns || DEFAULT_COLUMNS;
@@ -79,7 +78,7 @@ export function createConsole(context: Context, { json, color, output, ...data }
   const redactAll = (text: string) => [...redactors.values()].reduce((result, each) => each(result), text);
   const notices = new Set<string>();
   let isStatusShown = false;
-  let userZone: UserTimeZone | undefined;
+  let userZone: string | undefined;
   let finished: Promise<void> | undefined;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
@@ -112,13 +111,15 @@ export function createConsole(context: Context, { json, color, output, ...data }
     event({ notice: text }, `${errorColours.yellow('note:')} ${sanitizeForTerminal(text)}`, 2);
   }
 
-  /** The user's time zone. Prints a note if it is not known. */
+  /** The user's time zone, or UTC if Node does not know it. A note then names the variable TZ. */
   function localTimeZone(): string {
-    if (userZone === undefined) {
-      userZone = findTimeZone(env['TZ'], context.timeZone());
-      if (userZone.problem !== undefined) notice(userZone.problem);
-    }
-    return userZone.name;
+    if (userZone !== undefined) return userZone;
+    const { TZ = '' } = env;
+    const zone = context.timeZone();
+    userZone = zone === undefined || zone === 'Etc/Unknown' ? 'UTC' : zone;
+    if (userZone === 'UTC' && !UTC_NAME.test(TZ))
+      notice(`TZ=${TZ} is not a time zone; times are in UTC. Set TZ, for example: TZ=Europe/Berlin`);
+    return userZone;
   }
 
   /** Writes text as data, unchanged. @throws OutputError */
@@ -141,7 +142,7 @@ export function createConsole(context: Context, { json, color, output, ...data }
     } catch (error) {
       throw toOutputError(error as NodeJS.ErrnoException);
     }
-    if (output.isReplaced && stderr.isTTY === true) notice(`wrote ${output.name}`);
+    if (stderr.isTTY === true) notice(`wrote ${output.name}`);
   }
 
   return {
@@ -155,12 +156,12 @@ export function createConsole(context: Context, { json, color, output, ...data }
     localTimeZone,
     /** Whether a person reads the data, because it is written to a terminal. */
     isTerminal,
-    /** Whether the data is written to the file of `--output`. */
-    isFile: output?.isReplaced === true,
-    /** Whether the data is a table. Rows that are not a table are tab-separated. */
-    isTable: format === 'rows' && (data.table ?? isTerminal),
+    /** Whether a person reads messages about the data: below a table, or about a file. */
+    isForPeople: stderr.isTTY === true && !json && (format === 'table' || output !== undefined),
     /** The width of tables. A terminal of unknown size reports 0 columns. */
-    columns: data.width ?? (stdout.columns || DEFAULT_COLUMNS),
+    columns: width ?? (output ? Number.POSITIVE_INFINITY : stdout.columns || DEFAULT_COLUMNS),
+    /** Whether the user's locale writes decimals with a comma. */
+    hasDecimalComma: () => new Intl.NumberFormat(context.locale()).format(1.5).includes(','),
     /** The colours for data. A file has none. */
     colours: coloursFor(stdout, env, output ? 'never' : color),
     errorColours,
@@ -191,4 +192,14 @@ export function createConsole(context: Context, { json, color, output, ...data }
     },
     event,
   };
+}
+
+/** Applies a function to every string in a JSON value, including property names. */
+function mapStrings(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value);
+  if (Array.isArray(value)) return value.map((element) => mapStrings(element, change));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [change(name), mapStrings(member, change)]),
+  );
 }

@@ -1,94 +1,92 @@
-import Table from 'cli-table3';
-import type { Console } from './console.ts';
-import { sanitizeForTerminal, tsvLine } from './sanitize.ts';
-import { fitColumns } from './table-layout.ts';
-import { measureAndCut } from './width.ts';
+import type { ChalkInstance } from 'chalk';
+import stringWidth from 'string-width';
+import { sanitizeForTerminal } from './sanitize.ts';
 
-export type Column = {
+/** A column of a table. `cells` are the texts of the rows. */
+export type TableColumn = {
   head: string;
-  align?: 'left' | 'right';
-  /** A flexible column shrinks before the other columns if the terminal is narrow. */
-  flexible?: boolean;
-  /** The minimum width in terminal columns. The table drops its last columns rather than make this column narrower. */
-  minWidth?: number;
-  /** Counts the head as a cell, so that it is whole if the cells are. */
-  keepHead?: boolean;
-  /** Colours a cell. `shown` is the text that remains after cutting, and `cell` is the whole text. */
-  format?: (shown: string, cell: string) => string;
+  cells: readonly string[];
+  align: 'left' | 'right';
+  /** A flexible column is cut if the table does not fit. The cells of other columns are never cut. */
+  isFlexible: boolean;
+  /** The colour of a cell. */
+  color?: ((cell: string) => 'green' | 'yellow' | 'gray' | 'red' | undefined) | undefined;
 };
 
-/** Rows as a table, or as tab-separated values without a header. */
-export function renderRows(console: Console, columns: readonly Column[], rows: readonly string[][]): string {
-  return console.isTable ? renderTable(console, columns, rows).text : rows.map(tsvLine).join('');
-}
+const GAP = 2;
+/** A flexible column is not cut to less than this, in terminal columns. Most texts can be distinguished at this width. */
+const FLEXIBLE_MIN = 8;
+/** A head is not cut to less than this, unless the cells are wider. */
+const HEAD_MIN = 4;
+/** The most UTF-16 units that text takes in one terminal column, even with combining marks. The rest need not be measured. */
+const UNITS_PER_COLUMN = 32;
 
-/** A table that fits the width of the console. `shown` is the number of its columns that fit. */
-export function renderTable(
-  console: Console,
-  columns: readonly Column[],
-  rows: readonly string[][],
+/**
+ * Draws a table that is at most `width` terminal columns wide. Columns that do not fit are left out, from the last one on.
+ *
+ * @returns the text and the number of columns that fit
+ */
+export function drawTable(
+  columns: readonly TableColumn[],
+  width: number,
+  colours: ChalkInstance,
 ): { text: string; shown: number } {
-  const terminal = console.columns;
-  const measure = (text: string) =>
-    measureAndCut(sanitizeForTerminal(text.slice(0, UNITS_PER_COLUMN * (terminal + 1))), terminal);
-  // No more columns can fit, because each takes at least one terminal column and a gap.
-  const candidates = columns.slice(0, Math.ceil(terminal / 2));
-  const heads = candidates.map(({ head }) => measure(head));
-  const cells = rows.map((row) => candidates.map((_, i) => measure(row[i] ?? '')));
-  const { widths, gap } = fitColumns(
-    candidates.map(({ flexible = false, minWidth = 1, keepHead = false }, i) => {
-      const head = heads[i]?.width ?? 0;
-      const first = keepHead ? head : 0;
-      const content = cells.reduce((widest, row) => Math.max(widest, row[i]?.width ?? 0), first);
-      return { content, head, flexible, minWidth };
-    }),
-    terminal,
-  );
-  const drawers = widths.map((limit, i) => createCellDrawer(limit, gap, candidates[i]?.align));
-  const drawRow = (row: readonly Cell[], format: (text: string, i: number) => string) => {
-    const line = drawers.map((draw, i) => draw(row[i] ?? EMPTY, (text) => isolate(format(text, i))));
-    return `${line.join('').trimEnd()}\n`;
-  };
-  let text = drawRow(heads, (head) => console.colours.bold(head));
-  for (const [y, row] of cells.entries())
-    text += drawRow(row, (shown, i) => columns[i]?.format?.(shown, rows[y]?.[i] ?? '') ?? shown);
+  const start = (text: string) => sanitizeForTerminal(text.slice(0, UNITS_PER_COLUMN * width));
+  const texts = columns.map(({ head, cells }) => [head, ...cells].map(start));
+  const sizes = texts.map(([head = '', ...cells], i) => {
+    const content = cells.reduce((widest, cell) => Math.max(widest, stringWidth(cell)), 1);
+    const headWidth = stringWidth(head);
+    const smallest = columns[i]?.isFlexible
+      ? Math.min(Math.max(content, headWidth), FLEXIBLE_MIN)
+      : Math.max(content, Math.min(headWidth, HEAD_MIN));
+    return { natural: Math.max(content, headWidth), smallest };
+  });
+  const widths = fitColumns(sizes, width);
+  let text = '';
+  for (let row = 0; row < (texts[0]?.length ?? 0); row++) {
+    const line = widths.map((limit, i) => {
+      const cell = cutExactly(texts[i]?.[row] ?? '', limit);
+      const padding = ' '.repeat(limit - stringWidth(cell));
+      const colour = row === 0 ? 'bold' : columns[i]?.color?.(columns[i]?.cells[row - 1] ?? '');
+      const shown = isolate(colour === undefined ? cell : colours[colour](cell));
+      return columns[i]?.align === 'right' ? padding + shown : shown + padding;
+    });
+    text += `${line.join(' '.repeat(GAP)).trimEnd()}\n`;
+  }
   return { text, shown: widths.length };
 }
 
-/** A text and its width in terminal columns, without colours. */
-type Cell = { text: string; width: number };
+type Size = { natural: number; smallest: number };
 
-const EMPTY: Cell = { text: '', width: 0 };
+/** The widths of the columns that fit. The widest columns shrink first. */
+function fitColumns(sizes: readonly Size[], width: number): number[] {
+  const smallestTable = (columns: readonly Size[]) =>
+    columns.reduce((sum, { smallest }) => sum + smallest, GAP * (columns.length - 1));
+  let columns = sizes.slice(0, Math.max(1, Math.ceil(width / GAP)));
+  while (columns.length > 1 && smallestTable(columns) > width) columns = columns.slice(0, -1);
+  const widths = columns.map(({ natural }) => natural);
+  let excess = widths.reduce((sum, each) => sum + each, GAP * (columns.length - 1)) - width;
+  for (; excess > 0; excess--) {
+    const shrinkable = widths.map((each, i) => (each > (columns[i]?.smallest ?? 0) ? each : 0));
+    const widest = Math.max(...shrinkable);
+    // Even the first column alone does not fit.
+    if (widest === 0) return [width];
+    widths[shrinkable.indexOf(widest)] = widest - 1;
+  }
+  return widths;
+}
 
-/**
- * The most UTF-16 units that a text needs for one terminal column, even with combining marks. Cells are cut to this many
- * units per terminal column before they are measured.
- */
-const UNITS_PER_COLUMN = 32;
-
-const BORDERS =
-  'top top-mid top-left top-right bottom bottom-mid bottom-left bottom-right left left-mid mid mid-mid right right-mid middle';
-const BORDERLESS = Object.fromEntries(BORDERS.split(' ').map((name) => [name, '']));
-
-/**
- * Returns a function that cuts a cell to the width of its column, formats it, and aligns and pads it with cli-table3.
- * cli-table3 measures text by an older Unicode version than terminals do. Therefore, cli-table3 draws a placeholder of
- * the same width, and the cell replaces the placeholder. Drawing takes about 50 µs, so each width is drawn only once.
- */
-function createCellDrawer(limit: number, gap: number, align: Column['align'] = 'left') {
-  const drawn = new Map<number, string>();
-  const draw = (width: number): string => {
-    const style = { head: [], border: [], 'padding-left': 0, 'padding-right': gap };
-    const table = new Table({ chars: BORDERLESS, colAligns: [align], colWidths: [limit + gap], style });
-    table.push([`\x01${'x'.repeat(width)}`]);
-    return table.toString();
-  };
-  return (cell: Cell, format: (text: string) => string): string => {
-    const { text, width } = cell.width <= limit ? cell : measureAndCut(cell.text, limit);
-    const padded = drawn.get(width) ?? draw(width);
-    drawn.set(width, padded);
-    return padded.replace(/\x01x*/, () => format(text));
-  };
+/** Cuts a text between graphemes to a maximum width in terminal columns. A cut text ends with an ellipsis. */
+function cutExactly(text: string, columns: number): string {
+  if (stringWidth(text) <= columns) return text;
+  let width = 1;
+  let end = 0;
+  for (const { segment, index } of new Intl.Segmenter().segment(text)) {
+    width += stringWidth(segment);
+    if (width > columns) break;
+    end = index + segment.length;
+  }
+  return `${text.slice(0, end)}…`;
 }
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;

@@ -1,6 +1,6 @@
+import { formatDuration } from '../../contract/time-text.ts';
 import type { Console } from '../output/console.ts';
-import type { Column } from '../output/table.ts';
-import { formatDuration } from '../output/time.ts';
+import { type Column, print } from '../output/printer.ts';
 import type { ProfileName } from './profile.ts';
 
 export type ProfileRow = {
@@ -26,63 +26,57 @@ export type Check = {
   reset?: string;
 };
 
-/** In a table with fewer columns, `--check` omits the base URL and the key. */
-const NARROW = 64;
-
 const NO_KEY = 'no key';
 
-/** Prints profiles as a table or tab-separated. `now` is in milliseconds since the epoch. */
+/** Prints profiles. `now` is in milliseconds since the epoch. */
 export async function showProfiles(
   console: Console,
   rows: readonly ProfileRow[],
   { withCheck, now }: { withCheck: boolean; now: number },
 ): Promise<void> {
-  const { renderRows } = await import('../output/table.ts');
-  const fields = console.isTable ? tableFields(withCheck, console.columns, now) : tsvFields(withCheck);
-  const cells = rows.map((row) => fields.map(({ cell }) => cell(row)));
-  await console.write(renderRows(console, fields, cells));
-  if (!console.isTable) return;
+  await print(console, { noun: 'a profile', columns: columnsOf(withCheck, now) }, rows);
+  // A table has only a summary of the check.
+  if (!console.isForPeople) return;
   for (const { profile, check } of rows)
     if (check?.ok === false) console.notice(`${profile}: ${check.message}`);
 }
 
-type Field = Column & { cell(row: ProfileRow): string };
-
-const connectionFields: readonly Field[] = [
-  { head: 'BASE URL', flexible: true, cell: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')) },
-  { head: 'KEY', cell: ({ key }) => key ?? '-' },
+/** The checks are left of the columns that a narrow table leaves out. */
+const columnsOf = (withCheck: boolean, now: number): Column<ProfileRow>[] => [
+  {
+    name: 'profile',
+    value: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,
+    only: 'table',
+    isFlexible: false,
+  },
+  ...(withCheck ? checkColumns(now) : []),
+  { name: 'profile', value: ({ profile }) => profile, only: 'data' },
+  {
+    name: 'baseUrl',
+    head: 'BASE URL',
+    value: (row) => (row.damaged ? 'damaged' : (row.baseUrl ?? '-')),
+  },
+  { name: 'key', value: ({ key }) => key ?? '-', isFlexible: false },
+  { name: 'default', value: (row) => (row.default ? 'default' : ''), only: 'data' },
+  ...(withCheck
+    ? [{ name: 'check', value: ({ check }: ProfileRow) => check?.message ?? NO_KEY, only: 'data' as const }]
+    : []),
 ];
 
-const tsvFields = (withCheck: boolean): Field[] => [
-  { head: 'PROFILE', cell: ({ profile }) => profile },
-  ...connectionFields,
-  { head: 'DEFAULT', cell: (row) => (row.default ? 'default' : '') },
-  ...(withCheck ? [{ head: 'CHECK', cell: ({ check }: ProfileRow) => check?.message ?? NO_KEY }] : []),
-];
-
-/** The columns of a table. The messages of failed checks are printed below the table, where nothing is cut. */
-function tableFields(withCheck: boolean, columns: number, now: number): Field[] {
-  const profile: Field = {
-    head: 'PROFILE',
-    cell: (row) => `${row.profile}${row.default ? ' (default)' : ''}`,
-  };
-  if (!withCheck) return [profile, ...connectionFields];
-  return [
-    profile,
-    ...(columns < NARROW ? [] : connectionFields),
-    { head: 'CHECK', cell: ({ check }) => (check === undefined ? NO_KEY : summarize(check)) },
+const checkColumns = (now: number): Column<ProfileRow>[] =>
+  [
+    { name: 'check', value: ({ check }: ProfileRow) => (check === undefined ? NO_KEY : summarize(check)) },
     {
-      head: 'REMAINING',
-      cell: ({ check }) =>
-        [check?.remaining, check?.limit].filter((number) => number !== undefined).join('/'),
+      name: 'remaining',
+      value: ({ check }: ProfileRow) =>
+        [check?.remaining, check?.limit].filter((number) => number !== undefined).join('/') || undefined,
     },
     {
-      head: 'RESETS',
-      cell: ({ check }) =>
-        check?.reset ? `in ${formatDuration(Math.max(0, Date.parse(check.reset) - now))}` : '',
+      name: 'resets',
+      value: ({ check }: ProfileRow) =>
+        check?.reset ? `in ${formatDuration(Date.parse(check.reset) - now)}` : undefined,
     },
-  ];
-}
+  ].map((column) => ({ ...column, only: 'table', isFlexible: false }));
 
 const SUMMARIES: Readonly<Record<string, string>> = {
   unauthorized: 'rejected',

@@ -1,7 +1,6 @@
 import type { Context } from '../core/context.ts';
 import type { ColourMode } from '../output/colour.ts';
 import type { Console } from '../output/console.ts';
-import type { Format } from '../output/format.ts';
 import type { ProfileName } from '../profiles/profile.ts';
 
 /** The values of the options that every command accepts, before or after its name. */
@@ -67,6 +66,9 @@ export type Option = {
 export const inGroup = (group: string, options: readonly Option[]): Option[] =>
   options.map((option) => ({ ...option, group }));
 
+/** An option of `outputOptions` in output-options.ts. */
+export type OutputOptionName = 'ndjson' | 'csv' | 'excel' | 'width' | 'output';
+
 /** The declaration and the action of a command. `Options` contains the values of options and arguments by name. */
 export type Command<Options = never> = {
   name: string;
@@ -76,11 +78,10 @@ export type Command<Options = never> = {
   notes?: string;
   arguments?: readonly Argument[];
   options?: readonly Option[];
-  /**
-   * The formats in which the command prints data to stdout; the first one is the default. The program adds the options
-   * that choose among them, and `--output`. `console.format` is the chosen format.
-   */
-  prints?: readonly Format[];
+  /** What the command prints to stdout, if it prints data: rows in any format, or a text. Both can also be JSON. */
+  prints?: 'rows' | 'text';
+  /** The options that choose how it is printed; by default only `output`. The program adds them. */
+  outputOptions?: readonly OutputOptionName[];
   /** Whether the data is an API key. Only the user can read a new file of `--output` then. */
   printsKey?: boolean;
   /** Checks combinations of options. @throws CliError */

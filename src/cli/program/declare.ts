@@ -80,7 +80,10 @@ export function globalsOf(
 /** Adds declared arguments and options to a commander command. */
 export function declare(
   command: Commander,
-  { arguments: args = [], ...declaration }: Pick<Command, 'arguments' | 'options' | 'prints'>,
+  {
+    arguments: args = [],
+    ...declaration
+  }: Pick<Command, 'arguments' | 'options' | 'prints' | 'outputOptions'>,
 ): void {
   const help = helpFor(command);
   for (const declared of args) {

@@ -1,6 +1,6 @@
 import { usageError } from '../core/errors.ts';
 import { exitCodeMeanings } from '../core/exit-codes.ts';
-import { wrapText } from '../output/width.ts';
+import { wrapText } from '../output/text.ts';
 import type { Argument, Command, CommandGroup, Option } from './command.ts';
 import { globalOptions } from './declare.ts';
 import { optionsOf } from './output-options.ts';

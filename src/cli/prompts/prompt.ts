@@ -4,7 +4,7 @@ import type { Context } from '../core/context.ts';
 import { usageError } from '../core/errors.ts';
 import { DEFAULT_COLUMNS } from '../output/console.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { wrapText } from '../output/width.ts';
+import { wrapText } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /** Returns what is wrong with a line; undefined if the line is valid. */

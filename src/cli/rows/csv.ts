@@ -3,7 +3,7 @@ import { parseInt64 } from '../../contract/int64.ts';
 import { petStatuses } from '../../contract/schemas.ts';
 import { unescapeFormula } from '../output/csv.ts';
 import { sanitizeForTerminal } from '../output/sanitize.ts';
-import { cutToWidth } from '../output/width.ts';
+import { cutToWidth } from '../output/text.ts';
 import { MAX_ROW_BYTES, type RawRow, type RowError, TOO_LONG } from './row.ts';
 
 /** A record of a CSV file, and the line (from 1) on which it starts. */

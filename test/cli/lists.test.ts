@@ -1,0 +1,358 @@
+import { describe, expect, test } from 'vitest';
+import { runInTerminal, type TerminalOptions } from '../helpers/context.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.ts';
+import { manyAnimals, type ShopOptions, shopOf } from '../helpers/shop.ts';
+
+// What pets list, pets find and pets count select, how many requests they send, and what they say about the result.
+
+const WIDE: TerminalOptions = { columns: 500 };
+
+const run = (
+  line: string,
+  options: TerminalOptions = {},
+  shop: ShopOptions = {},
+  animals = manyAnimals(250),
+) => runAgainst(shopOf(animals, shop), [...line.split(' '), '--color', 'never'], options);
+
+const idsOf = (stdout: string): number[] => JSON.parse(stdout).map(({ id }: { id: number }) => id);
+const first = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+
+/** Each case has the options, the ids of the animals, the size of the pages, and the number of requests. */
+test.each<[string, number[], number, number]>([
+  ['list', first(20), 20, 1],
+  ['list --limit 3', first(3), 3, 1],
+  ['list --limit 150', first(150), 100, 2],
+  ['list --limit 1000', first(250), 100, 3],
+  ['list --all', first(250), 100, 3],
+  ['list --status sold --limit 2', [2, 4], 2, 1],
+  ['find zoe --limit 3', [3, 8, 13], 100, 1],
+  ['find zoe --limit 21', Array.from({ length: 21 }, (_, i) => 5 * i + 3), 100, 2],
+  ['find rex --status sold --limit 3', [4, 6, 14], 100, 1],
+  ['list --category 2 --limit 3', [2, 5, 8], 100, 1],
+  ['list --category 2 --category 3 --limit 4', [2, 3, 5, 6], 100, 1],
+  ['find max --category 1 --limit 2', [10, 25], 100, 1],
+  ['list --sort id:desc --limit 2', [250, 249], 100, 3],
+  ['list --sort name --limit 2', [2, 7], 100, 3],
+  ['find bella --sort category:desc --limit 2', [12, 27], 100, 3],
+  ['find nothing', [], 100, 3],
+])('pets %s lists the animals %j with pages of %i and %i requests', async (line, ids, size, requests) => {
+  const { code, stdout, server } = await run(`${line} --json`);
+  expect([code, idsOf(stdout)]).toEqual([0, ids]);
+  expect(server.requests).toHaveLength(requests);
+  expect(server.requests[0]?.url).toContain(`limit=${size}`);
+});
+
+test('a page that is larger than --limit is read in full, and the output ends at --limit', async () => {
+  const ran = await runAgainst(respondWith(manyAnimals(10)), ['list', '--limit', '4', '--json']);
+  expect([ran.code, idsOf(ran.stdout)]).toEqual([0, [1, 2, 3, 4]]);
+  expect(ran.stderr).toContain('the list ends at --limit');
+});
+
+test.each([
+  ['rex', 'T-REX the Second', true],
+  ['T-REX', 't-rex', true],
+  ['zoe', 'Zoë', true],
+  ['ZOË', 'zoe', true],
+  ['Zoe\u0308', 'Zoë', true],
+  ['strasse', 'Große Straße', true],
+  ['δος', 'ΟΔΟΣΑ', true],
+  ['fido', 'ﬁdo', true],
+  ['rex', 'Ｒｅｘ', true],
+  ['राम', 'सीताराम', true],
+  ['🐕', 'Rex 🐕‍🦺', true],
+  ['.*', 'a.*b', true],
+  ['/^r.x$/', 'a/^r.x$/', true],
+  ['rex', 'Re x', false],
+  ['.*', 'rex', false],
+  ['/^r.x$/', 'rex', false],
+  ['rex', 'bella', false],
+])('pets find %s finds %s: %s', async (text, name, isFound) => {
+  const { stdout } = await runAgainst(respondWith([{ id: 1, name, categoryId: 1, status: 'sold' }]), [
+    'find',
+    text,
+    '--json',
+  ]);
+  expect(idsOf(stdout)).toEqual(isFound ? [1] : []);
+});
+
+test.each(['rex*', '/rex/', 'r?x'])(
+  'if nothing has the name %s, a note says that it is searched as it is',
+  async (text) => {
+    expect((await run(`find ${text}`, WIDE)).stderr).toContain('*, ? and slashes have no special meaning');
+    expect((await run('find nothing', WIDE)).stderr).not.toContain('special meaning');
+  },
+);
+
+test('a service may send categories of any type', async () => {
+  const categories = ['1', '"1"', '1.5', 'null', '["1"]', '18446744073709551616'];
+  const body = `[${categories.map((category, i) => `{"id":${i},"name":"Rex","categoryId":${category}}`).join()},{"id":6,"name":"Rex"}]`;
+  const one = await runAgainst(respondWith(body), ['list', '--category', '1', '--json']);
+  expect(idsOf(one.stdout)).toEqual([0, 1]);
+  const all = await runAgainst(respondWith(body), ['list', '--sort', 'category:asc', '--json']);
+  expect([all.code, idsOf(all.stdout)]).toEqual([0, [0, 1, 4, 2, 5, 3, 6]]);
+});
+
+test('names are sorted by the root collation, numbers by value, and missing values last', async () => {
+  const body = JSON.stringify(
+    ['Zoe', 'Äpfel', '10', 'apfel', '9', 'Apfel'].map((name, id) => ({
+      id,
+      name,
+      categoryId: 1,
+      status: id < 5 ? 'sold' : null,
+    })),
+  );
+  const sorted = async (order: string) =>
+    idsOf((await runAgainst(respondWith(body), ['list', '--sort', order, '--json'])).stdout);
+  expect(await sorted('name')).toEqual([4, 2, 3, 5, 1, 0]);
+  expect(await sorted('name:desc')).toEqual([0, 1, 5, 3, 2, 4]);
+  expect(await sorted('status:desc')).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
+describe('--columns', () => {
+  const body =
+    '[{"id":1,"name":"Rex","categoryId":3,"weight":1.50,"tags":["a"],"owner":{"name":"Ada"}},{"id":2,"name":"Bella"}]';
+
+  test.each([
+    [['name,id'], 'Rex\t1\nBella\t2\n'],
+    [['ID, Category'], '1\t3\n2\t\n'],
+    [['weight,tags,id'], '1.50\t["a"]\t1\n\t\t2\n'],
+    [['owner.name,id'], 'Ada\t1\n\t2\n'],
+    [['owner,id', '--csv'], 'owner,id\r\n"{""name"":""Ada""}",1\r\n,2\r\n'],
+    [['weight,id', '--ndjson'], '{"weight":1.50,"id":1}\n{"id":2}\n'],
+    [['id,weight', '--json'], '[{"id":1,"weight":1.50},{"id":2}]\n'],
+  ])('%j prints only these fields', async (flags, expected) => {
+    const { code, stdout } = await runAgainst(respondWith(body), ['list', '--columns', ...flags]);
+    expect([code, stdout]).toEqual([0, expected]);
+  });
+
+  test('of a table are aligned by their values', async () => {
+    const animals = '[{"id":1,"name":"Rex","weight":1.50,"colour":"brown"},{"id":2,"name":" ","weight":22}]';
+    const args = ['list', '--columns', 'name,weight,colour', '--color', 'never'];
+    const { stdout } = await runAgainst(respondWith(animals), args, { columns: 60 });
+    expect(stdout).toBe('NAME  WEIGHT  COLOUR\nRex     1.50  brown\n" "       22\n');
+  });
+
+  test.each([[[]], [['--json']], [['--csv']], [['--ndjson']], [['--width', '80']]])(
+    'with a field that no animal has is an error that names the fields, and nothing is printed: %j',
+    async (flags) => {
+      const animals = [{ id: 1, name: 'Rex', categoryId: 1, status: 'sold', weight: 1 }];
+      const list = (columns: string, listed: unknown) =>
+        runAgainst(respondWith(listed), ['list', '--columns', columns, ...flags]);
+      const { code, stdout, stderr } = await list('id,wieght,x', animals);
+      expect([code, stdout]).toEqual([2, '']);
+      expect(stderr).toContain('--columns: no animal has the field wieght or x');
+      expect(stderr).toContain('use some of these fields: id, name, categoryId, status, weight');
+      expect((await list('id,weight', animals)).code).toBe(0);
+      expect((await list('x', [])).code).toBe(0);
+    },
+  );
+
+  test('may name a field that only later pages have', async () => {
+    const handler: Handler = (_, response, count) =>
+      reply(
+        response,
+        200,
+        [{ id: count, name: 'Rex', categoryId: 1, status: 'sold', ...(count === 3 && { tag: 'x' }) }],
+        count < 4 ? { Link: `</v1/pets?page=${count}>; rel="next"` } : {},
+      );
+    const { code, stdout } = await runAgainst(handler, ['list', '--all', '--columns', 'id,tag']);
+    expect([code, stdout]).toEqual([0, '1\t\n2\t\n3\tx\n4\t\n']);
+  });
+});
+
+test.each<[string, string, string]>([
+  ['list --limit 0', '--limit must be a positive integer, not "0"', 'pets help list'],
+  ['find rex --limit 1.5', '--limit must be a positive integer, not "1.5"', 'pets help find'],
+  ['list --all --limit 5', '--all', '--limit'],
+  ['list --category dogs', '--category must be a whole number', 'pets count --by category'],
+  ['list --category 01', '--category must be written without leading zeros', 'pets count --by category'],
+  ['list --sort colour', '--sort must be one of name, name:desc', 'pets help list'],
+  ['list --sort NAME', '--sort must be one of', 'did you mean name?'],
+  ['list --columns id,', '--columns must be the name of a field', 'pets help list'],
+  ['list --columns id,ID', '--columns must not name a field twice', 'pets help list'],
+  ['count --by colour', '--by must be one of status, category', 'pets help count'],
+])('pets %s is an error', async (line, message, hint) => {
+  const { code, stdout, stderr, server } = await runAgainst(respondWith([]), line.split(' '));
+  expect([code, stdout, server.requests.length]).toEqual([2, '', 0]);
+  expect(stderr).toContain(message);
+  expect(stderr).toContain(hint);
+});
+
+const NO_LINK = 'there may be more: the service sends no link to a next page';
+const AT_LIMIT = 'there may be more: the list ends at --limit';
+const PLENTY: ShopOptions = { windows: [{ name: 'day', limit: 1_000, seconds: 36_000 }] };
+
+/** Each case has the notice on a terminal and the one in a script. */
+test.each<[string, ShopOptions, terminal: string, script: string]>([
+  [
+    'list',
+    PLENTY,
+    '20 animals; more available: pets list --all',
+    'only the first 20 animals; for all, add --all',
+  ],
+  [
+    'list --status sold',
+    PLENTY,
+    '20 animals, status sold; more available: pets list --status sold --all',
+    'only the first 20 animals; for all, add --all',
+  ],
+  ['list --limit 1', PLENTY, `1 animal; ${AT_LIMIT}`, AT_LIMIT],
+  ['list --all', PLENTY, '250 animals', ''],
+  ['find bella', PLENTY, '50 animals, name "bella"', ''],
+  ['find bella --limit 3', PLENTY, `3 animals, name "bella"; ${AT_LIMIT}`, AT_LIMIT],
+  [
+    'list --sort name --limit 2 --category 3 --status sold',
+    PLENTY,
+    '2 of 41 animals, status sold, category 3',
+    '',
+  ],
+  ['count', PLENTY, '250 animals', ''],
+  ['find nothing', PLENTY, 'no animals at HOST with name "nothing". See all: pets list --all', ''],
+  ['list --all', { hasLinks: false }, `100 animals; ${NO_LINK}`, NO_LINK],
+  ['find nothing', { hasLinks: false }, `0 animals, name "nothing"; ${NO_LINK}`, NO_LINK],
+  [
+    'list --all',
+    { windows: [{ name: 'day', limit: 1_000, seconds: 36_000 }], spent: 900 },
+    '250 animals, 3 requests (98 of 1000 left until 22:00:00 UTC)',
+    '',
+  ],
+  ['list --all', { windows: [{ name: 'minute', limit: 60, seconds: 30 }], spent: 55 }, '250 animals', ''],
+])('the notice below pets %s with %o', async (line, shop, terminal, script) => {
+  const shown = await run(line, WIDE, shop);
+  const host = `${new URL(shown.server.url).host} (key from PETS_API_KEY)`;
+  const notice = shown.stderr.split('note: ').at(-1);
+  expect([shown.code, notice]).toEqual([0, `${terminal.replace('HOST', host)}\n`]);
+  const piped = await run(line, {}, shop);
+  expect([piped.code, piped.stderr]).toEqual([0, script && `note: ${script}\n`]);
+});
+
+test.each<[string[], string]>([
+  [['list'], 'no animals at HOST (key from PETS_API_KEY). Add one: pets add <name> --category <id>'],
+  [['count'], 'no animals at HOST (key from PETS_API_KEY). Add one: pets add <name> --category <id>'],
+  [['list', '--status', 'sold'], 'no sold animals at HOST (key from PETS_API_KEY). See all: pets list --all'],
+])('an empty result of %j is explained on a terminal only', async (argv, notice) => {
+  const { code, stdout, stderr, server } = await runAgainst(
+    respondWith([]),
+    [...argv, '--color', 'never'],
+    WIDE,
+  );
+  const shown = stderr.replace(/.*(?=note:)/, '');
+  expect([code, stdout, shown]).toEqual([
+    0,
+    '',
+    `note: ${notice.replace('HOST', new URL(server.url).host)}\n`,
+  ]);
+  expect(await runAgainst(respondWith([]), argv)).toMatchObject({ code: 0, stdout: '', stderr: '' });
+});
+
+test('the suggested command uses the same service and lists the rest', async () => {
+  const server = await scriptedServer(shopOf(manyAnimals(60)));
+  const files = { 'staging.json': JSON.stringify({ baseUrl: server.url, key: 'pets_secret_k2mX' }) };
+  const flags = ['--profile', 'staging', '--base-url', `${server.url}/`, '--color', 'never'];
+  const { stderr } = await runInTerminal(['list', '--status', 'sold', ...flags], { ...WIDE, files });
+  const [, command = ''] = /more available: pets (.*)\n/.exec(stderr) ?? [];
+  expect(command).toBe(`list --profile staging --base-url ${server.url}/ --status sold --all`);
+  const rest = await runInTerminal([...command.split(' '), '--color', 'never'], { ...WIDE, files });
+  expect([rest.code, rest.stderr]).toEqual([
+    0,
+    `note: 30 animals at ${new URL(server.url).host} (profile staging), status sold\n`,
+  ]);
+});
+
+test('the notice names the profile if more than one has a key', async () => {
+  const server = await scriptedServer(respondWith(manyAnimals(3)));
+  const profile = (key?: string) => JSON.stringify({ baseUrl: server.url, key });
+  const footer = async (files: Record<string, string>) =>
+    (await runInTerminal(['list', '--color', 'never'], { ...WIDE, files })).stderr;
+  const named = `note: 3 animals at ${new URL(server.url).host} (profile prod)\n`;
+  const [prod, staging] = [profile('pets_key_1'), profile('pets_key_2')];
+  expect(await footer({ 'prod.json': prod })).toBe('note: 3 animals\n');
+  expect(await footer({ 'prod.json': prod, 'staging.json': staging })).toBe(named);
+  // A profile without a key, or with a damaged file, cannot be confused with the one that was used.
+  const others = { 'staging.json': profile(), 'local.json': 'torn' };
+  expect(await footer({ 'prod.json': prod, ...others })).toBe('note: 3 animals\n');
+});
+
+describe('while all pages are read, a terminal shows', () => {
+  const MINUTE = { name: 'minute', limit: 60, seconds: 30 };
+
+  test('what was read and found, and no question is asked', async () => {
+    const { code, stderr } = await run(
+      'find zoe',
+      { ...WIDE, typed: [] },
+      { windows: [{ ...MINUTE, limit: 4 }] },
+    );
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      '\x1b[Kread 100 animals on 1 page, found 20; your plan allows 4 requests a minute',
+    );
+    expect(stderr).toContain('\x1b[Kread 200 animals on 2 pages, found 40');
+    expect((await run('find zoe')).stderr).toBe('');
+  });
+
+  test('the time that is left if the service sends the number of animals, also while it waits', async () => {
+    const shop = shopOf(manyAnimals(1_000));
+    const handler: Handler = (request, response, count) => {
+      response.setHeader('X-Total-Count', '50000');
+      response.setHeader('RateLimit', `"minute";r=${Math.max(0, 3 - count)};t=30`);
+      response.setHeader('RateLimit-Policy', '"minute";q=60;w=60');
+      if (count === 4) reply(response, 429, {}, { 'Retry-After': '30' });
+      else shop(request, response, count);
+    };
+    const { code, stderr } = await runAgainst(handler, ['list', '--all', '--color', 'never'], WIDE);
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      'read 100 animals on 1 page; about 8 minutes left: your plan allows 60 requests a minute',
+    );
+    expect(stderr).toMatch(/\x1b\[Kread 200 animals; waiting 30 s \(rate limit\), until 12:00:30 UTC/);
+  });
+});
+
+describe('pets count', () => {
+  test.each([
+    [[], 'available\t125\nsold\t125\n'],
+    [['--by', 'category'], '1\t84\n2\t83\n3\t83\n'],
+    [
+      ['--by', 'status,category', '--name', 'zoe'],
+      'available\t1\t8\navailable\t2\t8\navailable\t3\t9\nsold\t1\t8\nsold\t2\t9\nsold\t3\t8\n',
+    ],
+    [['--category', '2', '--status', 'sold'], 'sold\t42\n'],
+    [['--name', 'nothing'], ''],
+    [['--csv', '--by', 'category'], 'categoryId,animals\r\n1,84\r\n2,83\r\n3,83\r\n'],
+    [['--csv', '--name', 'nothing'], 'status,animals\r\n'],
+    [
+      ['--json', '--by', 'category'],
+      '[{"categoryId":1,"animals":84},{"categoryId":2,"animals":83},{"categoryId":3,"animals":83}]\n',
+    ],
+    [['--json', '--name', 'nothing'], '[]\n'],
+  ])('%j', async (flags, expected) => {
+    const { code, stdout } = await run(['count', ...flags].join(' '));
+    expect([code, stdout]).toEqual([0, expected]);
+  });
+
+  test.each([
+    [
+      80,
+      [
+        'CATEGORY  ANIMALS',
+        '       1       17  ####################',
+        '       2       16  ###################',
+        '       3       17  ####################',
+        '',
+      ],
+    ],
+    [30, ['CATEGORY  ANIMALS', '       1       17', '       2       16', '       3       17', '']],
+  ])('on a terminal of %i columns has bars if they fit', async (columns, lines) => {
+    const { stdout, stderr } = await run('count --by category --name rex --status sold', { columns });
+    expect(stdout.split('\n')).toEqual(lines);
+    expect(stderr.replace(/\s+/g, ' ')).toContain('note: 50 animals, status sold, name "rex"');
+  });
+
+  test('counts values of any type, a negative number as a number, and missing ones last', async () => {
+    const body =
+      '[{"id":1,"name":"a"},{"id":2,"name":"b","categoryId":null},{"id":3,"name":"c","categoryId":"7"},{"id":4,"name":"d","categoryId":7},{"id":5,"name":"e","categoryId":["x"]},{"id":6,"name":"f","categoryId":-3}]';
+    const { stdout } = await runAgainst(respondWith(body), ['count', '--by', 'category', '--csv']);
+    expect(stdout).toBe('categoryId,animals\r\n-3,1\r\n7,2\r\n"[""x""]",1\r\n,2\r\n');
+  });
+});

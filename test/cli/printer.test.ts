@@ -1,0 +1,344 @@
+import { Chalk } from 'chalk';
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import stringWidth from 'string-width';
+import { describe, expect, test } from 'vitest';
+import type { Console } from '../../src/cli/output/console.ts';
+import { toCsv, unescapeFormula } from '../../src/cli/output/csv.ts';
+import { chooseFormat, createPrinter, type OutputOptions } from '../../src/cli/output/printer.ts';
+import { drawTable, type TableColumn } from '../../src/cli/output/table.ts';
+import { cutToWidth, wrapText } from '../../src/cli/output/text.ts';
+import { cases } from '../helpers/cases.ts';
+import { graphemes, hostileTexts } from '../helpers/hostile-text.ts';
+import { respondWith, runAgainst } from '../helpers/in-terminal.ts';
+
+type Options = OutputOptions & { json?: boolean };
+const choose = (
+  { json = false, ...options }: Options,
+  prints: 'rows' | 'text' = 'rows',
+  isTerminal = false,
+) => chooseFormat(options, { json, isTerminal, prints });
+
+test.each<[Options, string, terminal?: string]>([
+  [{}, 'lines', 'table'],
+  [{ json: true }, 'json'],
+  [{ ndjson: true }, 'ndjson'],
+  [{ csv: true }, 'csv'],
+  [{ excel: true }, 'excel'],
+  [{ width: 100 }, 'table'],
+  [{ output: 'a.json' }, 'json'],
+  [{ output: 'a.ndjson' }, 'ndjson'],
+  [{ output: 'a.JSONL' }, 'ndjson'],
+  [{ output: 'dir.json/a.csv' }, 'csv'],
+  [{ output: 'a.tsv' }, 'tsv'],
+  [{ output: 'a.txt', width: 100 }, 'table'],
+  [{ output: 'a.txt' }, 'table'],
+  [{ output: 'a.backup' }, 'lines'],
+  [{ output: 'dir.csv/a' }, 'lines'],
+  [{ output: '.csv' }, 'lines'],
+  [{ output: 'a.json', csv: true }, 'csv'],
+  [{ output: 'a.csv', excel: true }, 'excel'],
+  [{ output: 'a.xlsx', csv: true }, 'csv'],
+])('rows with %o are printed as %s', (options, format, onTerminal = format) => {
+  expect([choose(options), choose(options, 'rows', true)]).toEqual([format, onTerminal]);
+});
+
+test.each<[Options, 'rows' | 'text', string, string]>([
+  [{ json: true, csv: true }, 'rows', '--json and --csv cannot be combined', 'use only one'],
+  [{ csv: true, excel: true, width: 80 }, 'rows', '--csv and --excel and --width cannot be combined', ''],
+  [{ output: 'a.json', width: 100 }, 'rows', '--width cannot be used with a .json file', '.txt'],
+  [{ output: 'a.xlsx' }, 'rows', 'this command cannot write .xlsx files', '--excel --output <file>.csv'],
+  [{ output: 'a.pdf' }, 'rows', 'this command cannot write .pdf files', 'use .json, .ndjson'],
+  [{ output: 'a.csv' }, 'text', 'this command cannot write .csv files', 'use .json, .txt'],
+])('%o for %s is refused', (options, prints, message, hint) => {
+  expect(() => choose(options, prints)).toThrow(
+    expect.objectContaining({ message, hint: expect.stringContaining(hint), code: 'usage' }),
+  );
+});
+
+test('a text is JSON or text', () => {
+  expect(
+    ['a.txt', 'a.json', '/etc/pets', undefined].map((output) =>
+      choose({ ...(output && { output }) }, 'text'),
+    ),
+  ).toEqual(['text', 'json', 'text', 'text']);
+});
+
+const csv = (rows: unknown[][], more: Partial<Console> = {}) =>
+  toCsv(rows, { format: 'csv', isTerminal: false, hasDecimalComma: () => false, ...more });
+
+describe('CSV', () => {
+  test.each<[unknown, string]>([
+    ['Rex', 'Rex'],
+    ['=1+1', "'=1+1"],
+    ['+1', "'+1"],
+    ['-1', "'-1"],
+    [-1n, '-1'],
+    [-3, '-3'],
+    ['@a', "'@a"],
+    ['\tx', "'\tx"],
+    ["'=x", "''=x"],
+    ["'Rex", "'Rex"],
+    ['a=b', 'a=b'],
+    ['a,b', '"a,b"'],
+    ['a"b', '"a""b"'],
+    ['a\nb', '"a\nb"'],
+    ['\rx', '"\'\rx"'],
+    [null, ''],
+    [9223372036854775807n, '9223372036854775807'],
+  ])('has %o as %j', (value, cell) => {
+    expect(csv([[value, 'x']])).toBe(`${cell},x\r\n`);
+  });
+
+  test('has an empty value in a single column in quotes, and not as a blank line', () => {
+    expect(csv([['name'], [''], [undefined], ['Rex']])).toBe('name\r\n""\r\n""\r\nRex\r\n');
+  });
+
+  test('has no cell that starts like a formula, and every text is restored', () => {
+    const dangerous = fc.string({ unit: fc.constantFrom(...'\'=+-@\t\r\n",a é'.split('')) });
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: 'binary' }), dangerous), (text) => {
+        const [[cell = '']] = parse(csv([[text, 'x']])) as [string[]];
+        expect(cell).not.toMatch(/^[=+\-@\t\r]/);
+        expect(unescapeFormula(cell)).toBe(text);
+      }),
+      { numRuns: cases(2_000) },
+    );
+  });
+
+  test.each([
+    ["'Rex", "'Rex"],
+    ["'", "'"],
+    ["'=1", '=1'],
+    ['=1', '=1'],
+  ])('that a person wrote has %j for %j', (cell, text) => {
+    expect(unescapeFormula(cell)).toBe(text);
+  });
+
+  test('for Excel has semicolons and decimal commas if the locale writes decimals with a comma', () => {
+    const rows = [['amount'], [12.5], ['a;b']];
+    expect(csv(rows, { format: 'excel' })).toBe('amount\r\n12.5\r\na;b\r\n');
+    expect(csv(rows, { format: 'excel', hasDecimalComma: () => true })).toBe('amount\r\n12,5\r\n"a;b"\r\n');
+    expect(csv(rows, { hasDecimalComma: () => true })).toBe('amount\r\n12.5\r\na;b\r\n');
+  });
+});
+
+/** Prints rows of one field in two parts, and returns what was written, part by part. */
+async function written(format: string, isTerminal = false): Promise<string[]> {
+  const parts: string[] = [];
+  const console = {
+    format,
+    isTerminal,
+    isForPeople: false,
+    columns: 80,
+    colours: new Chalk({ level: 0 }),
+    hasDecimalComma: () => false,
+    write: async (text: string) => void parts.push(text),
+    writeJson: async (value: unknown) => void parts.push(JSON.stringify(value)),
+  } as unknown as Console;
+  const printer = createPrinter(console, {
+    noun: 'a row',
+    columns: [
+      { name: 'n', value: (row: { n: number }) => row.n },
+      { name: 'x', value: () => 'a\tb' },
+    ],
+  });
+  await printer.write([{ n: 1 }]);
+  const before = parts.length;
+  await printer.write([{ n: 20 }]);
+  await printer.end();
+  return [String(before), ...parts];
+}
+
+test.each([
+  ['lines', ['1', '1\ta\\tb\n', '20\ta\\tb\n']],
+  ['ndjson', ['1', '{"n":1}\n', '{"n":20}\n']],
+  ['csv', ['1', 'n,x\r\n1,a\tb\r\n', '20,a\tb\r\n']],
+  ['excel', ['1', '\ufeffn,x\r\n1,a\tb\r\n', '20,a\tb\r\n']],
+  ['tsv', ['1', 'n\tx\n1\t"a\tb"\n', '20\t"a\tb"\n']],
+  ['json', ['0', '[{"n":1},{"n":20}', ']\n']],
+  ['table', ['0', ' N  X\n 1  a\\tb\n20  a\\tb\n']],
+])('%s is written as rows arrive, or when it is complete', async (format, parts) => {
+  expect(await written(format)).toEqual(parts);
+});
+
+const terminal = new Chalk({ level: 0 });
+const column = (head: string, cells: string[], more: Partial<TableColumn> = {}): TableColumn => ({
+  head,
+  cells,
+  align: 'left',
+  isFlexible: true,
+  ...more,
+});
+
+/** The lines of a table of animals with these names. */
+const animals = (names: readonly string[], width: number) =>
+  drawTable(
+    [
+      column(
+        'ID',
+        names.map((_, i) => `${i + 1}`),
+        { align: 'right', isFlexible: false },
+      ),
+      column('NAME', [...names]),
+      column(
+        'CATEGORY',
+        names.map(() => '3'),
+        { align: 'right', isFlexible: false },
+      ),
+      column(
+        'STATUS',
+        names.map(() => 'available'),
+        { isFlexible: false },
+      ),
+    ],
+    width,
+    terminal,
+  )
+    .text.split('\n')
+    .slice(0, -1);
+
+describe('a table', () => {
+  const anyName = fc.oneof(
+    hostileTexts,
+    fc.constantFrom('x'.repeat(10_000), `Z${'\u0301'.repeat(500)}`, 'א'.repeat(300)),
+  );
+
+  test('of any text has one line per row, fits, and aligns its columns', () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyName, { minLength: 1, maxLength: 8 }),
+        fc.integer({ min: 40, max: 200 }),
+        (names, width) => {
+          const [head = '', ...lines] = animals(names, width);
+          expect(lines).toHaveLength(names.length);
+          const start = stringWidth(head) - 'STATUS'.length;
+          for (const [i, line] of lines.entries()) {
+            expect(line).toMatch(new RegExp(`^ *${i + 1} {2}.* 3 {2}available$`, 'su'));
+            expect(stringWidth(line)).toBe(start + 'available'.length);
+            expect(stringWidth(line)).toBeLessThanOrEqual(width);
+          }
+        },
+      ),
+      { numRuns: cases(300) },
+    );
+  });
+
+  test.each(Object.entries(graphemes))('never cuts %s in half', (_, grapheme) => {
+    for (let width = 34; width < 60; width++) {
+      const [, line = ''] = animals([grapheme.repeat(20)], width);
+      const cell = line.replace(/^.*?1 {2}/, '').replace(/\s+3 +available$/, '');
+      expect(['', '…']).toContain(cell.replaceAll(grapheme, '').replaceAll('\u200e', '').trim());
+    }
+  });
+
+  test('encloses Hebrew and Arabic in left-to-right marks without width', () => {
+    const [, hebrew, mixed, other] = animals(['רקס', 'Rex רקס 5', 'Rex 猫'], 80);
+    expect(hebrew).toMatch(/^ 1 {2}\u200eרקס\u200e {6,} +3 {2}available$/);
+    expect(mixed).toContain('\u200eRex רקס 5\u200e');
+    expect(other).not.toContain('\u200e');
+  });
+
+  test('never cuts numbers, and leaves out the last columns instead', () => {
+    const columns = [
+      column('A', ['1'.repeat(20)], { isFlexible: false }),
+      ...['B', 'C', 'D'].map((head) => column(head, [head.repeat(20)])),
+    ];
+    const at = (width: number) => {
+      const { text, shown } = drawTable(columns, width, terminal);
+      return [shown, text.split('\n')[1]];
+    };
+    const number = '1'.repeat(20);
+    expect(at(200)).toEqual([4, `${number}  ${'B'.repeat(20)}  ${'C'.repeat(20)}  ${'D'.repeat(20)}`]);
+    expect(at(50)).toEqual([4, `${number}  BBBBBBB…  CCCCCCC…  DDDDDDD…`]);
+    expect(at(49)).toEqual([3, `${number}  ${'B'.repeat(11)}…  ${'C'.repeat(12)}…`]);
+    expect(at(21)).toEqual([1, number]);
+    expect(at(10)).toEqual([1, '111111111…']);
+    expect(at(Number.POSITIVE_INFINITY)).toEqual(at(200));
+  });
+
+  test('cuts heads before it leaves out columns, and keeps the color of a cell that is cut', () => {
+    const columns = [
+      column('NAME', ['a long name']),
+      column('CATEGORY', ['3'], { isFlexible: false }),
+      column('STATUS', ['available'], { color: () => 'green' }),
+    ];
+    const { text } = drawTable(columns, 24, new Chalk({ level: 1 }));
+    expect(text.replaceAll('\u001b', '')).toBe(
+      '[1mNAME[22m      [1mCAT…[22m  [1mSTATUS[22m\na long …  3     [32mavailab…[39m\n',
+    );
+  });
+
+  test('may have more rows than a function can have arguments', () => {
+    const { text } = drawTable(
+      [
+        column(
+          'ID',
+          Array.from({ length: 130_000 }, (_, i) => `${i}`),
+        ),
+      ],
+      80,
+      terminal,
+    );
+    expect(text.split('\n').slice(-2)).toEqual(['129999', '']);
+  });
+});
+
+const LONG = 'a name that is longer than the table is wide on most terminals, and than 80 columns';
+const ANIMALS = respondWith([
+  { id: 1, name: 'Rex', categoryId: 3, status: 'available' },
+  { id: 2, name: LONG, categoryId: 12, status: 'sold' },
+]);
+
+test.each<[string, number | undefined, string]>([
+  ['--width=50', undefined, ' 2  a name that is longer th…        12  sold'],
+  ['--width=200', 30, ` 2  ${LONG}        12  sold`],
+  ['', 60, ' 2  a name that is longer than the tab…        12  sold'],
+  ['', undefined, `2\t${LONG}\t12\tsold`],
+])('pets list %s on a terminal of %s columns has the row %j', async (option, columns, row) => {
+  const args = ['list', '--color', 'never', ...(option ? [option] : [])];
+  const { stdout, code } = await runAgainst(ANIMALS, args, columns ? { columns } : {});
+  expect([code, stdout.split('\n')]).toEqual([0, expect.arrayContaining([row])]);
+});
+
+test('columns that do not fit are named below the table', async () => {
+  const body = [{ id: 1, name: LONG, tag: 'a tag', note: 'a note' }];
+  const args = ['list', '--columns', 'id,name,tag,note', '--color', 'never'];
+  const { stdout, stderr } = await runAgainst(respondWith(body), args, { columns: 20 });
+  expect(stdout).toBe('ID  NAME       TAG\n 1  a name t…  a tag\n');
+  expect(stderr.replace(/\s+/g, ' ')).toContain(
+    'note: 1 animal; fields not shown: note; for all fields, add --json ',
+  );
+});
+
+test.each([
+  ['one two three', 9, 2, 'one two\n  three'],
+  ['one  two', 20, 0, 'one two'],
+  ['note: nothing here is longer than the line', 80, 2, 'note: nothing here is longer than the line'],
+  // A command stays on one line with its options and their values.
+  ['to see more: pets list --status sold --all', 30, 2, 'to see more:\n  pets list --status sold --all'],
+  [
+    'put quotes around it: pets add "Lady Bella" --category 1',
+    40,
+    4,
+    'put quotes around it:\n    pets add "Lady Bella" --category 1',
+  ],
+  ['no keys: pets keys add <name> --plan <plan>', 40, 2, 'no keys:\n  pets keys add <name> --plan <plan>'],
+  ['log in: pets login; or try it here', 24, 2, 'log in: pets login; or\n  try it here'],
+  ['see https://api.example.com/v1/a/long/path', 20, 2, 'see\n  https://api.example.com/v1/a/long/path'],
+  ['first\nsecond line', 8, 2, 'first\nsecond\n  line'],
+  ['猫 猫 猫 猫', 6, 0, '猫 猫\n猫 猫'],
+])('the message %j on %i columns, indented by %i', (text, columns, indent, expected) => {
+  expect(wrapText(text, columns, indent)).toBe(expected);
+});
+
+test('a text in a message never exceeds its width', () => {
+  fc.assert(
+    fc.property(hostileTexts, fc.integer({ min: 1, max: 60 }), (text, columns) => {
+      const cut = cutToWidth(text, columns);
+      expect(stringWidth(cut)).toBeLessThanOrEqual(columns);
+      expect(cut === text || cut.endsWith('…')).toBe(true);
+    }),
+  );
+  expect(cutToWidth('Rexy', 3)).toBe('Re…');
+});
