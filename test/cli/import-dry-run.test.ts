@@ -134,7 +134,7 @@ describe('a dry run shows', () => {
       ...DRY,
       args: '--dry-run --json',
       columns: 80,
-      stdout: JSON_OF_ALL,
+      stdout: /"name": "Rex",(.*\n)+.*"name": "Lola"/,
       stderr: /^\{"notice":".*2 already added.*"\}\n$/,
     },
   );

@@ -21,7 +21,7 @@ test('an authority in NODE_EXTRA_CA_CERTS is trusted', async () => {
   const server = await tlsServer('localhost');
   const { code, stdout } = await run(`https://localhost:${server.port}/v1`, ['list', '--json'], TRUSTED);
   expect([code, stdout]).toEqual([0, '[]\n']);
-  expect(server.requests).toEqual(['GET /v1/pets']);
+  expect(server.requests).toEqual(['GET /v1/pets?limit=20']);
 });
 
 describe('an invalid certificate: nothing is sent, and there is no retry', () => {

@@ -23,7 +23,7 @@ const PROFILES = 'prod, staging, local';
 
 // test/cli/arguments.test.ts has more values that the parsers refuse.
 const wrongValues: Row[] = [
-  ["list --limit ''", '--limit', 'from 1 to 100', '""'],
+  ["list --limit ''", '--limit', 'a positive integer', '""'],
   ['add Rex --category 9223372036854775808', 'from -9223372036854775808 to 9223372036854775807'],
   ['add Rex --category dogs', '--category must be a whole number, not "dogs"'],
   ['get 1 2 x', 'id', '"x"'],

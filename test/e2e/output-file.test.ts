@@ -63,17 +63,6 @@ test('a new file has the mode that the umask allows, and a replaced file keeps i
   expect([code, ...modes]).toEqual([0, 0o640, 0o664]);
 });
 
-test('if the data of an added animal cannot be written, the error says that it was added', async () => {
-  const { shell } = await prepare((request, response) =>
-    reply(response, request.method === 'POST' ? 201 : 200, PET),
-  );
-  const { code, stderr } = await shell('ulimit -f 0; pets add Rex --category 3 --output animal');
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringContaining('animal 1 was added, but its data could not be written'),
-  ]);
-});
-
 test.each(['/dev/stdout', '/dev/fd/3', '/proc/self/fd/3'])(
   '--output %s does not replace a file that the shell opened for appending',
   async (output) => {

@@ -5,10 +5,15 @@ import type { Context } from '../core/context.ts';
 import { systemReason } from '../core/errors.ts';
 import { type ColourMode, coloursFor } from './colour.ts';
 import type { Output } from './output-file.ts';
-import type { Format } from './printer.ts';
 import { createPasswordRemover, createRedactor } from './redact.ts';
 import { sanitizeForTerminal, sanitizeJson } from './sanitize.ts';
 import { cutToWidth, widthOf, wrapText } from './text.ts';
+
+/**
+ * The forms in which commands print data. Rows are a `table`, `lines` with tabs, a `tsv` file, `csv`, CSV for `excel`, or JSON.
+ * `text` is not rows, such as a script or a report.
+ */
+export type Format = 'table' | 'lines' | 'tsv' | 'csv' | 'excel' | 'ndjson' | 'json' | 'text';
 
 /** Versions of a status line, from long to short. The first one that fits the terminal is shown. */
 export type StatusLine = readonly string[];

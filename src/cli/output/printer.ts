@@ -2,16 +2,10 @@ import { extname } from 'node:path';
 import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { usageError } from '../core/errors.ts';
 import { cellText, isNumber } from '../fields/field.ts';
-import type { Console } from './console.ts';
+import type { Console, Format } from './console.ts';
 import { quoteIfBlank, sanitizeJson, tsvLine } from './sanitize.ts';
 import type { TableColumn } from './table.ts';
 import { listNames } from './text.ts';
-
-/**
- * The forms in which commands print data. Rows are a `table`, `lines` with tabs, a `tsv` file, `csv`, CSV for `excel`, or JSON.
- * `text` is not rows, such as a script or a report.
- */
-export type Format = 'table' | 'lines' | 'tsv' | 'csv' | 'excel' | 'ndjson' | 'json' | 'text';
 
 /** The values of the options that choose a format. */
 export type OutputOptions = {
