@@ -81,7 +81,6 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string])[] = [
   [/^\w+ --fields$/, 'did you mean --columns <names>?'],
   [/^list --page$/, 'to fetch all pages: pets list --all'],
   [/^\w+ --format$/, 'did you mean --json, --ndjson or --csv?'],
-  [/^\w+ --table$/, 'for a table of a certain width: --width <columns>'],
   [/^orders --date-field$/, 'name the field before the time, for example: --since placedAt=7d'],
   [
     /^\w+ --(table|tsv)$/,
