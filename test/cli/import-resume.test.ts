@@ -214,7 +214,7 @@ describe('a changed file', () => {
       stderr:
         /^note: skipping 2 rows, added on 2026-11-20 12:00 UTC from animals.csv\nnote: added 3 of 3 rows\n$/,
     },
-    { args: '--skip-added --json', isOffline: true, stdout: /^\[(.*"added".*\n){3}$/ },
+    { args: '--skip-added --json', isOffline: true, stdout: /^\[(.*?"added".*?){3}\]\n$/ },
     {
       isOffline: true,
       stderr: 'all 3 rows were added before (2 on 2026-11-20 12:00 UTC from animals.csv, 1 on',
