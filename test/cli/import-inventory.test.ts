@@ -260,6 +260,15 @@ describe('a second import of unknown rows', () => {
     expect([code, stdout, service.pets.length]).toEqual([0, '2\tadded\t1\tRex\t\n', 1]);
   });
 
+  it('does not take the animal of an equal row for the animal of a row', async () => {
+    const { add, settle, service } = await shop('Max Rex Rex');
+    let count = 0;
+    service.lose = (name) => (name === 'Rex' && ++count === 2 ? 'before adding' : undefined);
+    expect((await add()).code).toBe(8);
+    service.lose = () => undefined;
+    expect((await settle()).results).toBe('2 added 1 Max; 3 added 2 Rex; 4 added 3 Rex');
+  });
+
   it('compares a row of another file with --skip-added, and sends it as a row of this file', async () => {
     const { addWithLosses, machine, service } = await shop('Max Bella Rex', {
       lost: { Rex: 'before adding' },

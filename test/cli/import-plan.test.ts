@@ -82,7 +82,8 @@ function run(ledger: Ledger, step: string, now: number): string {
   if (!its) throw new Error('no import');
   let sent = '';
   for (const wanted of ['open', 'fresh', 'failed']) {
-    for (const { pet, index } of planned.rows) {
+    for (const [i, { pet }] of rows.entries()) {
+      const index = planned.indexes[i] ?? i;
       const place = placeOf(ledger, its, index);
       const state = place.its.rows[place.index];
       const found = isOpen(state) && state.kind !== 'answered' ? 'open' : isToSend(state) ? 'fresh' : 'done';
@@ -95,8 +96,8 @@ function run(ledger: Ledger, step: string, now: number): string {
       sent += found === 'open' ? `(${pet.name}${sign})` : `${pet.name}${sign}`;
     }
   }
-  const isLeft = planned.rows.some(
-    ({ index }) => isToSend(its.rows[index]) && its.rows[index]?.kind !== 'failed',
+  const isLeft = planned.indexes.some(
+    (index) => isToSend(its.rows[index]) && its.rows[index]?.kind !== 'failed',
   );
   const isOver = !outcome.includes('…');
   if (isOver && planned.kind !== 'nothing') {

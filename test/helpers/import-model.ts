@@ -246,7 +246,8 @@ class World {
       if (!stop) await finish(planned, opened, this.#now);
       const its = ledger.imports.get(planned.import);
       if (stop || its === undefined) return;
-      this.#checkReport(planned.rows.map((row) => ({ row, record: stateOf(ledger, its, row.index) })));
+      const { indexes } = planned;
+      this.#checkReport(rows.map((row, i) => ({ row, record: stateOf(ledger, its, indexes[i] ?? i) })));
     } finally {
       await opened.close();
     }

@@ -16,9 +16,6 @@ import {
 /** How the user wants rows to be handled that were imported before. By default, the import stops. */
 export type Choice = 'skip-added' | 'add-again' | undefined;
 
-/** A row of a file and its index in the import. */
-export type PlannedRow = PetRow & { index: number };
-
 /** What an earlier import has to do with a file. */
 export type Match = {
   its: Import;
@@ -39,13 +36,15 @@ export type Carried = {
   kind: 'begin' | 'resume' | 'nothing';
   /** The `seq` of the import. */
   import: number;
-  rows: PlannedRow[];
+  /** The rows of the file, and the index of each in the import. A million objects with both would take 60 MB. */
+  rows: readonly PetRow[];
+  indexes: readonly number[];
   /** What to record before anything is sent. With `nothing`, nothing is recorded on the disk. */
   records: LedgerRecord[];
   /** The earlier imports that have added rows of the file. */
   matches: Match[];
   /** Rows that are sent although an equal row was added before. */
-  again: PlannedRow[];
+  again: PetRow[];
 };
 
 /** Where a row of an import is recorded: in this import, or in the one for whose row it stands. */
@@ -80,6 +79,10 @@ export function plan(
   }: { ledger: Ledger; choice: Choice; source: string | undefined; now: number },
 ): Plan {
   const hashes = rows.map(({ pet }) => animalHash(pet));
+  if (ledger.imports.size === 0 && rows.every(({ id }) => id === undefined)) {
+    const planned = begin(rows, hashes, { ledger, source, now, skipped: () => undefined });
+    return { kind: 'begin', ...planned, matches: [], again: [] };
+  }
   const file = countEach(hashes);
   const current = [...ledger.imports.values()].filter((each) => !isExpired(each, now));
   const common = new Map(current.map((each) => [each, countCommon(file, each)]));
@@ -128,7 +131,7 @@ export function plan(
     return { kind: 'stop', known: count, open, matches, ids };
   }
   const planned = beginning(() => undefined);
-  return { kind: 'begin', ...planned, matches, again: planned.rows.filter(({ index }) => claims[index]) };
+  return { kind: 'begin', ...planned, matches, again: rows.filter((_, i) => claims[i]) };
 }
 
 /**
@@ -144,28 +147,28 @@ function resume(
 ): Plan {
   const places = new Map<string, number[]>();
   for (let i = its.rows.length - 1; i >= 0; i--) push(places, hashAt(its, i), i);
-  const planned = rows.map((row, i) => ({ ...row, index: places.get(hashes[i] ?? '')?.pop() ?? i }));
+  const indexes = hashes.map((hash, i) => places.get(hash)?.pop() ?? i);
 
-  const missing = planned.filter(({ index }) => isToSend(stateOf(ledger, its, index)));
-  const wanted = countEach(missing.map(({ index }) => hashAt(its, index)));
+  const missing = indexes.filter((index) => isToSend(stateOf(ledger, its, index)));
+  const wanted = countEach(missing.map((index) => hashAt(its, index)));
   const taken = new Set(its.rows.map((each) => each?.kind === 'skipped' && each.to && keyOf(each.to)));
   const since = findKnown(wanted, ledger, now, (other, row, { seq }) => {
     return other !== its && seq > its.seq && !taken.has(keyOf({ import: other.seq, row }));
   });
   const counts = new Map<Import, number>();
-  for (const { index } of planned) {
+  for (const index of indexes) {
     const place = placeOf(ledger, its, index);
     if (place.its.rows[place.index]?.kind === 'added')
       counts.set(place.its, (counts.get(place.its) ?? 0) + 1);
   }
   const matches = [...counts].map(([its, known]): Match => ({ its, known, common: 0, sent: 0 }));
   const records: LedgerRecord[] = [];
-  const common = { import: its.seq, rows: planned, records, matches, again: [] };
+  const common = { import: its.seq, rows, indexes, records, matches, again: [] };
   if (its.finishedAt !== undefined) {
     if (isComplete(ledger, its)) return { kind: 'nothing', ...common };
     records.push({ kind: 'resumed', import: its.seq, at: timeOf(ledger, now) });
   }
-  for (const { index } of missing) {
+  for (const index of missing) {
     const to = since.get(hashAt(its, index))?.shift();
     if (to) records.push({ kind: 'skipped', import: its.seq, row: index, to });
   }
@@ -184,7 +187,7 @@ function begin(
   rows: readonly PetRow[],
   hashes: readonly string[],
   { ledger, source, now, skipped }: Beginning,
-): Pick<Carried, 'import' | 'rows' | 'records'> {
+): Pick<Carried, 'import' | 'rows' | 'indexes' | 'records'> {
   const seq = ledger.seq + 1;
   const at = timeOf(ledger, now);
   const text = joinHashes(hashes).toString('base64');
@@ -195,7 +198,7 @@ function begin(
     const skip = skipped(row);
     if (skip) records.push({ kind: 'skipped', import: seq, row, ...skip });
   }
-  return { import: seq, rows: rows.map((row, index) => ({ ...row, index })), records };
+  return { import: seq, rows, indexes: [...rows.keys()], records };
 }
 
 /** Whether there is nothing left to do for an import, even with a failed row or one that may have been added. */

@@ -9,11 +9,11 @@ import { formatCount } from '../output/text.ts';
 import { formatMinute } from '../output/time.ts';
 import type { PetRow } from '../rows/read-file.ts';
 import { type Import, idempotencyKeyOf, isOpen, type LedgerHeader, type RowRecord } from './ledger.ts';
-import type { Match, Plan, PlannedRow } from './plan.ts';
+import type { Match, Plan } from './plan.ts';
 import { LOST_IN_A_ROW, SAME_REJECTIONS, type Stop } from './send.ts';
 
 /** A row of the file with its latest record. */
-export type Result = { row: PlannedRow; record: RowRecord | undefined };
+export type Result = { row: PetRow; record: RowRecord | undefined };
 
 /** A terminal lists at most this many rows. If the input has more, only rows that were not added are listed. */
 const ROWS_SHOWN = 100;
@@ -186,7 +186,7 @@ function idsText(ids: readonly unknown[]): string {
 }
 
 /** Names the rows that are sent although an equal row was added before. */
-export function reportAgain(console: Console, again: readonly PlannedRow[], when: string): void {
+export function reportAgain(console: Console, again: readonly PetRow[], when: string): void {
   if (again.length === 0) return;
   const named = again.map(({ line, pet }) => ({ line, name: pet.name }));
   const list = named.slice(0, NAMED.rows).map(({ line, name }) => `line ${line} ${quoteIfBlank(name)}`);

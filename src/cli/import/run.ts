@@ -131,19 +131,23 @@ type Overview = Record<'pending' | 'open' | 'added' | 'skipped' | 'withId', numb
 /** Applies the plan to the ledger in memory, and counts what it means. */
 function overview(planned: Carried, ledger: Ledger): Overview {
   for (const record of planned.records) applyRecord(ledger, record);
-  const records = resultsOf(planned, ledger).map(({ record }) => record);
-  return {
-    pending: records.filter((record) => isToSend(record) || openRecord(record)).length,
-    open: records.filter(openRecord).length,
-    added: records.filter((record) => record?.kind === 'added').length,
-    skipped: planned.records.filter((record) => record.kind === 'skipped' && record.to).length,
-    withId: records.filter((record) => record?.kind === 'skipped').length,
-  };
+  const counts: Overview = { pending: 0, open: 0, added: 0, skipped: 0, withId: 0 };
+  for (const record of planned.records) if (record.kind === 'skipped' && record.to) counts.skipped++;
+  const its = ledger.imports.get(planned.import);
+  for (const index of planned.indexes) {
+    const record = its && stateOf(ledger, its, index);
+    if (isToSend(record)) counts.pending++;
+    else if (openRecord(record)) counts.open++;
+    else if (record?.kind === 'added') counts.added++;
+    else if (record?.kind === 'skipped') counts.withId++;
+  }
+  counts.pending += counts.open;
+  return counts;
 }
 
-function resultsOf({ rows, import: seq }: Carried, ledger: Ledger): Result[] {
+function resultsOf({ rows, indexes, import: seq }: Carried, ledger: Ledger): Result[] {
   const its = ledger.imports.get(seq);
-  return rows.map((row) => ({ row, record: its && stateOf(ledger, its, row.index) }));
+  return rows.map((row, i) => ({ row, record: its && stateOf(ledger, its, indexes[i] ?? i) }));
 }
 
 /** Says what the user may not expect: an earlier import, and rows that are skipped or sent again. */

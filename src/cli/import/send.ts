@@ -68,7 +68,7 @@ export async function finish(
  * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
  */
 export async function carryOut(
-  { rows, import: seq }: Carried,
+  { rows, indexes, import: seq }: Carried,
   file: LedgerFile,
   options: CarryOutOptions,
 ): Promise<Stop | undefined> {
@@ -86,8 +86,8 @@ export async function carryOut(
   };
   const repeated: RowToSend[] = [];
   const compared: RowToSend[] = [];
-  for (const { pet, index } of rows) {
-    const place = placeOf(ledger, its, index);
+  for (const [i, { pet }] of rows.entries()) {
+    const place = placeOf(ledger, its, indexes[i] ?? i);
     const record = openRecord(place.its.rows[place.index]);
     if (record === undefined) continue;
     const isRepeatable = whyNotRepeatable(record, circumstances) === undefined;
@@ -99,11 +99,12 @@ export async function carryOut(
   }
   const fresh: RowToSend[] = [];
   const failed: RowToSend[] = [];
-  for (const { pet, index } of rows) {
+  for (const [i, { pet }] of rows.entries()) {
+    const index = indexes[i] ?? i;
     const state = stateOf(ledger, its, index);
     if (isToSend(state)) (state?.kind === 'failed' ? failed : fresh).push({ pet, its, index });
   }
-  const all = [...repeated, ...fresh, ...failed];
+  const all = repeated.concat(fresh, failed);
   options.onSending(all.length);
   return sendRows(all, file, options, readRateLimit(first.headers, clock.now()));
 }
