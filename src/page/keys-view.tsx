@@ -1,8 +1,9 @@
+import { formatDuration } from '../contract/time-text.ts';
 import type { Key, Keys } from './api-types.ts';
 import type { Page } from './page.ts';
 import { Problem, Row, Table, useAttempt } from './parts.tsx';
 import { formatRoute, noFilter } from './request-log.ts';
-import { count, formatNumber, formatUntil, formatWait, visibleLine } from './text.ts';
+import { count, formatNumber, formatUntil, visibleLine } from './text.ts';
 
 /** The API keys, with the requests that are left in both windows of their limits, and their bans. */
 export function KeysView({ page }: { page: Page }) {
@@ -40,7 +41,7 @@ type KeyRowProps = Key & { isBusy: boolean; liftBan(): void };
 
 function KeyRow({ name, plan, minute, day, bannedUntil, isBusy, liftBan }: KeyRowProps) {
   const now = new Date();
-  const left = (end: string) => formatWait(Date.parse(end) - now.getTime());
+  const left = (end: string) => formatDuration(Date.parse(end) - now.getTime());
   const window = (counts: Key['minute'], unit: string) =>
     counts && (
       <>

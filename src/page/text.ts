@@ -1,3 +1,4 @@
+import { createTimeFormatter } from '../contract/time-text.ts';
 import type { LoggedRequest } from './api-types.ts';
 
 /** How the page marks a request: `rejected` is the status 4xx, and `failed` 5xx or no response. */
@@ -17,28 +18,20 @@ export function reasonText(
   return `${because}; ${outcome === 'banned' ? 'the ban ends' : 'free again'} at ${formatUntil(until, now)}`;
 }
 
-/** Formats local times such as `2026-11-20 12:01:05`, as they are written in Sweden. */
-const { format } = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium' });
+/** Formats local times such as `2026-11-20 12:01:05 CET`. */
+const format = createTimeFormatter(undefined);
 
 /** The local time of day, with milliseconds. */
-export const localTime = (iso: string): string => format(new Date(iso)).slice(11) + iso.slice(19, 23);
+export const localTime = (iso: string): string => format(Date.parse(iso)).split(' ')[1] + iso.slice(19, 23);
 
 /** A local time, with its date if that is not today. */
 export function formatUntil(iso: string, now: Date): string {
-  const [date = '', time = ''] = format(new Date(iso)).split(' ');
-  return format(now).startsWith(date) ? time : `${date} ${time}`;
+  const [date = '', time = ''] = format(Date.parse(iso)).split(' ');
+  return format(now.getTime()).startsWith(date) ? time : `${date} ${time}`;
 }
 
 export function durationText(milliseconds: number): string {
   return milliseconds < 1_000 ? `${milliseconds.toFixed(1)} ms` : `${(milliseconds / 1_000).toFixed(2)} s`;
-}
-
-/** How long something still takes, such as `34 s` or `5 h 12 min`. */
-export function formatWait(milliseconds: number): string {
-  const seconds = Math.max(0, Math.ceil(milliseconds / 1_000));
-  if (seconds < 120) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 export const formatBytes = (bytes: number): string =>

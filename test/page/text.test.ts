@@ -5,7 +5,6 @@ import {
   durationText,
   formatBytes,
   formatUntil,
-  formatWait,
   layOutJson,
   localTime,
   reasonText,
@@ -48,10 +47,6 @@ test('times are local, with a date if they are not today', () => {
 test.each([
   [durationText(0.84), '0.8 ms'],
   [durationText(1_234), '1.23 s'],
-  [formatWait(-1), '0 s'],
-  [formatWait(33_100), '34 s'],
-  [formatWait(150_000), '2 min'],
-  [formatWait(18_720_000), '5 h 12 min'],
   [formatBytes(1), '1 byte'],
   [formatBytes(379), '379 bytes'],
   [formatBytes(16_384), '16.0 KiB'],
