@@ -4,7 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'rolldown';
+import manifest from '../package.json' with { type: 'json' };
 import { buildPage } from './build-page.ts';
+import { manPage } from './package/man-page.ts';
 import { prerender } from './prerender.ts';
 
 const outdir = 'dist';
@@ -69,6 +71,10 @@ const entry = await bundle({ input: { pets: 'bin/pets.ts' }, plugins: [loadProgr
 await writeFile(join(outdir, 'package.json'), '{"type":"commonjs"}\n');
 await chmod(join(outdir, 'pets.js'), 0o755);
 await writeFile(join(outdir, 'prerendered.json'), JSON.stringify(await prerender()));
+await writeFile(
+  join(outdir, 'pets.1'),
+  manPage(manifest.version, commitDay(), 'README.md and docs/ in the package'),
+);
 const pageModules = await buildPage(join(outdir, 'page'));
 const modules = [...program.output, ...entry.output]
   .flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []))
@@ -112,6 +118,13 @@ function commit(): string | null {
   const describe = ['describe', '--always', '--abbrev=40', '--exclude=*', '--dirty'];
   const { stdout } = spawnSync('git', ['--git-dir=.git', '--work-tree=.', ...describe], { encoding: 'utf8' });
   return stdout?.trim() || null;
+}
+
+/** The day of the last commit, so that two builds of a commit have the same files. Without git, today. */
+function commitDay(): string {
+  const log = ['--git-dir=.git', 'log', '-1', '--format=%cs'];
+  const { stdout } = spawnSync('git', log, { encoding: 'utf8' });
+  return stdout?.trim() || new Date().toISOString().slice(0, 10);
 }
 
 /** The licence texts of the bundled packages, which their terms require. */

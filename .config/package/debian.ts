@@ -19,6 +19,7 @@ import { licenseTexts, OUTPUT } from './executable.ts';
 import { manPage } from './man-page.ts';
 
 const TEMPLATES = join(import.meta.dirname, 'debian');
+const SEE_ALSO = 'The documents in /usr/share/doc/pets. The service: systemctl cat pets';
 const REVISION = `${manifest.version}-1`;
 
 /** The scripts that dpkg runs. */
@@ -44,7 +45,7 @@ export function buildDebianPackage(executable: string): string {
   add('usr/share/zsh/vendor-completions/_pets', scripts.zsh);
   add('usr/share/fish/vendor_completions.d/pets.fish', scripts.fish);
   const day = date.toISOString().slice(0, 10);
-  add('usr/share/man/man1/pets.1.gz', compress(manPage(manifest.version, day)));
+  add('usr/share/man/man1/pets.1.gz', compress(manPage(manifest.version, day, SEE_ALSO)));
   add('usr/share/doc/pets/copyright', licenseTexts());
   add('usr/share/doc/pets/changelog.gz', compress(readFileSync('CHANGELOG.md')));
   add('usr/share/doc/pets/changelog.Debian.gz', compress(debianChangelog(date)));

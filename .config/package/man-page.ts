@@ -15,8 +15,11 @@ import { optionsOf } from '../../src/cli/program/output-options.ts';
 /** The width of the source. The width of the shown page depends on the terminal. */
 const COLUMNS = 72;
 
-/** @param date as `2026-11-23` */
-export function manPage(version: string, date: string): string {
+/**
+ * @param date as `2026-11-23`
+ * @param more where to read on
+ */
+export function manPage(version: string, date: string, more: string): string {
   return [
     `.TH PETS 1 "${date}" "pets ${version}" "User Commands"`,
     section('NAME', 'pets \\- command line of a pet store'),
@@ -27,7 +30,7 @@ export function manPage(version: string, date: string): string {
     section('OPTIONS', 'Every command accepts these options.', ...globalOptions.map(option)),
     section('ENVIRONMENT', ...Object.entries(environmentVariables).map(([name, text]) => item(name, text))),
     section('EXIT STATUS', ...exitCodeMeanings.map(([code, text]) => item(`${code}`, text))),
-    section('SEE ALSO', paragraph('The documents in /usr/share/doc/pets. The service: systemctl cat pets')),
+    section('SEE ALSO', paragraph(more)),
     '',
   ].join('\n');
 }

@@ -45,11 +45,12 @@ function pageFor({ pages }: Prerendered, argv: readonly string[]): string | unde
   return pages.find((page) => page.arguments.includes(key))?.text;
 }
 
-/** The candidates for `completion <shell> -- <words…>`, if the shell is supported. */
+/** The candidates for `completion <shell> -- <words…>`, if the shell is supported and the program need not look them up. */
 function completionFor(prerendered: Prerendered, argv: readonly string[]): string | undefined {
   const isCompletion = argv[0] === 'completion' && argv[2] === '--';
   if (!isCompletion || pageFor(prerendered, argv.slice(0, 2)) === undefined) return undefined;
-  return formatCandidates(complete(prerendered.completion, argv.slice(3)));
+  const candidates = complete(prerendered.completion, argv.slice(3));
+  return candidates.keysLike === undefined ? formatCandidates(candidates) : undefined;
 }
 
 /** The output of `--version --json`. The other arguments of this output are left to the program. */

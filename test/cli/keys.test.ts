@@ -353,3 +353,15 @@ describe('pets keys add --save', () => {
     expect((await machine.pets(['--profile', 'local', 'list'])).code).toBe(0);
   });
 });
+
+test('pets keys revoke completes the names of keys, and a quota without one of its numbers has that of the plan', async () => {
+  const { machine, one } = await machineWithStores();
+  const quota = ['--plan', 'enterprise', '--per-day', '5', '--data', one, '--json'];
+  const { stdout } = await machine.pets(['keys', 'add', 'till-1', ...quota]);
+  expect(JSON.parse(stdout).quota).toEqual({ perMinute: 1_000_000_000, perDay: 5 });
+  const offered = async (...words: string[]) =>
+    (await machine.command(['completion', 'bash', '--', 'keys', 'revoke', ...words])).stdout;
+  expect(await offered('--data', one, 't')).toBe('till-1\n:nothing\n');
+  expect(await offered(`--data=${one}`, '')).toBe('dev\ntill-1\n:nothing\n');
+  expect(await offered('--data', join(one, 'nothing'), '')).toBe(':nothing\n');
+});

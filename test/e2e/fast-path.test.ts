@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { copyFile, cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { commands } from '../../src/cli/commands/index.ts';
 import type { Prerendered } from '../../src/cli/fast-path.ts';
 import { runInTerminal } from '../helpers/context.ts';
 import { DIST, freshMachine, petsInShell } from '../helpers/pets.ts';
@@ -179,4 +180,10 @@ describe('pets --version --json', () => {
       expect(await details(line, installed)).toMatchObject({ installedAs: 'npm-local' });
     },
   );
+});
+
+test('the package has a man page with all commands', async () => {
+  const { man } = JSON.parse(await readFile(join(DIST, '..', 'package.json'), 'utf8'));
+  const page = await readFile(join(DIST, '..', man), 'utf8');
+  for (const { name } of commands) expect(page).toMatch(new RegExp(`^\\.SS pets ${name}\\b`, 'm'));
 });

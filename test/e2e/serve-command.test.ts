@@ -48,9 +48,9 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     expect(await (await run(['sh', '-c', line])).end()).toBe(code);
   });
 
-  test('an unknown command is reported', async () => {
+  test('a command that does not exist is reported, with exit code 127 as in a shell', async () => {
     const { output, end } = await run(['no-such-command', 'x']);
-    expect(await end()).toBe(1);
+    expect(await end()).toBe(127);
     expectNoLeaks(output);
     expect(output).toEqual({
       stdout: '',

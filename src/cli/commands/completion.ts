@@ -4,6 +4,7 @@ import type { Command, CommandContext, CommandGroup } from '../program/command.t
 import { globalOptions } from '../program/declare.ts';
 import { topics } from '../program/help.ts';
 import { optionsOf } from '../program/output-options.ts';
+import { openLocation } from '../serve/store-location.ts';
 
 type Options = { shell: Shell; words: readonly string[] };
 
@@ -27,10 +28,14 @@ export const completion: Command<Options> = {
     },
   ],
   prints: 'text',
-  async run({ shell, words }, { argv, console, commands }) {
+  async run({ shell, words }, context) {
+    const { argv, console, commands } = context;
     if (argv.includes('--')) {
       const { complete, formatCandidates } = await import('../completion/complete.ts');
-      await console.write(formatCandidates(complete(completionSpec(commands), words)));
+      const { keysLike, ...candidates } = complete(completionSpec(commands), words);
+      const names = keysLike === undefined ? [] : await keyNames(words, context);
+      const keys = names.filter((name) => name.startsWith(keysLike ?? '')).map((value) => ({ value }));
+      await console.write(formatCandidates({ ...candidates, words: [...candidates.words, ...keys] }));
       return;
     }
     if (words.length > 0)
@@ -39,6 +44,18 @@ export const completion: Command<Options> = {
     await console.write(scripts[shell]);
   },
 };
+
+/** The names of the API keys in the store that the words, PETS_DATA or the default name; none if it cannot be read. */
+async function keyNames(words: readonly string[], context: CommandContext): Promise<string[]> {
+  const option = words.findLastIndex((word) => /^--data(=|$)/.test(word));
+  const data = words[option]?.includes('=') ? words[option].slice('--data='.length) : words[option + 1];
+  try {
+    const location = await openLocation(option < 0 ? undefined : data, context);
+    return await location.manageKeys((keys) => keys.names());
+  } catch {
+    return [];
+  }
+}
 
 /** What Tab can complete: the commands, `help`, and the options that every command accepts. */
 export function completionSpec(commands: CommandContext['commands']): CompletionSpec {

@@ -217,7 +217,7 @@ const revoke: Command<Data & { name: string }> = {
   name: 'revoke',
   summary: 'revoke a key; a running server rejects it within a second',
   examples: ['pets keys revoke till-1'],
-  arguments: [{ name: '<name>', description: 'name of the key' }],
+  arguments: [{ name: '<name>', description: 'name of the key', completes: 'keys' }],
   options: [dataOption],
   async run(options, context) {
     const { manage } = await openKeys(options, context);

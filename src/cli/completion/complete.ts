@@ -10,10 +10,15 @@ export type CompletionSpec = {
 };
 
 type OptionSpec = Pick<Option, 'flags' | 'description' | 'choices' | 'repeatable'>;
-type ArgumentSpec = Pick<Argument, 'name' | 'choices'>;
+type ArgumentSpec = Pick<Argument, 'name' | 'choices' | 'completes'>;
 
 /** Words that complete the line, or the kind of words that the shell completes itself. */
-export type Candidates = { words: readonly Word[]; shell?: ShellCompletion };
+export type Candidates = {
+  words: readonly Word[];
+  shell?: ShellCompletion;
+  /** The program must look up the names of API keys that complete this word. */
+  keysLike?: string;
+};
 type Word = { value: string; description?: string };
 type ShellCompletion = 'files' | 'directories' | 'commands';
 
@@ -39,6 +44,7 @@ export function complete(program: CompletionSpec, words: readonly string[]): Can
     );
   const declared = command.arguments ?? [];
   const argument = declared[position] ?? declared.findLast(({ name }) => name.includes('...'));
+  if (argument?.completes === 'keys') return { words: [], keysLike: current };
   const shell = argument && shellCompletionOf(argument.name);
   // A shell command is completed only after `--`.
   const isCompleted = shell === 'commands' ? isAfterSeparator : (shell ?? argument?.choices) !== undefined;

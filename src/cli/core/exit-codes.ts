@@ -9,6 +9,7 @@ export const exitCodes = {
   network: 6,
   service: 7,
   someFailed: 8,
+  commandNotFound: 127,
   interrupted: 130,
 } as const;
 
@@ -31,7 +32,8 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [5, 'rate-limited for longer than --max-wait'],
   [6, 'network error or timeout; an animal being added may or may not have been added'],
   [7, 'the service failed or sent an unexpected response'],
-  [8, 'some rows failed'],
+  [8, 'some rows failed or may have been added'],
+  [127, 'the command after -- of pets serve does not exist'],
   [130, 'interrupted by Ctrl-C or a termination signal'],
 ];
 
@@ -58,6 +60,7 @@ export const cliErrorCodes = {
   store_error: exitCodes.other,
   cannot_listen: exitCodes.other,
   command_failed: exitCodes.other,
+  command_not_found: exitCodes.commandNotFound,
   declined: exitCodes.other,
   output_error: exitCodes.other,
   interrupted: exitCodes.interrupted,

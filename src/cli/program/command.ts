@@ -36,6 +36,8 @@ export type Argument = {
   choices?: readonly string[];
   /** The hint shown for an invalid value; by default a reference to the command's help. */
   hint?: string;
+  /** What completion on Tab looks up for the argument. */
+  completes?: 'keys';
   /** Whether help leaves the argument out. */
   isHidden?: true;
 };

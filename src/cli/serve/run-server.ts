@@ -361,10 +361,10 @@ export async function runCommand(
 }
 
 function startError(file: string, cause: NodeJS.ErrnoException): CliError {
-  const reason = cause.code === 'ENOENT' ? 'command not found' : cause.message;
-  return new CliError(`cannot run ${file}: ${reason}`, {
-    code: 'command_failed',
-    hint: 'check its name and that it is executable',
+  const isMissing = cause.code === 'ENOENT';
+  return new CliError(`cannot run ${file}: ${isMissing ? 'command not found' : cause.message}`, {
+    code: isMissing ? 'command_not_found' : 'command_failed',
+    hint: isMissing ? 'check its name' : 'check that it is executable',
     cause,
   });
 }
