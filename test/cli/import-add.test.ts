@@ -106,7 +106,7 @@ describe('the rate limit', () => {
       error: {
         code: 'rate_limited',
         message: expect.stringMatching(
-          /^no request is sent to .* until 2026-11-21 00:00:00 UTC \(in 12 h\), /,
+          /^no request is sent to .* until 2026-11-21 00:00:00 UTC \(in 12 h\): /,
         ),
         hint: expect.stringContaining('try again after this time'),
       },
@@ -133,7 +133,7 @@ describe('the rate limit', () => {
           hint: expect.stringMatching(/^try again after this time/),
         },
       },
-      { code: 5, lacks: 'daily', stderr: 'because an earlier response reported the rate limit' },
+      { code: 5, lacks: 'daily', stderr: 'the rate limit is used up' },
     );
 
   test('delays a row before anything is written about it', async () => {

@@ -101,3 +101,11 @@ test('pets import adds all rows, and knows them in the next run', async () => {
   expect(first.stdout).toContain('{"id":"a3","name":"Bella","categoryId":null,"status":"new","price":1.50}');
   expect(server.requests.filter(({ method }) => method === 'POST')).toHaveLength(2);
 });
+
+test('pets find says that a pattern is searched for as text', async () => {
+  const rex = [{ id: 1, name: 'Rex', categoryId: 1, status: 'sold' }];
+  expect((await runAgainst(respondWith(rex), ['find', 'rex*'])).stderr).toContain(
+    'searches for the text rex* as it is',
+  );
+  expect((await runAgainst(respondWith(rex), ['find', 'rex'])).stderr).not.toContain('searches for');
+});

@@ -134,6 +134,7 @@ const wrongWords: Row[] = [
   ['-x', '-x'],
   ['orders 7', 'orders'],
   ['keys ad', "'ad'", 'did you mean add?'],
+  ['list --name rex', 'unknown option --name', 'pets find <text>'],
   ['sold', "'sold'", 'did you mean pets list --status sold?'],
   ['import a.csv --skip-added --add-again', '--skip-added cannot be used with --add-again'],
   ['keys revoke', 'name'],

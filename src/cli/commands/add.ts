@@ -34,7 +34,8 @@ export const add: Command<Options> = {
     },
     {
       flags: '--status <status>',
-      description: 'status of the animal (default: available)',
+      description: 'status of the animal',
+      defaultText: 'available',
       choices: petStatuses,
     },
     {

@@ -3,6 +3,7 @@ import { footerOf, readAnimals } from '../animals/list-animals.ts';
 import { petColumn } from '../animals/pet-columns.ts';
 import { filterOptions, parseNameText, type Selection } from '../animals/selection.ts';
 import { connectionFor } from '../connection/connect.ts';
+import { ArgumentError } from '../core/parsers.ts';
 import { cellText, fieldAt } from '../fields/field.ts';
 import { sortByField } from '../fields/sort.ts';
 import { type Column, print } from '../output/printer.ts';
@@ -23,6 +24,11 @@ const groupings = {
 
 type Options = Selection & { by: keyof typeof groupings };
 
+function parseGrouping(text: string): string {
+  if (Object.hasOwn(groupings, text)) return text;
+  throw new ArgumentError('must be status, category, or both separated by a comma');
+}
+
 export const countCommand: Command<Options> = {
   name: 'count',
   summary: 'count animals by status or category',
@@ -32,7 +38,13 @@ export const countCommand: Command<Options> = {
     'pets count --by category --status available --csv > available.csv',
   ],
   options: [
-    { flags: '--by <fields>', description: 'count by', choices: Object.keys(groupings), default: 'status' },
+    {
+      flags: '--by <fields>',
+      description: 'count by status, category, or both separated by a comma',
+      choices: Object.keys(groupings),
+      parse: parseGrouping,
+      default: 'status',
+    },
     ...filterOptions,
     {
       flags: '--name <text>',

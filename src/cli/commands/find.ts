@@ -19,5 +19,11 @@ export const find: Command<Selection & { text: string }> = {
   options: [...filterOptions, ...listOptions, limitOption('all')],
   prints: 'rows',
   outputOptions: allOutputOptions,
-  run: ({ text, ...selection }, context) => listAnimals({ ...selection, name: text }, context),
+  run({ text, ...selection }, context) {
+    if (/[*?]|^\/.*\/$/.test(text))
+      context.console.notice(
+        `find searches for the text ${text} as it is; patterns such as rex* are not supported`,
+      );
+    return listAnimals({ ...selection, name: text }, context);
+  },
 };

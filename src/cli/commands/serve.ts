@@ -49,7 +49,8 @@ export const serve: Command<ServeOptions> = {
     ...inGroup('Keys', [
       {
         flags: '--plan <plan>',
-        description: `plan (rate limits) of the API key of a new store, by default ${DEFAULT_PLAN}`,
+        description: 'plan of the API key of a new store',
+        defaultText: DEFAULT_PLAN,
         choices: planNames,
       },
       {
@@ -130,9 +131,9 @@ export const serve: Command<ServeOptions> = {
       {
         flags: '--page',
         description:
-          'have the page, whose address is printed, and the other developer tools, and obey Prefer, even if other machines can reach the service',
+          'serve the developer page even if other machines can reach the service, and do what the header Prefer asks',
       },
-      { flags: '--no-page', description: 'have no page and no other developer tools, and ignore Prefer' },
+      { flags: '--no-page', description: 'serve no developer page, and ignore the header Prefer' },
     ]),
     ...inGroup('Output', [
       {

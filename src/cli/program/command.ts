@@ -50,6 +50,8 @@ export type Option = {
   /** All valid values. Help shows them, completion offers them, and other values are refused. */
   choices?: readonly string[];
   default?: unknown;
+  /** The default that help shows if the command itself decides what a missing option means. */
+  defaultText?: string;
   /** The environment variable that replaces the default of a global option. */
   variable?: string;
   /** The properties of options that cannot be given together with this one. */

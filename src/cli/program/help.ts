@@ -176,9 +176,13 @@ const optionItem = (declared: Option): Item => [declared.flags, describeDeclared
 
 /** The description of an argument or option with its valid values and its default. */
 export function describeDeclared({ description, choices, ...rest }: Argument | Option): string {
-  const text = choices === undefined ? description : `${description}: ${choices.join(', ')}`;
-  const usual = 'default' in rest && rest.default !== undefined ? ` (default: ${rest.default})` : '';
-  return text + usual;
+  // An option that parses its values itself describes them, too.
+  const isListed = choices !== undefined && rest.parse === undefined;
+  const text = isListed
+    ? `${description}: ${choices.join(', ').replace(/, ([^,]*)$/, ' or $1')}`
+    : description;
+  const usual = 'flags' in rest ? (rest.defaultText ?? rest.default) : undefined;
+  return usual === undefined ? text : `${text} (default: ${usual})`;
 }
 
 /** The environment variables that the program reads, for `pets help environment`. */
