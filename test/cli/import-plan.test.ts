@@ -167,6 +167,10 @@ it.each<[string, ...(string | number)[]]>([
     'rows with ids stop, and --skip-added sends only the others',
     ...['v1 AB → AB', 'v2 A2X3 → stops: 1 known; v1 1 1; ids', 'v2 A2X3Y --skip-added → Y', 'v2 A2X3Y → '],
   ],
+  [
+    'without their ids, they are rows of another file',
+    ...['v1 A9B --skip-added → B', 'v1 A9B → ', 'v2 AB → stops: 1 known; v1 1 2', 'v2 AB --skip-added → A'],
+  ],
   ['rows with ids that are all known are nothing to do', 'v1 AB → AB', 'v2 A2B3 → '],
   ['--add-again sends rows with ids, too', 'v2 A2B3 → stops: 0 known; ; ids', 'v2 A2B3 --add-again → AB'],
   ['a row without an id is another animal than the one with its id', 'v1 A → A', 'v2 A2A --skip-added → A'],

@@ -90,8 +90,9 @@ export function plan(
   const same = current.findLast(
     (each) => each.rows.length === rows.length && common.get(each) === rows.length,
   );
-  if (same && (same.finishedAt === undefined || choice !== 'add-again'))
-    return resume(rows, hashes, same, ledger, now);
+  const indexes = same && matchRows(rows, hashes, same);
+  if (indexes && (same.finishedAt === undefined || choice !== 'add-again'))
+    return resume(rows, indexes, same, ledger, now);
 
   const known = findKnown(file, ledger, now);
   const claims = claim(rows, hashes, known, ledger);
@@ -135,20 +136,40 @@ export function plan(
 }
 
 /**
+ * The index in the import of each row of a file with equal rows. Undefined if a row has no id now, but was skipped by the
+ * import because of its id.
+ */
+function matchRows(rows: readonly PetRow[], hashes: readonly string[], its: Import): number[] | undefined {
+  const free = new Map<string, number[]>();
+  const withId = new Map<string, number[]>();
+  for (let i = its.rows.length - 1; i >= 0; i--) {
+    const record = its.rows[i];
+    push(record?.kind === 'skipped' && !record.to ? withId : free, hashAt(its, i), i);
+  }
+  const indexes = new Array<number>(rows.length).fill(-1);
+  for (const hasId of [true, false]) {
+    for (const [i, { id }] of rows.entries()) {
+      if ((id !== undefined) !== hasId) continue;
+      const hash = hashes[i] ?? '';
+      const index = (hasId ? withId.get(hash)?.pop() : undefined) ?? free.get(hash)?.pop();
+      if (index === undefined) return undefined;
+      indexes[i] = index;
+    }
+  }
+  return indexes;
+}
+
+/**
  * Continues an import with the rows that it has not sent, and that no other import has sent since it began. If it is
  * complete, there is nothing to do.
  */
 function resume(
   rows: readonly PetRow[],
-  hashes: readonly string[],
+  indexes: readonly number[],
   its: Import,
   ledger: Ledger,
   now: number,
 ): Plan {
-  const places = new Map<string, number[]>();
-  for (let i = its.rows.length - 1; i >= 0; i--) push(places, hashAt(its, i), i);
-  const indexes = hashes.map((hash, i) => places.get(hash)?.pop() ?? i);
-
   const missing = indexes.filter((index) => isToSend(stateOf(ledger, its, index)));
   const wanted = countEach(missing.map((index) => hashAt(its, index)));
   const taken = new Set(its.rows.map((each) => each?.kind === 'skipped' && each.to && keyOf(each.to)));
