@@ -29,7 +29,7 @@ const failing =
 test.each([
   [['list'], 200, [{ ...PET, name: 'Rex' }, PET, { ...PET, name: '猫' }]],
   [['get', '7'], 200, PET],
-  [['add', 'Rex', '--category', '3'], 201, PET],
+  [['add', TEXT, '--category', '3'], 201, PET],
 ])('the table of %j has one line per animal and fits the terminal', async (argv, status, body) => {
   const { code, stdout, stderr } = await runAgainst(
     (_request, response) => reply(response, status, body),

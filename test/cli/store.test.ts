@@ -207,10 +207,10 @@ describe('pets store copy', () => {
 });
 
 test.each([
-  ['store check', ['store', 'check', ''], 'dir|url'],
-  ['store migrate', ['store', 'migrate', ''], 'dir|url'],
-  ['store copy', ['store', 'copy', '', 'copy'], 'from'],
-  ['store copy', ['store', 'copy', '.', ''], 'to'],
+  ['store check', ['store', 'check', ''], '<dir|url>'],
+  ['store migrate', ['store', 'migrate', ''], '<dir|url>'],
+  ['store copy', ['store', 'copy', '', 'copy'], '<from>'],
+  ['store copy', ['store', 'copy', '.', ''], '<to>'],
 ])('pets %s refuses an empty argument: %j', async (_, args, name) => {
   const machine = await freshMachine();
   const { code, stderr } = await machine.pets([...args, '--json']);
