@@ -24,21 +24,34 @@ export const hasPassword = (word: string): boolean => passwordsIn(word).length >
 export function createPasswordRemover(words: readonly string[]): ((text: string) => string) | undefined {
   const passwords = words.flatMap(passwordsIn);
   if (passwords.length === 0) return undefined;
-  const pairs = passwords.flatMap((password): [string, string][] => [
-    [`:${password}@`, '@'],
-    [`password=${password}`, 'password='],
-  ]);
-  const replacements = pairs.flatMap(([found, replacement]) =>
-    writtenForms(found).map((form) => [form, replacement] as const),
+  return createReplacer(
+    passwords.flatMap((password): Replacement[] => [
+      ...writtenForms(`:${password}@`).map((form): Replacement => [form, '@']),
+      ...writtenForms(`password=${password}`).map((form): Replacement => [form, 'password=']),
+    ]),
   );
-  return (text) =>
-    replacements.reduce((result, [form, replacement]) => result.replaceAll(form, replacement), text);
 }
 
 /** A text as it is, in JSON, and in quotes for a shell, each also with escapes for a terminal. */
 function writtenForms(text: string): string[] {
   const forms = [text, JSON.stringify(text).slice(1, -1), text.replaceAll("'", `'\\''`)];
-  return [...new Set(forms.flatMap((form) => [form, sanitizeForTerminal(form)]))];
+  return forms.flatMap((form) => [form, sanitizeForTerminal(form)]);
+}
+
+/** A text that must not be shown, and what is shown instead. */
+type Replacement = readonly [text: string, shown: string];
+
+/**
+ * Returns a function that replaces texts, whatever the case of their letters: a key in a header name is printed in lower case.
+ * With `areWords`, texts within a longer word stay.
+ */
+function createReplacer(replacements: readonly Replacement[], areWords = false): (text: string) => string {
+  // Longer forms come first, because a shorter form may be a prefix of a longer one.
+  const sorted = replacements.toSorted(([a], [b]) => b.length - a.length);
+  const shown = new Map(sorted.map(([text, instead]) => [text.toLowerCase(), instead]));
+  const pattern = [...shown.keys()].map((text) => text.replace(/[^\w\s]/g, '\\$&')).join('|');
+  const any = new RegExp(areWords ? `(?<!\\w)(?:${pattern})(?!\\w)` : pattern, 'gi');
+  return (text) => text.replace(any, (found) => shown.get(found.toLowerCase()) ?? '[redacted]');
 }
 
 /** Masks an API key. The last 4 characters are shown if the key has more than 8. */
@@ -56,16 +69,16 @@ const MIN_KEY_LENGTH = 6;
 /** Returns a function that does the same as `redactKey` for one key, and is faster if there are many texts. */
 export function createRedactor(key: string): (text: string) => string {
   if (key === '') return (text) => text;
-  const forms: string[] = [];
-  // Longer forms come first, because a shorter form may be a prefix of a longer one.
-  for (const form of [`Bearer ${key}`, key]) {
-    for (const encoding of ['base64', 'base64url', 'hex'] as const) {
-      // Remove the padding, so that the pattern matches padded and unpadded forms.
-      forms.push(Buffer.from(form).toString(encoding).replace(/=+$/, ''));
-    }
-  }
-  forms.push(JSON.stringify(key).slice(1, -1), encodeURIComponent(key), key);
-  const pattern = forms.map((form) => form.replace(/[^\w]/g, '\\$&')).join('|');
-  const anyForm = new RegExp(key.length < MIN_KEY_LENGTH ? `(?<!\\w)(?:${pattern})(?!\\w)` : pattern, 'gi');
-  return (text) => text.replace(anyForm, () => maskKey(key));
+  // Without the padding, the pattern matches padded and unpadded forms.
+  const encoded = [`Bearer ${key}`, key].flatMap((form) =>
+    (['base64', 'base64url', 'hex'] as const).map((encoding) =>
+      Buffer.from(form).toString(encoding).replace(/=+$/, ''),
+    ),
+  );
+  const forms = [...encoded, encodeURIComponent(key), ...writtenForms(key)];
+  const masked = maskKey(key);
+  return createReplacer(
+    forms.map((form) => [form, masked]),
+    key.length < MIN_KEY_LENGTH,
+  );
 }
