@@ -34,19 +34,18 @@ export function curlCommand(
     if (OMITTED.has(name)) continue;
     if (name === 'authorization') {
       options.push('-H "Authorization: Bearer $PETS_API_KEY"');
-      if (status === 401) notes.push('The refused header authorization is not repeated.');
+      if (status === 401)
+        notes.push('The Authorization header was refused: the command sends your $PETS_API_KEY instead.');
     } else if (value === REDACTED || isUnsafe(name + value)) notes.push(`The header ${name} is left out.`);
     else options.push(`-H ${quote(value === '' ? `${name};` : `${name}: ${value}`)}`);
   }
-  const { body, bodyBytes } = request;
+  const { body } = request;
   if (body !== undefined && !('content-type' in request.headers)) options.push("-H 'Content-Type:'");
   let input = '';
-  if (body === undefined) {
-    if (bodyBytes > 0) notes.push('The body is missing: it is no longer recorded.');
-  } else if (isUnsafe(body.replaceAll('\n', ''))) {
+  if (body !== undefined && isUnsafe(body.replaceAll('\n', ''))) {
     input = `printf '%b' ${quote(escapeForPrintf(body))} | `;
     options.push('--data-binary @-');
-  } else options.push(`--data-raw ${quote(body)}`);
+  } else if (body !== undefined) options.push(`--data-raw ${quote(body)}`);
   if (request.cutOff) notes.push('The body is cut off: only its beginning is recorded.');
   if (`${target}${body}`.includes(REDACTED)) notes.push('A secret is replaced by [redacted].');
   const address = quote(origin + encodeTarget(target));

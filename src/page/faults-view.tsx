@@ -11,6 +11,7 @@ import {
   type Rule,
   range,
   readForm,
+  requestOf,
   ruleExamples,
   targets,
 } from './faults.ts';
@@ -49,7 +50,7 @@ export function FaultsView({ page }: { page: Page }) {
 function CurrentFaults({ faults: { latency, failRate = 0, seed, rules = [] } }: { faults: FaultSettings }) {
   return (
     <>
-      {latency && <p>Responses are delayed by {range(latency)} ms.</p>}
+      {latency && <p>Responses are delayed by {range(latency)}.</p>}
       {failRate > 0 && (
         <p>
           {Number((failRate * 100).toPrecision(3))} % of the requests fail (seed {seed}).
@@ -90,19 +91,25 @@ function RuleRow({ rule, number }: { rule: Rule; number: number }) {
 /** Adds a fault for the next request that matches. */
 export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) {
   const { problem, isBusy, attempt } = useAttempt();
+  const { route, log, faults, addedRule } = page.state;
   const add = (failure: string) =>
     attempt(async () => {
-      const faults = await page.server.send(
-        'POST',
-        'faults',
-        JSON.stringify({ match, ...failures[failure] }),
-      );
-      page.update({ faults: faults as FaultSettings, announcement: `Added: ${failure}` });
+      const rule = { match, ...failures[failure] };
+      const after = log.requests[0]?.number ?? 0;
+      const changed = await page.server.send('POST', 'faults', JSON.stringify(rule));
+      page.update({
+        faults: changed as FaultSettings,
+        addedRule: { ...rule, after },
+        announcement: `Added: ${failure}`,
+      });
     });
-  const rules = page.state.faults?.rules ?? [];
-  const waiting = rules.filter(
-    (rule) => rule.times && !isUsedUp(rule) && JSON.stringify(rule.match) === JSON.stringify(match),
-  );
+  const isSame = (rule: { match?: Rule['match'] } | undefined) =>
+    rule !== undefined && JSON.stringify(rule.match) === JSON.stringify(match);
+  const rules = faults?.rules ?? [];
+  const waiting = rules.find((rule) => rule.times && !isUsedUp(rule) && isSame(rule));
+  const hit = !waiting && isSame(addedRule) ? requestOf(addedRule, log.requests) : undefined;
+  const isInFaults = route.view === 'faults';
+  const ruleName = waiting && `rule ${rules.indexOf(waiting) + 1}`;
   return (
     <div class="action">
       <fieldset class="buttons" disabled={match === undefined || isBusy}>
@@ -116,12 +123,17 @@ export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) 
       {match === undefined && (
         <p class="note">Only requests of the API&rsquo;s operations can be made to fail.</p>
       )}
-      {waiting.slice(0, 1).map((rule) => (
-        <p key="waiting" class="note">
-          The next {visibleLine(nameMatch(match))} {effectOf(rule)}: rule {rules.indexOf(rule) + 1} of your{' '}
-          <a href="#faults">faults</a>.
+      {waiting && (
+        <p class="note">
+          The next {isSame({ match: {} }) ? 'request' : visibleLine(nameMatch(match))} {effectOf(waiting)} (
+          {isInFaults ? ruleName : <a href="#faults">{ruleName}</a>})
         </p>
-      ))}
+      )}
+      {hit !== undefined && (isInFaults || hit !== route.request) && (
+        <p class="note">
+          <a href={`#requests?request=${hit}`}>Request {hit}</a> got this {addedRule?.answer ?? 'delay'}
+        </p>
+      )}
       <Problem text={problem} />
     </div>
   );
@@ -136,14 +148,12 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
   const edit = (changes: Partial<FaultForm>) =>
     setDraft({ form: { ...form, ...changes }, from: draft?.from ?? current });
   const isOutdated = draft !== undefined && JSON.stringify(draft.from) !== JSON.stringify(current);
-  const number = (name: 'min' | 'max' | 'failRate', max: number) => (
+  // The mouse wheel changes fields of the type number.
+  const number = (name: 'min' | 'max' | 'failRate') => (
     <input
-      type="number"
       name={name}
-      min={0}
-      max={max}
-      step="any"
       inputMode="decimal"
+      autocomplete="off"
       placeholder="0"
       value={form[name]}
       onInput={({ currentTarget }) => edit({ [name]: currentTarget.value })}
@@ -168,11 +178,11 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
     >
       <h3>Change</h3>
       <div class="toolbar">
-        <Field label="Shortest latency, ms">{number('min', 600_000)}</Field>
-        <Field label="Longest latency, ms">{number('max', 600_000)}</Field>
-        <Field label="Requests that fail, %">{number('failRate', 100)}</Field>
+        <Field label="Shortest latency, s">{number('min')}</Field>
+        <Field label="Longest latency, s">{number('max')}</Field>
+        <Field label="Requests that fail, %">{number('failRate')}</Field>
       </div>
-      <Field label="Rules, as a JSON array" isWide>
+      <Field label="Rules, as a JSON array, with latency in ms" isWide>
         <textarea
           name="rules"
           rows={9}
@@ -203,14 +213,14 @@ function FaultsForm({ page, faults }: { page: Page; faults: FaultSettings }) {
         <button type="submit" class="primary" disabled={isBusy}>
           Set faults
         </button>
+        <button type="button" disabled={isBusy} onClick={() => change('DELETE', 'All faults are cleared')}>
+          Clear all faults
+        </button>
         {draft && (
           <button type="button" onClick={() => setDraft(undefined)}>
             Discard changes
           </button>
         )}
-        <button type="button" disabled={isBusy} onClick={() => change('DELETE', 'All faults are cleared')}>
-          Clear all faults
-        </button>
       </div>
     </form>
   );

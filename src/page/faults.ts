@@ -5,6 +5,8 @@ export type Rule = NonNullable<FaultSettings['rules']>[number];
 /** A rule as a user sets it. */
 type NewRule = Omit<Rule, 'latency'> & { latency?: number };
 type Match = NonNullable<Rule['match']>;
+/** A rule for one request, and the number of the last request before the rule was added. */
+export type AddedRule = { match: Match | undefined; answer?: number | undefined; after: number };
 
 /** Whether a fault can still affect a request. */
 export const areFaultsActive = ({ latency, failRate = 0, rules = [] }: FaultSettings): boolean =>
@@ -16,11 +18,14 @@ export const isUsedUp = ({ times, applied = 0 }: Rule): boolean => times !== und
 export type FaultForm = Record<'min' | 'max' | 'failRate' | 'rules', string>;
 
 export const formOf = ({ latency, failRate = 0, rules = [] }: FaultSettings): FaultForm => ({
-  min: String(latency?.min ?? ''),
-  max: String(latency?.max ?? ''),
+  min: seconds(latency?.min),
+  max: seconds(latency?.max),
   failRate: failRate > 0 ? String(Number((failRate * 100).toPrecision(6))) : '',
   rules: formatRules(rules.filter((rule) => !isUsedUp(rule)).map(withoutCount)),
 });
+
+const seconds = (milliseconds?: number): string =>
+  milliseconds === undefined ? '' : String(milliseconds / 1_000);
 
 const withoutCount = ({ applied: _applied, ...rule }: Rule) => rule;
 
@@ -34,15 +39,24 @@ function readRules(text: string): unknown[] {
   try {
     const rules: unknown = JSON.parse(text.trim() || '[]');
     if (Array.isArray(rules)) return rules;
-  } catch {}
+  } catch (error) {
+    throw new Error(`The rules are not valid JSON: ${(error as Error).message}`);
+  }
   throw new Error('The rules are not a JSON array');
 }
 
+/** Reads a field. @throws Error if it is not a number from 0 to `max` */
+function readNumber(text: string, field: string, max: number): number {
+  const value = Number(text.replace(',', '.'));
+  if (value >= 0 && value <= max) return value;
+  throw new Error(`${field} must be a number from 0 to ${max}`);
+}
+
 /**
- * Formats the fields as a body of `PUT /faults`. Empty fields are left out; the service checks all values. Rules that are the
+ * Formats the fields as a body of `PUT /faults`. Empty fields are left out; the service checks the rules. Rules that are the
  * same as in the earlier form `from` keep the counts that they have in force.
  *
- * @throws Error if the rules are not a JSON array
+ * @throws Error if the rules are not a JSON array, or another field is not a number in its range
  */
 export function readForm(form: FaultForm, from: FaultForm, inForce: readonly Rule[]): string {
   const { min, max, failRate } = form;
@@ -56,9 +70,10 @@ export function readForm(form: FaultForm, from: FaultForm, inForce: readonly Rul
     unedited.splice(unedited.indexOf(text), 1);
     return counted.splice(i, 1)[0];
   });
+  const latency = (text: string) => Math.round(readNumber(text, 'The latency in seconds', 600) * 1_000);
   const members = [
-    (min || max) !== '' && `"latency":{"min":${min || max},"max":${max || min}}`,
-    failRate !== '' && `"failRate":${Number(failRate) / 100}`,
+    (min || max) !== '' && `"latency":{"min":${latency(min || max)},"max":${latency(max || min)}}`,
+    failRate !== '' && `"failRate":${readNumber(failRate, 'The share of requests that fail', 100) / 100}`,
     rules.length > 0 && `"rules":${JSON.stringify(rules)}`,
   ];
   return `{${members.filter((member) => member !== false).join(',')}}`;
@@ -112,9 +127,26 @@ export const nameMatch = ({ method, path }: Match = {}): string =>
 /** Says what a rule does to a request. */
 export function effectOf({ answer, retryAfter, latency }: Rule): string {
   const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
-  const effects = [latency && `takes ${range(latency)} ms longer`, answer && `gets ${answer}${retry}`];
+  const effects = [latency && `takes ${range(latency)} longer`, answer && `gets ${answer}${retry}`];
   return effects.filter(Boolean).join(' and ');
 }
 
+/** A range of milliseconds, in seconds. */
 export const range = ({ min, max }: { min: number; max: number }): string =>
-  min === max ? `${min}` : `${min} to ${max}`;
+  min === max ? `${seconds(min)} s` : `${seconds(min)} to ${seconds(max)} s`;
+
+/** The number of the request that an added rule decided about; undefined if there is none yet. */
+export const requestOf = (
+  added: AddedRule | undefined,
+  requests: readonly LoggedRequest[],
+): number | undefined =>
+  added &&
+  requests.findLast((each) => {
+    const match = matchOf(each);
+    return (
+      each.number > added.after &&
+      match !== undefined &&
+      [match, {}].some((one) => JSON.stringify(one) === JSON.stringify(added.match)) &&
+      (added.answer === undefined ? /delayed/.test(each.because) : each.outcome === 'injected_fault')
+    );
+  })?.number;

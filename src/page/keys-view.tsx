@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { formatDuration } from '../contract/time-text.ts';
 import type { Key, Keys } from './api-types.ts';
 import type { Page } from './page.ts';
@@ -9,10 +10,12 @@ import { count, formatNumber, formatUntil, visibleLine } from './text.ts';
 export function KeysView({ page }: { page: Page }) {
   const { keys, keysProblem, connectionProblem } = page.state;
   const { problem, isBusy, attempt } = useAttempt();
+  const [lifted, setLifted] = useState<Key>();
   const liftBan = (name: string) =>
     attempt(async () => {
-      const lifted = await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`);
-      page.update({ keys: lifted as Keys, announcement: `The ban of ${name} is lifted` });
+      const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as Keys;
+      page.update({ keys: changed });
+      setLifted(changed.keys.find((key) => key.name === name));
     });
   return (
     <section id="keys-view" aria-labelledby="keys-title">
@@ -23,6 +26,7 @@ export function KeysView({ page }: { page: Page }) {
           {keys.keys.length < keys.total && `, of which the first ${keys.keys.length} are shown`}
         </p>
       )}
+      <p role="status">{lifted && liftedText(lifted)}</p>
       <Problem text={problem || (connectionProblem === '' ? keysProblem : '')} />
       {keys && (
         <Table caption="API keys" columns={['Name', 'Plan', 'Minute', 'Day', 'Ban']}>
@@ -35,6 +39,14 @@ export function KeysView({ page }: { page: Page }) {
       )}
     </section>
   );
+}
+
+/** What the limits of a key still allow after its ban has been lifted. */
+function liftedText({ name, minute, day }: Key): string {
+  const window = day?.left === 0 ? day : minute;
+  const left =
+    window && `${count(window.left, 'request')} left until ${formatUntil(window.endsAt, new Date())}`;
+  return `Ban of ${visibleLine(name)} lifted${left ? `; ${left}` : ''}`;
 }
 
 type KeyRowProps = Key & { isBusy: boolean; liftBan(): void };
@@ -67,7 +79,7 @@ function KeyRow({ name, plan, minute, day, bannedUntil, isBusy, liftBan }: KeyRo
           ) : (
             <>
               <span class="banned">
-                banned until {formatUntil(bannedUntil, now)}, for {left(bannedUntil)}
+                banned until {formatUntil(bannedUntil, now)} ({left(bannedUntil)} left)
               </span>{' '}
               <button type="button" disabled={isBusy} onClick={liftBan}>
                 Lift ban

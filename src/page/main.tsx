@@ -5,7 +5,7 @@ import { areFaultsActive } from './faults.ts';
 import { FaultsView } from './faults-view.tsx';
 import { KeysView } from './keys-view.tsx';
 import { type Page, runPage } from './page.ts';
-import { Problem, useAttempt } from './parts.tsx';
+import { Message, Problem, useAttempt } from './parts.tsx';
 import { formatRoute, views } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
 import { serviceUrl } from './server.ts';
@@ -84,11 +84,13 @@ function SignIn({ page }: { page: Page }) {
       <h2 id="sign-in-title" ref={title} tabIndex={-1}>
         This page needs a new address
       </h2>
-      <Problem text={page.state.signInProblem} />
-      <p>
-        Open the address that <code>pets serve</code> printed last: <code>{serviceUrl()}/#c=…</code> Each
-        address works once, in one browser. With <code>--quiet</code>, none is printed: start the server
-        without it.
+      <p role="alert">
+        {page.state.signInProblem && `${visibleText(page.state.signInProblem)}. `}
+        Open the page address that <code>pets serve</code> printed last.
+      </p>
+      <p class="note">
+        It looks like <code>{serviceUrl()}/#c=…</code> and works once, in one browser. With{' '}
+        <code>--quiet</code>, none is printed: start the server without it.
       </p>
     </section>
   );
@@ -104,19 +106,22 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
   }, [asked]);
   // The animals may have changed since the page was opened.
   const ask = () => attempt(async () => setAsked((await page.server.get('reset')) as ResetPlan));
+  const [done, setDone] = useState('');
   const reset = () =>
     attempt(async () => {
       const { animals } = (await page.server.send('POST', 'reset')) as { animals: number };
       setAsked(undefined);
-      page.update({ announcement: `The store was reset and has ${count(animals, 'animal')}` });
+      setDone(`Store reset: ${count(animals, 'animal')}`);
+      setTimeout(() => setDone(''), 10_000);
     });
   return (
     <div class="tools">
       {plan.reason !== undefined && (
         <span id="reset-reason" class="note">
-          {visibleText(plan.reason)}
+          <Message text={plan.reason} />
         </span>
       )}
+      <span role="status">{done}</span>
       <button
         type="button"
         disabled={!plan.allowed || isBusy}
@@ -131,7 +136,7 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
           <p>
             This deletes {count(asked.animals, 'animal')} and all orders in{' '}
             <code>{visibleText(asked.location)}</code>, and all idempotency keys, rate-limit windows and bans.
-            API keys stay.{' '}
+            API keys, the list of requests, and faults stay.{' '}
             {asked.seed !== undefined && `Then the store is filled with ${visibleText(asked.seed)}.`}
           </p>
           <Problem text={problem} />

@@ -1,4 +1,5 @@
 import type { FaultSettings, Keys, ResetPlan } from './api-types.ts';
+import type { AddedRule } from './faults.ts';
 import {
   announcement,
   emptyLog,
@@ -32,6 +33,8 @@ export type State = {
   connectionProblem: string;
   log: RequestLog;
   faults: FaultSettings | undefined;
+  /** The latest rule for one request. The list shows this request at once. */
+  addedRule: AddedRule | undefined;
   keys: Keys | undefined;
   keysProblem: string;
   reset: ResetPlan | undefined;
@@ -54,6 +57,7 @@ export function runPage(render: (page: Page) => void) {
     connectionProblem: '',
     log: emptyLog,
     faults: undefined,
+    addedRule: undefined,
     keys: undefined,
     keysProblem: '',
     reset: undefined,
@@ -154,11 +158,13 @@ export function runPage(render: (page: Page) => void) {
   function beginSession(): void {
     // The numbers of requests begin again if the server has been restarted.
     page.go({ request: undefined }, true);
-    update({ session: 'begun', signInProblem: '', log: emptyLog, reset: undefined });
+    update({ session: 'begun', signInProblem: '', log: emptyLog, addedRule: undefined, reset: undefined });
     restart();
   }
 
   const page = {
+    /** The opened request whose row was scrolled into view. */
+    scrolledTo: undefined as number | undefined,
     get state() {
       return state;
     },
@@ -176,6 +182,7 @@ export function runPage(render: (page: Page) => void) {
     },
   };
 
+  history.scrollRestoration = 'manual';
   addEventListener('popstate', readAddress);
   addEventListener('storage', () => {
     if (server.adoptSession()) beginSession();

@@ -20,10 +20,16 @@ export function useAttempt() {
   return { problem, isBusy, attempt };
 }
 
+/** A text of the server. Its options, such as `--quiet`, are not broken at their hyphens. */
+export const Message = ({ text }: { text: string }) =>
+  visibleText(text)
+    .split(/(--[a-z][a-z-]*)/)
+    .map((part, i) => (i % 2 === 1 ? <code key={part}>{part}</code> : part));
+
 export const Problem = ({ text }: { text: string }) =>
   text === '' ? null : (
     <p class="problem" role="alert">
-      {visibleText(text)}
+      <Message text={text} />
     </p>
   );
 

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { LoggedRequest, WholeRequest } from './api-types.ts';
 import { curlCommand } from './curl.ts';
 import { matchOf } from './faults.ts';
@@ -83,7 +83,7 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
 }
 
 function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
-  const { number, id, time, milliseconds, client, keyName, operation, code } = whole;
+  const { number, id, time, milliseconds, client, keyName, operation, code, outcome } = whole;
   const curl = curlCommand(whole, serviceUrl());
   return (
     <>
@@ -91,6 +91,16 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
         <SendAgain page={page} whole={whole} />
         {curl.command !== undefined && <CopyButton text={curl.command} />}
         <FailNext page={page} match={matchOf(whole)} />
+        {outcome === 'banned' && (
+          <p class="note">
+            <a href="#keys">Keys</a> can lift the ban.
+          </p>
+        )}
+        {curl.notes.map((note) => (
+          <p key={note} class="note">
+            About the command for curl: {visibleLine(note)}
+          </p>
+        ))}
       </div>
       <Definitions
         values={{
@@ -107,11 +117,6 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
       <Message title="Request" content={whole.request} />
       {whole.response && <Message title="Response" content={whole.response} />}
       <h4>Command for curl</h4>
-      {curl.notes.map((note) => (
-        <p key={note} class="note">
-          {visibleLine(note)}
-        </p>
-      ))}
       {curl.command !== undefined && <Code label="Command for curl" text={curl.command} />}
     </>
   );
@@ -135,10 +140,8 @@ function Message({ title, content }: { title: string; content: WholeRequest['req
 }
 
 function bodyNote(content: WholeRequest['request']): string {
-  const { body, bodyBytes } = content;
-  if (bodyBytes === 0) return 'No body';
-  const length = `Body of ${formatBytes(bodyBytes)}`;
-  if (body === undefined) return `${length}, which is no longer recorded`;
+  if (content.bodyBytes === 0) return 'No body';
+  const length = `Body of ${formatBytes(content.bodyBytes)}`;
   return content.cutOff ? `${length}, of which only the beginning is recorded` : length;
 }
 
@@ -147,11 +150,18 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
   const { number, method, operation, notAgain, request } = whole;
   const { problem, isBusy, attempt } = useAttempt();
   const [draft, setDraft] = useState<string>();
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(
+    () => form.current?.querySelector<HTMLElement>('textarea, button')?.focus(),
+    [draft === undefined],
+  );
   const needsForm = request.bodyBytes > 0 || (method !== 'GET' && method !== 'HEAD');
+  const original = layOutJson(request.body ?? '') ?? request.body ?? '';
 
   const send = () =>
     attempt(async () => {
-      const body = request.bodyBytes > 0 ? draft : undefined;
+      // Without a change, the body is sent with its own white space.
+      const body = draft === original ? undefined : draft;
       const sent = await page.server.send('POST', 'requests', JSON.stringify({ number, body }));
       // There is no entry yet if the request still runs.
       page.go({ request: (sent as Partial<LoggedRequest>).number ?? number });
@@ -166,7 +176,7 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
         class="primary"
         disabled={notAgain !== undefined || isBusy || draft !== undefined}
         aria-describedby={notAgain === undefined ? undefined : 'not-again'}
-        onClick={() => (needsForm ? setDraft(request.body ?? '') : send())}
+        onClick={() => (needsForm ? setDraft(original) : send())}
       >
         Send again
       </button>
@@ -177,7 +187,7 @@ function SendAgain({ page, whole }: { page: Page; whole: WholeRequest }) {
       )}
       {draft !== undefined && (
         <form
-          class="again-form"
+          ref={form}
           onSubmit={(event) => {
             event.preventDefault();
             send();
@@ -219,7 +229,7 @@ function CopyButton({ text }: { text: string }) {
   }
   return (
     <div class="action">
-      <button type="button" onClick={copy}>
+      <button type="button" class="copy" onClick={copy}>
         {label}
       </button>
     </div>

@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { LoggedRequest, OtherOrigins, RunningRequest } from './api-types.ts';
 import { quote } from './curl.ts';
+import { requestOf } from './faults.ts';
 import type { Page } from './page.ts';
 import { Code, Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails } from './request-details.tsx';
@@ -23,6 +24,9 @@ import {
   visibleLine,
 } from './text.ts';
 
+/** How many pixels from its top the page counts as not scrolled. */
+const TOP = 10;
+
 /** How many methods and keys the filters offer. A client can send any method. */
 const MAX_CHOICES = 50;
 
@@ -32,19 +36,22 @@ const isLogged = (request: ListedRequest): request is LoggedRequest => 'number' 
 
 /** The list of requests, its filters, and the details of one request. */
 export function RequestsView({ page }: { page: Page }) {
-  const { log, route } = page.state;
+  const { log, route, addedRule } = page.state;
   const { filter, request: opened } = route;
   const matching = [...log.running, ...log.requests].filter((each) => matchesFilter(each, filter));
-  const { shown, others, waiting, hold } = useStillList(matching, log, filter);
+  const urgent = [opened, requestOf(addedRule, log.requests)];
+  const { shown, others, waiting, hold } = useStillList(matching, log, filter, urgent);
   const body = useRef<HTMLTableSectionElement>(null);
   useArrowKeys(page, body);
   const isOpenedShown = shown.some((each) => isLogged(each) && each.number === opened);
   const firstInTabOrder = isOpenedShown ? opened : shown.find(isLogged)?.number;
-  // A link can open a request far below, and the rows have another height beside the details.
-  useLayoutEffect(
-    () => body.current?.querySelector('.opened')?.scrollIntoView({ block: 'nearest' }),
-    [opened, isOpenedShown],
-  );
+  // A link can open a request far below, and the rows have another height beside the details. In a view that is shown again,
+  // the newest requests are more important.
+  useLayoutEffect(() => {
+    if (opened !== undefined && (!isOpenedShown || opened === page.scrolledTo)) return;
+    page.scrolledTo = opened;
+    body.current?.querySelector('.opened')?.scrollIntoView({ block: 'nearest' });
+  }, [opened, isOpenedShown]);
 
   /** Opens the request whose row was clicked, unless the click ends the selection of a text. */
   function open({ target, currentTarget, detail }: MouseEvent): void {
@@ -107,14 +114,19 @@ export function RequestsView({ page }: { page: Page }) {
 
 /**
  * Keeps the rows still while the mouse points at them, or while the page is scrolled: new requests wait, and requests that
- * were running are completed in place.
+ * were running are completed in place. Requests with an `urgent` number do not wait.
  */
-function useStillList(current: readonly ListedRequest[], log: RequestLog, filter: RequestFilter) {
+function useStillList(
+  current: readonly ListedRequest[],
+  log: RequestLog,
+  filter: RequestFilter,
+  urgent: readonly (number | undefined)[],
+) {
   const { otherOrigins: others, text } = log;
   const [isPointedAt, hold] = useState(false);
-  const [isScrolled, setScrolled] = useState(false);
+  const [, setScrolled] = useState(false);
   useEffect(() => {
-    const listen = () => setScrolled(scrollY > 0);
+    const listen = () => setScrolled(scrollY > TOP);
     addEventListener('scroll', listen, { passive: true });
     return () => removeEventListener('scroll', listen);
   }, []);
@@ -122,7 +134,10 @@ function useStillList(current: readonly ListedRequest[], log: RequestLog, filter
   const chosen = JSON.stringify({ ...filter, text });
   const newest = current.find(isLogged)?.number ?? 0;
   const still = useRef({ chosen, rows: current, others, newest });
-  if (still.current.chosen !== chosen || !(isPointedAt || isScrolled)) {
+  const isUrgent = current.some(
+    (each) => isLogged(each) && each.number > still.current.newest && urgent.includes(each.number),
+  );
+  if (still.current.chosen !== chosen || isUrgent || !(isPointedAt || scrollY > TOP)) {
     still.current = { chosen, rows: current, others, newest };
   }
   const held = still.current;

@@ -152,12 +152,26 @@ describe('the page', () => {
     expect(await rows(page).allInnerTexts()).toEqual(before);
     await page.locator('h1').hover();
     await row(page, 'limit=2').first().waitFor();
+    await page.mouse.wheel(0, 8);
+    await expect.poll(() => page.evaluate('scrollY')).toBe(8);
+    await service.call('/pets?limit=4');
+    await row(page, 'limit=4').waitFor();
+    expect(await page.evaluate('scrollY')).toBe(8);
     await page.mouse.wheel(0, 300);
-    await expect.poll(() => page.evaluate('scrollY')).toBeGreaterThan(0);
+    await expect.poll(() => page.evaluate('scrollY')).toBeGreaterThan(100);
     await service.call('/pets?limit=3');
     await button(page, '1 new request ↑').click();
     await row(page, 'limit=3').waitFor();
     expect(await page.evaluate('scrollY')).toBe(0);
+    // Neither does a request that was made with the page.
+    await row(page, 'limit=4').getByRole('button').click();
+    await button(page, 'Send again').click();
+    await row(page, 'limit=4').nth(1).waitFor();
+    await button(page, 'Fail next with 503').click();
+    await row(page, 'limit=1').first().hover();
+    await service.call('/pets?limit=6');
+    await row(page, 'limit=6').waitFor();
+    await button(page, 'Close').click();
     // The results of a search never wait.
     await row(page, 'limit=1').first().hover();
     await page.getByLabel('Search').focus();
@@ -254,6 +268,16 @@ describe('the page', () => {
     ).toBe(true);
     await show(page, 'Keys');
     expect(await page.evaluate('scrollY')).toBe(0);
+    await service.call('/pets?limit=2');
+    await show(page, 'Requests');
+    await row(page, 'limit=2').waitFor();
+    await details(page).waitFor();
+    expect(await page.evaluate('scrollY')).toBe(0);
+    await page.goBack();
+    await page.goBack();
+    await service.call('/pets?limit=3');
+    await row(page, 'limit=3').waitFor();
+    expect(await page.evaluate('scrollY')).toBe(0);
   });
 
   test('the text of a reason can be selected without opening the request', async () => {
@@ -287,9 +311,14 @@ describe('the page', () => {
     await row(page, '401: ').getByRole('button').click();
     await details(page).getByText('Cannot be sent again: ').waitFor();
     expect(await button(page, 'Send again').isDisabled()).toBe(true);
+    await details(page).getByText('the command sends your $PETS_API_KEY instead').waitFor();
     await row(page, '400: categoryId').getByRole('button').click();
     await button(page, 'Send again').click();
-    await details(page).getByLabel('Body', { exact: true }).fill(REX);
+    const body = details(page).getByLabel('Body', { exact: true });
+    expect(await body.inputValue()).toBe('{\n  "name": "Rex",\n  "categoryId": "one"\n}');
+    expect(await page.evaluate('getComputedStyle(document.activeElement).fontFamily')).toMatch(/monospace/);
+    expect(await page.evaluate('document.activeElement.name')).toBe('body');
+    await body.fill(REX);
     expect((await service.requests()).requests).toHaveLength(4);
     await button(page, 'Send, and add an animal').click();
     await row(page, '201: ').filter({ hasText: 'request 1 again' }).waitFor();
@@ -310,10 +339,28 @@ describe('the page', () => {
     await page.locator('.badge').waitFor({ state: 'detached' });
     await note.waitFor({ state: 'detached' });
     expect((await service.call('/pets/8')).status).toBe(200);
+    await details(page).getByText('Request 2 got this 503').waitFor();
+    await details(page).getByRole('link', { name: 'Request 2' }).click();
+    await details(page).getByText('503: your rule').waitFor();
+    expect(await details(page).getByText('got this').count()).toBe(0);
     await show(page, 'Faults');
+    await page.getByText('Request 2 got this 503').waitFor({ state: 'detached' });
+    const placeOf = (name: string) => button(page, name).boundingBox();
+    const places = await Promise.all(['Fail next with 429', 'Delay next by 3 s'].map(placeOf));
+    const tab = page.getByRole('link', { name: 'Keys' });
+    const tabPlace = await tab.boundingBox();
+    await button(page, 'Fail next with 429').click();
+    const next = page.getByText('The next request gets 429, Retry-After 2 s (rule 1)');
+    await next.waitFor();
+    expect(await next.getByRole('link').count()).toBe(0);
+    await page.locator('.badge').waitFor();
+    expect(await Promise.all(['Fail next with 429', 'Delay next by 3 s'].map(placeOf))).toEqual(places);
+    expect(await tab.boundingBox()).toEqual(tabPlace);
+    await service.call('/pets/9');
+    await page.getByText('Request 4 got this 429').waitFor();
     await page.getByLabel('Make the next one fail').selectOption('POST /v1/pets');
     await button(page, 'Delay next by 3 s').click();
-    await page.getByText('The next POST /v1/pets takes 3000 ms longer: rule 1').waitFor();
+    await page.getByText('The next POST /v1/pets takes 3 s longer (rule 1)').waitFor();
     // Faults that change elsewhere are shown, too.
     await service.use('/faults', { method: 'DELETE' });
     await page.locator('.badge').waitFor({ state: 'detached' });
@@ -343,11 +390,13 @@ describe('the page', () => {
       await service.call('/pets?limit=2');
     }
     const { page } = await open(service.url());
-    await row(page, '429: the key is banned').first().waitFor();
-    await show(page, 'Keys');
+    await row(page, '429: the key is banned').first().getByRole('button').click();
+    await details(page).getByRole('link', { name: 'Keys' }).click();
     await page.getByText('0 of 60 left in this minute').waitFor();
+    await page.getByText(/banned until .* \(.* left\)/).waitFor();
     await button(page, 'Lift ban').click();
     await page.getByText('not banned').waitFor();
+    await page.getByText(/^Ban of till lifted; 0 requests left until \d/).waitFor();
     expect(await (await service.call('/pets')).json()).toMatchObject({ code: 'rate_limited' });
   });
 
@@ -362,9 +411,9 @@ describe('the page', () => {
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'detached' });
     await button(page, 'Reset…').click();
-    expect(await dialog.innerText()).toContain('the sample data');
+    expect(await dialog.innerText()).toMatch(/the list of requests, and faults stay.* the sample data/);
     await button(dialog, 'Delete 67 animals').click();
-    await page.getByText('The store was reset and has 66 animals').waitFor();
+    await page.getByText('Store reset: 66 animals').waitFor();
   });
 
   test('says before a click that a store cannot be reset', async () => {
@@ -380,14 +429,22 @@ describe('the page', () => {
     const { page } = await open(service.url(), { expectedErrors: /400/ });
     await show(page, 'Faults');
     await page.getByText('No faults are injected.').waitFor();
-    const rules = page.getByLabel('Rules, as a JSON array');
+    const rules = page.getByLabel('Rules, as a JSON array, with latency in ms');
     const set = page.getByRole('button', { name: 'Set faults' });
+    const share = page.getByLabel('Requests that fail, %');
+    await share.fill('1000');
+    await share.hover();
+    await page.mouse.wheel(0, -100);
+    await set.click();
+    await page.getByRole('alert').getByText('must be a number from 0 to 100').waitFor();
+    expect(await share.inputValue()).toBe('1000');
+    await share.fill('');
     await rules.fill('[{"answer":999}]');
     await set.click();
     await page.getByRole('alert').getByText('rule 1: answer must be one of').waitFor();
     await rules.fill('[');
     await set.click();
-    await page.getByRole('alert').getByText('not a JSON array').waitFor();
+    await page.getByRole('alert').getByText('not valid JSON: Unexpected end').waitFor();
     await rules.fill('[{"match":{"path":"/v1/pets/9"},"answer":500}]');
     await page.getByRole('button', { name: 'Fail twice' }).click();
     await set.click();
@@ -396,9 +453,9 @@ describe('the page', () => {
     await page.locator('.badge').waitFor();
     expect((await service.call('/pets', create('{"name":"Rex","categoryId":1}'))).status).toBe(503);
     await page.getByText('1 of 2 times').waitFor();
-    await page.getByLabel('Longest latency').fill('1');
+    await page.getByLabel('Longest latency').fill('0.001');
     await set.click();
-    await page.getByText('Responses are delayed by 1 ms.').waitFor();
+    await page.getByText('Responses are delayed by 0.001 s.').waitFor();
     await page.getByText('1 of 2 times').waitFor();
     expect((await service.call('/pets', create('{"name":"Rex","categoryId":1}'))).status).toBe(503);
     await page.getByText('2 of 2 times, used up').waitFor();
@@ -468,7 +525,7 @@ describe('the connection of the page', () => {
     await tab.goto(page.url());
     await textOf(tab, '#connection').toBe('Live');
     const { page: other } = await open(used, { expectedErrors: /401/ });
-    await other.getByRole('alert').getByText('already used').waitFor();
+    await other.getByRole('alert').getByText('this address is old').waitFor();
     expect(await seriousFindings(other)).toEqual([]);
     expect(other.url()).not.toContain('#');
     await other.goto(used.replace(/#.*/, '#c=wrong'));
@@ -485,7 +542,11 @@ describe('the connection of the page', () => {
     await expect.poll(() => new URL(page.url()).hash).toBe('#requests?text=limit%3D3');
     await page.evaluate("localStorage.setItem('pets-session', 'x'.repeat(43))");
     await page.reload();
-    await page.getByRole('alert').getByText('open', { exact: false }).waitFor();
+    const said =
+      'The server was started again, or this address is old. Open the page address that pets serve printed last.';
+    await textOf(page, '[role="alert"]').toBe(said);
+    const heading = "getComputedStyle(document.activeElement).outlineStyle + ' ' + document.activeElement.id";
+    expect(await page.evaluate(heading)).toBe('none sign-in-title');
     const sent = requests.length;
     await page.reload();
     await page.getByText('This page needs a new address').waitFor();
@@ -498,7 +559,7 @@ describe('the connection of the page', () => {
     await page.evaluate("localStorage.setItem('pets-session', 'a\\nb \u0142')");
     await page.reload();
     await page.getByText('This page needs a new address').waitFor();
-    await page.getByText('Open the address that pets serve printed last').waitFor();
+    await page.getByText('Open the page address that pets serve printed last').waitFor();
   });
 
   test('a hidden page asks for nothing', async () => {

@@ -19,10 +19,10 @@ describe('the form for faults', () => {
   test.each([
     [empty, '{}'],
     [{ ...empty, rules: ' [] ' }, '{}'],
-    [{ ...empty, min: '5' }, '{"latency":{"min":5,"max":5}}'],
-    [{ ...empty, max: '20' }, '{"latency":{"min":20,"max":20}}'],
+    [{ ...empty, min: '0,005' }, '{"latency":{"min":5,"max":5}}'],
+    [{ ...empty, max: '2' }, '{"latency":{"min":2000,"max":2000}}'],
     [
-      { min: '5', max: '20', failRate: '20', rules: '[{"answer":503}]' },
+      { min: '0.005', max: '.02', failRate: '20', rules: '[{"answer":503}]' },
       '{"latency":{"min":5,"max":20},"failRate":0.2,"rules":[{"answer":503}]}',
     ],
   ])('%j is sent as %s', (form, body) => {
@@ -64,9 +64,22 @@ describe('the form for faults', () => {
     },
   );
 
-  test.each(['[', '{}', '7', 'null'])('does not accept %j as rules', (rules) => {
-    expect(() => addRule(rules, ruleExamples[0]?.rule ?? {})).toThrow('not a JSON array');
-    expect(() => readForm({ ...empty, rules }, empty, [])).toThrow('not a JSON array');
+  test.each([
+    ['[', 'not valid JSON: Unexpected end'],
+    ['{}', 'not a JSON array'],
+    ['7', 'not a JSON array'],
+    ['null', 'not a JSON array'],
+  ])('does not accept %j as rules', (rules, message) => {
+    expect(() => addRule(rules, ruleExamples[0]?.rule ?? {})).toThrow(message);
+    expect(() => readForm({ ...empty, rules }, empty, [])).toThrow(message);
+  });
+
+  test.each([
+    [{ min: 'x' }, 'The latency in seconds must be a number from 0 to 600'],
+    [{ max: '601' }, 'The latency in seconds must be a number from 0 to 600'],
+    [{ failRate: '-1' }, 'The share of requests that fail must be a number from 0 to 100'],
+  ])('does not accept %j', (fields, message) => {
+    expect(() => readForm({ ...empty, ...fields }, empty, [])).toThrow(message);
   });
 });
 

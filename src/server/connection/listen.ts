@@ -134,6 +134,7 @@ function onCheckContinue(handle: RequestListener): RequestListener {
 const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
   HPE_HEADER_OVERFLOW: headersTooLarge(),
   ERR_HTTP_REQUEST_TIMEOUT: new ServiceError('request_timeout', 'The request did not arrive in time'),
+  HPE_INVALID_EOF_STATE: invalidRequest('The client closed the connection before the end of its request'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new ServiceError(
     'payload_too_large',
     'The chunk extensions of the body are too large',

@@ -195,10 +195,10 @@ export function findOriginals(all: readonly RecordedRequest[]): Map<number, numb
  * If it is the response to an earlier request, `original` is the number of that request, if it is still in the log.
  */
 export function because(recorded: RecordedRequest, original: number | undefined): string {
-  const { status, milliseconds, latency } = recorded;
+  const { status, latency } = recorded;
   const delay = latency === 0 ? '' : formatDuration(latency);
   if (status === 0)
-    return `the client gave up after ${formatDuration(milliseconds)}${delay && `; your faults delay the response by ${delay}`}`;
+    return `the client had closed the connection${delay && `; your faults delayed the response by ${delay}`}`;
   return reasonOf(recorded, original) + (delay && `, delayed by ${delay}`);
 }
 
