@@ -61,7 +61,16 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules = [] } }: 
         <Table caption="The rules in force" columns={['Rule', 'Requests', 'Effect', 'Applied']}>
           <tbody role="rowgroup">
             {rules.map((rule, i) => (
-              <RuleRow key={`${i} ${JSON.stringify(rule)}`} rule={rule} number={i + 1} />
+              <Row
+                key={`${i} ${JSON.stringify(rule)}`}
+                class={isUsedUp(rule) ? 'used-up' : ''}
+                cells={{
+                  Rule: i + 1,
+                  Requests: visibleLine(nameMatch(rule.match)),
+                  Effect: effectOf(rule),
+                  Applied: timesOf(rule),
+                }}
+              />
             ))}
           </tbody>
         </Table>
@@ -70,23 +79,10 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules = [] } }: 
   );
 }
 
-function RuleRow({ rule, number }: { rule: Rule; number: number }) {
-  const { match, times, applied = 0 } = rule;
-  return (
-    <Row
-      class={isUsedUp(rule) ? 'used-up' : ''}
-      cells={{
-        Rule: number,
-        Requests: visibleLine(nameMatch(match)),
-        Effect: effectOf(rule),
-        Applied:
-          times === undefined
-            ? count(applied, 'time')
-            : `${formatNumber(applied)} of ${count(times, 'time')}${isUsedUp(rule) ? ', used up' : ''}`,
-      }}
-    />
-  );
-}
+const timesOf = ({ times, applied = 0 }: Rule): string =>
+  times === undefined
+    ? count(applied, 'time')
+    : `${formatNumber(applied)} of ${count(times, 'time')}${applied >= times ? ', used up' : ''}`;
 
 /** Adds a fault for the next request that matches. */
 export function FailNext({ page, match }: { page: Page; match: Rule['match'] }) {

@@ -5,7 +5,7 @@ import { areFaultsActive } from './faults.ts';
 import { FaultsView } from './faults-view.tsx';
 import { KeysView } from './keys-view.tsx';
 import { type Page, runPage } from './page.ts';
-import { Message, Problem, useAttempt } from './parts.tsx';
+import { OptionText, Problem, useAttempt } from './parts.tsx';
 import { formatRoute, views } from './request-log.ts';
 import { RequestsView } from './requests-view.tsx';
 import { serviceUrl } from './server.ts';
@@ -66,8 +66,7 @@ function App({ page }: { page: Page }) {
       <footer class="note">
         The API is described in <a href="openapi.json">openapi.json</a>. With{' '}
         <code>PETS_BASE_URL={serviceUrl()}/v1</code> and a key in <code>PETS_API_KEY</code>,{' '}
-        <code>pets list</code> shows the animals, <code>pets count</code> counts them, and{' '}
-        <code>pets orders</code> shows the orders.
+        <code>pets list</code> shows the animals.
       </footer>
       <p class="hidden-text" role="status">
         {announcement}
@@ -77,13 +76,9 @@ function App({ page }: { page: Page }) {
 }
 
 function SignIn({ page }: { page: Page }) {
-  const title = useRef<HTMLHeadingElement>(null);
-  useEffect(() => title.current?.focus(), []);
   return (
     <section id="sign-in" aria-labelledby="sign-in-title">
-      <h2 id="sign-in-title" ref={title} tabIndex={-1}>
-        This page needs a new address
-      </h2>
+      <h2 id="sign-in-title">This page needs a new address</h2>
       <p role="alert">
         {page.state.signInProblem && `${visibleText(page.state.signInProblem)}. `}
         Open the page address that <code>pets serve</code> printed last.
@@ -118,7 +113,7 @@ function ResetButton({ page, plan }: { page: Page; plan: ResetPlan }) {
     <div class="tools">
       {plan.reason !== undefined && (
         <span id="reset-reason" class="note">
-          <Message text={plan.reason} />
+          <OptionText text={plan.reason} />
         </span>
       )}
       <span role="status">{done}</span>

@@ -21,7 +21,7 @@ export function useAttempt() {
 }
 
 /** A text of the server. Its options, such as `--quiet`, are not broken at their hyphens. */
-export const Message = ({ text }: { text: string }) =>
+export const OptionText = ({ text }: { text: string }) =>
   visibleText(text)
     .split(/(--[a-z][a-z-]*)/)
     .map((part, i) => (i % 2 === 1 ? <code key={part}>{part}</code> : part));
@@ -29,7 +29,7 @@ export const Message = ({ text }: { text: string }) =>
 export const Problem = ({ text }: { text: string }) =>
   text === '' ? null : (
     <p class="problem" role="alert">
-      <Message text={text} />
+      <OptionText text={text} />
     </p>
   );
 

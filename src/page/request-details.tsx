@@ -228,11 +228,9 @@ function CopyButton({ text }: { text: string }) {
     setTimeout(() => setLabel('Copy as curl'), 2_000);
   }
   return (
-    <div class="action">
-      <button type="button" class="copy" onClick={copy}>
-        {label}
-      </button>
-    </div>
+    <button type="button" class="copy" onClick={copy}>
+      {label}
+    </button>
   );
 }
 

@@ -2,17 +2,10 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { LoggedRequest, OtherOrigins, RunningRequest } from './api-types.ts';
 import { quote } from './curl.ts';
 import { requestOf } from './faults.ts';
-import type { Page } from './page.ts';
+import type { Page, State } from './page.ts';
 import { Code, Field, Row, Table } from './parts.tsx';
 import { closeDetails, focusDetails, Reason, RequestDetails } from './request-details.tsx';
-import {
-  MAX_REQUESTS,
-  MAX_TEXT,
-  matchesFilter,
-  noFilter,
-  type RequestFilter,
-  type RequestLog,
-} from './request-log.ts';
+import { MAX_REQUESTS, MAX_TEXT, matchesFilter, noFilter, type RequestFilter } from './request-log.ts';
 import { serviceUrl } from './server.ts';
 import {
   count,
@@ -27,20 +20,16 @@ import {
 /** How many pixels from its top the page counts as not scrolled. */
 const TOP = 10;
 
-/** How many methods and keys the filters offer. A client can send any method. */
-const MAX_CHOICES = 50;
-
 type ListedRequest = LoggedRequest | RunningRequest;
 
 const isLogged = (request: ListedRequest): request is LoggedRequest => 'number' in request;
 
 /** The list of requests, its filters, and the details of one request. */
 export function RequestsView({ page }: { page: Page }) {
-  const { log, route, addedRule } = page.state;
+  const { log, route } = page.state;
   const { filter, request: opened } = route;
   const matching = [...log.running, ...log.requests].filter((each) => matchesFilter(each, filter));
-  const urgent = [opened, requestOf(addedRule, log.requests)];
-  const { shown, others, waiting, hold } = useStillList(matching, log, filter, urgent);
+  const { shown, others, waiting, hold } = useStillList(matching, page.state);
   const body = useRef<HTMLTableSectionElement>(null);
   useArrowKeys(page, body);
   const isOpenedShown = shown.some((each) => isLogged(each) && each.number === opened);
@@ -114,15 +103,11 @@ export function RequestsView({ page }: { page: Page }) {
 
 /**
  * Keeps the rows still while the mouse points at them, or while the page is scrolled: new requests wait, and requests that
- * were running are completed in place. Requests with an `urgent` number do not wait.
+ * were running are completed in place. The opened request, and that of the latest rule, do not wait.
  */
-function useStillList(
-  current: readonly ListedRequest[],
-  log: RequestLog,
-  filter: RequestFilter,
-  urgent: readonly (number | undefined)[],
-) {
+function useStillList(current: readonly ListedRequest[], { log, route, addedRule }: State) {
   const { otherOrigins: others, text } = log;
+  const urgent = [route.request, requestOf(addedRule, log.requests)];
   const [isPointedAt, hold] = useState(false);
   const [, setScrolled] = useState(false);
   useEffect(() => {
@@ -131,7 +116,7 @@ function useStillList(
     return () => removeEventListener('scroll', listen);
   }, []);
   // The results of a search arrive later than its text is chosen.
-  const chosen = JSON.stringify({ ...filter, text });
+  const chosen = JSON.stringify({ ...route.filter, text });
   const newest = current.find(isLogged)?.number ?? 0;
   const still = useRef({ chosen, rows: current, others, newest });
   const isUrgent = current.some(
@@ -282,7 +267,7 @@ function FilterForm({ page }: { page: Page }) {
   /** The values that occur in the list, and the one that is chosen. */
   const found = (chosen: string, name: 'method' | 'keyName') => {
     const values = new Set([chosen, ...log.requests.map((each) => each[name] ?? '')]);
-    const choices = [...values].filter(Boolean).slice(0, MAX_CHOICES);
+    const choices = [...values].filter(Boolean);
     return { '': 'All', ...Object.fromEntries(choices.map((value) => [value, value])) };
   };
   const withAnyStatus = log.requests.filter((each) => matchesFilter(each, { ...filter, status: '' }));

@@ -12,9 +12,6 @@ export const serviceUrl = (): string => new URL('.', location.href).href.slice(0
 /** How long the page waits for a response to `GET`, of which the server may delay some by a second. */
 const TIMEOUT_MS = 8_000;
 
-/** Why a code or a token is not accepted. */
-const OLD_ADDRESS = 'The server was started again, or this address is old';
-
 /** Sends requests to the developer tools with the token of the session, which all tabs share. */
 export type Server = ReturnType<typeof createServer>;
 
@@ -46,7 +43,9 @@ export function createServer(onSignedOut: (message: string) => void) {
     });
     if (response.ok) return JSON.parse(text);
     const message =
-      response.status === 401 ? OLD_ADDRESS : (messageIn(text) ?? `HTTP status ${response.status}`);
+      response.status === 401
+        ? 'The server was started again, or this address is old'
+        : (messageIn(text) ?? `HTTP status ${response.status}`);
     // Another tab may have begun a new session in the meantime.
     if (response.status === 401 && used !== '' && used === token) {
       setToken('');

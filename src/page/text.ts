@@ -72,7 +72,12 @@ const MAX_DEPTH = 500;
  * is not an object or an array in JSON, or has too many levels.
  */
 export function layOutJson(text: string): string | undefined {
-  if (!/^\s*[[{]/.test(text) || !isJson(text)) return undefined;
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    JSON.parse(text);
+  } catch {
+    return undefined;
+  }
   const tokens = text.match(TOKEN) ?? [];
   let depth = 0;
   let result = '';
@@ -86,13 +91,4 @@ export function layOutJson(text: string): string | undefined {
     if ((token === '{' || token === '[') && ++depth > MAX_DEPTH) return undefined;
   }
   return result;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
