@@ -68,7 +68,7 @@ test.each([
     new RateLimitError(NOW + 30_000, { neededMaxWait: 30_000 }),
     5,
     'rate_limited',
-    'no request is sent to api.example.com until 12:00:30 UTC (in 30 s), because an earlier response',
+    'no request is sent to api.example.com until 12:00:30 UTC (in 30 s): the rate limit is used up',
     'or wait with --max-wait 30. To check the limit now: pets profiles --check',
   ],
   [
@@ -87,7 +87,7 @@ test.each([
     new RateLimitError(Number.MAX_VALUE),
     5,
     'rate_limited',
-    'no request is sent to api.example.com, because',
+    'no request is sent to api.example.com: the rate limit is used up',
     'try again later',
   ],
   [new TimeoutError(200, { sent: true }), 6, 'timeout', 'no response within 0.2 s', '--timeout'],

@@ -171,7 +171,7 @@ test.each<[string, string, string]>([
   ['list --sort NAME', '--sort must be one of', 'did you mean name?'],
   ['list --columns id,', '--columns must be the name of a field', 'pets help list'],
   ['list --columns id,ID', '--columns must not name a field twice', 'pets help list'],
-  ['count --by colour', '--by must be one of status, category', 'pets help count'],
+  ['count --by colour', '--by must be status, category, or both', 'pets help count'],
 ])('pets %s is an error', async (line, message, hint) => {
   const { code, stdout, stderr, server } = await runAgainst(respondWith([]), line.split(' '));
   expect([code, stdout, server.requests.length]).toEqual([2, '', 0]);

@@ -149,6 +149,8 @@ process.exitCode = status === 200 || status === 503 ? 0 : 1;
 `;
   const files = {
     'animals.csv': 'name,category,status\nRex,1,available\nBella,2,pending\nFürst Pückler,2,\n',
+    'animals.ndjson': '{"name":"Rex","categoryId":1}\n',
+    'ids.txt': '1 2\n',
     'key.txt': `${key}\n`,
     'check.mjs': check,
     'package.json': JSON.stringify({ private: true, scripts: { test: 'node check.mjs' } }),

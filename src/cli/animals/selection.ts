@@ -40,7 +40,12 @@ const sortOrders = Object.keys(sortFields).flatMap((field) => [field, `${field}:
 
 /** The options that `list` and `find` share, besides the filters and `--limit`. */
 export const listOptions: readonly Option[] = [
-  { flags: '--sort <field>', description: 'sort by', choices: sortOrders, parse: parseSort },
+  {
+    flags: '--sort <field>',
+    description: 'sort by name, id, category or status; <field>:desc for the reverse order',
+    choices: sortOrders,
+    parse: parseSort,
+  },
   {
     flags: '--columns <names>',
     description: `fields to print, such as ${petFields.join()}`,

@@ -89,7 +89,7 @@ export function helpPage(names: readonly string[], commands: Commands, width: nu
   const topic = topics[names.join(' ')];
   if (topic !== undefined) return topic(columns);
   const [first, second, ...more] = names;
-  if (first === undefined) return programPage(commands, columns);
+  if (first === undefined || names.join(' ') === 'help') return programPage(commands, columns);
   const entry = commands.find(({ name }) => name === first);
   const isGroup = entry !== undefined && 'commands' in entry;
   const command = isGroup ? entry.commands.find(({ name }) => name === second) : entry;
